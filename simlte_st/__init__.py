@@ -1,0 +1,22 @@
+"""Long-document embeddings learned without labels: DocSplit / SimLTE for sentence-transformers."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from simlte_st.encoding import encode_documents
+    from simlte_st.training.train import train
+
+__version__ = "0.1.0.dev0"
+__all__ = ["__version__", "encode_documents", "train"]
+
+# Loaded on first use: `import simlte_st` and `simlte --help` must not wait for torch.
+_LAZY = {"train": "simlte_st.training.train", "encode_documents": "simlte_st.encoding"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(importlib.import_module(_LAZY[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,1 @@
+"""The ``simlte`` command: one module a subcommand, each thin: parse, call, print."""

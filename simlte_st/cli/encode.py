@@ -1,0 +1,54 @@
+"""``simlte encode``: documents to vectors."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from simlte_st.cli.arguments import SOURCE_HELP, add_common_arguments, add_source_arguments, reading_options
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "encode",
+        help="turn documents into a parquet file of vectors",
+        description="Encode documents into a parquet file: id, and vector (float32). Streams; an interrupted run "
+        "goes on with --resume.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("model", metavar="MODEL", help="folder or name of a model")
+    parser.add_argument("source", metavar="SOURCE", help=SOURCE_HELP)
+    parser.add_argument("--output", required=True, metavar="FILE.parquet")
+    parser.add_argument("--batch-size", type=int, default=32, metavar="N", help="default: %(default)s")
+    parser.add_argument("--normalize", action="store_true", help="scale vectors to length 1")
+    parser.add_argument("--resume", action="store_true", help="go on with an interrupted run")
+    parser.add_argument("--overwrite", action="store_true", help="replace the output")
+    add_source_arguments(parser)
+    add_common_arguments(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Encode."""
+    from simlte_st.base_models import load_base
+    from simlte_st.data.documents import read_documents
+    from simlte_st.encoding import encode_documents
+
+    reader = read_documents(arguments.source, **reading_options(arguments))
+    model = load_base(arguments.model).model
+    report = encode_documents(
+        model,
+        reader,
+        arguments.output,
+        batch_size=arguments.batch_size,
+        normalize=arguments.normalize,
+        resume=arguments.resume,
+        overwrite=arguments.overwrite,
+        settings={"model": arguments.model, "source": arguments.source, **reading_options(arguments)},
+        progress=not arguments.quiet,
+    )
+    print(reader.report.summary(), file=sys.stderr)
+    print(report.summary())
+    return 0

@@ -1,0 +1,105 @@
+"""``simlte evaluate``: measure models beside TF-IDF, with labels or without."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from simlte_st.cli.arguments import SOURCE_HELP, add_common_arguments, add_source_arguments, reading_options
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "evaluate",
+        help="measure models beside TF-IDF, with labels or without",
+        description="Without labels: split-half retrieval (does one half of a document find the other among all "
+        "others?). With --label: few-shot and full classification probes on frozen embeddings as well. Give documents "
+        "that the models were not trained on.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("models", metavar="MODEL", nargs="+", help="folder or name of a model")
+    parser.add_argument("--data", required=True, metavar="SOURCE", help=SOURCE_HELP)
+    parser.add_argument("--label", metavar="COLUMN", help="column of the class, for the probes")
+    parser.add_argument("--test-data", metavar="SOURCE", help="documents to score probes on (default: 30%% of --data)")
+    parser.add_argument("--base", metavar="MODEL", help="model to compare with (default: what the models came from)")
+    parser.add_argument("--shots", type=int, default=5, metavar="K", help="examples a class (default: %(default)s)")
+    parser.add_argument("--draws", type=int, default=10, metavar="N", help="few-shot repetitions (default: 10)")
+    parser.add_argument("--head", choices=("mlp", "logistic"), default="mlp", help="the papers' MLP, or faster")
+    parser.add_argument("--max-seq-length", type=int, default=512, metavar="N", help="tokens of a text for the probes")
+    parser.add_argument("--split-half", type=int, default=1000, metavar="N", help="documents for it (default: 1000)")
+    parser.add_argument("--batch-size", type=int, default=32, metavar="N")
+    parser.add_argument("--segmenter", default="punkt", help="punkt or nupunkt (default: %(default)s)")
+    parser.add_argument("--output", metavar="FILE.json", help="write the results there too")
+    add_source_arguments(parser)
+    add_common_arguments(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Evaluate."""
+    from simlte_st.base_models import load_base
+    from simlte_st.data.documents import read_documents
+    from simlte_st.evaluation.comparison import compare_probes, compare_split_half
+    from simlte_st.evaluation.splits import sample_documents, split_by_label
+    from simlte_st.evaluation.table import comparison_table
+    from simlte_st.files import write_json
+
+    reader = read_documents(arguments.data, label_column=arguments.label, **reading_options(arguments))
+    documents = list(reader)
+    print(reader.report.summary(), file=sys.stderr)
+    names = list(dict.fromkeys([*_bases(arguments), *arguments.models]))
+    models = {name: load_base(name).model for name in names}
+    split_half = compare_split_half(
+        models,
+        sample_documents(documents, arguments.split_half, arguments.seed),
+        segmenter=arguments.segmenter,
+        batch_size=arguments.batch_size,
+        seed=arguments.seed,
+        progress=not arguments.quiet,
+    )
+    probes = None
+    if arguments.label:
+        if arguments.test_data:
+            options = {**reading_options(arguments), "limit": None}
+            test = list(read_documents(arguments.test_data, label_column=arguments.label, **options))
+            train = documents
+        else:
+            train, test = split_by_label(documents, 0.3, arguments.seed)
+        probes = compare_probes(
+            models,
+            train,
+            test,
+            shots=arguments.shots,
+            draws=arguments.draws,
+            head=arguments.head,
+            max_seq_length=arguments.max_seq_length,
+            batch_size=arguments.batch_size,
+            seed=arguments.seed,
+            progress=not arguments.quiet,
+        )
+    print(comparison_table(split_half, probes, arguments.shots))
+    if arguments.output:
+        results = {
+            name: {
+                "split_half": result.metrics(),
+                **({"probes": probes[name].metrics()} if probes else {}),
+            }
+            for name, result in split_half.items()
+        }
+        write_json(arguments.output, {"data": arguments.data, "seed": arguments.seed, "results": results})
+    return 0
+
+
+def _bases(arguments: argparse.Namespace) -> list[str]:
+    """Name the models to compare with: the one that was asked for, else those that the models were trained from."""
+    from pathlib import Path
+
+    from simlte_st.files import read_json
+    from simlte_st.training.train import RUN_FILE
+
+    if arguments.base:
+        return [arguments.base]
+    files = [Path(model) / RUN_FILE for model in arguments.models]
+    return [read_json(file)["base"] for file in files if file.exists()]

@@ -1,0 +1,67 @@
+"""Entry point of the ``simlte`` command."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import Sequence
+
+from simlte_st import __version__
+from simlte_st.cli import encode, evaluate, train
+from simlte_st.errors import SimlteError
+
+COMMANDS = (train, encode, evaluate)
+"""Modules with ``add_parser(subparsers)`` and ``run(arguments) -> int``."""
+
+INTERRUPTED = 130
+"""Exit status after Ctrl-C, as shells have it."""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Make the parser of the whole command."""
+    parser = argparse.ArgumentParser(
+        prog="simlte", description="Long-document embeddings learned without labels.", allow_abbrev=False
+    )
+    parser.add_argument("--version", action="version", version=f"simlte-st {__version__}")
+    subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
+    for command in COMMANDS:
+        command.add_parser(subparsers)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Args:
+        argv: Arguments; the process's own where not given.
+
+    Returns:
+        Exit status: 0, 1 after an error that a message explains, 130 after Ctrl-C.
+    """
+    arguments = build_parser().parse_args(argv)
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
+    logging.getLogger("simlte_st").setLevel(logging.DEBUG if arguments.verbose else logging.INFO)
+    if not arguments.verbose:
+        _quiet_libraries()
+    try:
+        return int(arguments.run(arguments))
+    except SimlteError as error:
+        print(f"simlte: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("simlte: stopped.", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; Python would complain once more while closing it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _quiet_libraries() -> None:
+    """Keep the bars that libraries show while they read a model out of the way of ours."""
+    from transformers.utils import logging as transformers_logging
+
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()

@@ -1,0 +1,44 @@
+"""The first two types a text has on its way: a document as it was read, and the document cut into sentences."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One document as it was read.
+
+    Attributes:
+        id: Unique name of the document in its corpus.
+        text: The text, with at least one character that is not white space.
+        label: Its class, where the source has one and it was asked for; training never looks at it.
+    """
+
+    id: str
+    text: str
+    label: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentedDocument:
+    """A document cut into sentences: what every view is drawn from.
+
+    Attributes:
+        id: The document's id. Views are drawn from (seed, epoch, id), so the same id gives the same views.
+        sentences: The sentences in order, none of them empty.
+        paragraphs: Index of the first sentence of each paragraph, ascending, beginning with 0.
+        tokens: Number of model tokens of each sentence, special tokens not counted; estimated where no tokenizer
+            was given.
+    """
+
+    id: str
+    sentences: tuple[str, ...]
+    paragraphs: tuple[int, ...]
+    tokens: tuple[int, ...]
+
+
+def content_id(text: str) -> str:
+    """Name a document by its text: 16 hexadecimal digits of its BLAKE2b hash. Used where the source gives no id."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

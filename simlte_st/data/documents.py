@@ -1,0 +1,379 @@
+"""Read documents from whatever a corpus comes in, one by one, and tell what could not be used."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from simlte_st.data import sources
+from simlte_st.data.columns import NOT_A_STRING, Columns, Event, Row, Skip
+from simlte_st.data.document import Document, content_id
+from simlte_st.data.streams import COMPRESSED, TOO_LONG, WRONG_ENCODING, BrokenSourceError, check_encoding
+from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError
+
+EMPTY = "empty"
+NUL_REMOVED = "NUL characters removed"
+SURROGATES = "lone surrogates replaced"
+DUPLICATE_ID = "duplicate id"
+MISSING_ID = "missing id"
+UNUSABLE_LABEL = "label not usable"
+
+_NO_SOURCES = (Mapping, bytes, bytearray)
+_EXAMPLES = 3
+_EXAMPLE_LENGTH = 200
+_FORMS = (
+    "a folder of .txt or .md files; a .txt, .md, .jsonl, .ndjson, .csv, .tsv or .parquet file (the lines and tables "
+    "also as .gz or .zst, except parquet); hub:NAME[:CONFIG][:SPLIT]; a datasets.Dataset or IterableDataset; or an "
+    "iterable of strings or of mappings with a text"
+)
+
+
+def _count(number: int, noun: str) -> str:
+    for size, letter in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if number >= size:
+            return f"{number / size:.1f} {letter} {noun}s"
+    return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
+@dataclass
+class ReadReport:
+    """What came of reading a source: never fewer rows than it has, whatever became of them.
+
+    Attributes:
+        source: The source, as it was given.
+        documents: Number of documents read.
+        characters: Their characters.
+        skipped: Number of rows or files that gave no document, by reason.
+        repaired: Number of documents that were mended and kept, by what was mended.
+        ignored: Number of things that are no documents (files of other kinds by suffix, blank lines), by kind.
+        examples: For each reason in ``skipped`` and ``repaired``, where the first few are and what they are.
+        text_column: Column the text was read from, for tables.
+        id_column: Column the id was read from; None where ids were made.
+        label_column: Column the label was read from.
+        finished: Whether the source was read to its end.
+        stopped_at: The ``limit`` at which reading stopped, if it did.
+    """
+
+    source: str
+    documents: int = 0
+    characters: int = 0
+    skipped: dict[str, int] = field(default_factory=dict)
+    repaired: dict[str, int] = field(default_factory=dict)
+    ignored: dict[str, int] = field(default_factory=dict)
+    examples: dict[str, list[str]] = field(default_factory=dict)
+    text_column: str | None = None
+    id_column: str | None = None
+    label_column: str | None = None
+    finished: bool = False
+    stopped_at: int | None = None
+
+    def _note(self, counts: dict[str, int], reason: str, where: str, what: str = "") -> None:
+        counts[reason] = counts.get(reason, 0) + 1
+        examples = self.examples.setdefault(reason, [])
+        if len(examples) < _EXAMPLES:
+            example = f"{where}: {what}" if what else where
+            # Names and messages come from the data: they may hold what cannot be printed.
+            examples.append(example[:_EXAMPLE_LENGTH].encode("utf-8", "replace").decode("utf-8"))
+
+    def _tally(self, verb: str, counts: dict[str, int]) -> str:
+        parts = []
+        for reason, number in counts.items():
+            first = self.examples.get(reason)
+            parts.append(f"{number:,} {reason}" + (f" (first: {first[0]})" if first else ""))
+        return f"{verb} {sum(counts.values()):,}: " + ", ".join(parts)
+
+    def summary(self) -> str:
+        """Tell in a few lines what was read, skipped, mended and ignored."""
+        noun = "document" if self.documents == 1 else "documents"
+        line = f"read {self.documents:,} {noun} ({_count(self.characters, 'character')})"
+        if self.skipped:
+            line += "; " + self._tally("skipped", self.skipped)
+        lines = [line]
+        if self.repaired:
+            lines.append(self._tally("mended", self.repaired))
+        if self.ignored:
+            lines.append(self._tally("ignored", self.ignored))
+        if self.stopped_at is not None:
+            lines.append(f"stopped at the limit of {self.stopped_at:,}; the rest of the source was not read")
+        if WRONG_ENCODING in self.skipped:
+            lines.append(
+                "if the files are in another encoding, name it with encoding= (on the command line: --encoding)"
+            )
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the report as a dictionary that can be written as JSON."""
+        return asdict(self)
+
+
+class _Ids:
+    """Make ids unique, holding a 64-bit hash of each instead of the ids."""
+
+    def __init__(self) -> None:
+        self._seen: set[int] = set()
+        self._next: dict[int, int] = {}
+
+    @staticmethod
+    def _hash(name: str) -> int:
+        # Not hash(): it differs between processes, and a chance collision must not give other ids on the next run.
+        return int.from_bytes(hashlib.blake2b(name.encode("utf-8"), digest_size=8).digest(), "big")
+
+    def unique(self, name: str) -> str:
+        key = self._hash(name)
+        if key not in self._seen:
+            self._seen.add(key)
+            return name
+        number = self._next.get(key, 2)
+        while (other := self._hash(f"{name}#{number}")) in self._seen:
+            number += 1
+        self._seen.add(other)
+        self._next[key] = number + 1
+        return f"{name}#{number}"
+
+
+def _valid_unicode(text: str) -> tuple[str, bool]:
+    """Replace lone surrogates, which neither tokenizers nor parquet can hold; tell whether there were any."""
+    if text.isascii():
+        return text, False
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        # By way of UTF-16, so that two halves that do belong together become the character they stand for.
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"), True
+    return text, False
+
+
+def _as_name(value: object) -> str | None:
+    """An id or a label as a string; None where there is none."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if hasattr(value, "item") and not isinstance(value, str):  # a numpy scalar
+        value = value.item()
+    if isinstance(value, (str, int, float)):
+        return str(value) if str(value).strip() else None
+    raise TypeError(type(value).__name__)
+
+
+class DocumentReader:
+    """The documents of a source, read anew at each iteration and never held together.
+
+    Made by :func:`read_documents`. The memory used does not grow with the corpus, but for the hashes that keep ids
+    unique (about 100 bytes a document).
+
+    Attributes:
+        report: What came of the latest iteration, up to date after every document.
+    """
+
+    def __init__(
+        self, name: str, events: Callable[[], Iterator[Event]], max_characters: int, limit: int | None, once: bool
+    ) -> None:
+        self.report = ReadReport(name)
+        self._name = name
+        self._events = events
+        self._max_characters = max_characters
+        self._limit = limit
+        self._once = once
+        self._started = False
+
+    def __iter__(self) -> Iterator[Document]:
+        """Read the source from its beginning.
+
+        Returns:
+            An iterator over the documents.
+
+        Raises:
+            DataError: The source is an iterator that was used up. While iterating: a column is missing, or a file is
+                truncated or corrupt.
+            EmptyCorpusError: At the end, when there was no usable document.
+        """
+        if self._once and self._started:
+            raise DataError(
+                f"{self._name} is an iterator, which can be read only once, and it was. Pass a list, a "
+                "datasets.IterableDataset, or another iterable that starts over."
+            )
+        self._started = True
+        self.report = ReadReport(self._name)
+        return self._documents(self.report)
+
+    def _documents(self, report: ReadReport) -> Iterator[Document]:
+        ids = _Ids()
+        try:
+            for event in self._events():
+                if isinstance(event, Columns):
+                    report.text_column, report.id_column = event.text, event.id
+                    report.label_column = event.label
+                elif isinstance(event, Skip):
+                    if event.ignored:
+                        report.ignored[event.reason] = report.ignored.get(event.reason, 0) + 1
+                    else:
+                        report._note(report.skipped, event.reason, event.where, event.what)
+                elif document := self._document(event, ids, report):
+                    report.documents += 1
+                    report.characters += len(document.text)
+                    if report.documents == self._limit:
+                        # Before the yield: who takes just so many never comes back here.
+                        report.stopped_at = self._limit
+                        yield document
+                        return
+                    yield document
+        except BrokenSourceError as error:
+            read = f"{report.documents:,} document{'' if report.documents == 1 else 's'}"
+            raise DataError(f"{error}; {read} had been read before. Fetch or make it again.") from error
+        report.finished = True
+        if not report.documents:
+            raise EmptyCorpusError(f"{self._name} holds no usable document: {report.summary()}")
+
+    def _document(self, row: Row, ids: _Ids, report: ReadReport) -> Document | None:
+        """Judge one row: give its document, or count why there is none."""
+        text = row.text
+        if not isinstance(text, str):
+            report._note(report.skipped, NOT_A_STRING, row.where, type(text).__name__)
+            return None
+        if len(text) > self._max_characters:
+            report._note(report.skipped, TOO_LONG, row.where, f"{len(text):,} characters")
+            return None
+        nuls = text.count("\0")
+        if nuls:
+            text = text.replace("\0", "")
+        text, surrogates = _valid_unicode(text)
+        if not text or text.isspace():
+            report._note(report.skipped, EMPTY, row.where, "only white space" if row.text else "")
+            return None
+        if nuls:
+            report._note(report.repaired, NUL_REMOVED, row.where, f"{nuls:,}")
+        if surrogates:
+            report._note(report.repaired, SURROGATES, row.where)
+        return Document(self._id(row, text, ids, report), text, self._label(row, report))
+
+    def _id(self, row: Row, text: str, ids: _Ids, report: ReadReport) -> str:
+        try:
+            given = _as_name(row.id)
+        except TypeError:
+            given = None
+        name = given or row.made_id or content_id(text)
+        if given is None and row.has_id:
+            report._note(report.repaired, MISSING_ID, row.where, f"called {name!r}")
+        name, _ = _valid_unicode(name)
+        unique = ids.unique(name)
+        if unique != name:
+            report._note(report.repaired, DUPLICATE_ID, row.where, f"{name!r} became {unique!r}")
+        return unique
+
+    def _label(self, row: Row, report: ReadReport) -> str | None:
+        try:
+            label = _as_name(row.label)
+        except TypeError as error:
+            report._note(report.repaired, UNUSABLE_LABEL, row.where, f"a {error} became no label")
+            return None
+        return None if label is None else _valid_unicode(label)[0]
+
+
+def _file_events(path: Path, how: sources.Reading) -> Callable[[], Iterator[Event]]:
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    packed = bool(suffixes) and suffixes[-1] in COMPRESSED
+    suffix = (suffixes[-2] if len(suffixes) > 1 else "") if packed else (suffixes[-1] if suffixes else "")
+    if suffix in (".jsonl", ".ndjson"):
+        return lambda: sources.json_lines(path, how)
+    if suffix in (".csv", ".tsv"):
+        return lambda: sources.separated(path, how, "," if suffix == ".csv" else "\t")
+    if suffix in sources.TEXT_SUFFIXES and not packed:
+        return lambda: sources.text_file(path, how)
+    if suffix == ".parquet" and not packed:
+        return lambda: sources.parquet(path, how)
+    shown = "".join(suffixes[-2:] if packed else suffixes[-1:]) or "no suffix"
+    raise DataError(f"{path} is of an unknown kind ({shown}). Documents are read from {_FORMS}.")
+
+
+def _hub_events(source: str, how: sources.Reading) -> Callable[[], Iterator[Event]]:
+    sources.parse_hub(source)  # a malformed name is told at once
+    stream: Any = None
+
+    def events() -> Iterator[Event]:
+        nonlocal stream
+        if stream is None:  # opened once: it asks the hub, and the stream itself starts over at each iteration
+            stream = sources.load_hub(source)
+        return sources.hub_rows(stream, source, how)
+
+    return events
+
+
+def _is_dataset(source: object) -> bool:
+    datasets = sys.modules.get("datasets")  # whoever holds a Dataset has imported it; it takes seconds
+    return datasets is not None and isinstance(source, (datasets.Dataset, datasets.IterableDataset))
+
+
+def read_documents(
+    source: str | os.PathLike[str] | Iterable[Any],
+    *,
+    text_column: str | None = None,
+    id_column: str | None = None,
+    label_column: str | None = None,
+    encoding: str = "utf-8",
+    max_characters: int = 20_000_000,
+    limit: int | None = None,
+) -> DocumentReader:
+    """Read the documents of a corpus, one by one.
+
+    A row or file that cannot be used is skipped and counted in the reader's report; none is lost silently.
+
+    Args:
+        source: One of: a folder of ``.txt`` and ``.md`` files (with its subfolders; the id is the path in the folder);
+            one such file; a ``.jsonl``, ``.ndjson``, ``.csv`` or ``.tsv`` file, also with ``.gz`` or ``.zst`` after
+            it; a ``.parquet`` file; ``hub:NAME``, ``hub:NAME:SPLIT`` or ``hub:NAME:CONFIG:SPLIT`` for a dataset of
+            the Hugging Face hub (see :func:`simlte_st.data.sources.parse_hub`); a ``datasets.Dataset`` or
+            ``IterableDataset``; an iterable of strings or of mappings.
+        text_column: Column that holds the text. Without it: a column called text; else the first that there is of
+            content, body, document, article, abstract, full_text, raw and message; else the only one with strings.
+        id_column: Column that holds the ids. Without it: one called id, doc_id, document_id or _id; else the row's
+            number from 0, or the text's hash for an iterable of strings. A second document of the same id gets
+            ``#2`` after it.
+        label_column: Column that holds the class. Read only when named.
+        encoding: Encoding of text, JSON and CSV files; a byte order mark at a file's beginning goes before it.
+        max_characters: Longer texts are skipped and counted.
+        limit: Stop after so many usable documents.
+
+    Returns:
+        The reader: iterate it for the documents, as often as wanted; see its ``report`` afterwards.
+
+    Raises:
+        DataError: The source does not exist or is of no known form, or there is no such encoding. Iterating raises
+            it too, for missing columns and for broken files, and ``EmptyCorpusError`` where nothing is usable.
+        ConfigurationError: ``max_characters`` or ``limit`` is below 1.
+    """
+    if max_characters < 1:
+        raise ConfigurationError(f"max_characters must be at least 1, not {max_characters}.")
+    if limit is not None and limit < 1:
+        raise ConfigurationError(f"limit must be at least 1, or None for all documents, not {limit}.")
+    asked = Columns(text_column, id_column, label_column)
+    how = sources.Reading(asked, check_encoding(encoding), max_characters)
+    once = False
+    events: Callable[[], Iterator[Event]]
+    if isinstance(source, str) and source.startswith("hub:"):
+        name, events = source, _hub_events(source, how)
+    elif isinstance(source, (str, os.PathLike)):
+        path, name = Path(source), os.fspath(source)
+        if not os.path.exists(path):
+            shown = name if len(name) <= _EXAMPLE_LENGTH else name[:_EXAMPLE_LENGTH] + "..."
+            raise DataError(f"There is no file or folder {shown!r}. Documents are read from {_FORMS}.")
+        events = (lambda: sources.text_folder(path, how)) if path.is_dir() else _file_events(path, how)
+    elif _is_dataset(source):
+        name = f"the {type(source).__name__}"
+        events = lambda: sources.dataset(source, name, how)  # noqa: E731
+    elif (
+        isinstance(source, (Mapping, bytes, bytearray)) or hasattr(source, "columns") or not hasattr(source, "__iter__")
+    ):
+        # All of these can be iterated, or nearly, but would give column names, splits or numbers for documents.
+        raise DataError(
+            f"A {type(source).__name__} is no source of documents (of a DatasetDict, pass one split; turn a DataFrame "
+            f"into a Dataset with datasets.Dataset.from_pandas). Documents are read from {_FORMS}."
+        )
+    else:
+        name, once = f"the {type(source).__name__}", isinstance(source, Iterator)
+        events = lambda: sources.items(source, name, how)  # noqa: E731
+    return DocumentReader(name, events, max_characters, limit, once)

@@ -1,0 +1,129 @@
+"""DocSplit as ``InputExample`` s, for ``SentenceTransformer.fit``.
+
+``fit`` reads its data loaders once and keeps the texts, so a loader cannot give other views in another epoch. The clean
+way round is ``fit``'s own: it takes several (loader, loss) pairs and draws a batch from each in turn. One loader an
+epoch, each with its own views, is several epochs in one ``fit``, with one optimizer and one learning-rate schedule; and
+no batch holds two pairs of one document, which would be false negatives.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.readers import InputExample
+from torch import nn
+from torch.utils.data import DataLoader
+
+from simlte_st.data.document import SegmentedDocument
+from simlte_st.data.documents import read_documents
+from simlte_st.data.segmenters import Segmenter, make_segmenter, peek
+from simlte_st.data.sentences import estimate_tokens, segment_documents, tokenizer_counter
+from simlte_st.data.views import DocSplit, View, draw_views
+from simlte_st.errors import ConfigurationError, EmptyCorpusError
+from simlte_st.limits import view_budget
+
+logger = logging.getLogger(__name__)
+
+Documents = Iterable[str | Mapping[str, Any]]
+"""Documents in memory: strings, or mappings with ``text`` and an optional ``id``."""
+
+
+def docsplit_examples(
+    documents: Documents,
+    view: View | None = None,
+    seed: int = 0,
+    epoch: int = 0,
+    *,
+    model: SentenceTransformer | None = None,
+    segmenter: str | Segmenter = "punkt",
+) -> Iterator[InputExample]:
+    """Yield one ``InputExample(texts=[view A, view B])`` a document.
+
+    Args:
+        documents: Strings, or mappings with ``text`` and an optional ``id``. Read once, as a stream.
+        view: How to draw; ``DocSplit()`` where not given.
+        seed: The run's seed.
+        epoch: Another epoch gives other views of the same documents.
+        model: The model to train; tells how many tokens fit a view, so that longer documents are windowed before the
+            split. Without it they are not, and the tokenizer cuts what is too long.
+        segmenter: ``"punkt"``, ``"nupunkt"`` or a callable.
+
+    Yields:
+        The examples, in the order of the documents; their ``guid`` is the document's id. Documents that cannot make
+        two views are left out, and the log says how many.
+
+    Raises:
+        DataError: A document is neither a string nor a mapping with a text.
+        EmptyCorpusError: There are no usable documents.
+    """
+    view = DocSplit() if view is None else view
+    budget = None if model is None else view_budget(model)
+    left_out = 0
+    for document in _segmented(documents, model, segmenter):
+        pair = draw_views(document, view, seed=seed, epoch=epoch, budget=budget)
+        if pair is None:
+            left_out += 1
+        else:
+            yield InputExample(guid=pair.id, texts=[pair.anchor, pair.positive])
+    if left_out:
+        logger.warning("%d documents are too short for %r and were left out.", left_out, view)
+
+
+def docsplit_objectives(
+    documents: Documents,
+    loss: nn.Module,
+    *,
+    epochs: int = 1,
+    batch_size: int = 36,
+    view: View | None = None,
+    seed: int = 0,
+    model: SentenceTransformer | None = None,
+    segmenter: str | Segmenter = "punkt",
+) -> list[tuple[DataLoader[InputExample], nn.Module]]:
+    """Make the ``train_objectives`` of ``SentenceTransformer.fit`` for several epochs of fresh views.
+
+    Call ``model.fit(docsplit_objectives(documents, loss, epochs=3, model=model), epochs=1)``: the three passes are
+    inside the objectives.
+
+    Args:
+        documents: As for :func:`docsplit_examples`; kept in memory, as ``fit`` does anyway.
+        loss: The loss, shared by all epochs.
+        epochs: Passes over the documents, each with views of its own.
+        batch_size: Documents in a batch.
+        view: How to draw.
+        seed: The run's seed.
+        model: The model to train.
+        segmenter: ``"punkt"``, ``"nupunkt"`` or a callable.
+
+    Returns:
+        One (data loader, loss) pair an epoch.
+
+    Raises:
+        ConfigurationError: Fewer than one epoch.
+        EmptyCorpusError: Fewer than two documents can be used.
+    """
+    if epochs < 1:
+        raise ConfigurationError(f"epochs={epochs}: at least one pass is needed.")
+    view = DocSplit() if view is None else view
+    budget = None if model is None else view_budget(model)
+    segmented = [document for document in _segmented(documents, model, segmenter) if view.accepts(document)]
+    if len(segmented) < 2:
+        raise EmptyCorpusError(f"{len(segmented)} usable documents: in-batch negatives need at least 2.")
+    objectives: list[tuple[DataLoader[InputExample], nn.Module]] = []
+    for epoch in range(epochs):
+        pairs = [draw_views(document, view, seed=seed, epoch=epoch, budget=budget) for document in segmented]
+        examples = [InputExample(guid=pair.id, texts=[pair.anchor, pair.positive]) for pair in pairs if pair]
+        objectives.append((DataLoader(examples, batch_size=batch_size), loss))  # type: ignore[arg-type]
+    return objectives
+
+
+def _segmented(
+    documents: Documents, model: SentenceTransformer | None, segmenter: str | Segmenter
+) -> Iterator[SegmentedDocument]:
+    count = estimate_tokens if model is None else tokenizer_counter(model.tokenizer)
+    first, stream = peek(read_documents(documents), lambda document: len(document.text))
+    cut = make_segmenter(segmenter, lambda: (document.text for document in first))
+    return segment_documents(stream, cut, count)

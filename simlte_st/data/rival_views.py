@@ -1,0 +1,167 @@
+"""The views of the methods that the papers compare with, behind the protocol of :mod:`simlte_st.data.views`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+from simlte_st.data.document import SegmentedDocument
+from simlte_st.data.views import (
+    DocSplit,
+    Piece,
+    Sides,
+    View,
+    check_share,
+    has_two_words,
+    pieces_of_words,
+    whole,
+    words_of,
+)
+from simlte_st.data.windows import WindowMode, check_window, choose_window
+from simlte_st.errors import ConfigurationError
+
+
+@dataclass(frozen=True)
+class Duplicate:
+    """SimCSE (Gao et al., 2021): the same text twice; only the encoder's dropout tells the two apart.
+
+    Args:
+        window: For documents longer than one view.
+    """
+
+    window: WindowMode = "random"
+
+    def __post_init__(self) -> None:
+        check_window(self.window)
+
+    def accepts(self, document: SegmentedDocument) -> bool:
+        """Accept any document that has a word."""
+        return len(document.sentences) > 0
+
+    def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> Sides:
+        """Take the window twice. See :meth:`simlte_st.data.views.View.draw`."""
+        window = choose_window(document.tokens, budget, self.window, rng, at_least=1)
+        return whole(window), whole(window)
+
+
+@dataclass(frozen=True)
+class Crop:
+    """Contriever's independent cropping (Izacard et al., 2021): two random spans of words, which may overlap.
+
+    Args:
+        least: Least length of a crop, as a share of the document's words. Contriever's is 0.05.
+        most: Largest length of a crop, likewise. Contriever's is 0.5.
+
+    Raises:
+        ConfigurationError: Not ``0 < least <= most <= 1``.
+    """
+
+    least: float = 0.05
+    most: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_share("least", self.least, 1e-6, self.most)
+        check_share("most", self.most, self.least, 1.0)
+
+    def accepts(self, document: SegmentedDocument) -> bool:
+        """Accept any document of two words or more."""
+        return has_two_words(document)
+
+    def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> Sides:
+        """Crop twice, independently. See :meth:`simlte_st.data.views.View.draw`."""
+        words = words_of(document, range(len(document.sentences)))
+        return self._crop(document, words, budget, rng), self._crop(document, words, budget, rng)
+
+    def _crop(
+        self, document: SegmentedDocument, words: Sequence[tuple[int, int]], budget: int | None, rng: Random
+    ) -> list[Piece]:
+        length = max(1, round(len(words) * rng.uniform(self.least, self.most)))
+        if budget is not None:
+            # Words that fill the budget: a crop drawn over a long document is bounded by what the model reads.
+            length = min(length, max(1, budget * len(words) // max(1, sum(document.tokens))))
+        start = rng.randint(0, len(words) - length)
+        return pieces_of_words(words[start : start + length])
+
+
+@dataclass(frozen=True)
+class InverseCloze:
+    """The inverse cloze task (Lee et al., 2019): one sentence, and the text around it.
+
+    Args:
+        keep: Probability that the sentence stays in its context. Lee et al. use 0.1.
+        window: For documents longer than one view.
+    """
+
+    keep: float = 0.1
+    window: WindowMode = "random"
+
+    def __post_init__(self) -> None:
+        check_share("keep", self.keep, 0.0, 1.0)
+        check_window(self.window)
+
+    def accepts(self, document: SegmentedDocument) -> bool:
+        """Accept two sentences or more: a lone sentence has no context."""
+        return len(document.sentences) > 1
+
+    def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> Sides:
+        """Take one sentence of a window, and the window. See :meth:`simlte_st.data.views.View.draw`."""
+        window = choose_window(document.tokens, budget, self.window, rng)
+        sentence = rng.choice(window)
+        kept = rng.random() < self.keep
+        return whole([sentence]), whole([index for index in window if kept or index != sentence])
+
+
+@dataclass(frozen=True)
+class WordDeletion:
+    """Word deletion (as in CLEAR, Wu et al., 2020): each view is the text with some of its words left out.
+
+    Args:
+        p: Probability that a word is deleted, each word and each view independently.
+        window: For documents longer than one view.
+    """
+
+    p: float = 0.1
+    window: WindowMode = "random"
+
+    def __post_init__(self) -> None:
+        check_share("p", self.p, 0.0, 0.99)
+        check_window(self.window)
+
+    def accepts(self, document: SegmentedDocument) -> bool:
+        """Accept any document of two words or more."""
+        return has_two_words(document)
+
+    def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> Sides:
+        """Delete words from a window twice. See :meth:`simlte_st.data.views.View.draw`."""
+        words = words_of(document, choose_window(document.tokens, budget, self.window, rng, at_least=1))
+        return self._delete(words, rng), self._delete(words, rng)
+
+    def _delete(self, words: Sequence[tuple[int, int]], rng: Random) -> list[Piece]:
+        left = [word for word in words if rng.random() >= self.p]
+        return pieces_of_words(left or [rng.choice(words)])
+
+
+VIEWS: dict[str, type] = {
+    "docsplit": DocSplit,
+    "duplicate": Duplicate,
+    "crop": Crop,
+    "inverse-cloze": InverseCloze,
+    "word-deletion": WordDeletion,
+}
+"""Every view by the name it has on the command line."""
+
+
+def make_view(name: str, **settings: object) -> View:
+    """Make a view by name.
+
+    Raises:
+        ConfigurationError: An unknown name, or a setting that this view does not have.
+    """
+    if name not in VIEWS:
+        raise ConfigurationError(f"Unknown view {name!r}: use one of {', '.join(VIEWS)}.")
+    try:
+        view: View = VIEWS[name](**settings)
+    except TypeError as error:
+        raise ConfigurationError(f"The view {name!r} does not take these settings: {error}") from error
+    return view

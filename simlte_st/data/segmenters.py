@@ -1,0 +1,168 @@
+"""Sentence segmenters behind one small protocol: text in, its segments out.
+
+A segmenter may cut wherever it likes and may drop or normalise white space between segments; it must keep every other
+character, in order. :func:`simlte_st.data.sentences.cut_sentences` checks that on each call, so that a segmenter that
+eats text is found out at once.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol, TypeVar
+
+from nltk.data import find as nltk_find
+from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer, PunktTrainer, load_punkt_params
+
+from simlte_st.errors import ConfigurationError
+from simlte_st.extras import require
+
+logger = logging.getLogger(__name__)
+
+SAMPLE_CHARACTERS = 1_000_000
+"""How much of a corpus Punkt learns its parameters from: a few seconds of work, and more text changes little."""
+
+_LONGEST = 100_000  # characters of one text that Punkt learns from: no single document should decide
+
+T = TypeVar("T")
+
+
+class Segmenter(Protocol):
+    """Cuts one paragraph into sentences. Any callable of this shape will do."""
+
+    def __call__(self, text: str, /) -> Sequence[str]:
+        """Return the segments of ``text`` in order; their non-space characters are exactly those of ``text``."""
+        ...
+
+
+def cut_at(text: str, spans: Iterable[tuple[int, int]]) -> list[str]:
+    """Cut a text where spans begin; each segment runs to where the next one begins, so nothing falls in between."""
+    starts = [start for start, _ in spans]
+    starts[:1] = [0]
+    return [text[start:stop].strip() for start, stop in zip(starts, [*starts[1:], len(text)], strict=True)]
+
+
+class PunktSegmenter:
+    """NLTK's Punkt (Kiss & Strunk, 2006), with installed or learned parameters.
+
+    Args:
+        parameters: What Punkt knows of a language: abbreviations, collocations, frequent sentence starters and the
+            orthographic context of words. None knows nothing and cuts after every full stop.
+    """
+
+    def __init__(self, parameters: PunktParameters | None = None) -> None:
+        self.parameters = parameters if parameters is not None else PunktParameters()
+        self._tokenizer = PunktSentenceTokenizer(self.parameters)
+
+    def __call__(self, text: str, /) -> list[str]:
+        """Cut ``text``; see :func:`cut_at`."""
+        try:
+            return cut_at(text, self._tokenizer.span_tokenize(text))
+        except TimeoutError:
+            # NLTK gives each of its regular expressions a few seconds, which only text made to defeat it needs.
+            logger.warning("Punkt gave up on a text that begins with %r; it is cut by lines and length.", text[:40])
+            return [text]
+
+    @classmethod
+    def installed(cls, language: str = "english") -> PunktSegmenter | None:
+        """Load NLTK's ``punkt_tab`` parameters for ``language``, or None where they are not installed."""
+        try:
+            return cls(load_punkt_params(nltk_find(f"tokenizers/punkt_tab/{language}/")))
+        except LookupError:
+            return None
+
+    @classmethod
+    def learn(cls, texts: Iterable[str], max_characters: int = SAMPLE_CHARACTERS) -> PunktSegmenter:
+        """Learn the parameters, without labels, from the first ``max_characters`` characters of ``texts``."""
+        trainer = PunktTrainer()
+        left = max_characters
+        for text in texts:
+            if left <= 0:
+                break
+            trainer.train(text[: min(left, _LONGEST)], finalize=False)
+            left -= len(text)
+        if left == max_characters:
+            return cls()
+        trainer.finalize_training()
+        return cls(trainer.get_params())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the parameters as JSON values, sorted, so that the same corpus gives the same bytes."""
+        return {
+            "abbreviations": sorted(self.parameters.abbrev_types),
+            "collocations": sorted(list(pair) for pair in self.parameters.collocations),
+            "sentence_starters": sorted(self.parameters.sent_starters),
+            "orthographic_context": dict(sorted(self.parameters.ortho_context.items())),
+        }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> PunktSegmenter:
+        """Rebuild a segmenter from what :meth:`to_dict` gave."""
+        parameters = PunktParameters()
+        parameters.abbrev_types = set(values["abbreviations"])
+        parameters.collocations = {(first, second) for first, second in values["collocations"]}
+        parameters.sent_starters = set(values["sentence_starters"])
+        parameters.ortho_context.update(Counter(values["orthographic_context"]))
+        return cls(parameters)
+
+
+class NupunktSegmenter:
+    """``nupunkt``: Punkt with parameters for English and legal text built in, several times faster than NLTK's."""
+
+    def __init__(self) -> None:
+        self._spans: Callable[[str], list[tuple[int, int]]] = require(
+            "nupunkt", "nupunkt", "the segmenter 'nupunkt'"
+        ).sent_spans
+
+    def __call__(self, text: str, /) -> list[str]:
+        """Cut ``text``; see :func:`cut_at`."""
+        return cut_at(text, self._spans(text))
+
+
+def make_segmenter(segmenter: str | Segmenter, sample: Callable[[], Iterable[str]]) -> Segmenter:
+    """Turn what a user names into a segmenter.
+
+    Args:
+        segmenter: ``"punkt"`` (installed ``punkt_tab`` parameters, else learned from the sample), ``"nupunkt"``, or
+            any callable that fits :class:`Segmenter`.
+        sample: Gives texts of the user's corpus; called only if Punkt has to learn.
+
+    Returns:
+        The segmenter.
+
+    Raises:
+        ConfigurationError: An unknown name.
+        MissingExtraError: ``"nupunkt"`` without the package.
+    """
+    if callable(segmenter):
+        return segmenter
+    if segmenter == "punkt":
+        installed = PunktSegmenter.installed()
+        if installed is not None:
+            return installed
+        logger.info("NLTK's punkt_tab is not installed: learning Punkt's parameters from a sample of the corpus.")
+        return PunktSegmenter.learn(sample())
+    if segmenter == "nupunkt":
+        return NupunktSegmenter()
+    raise ConfigurationError(f"Unknown segmenter {segmenter!r}: use 'punkt', 'nupunkt' or a callable.")
+
+
+def peek(items: Iterable[T], size: Callable[[T], int], enough: int = SAMPLE_CHARACTERS) -> tuple[list[T], Iterator[T]]:
+    """Take the first items of a stream, up to ``enough`` in summed size, and give them back with the whole stream.
+
+    So that Punkt can learn from the beginning of a corpus that can be read only once.
+
+    Returns:
+        ``(first, everything)``: the items taken, and an iterator over all items, those included.
+    """
+    iterator = iter(items)
+    first: list[T] = []
+    taken = 0
+    for item in iterator:
+        first.append(item)
+        taken += size(item)
+        if taken >= enough:
+            break
+    return first, itertools.chain(first, iterator)

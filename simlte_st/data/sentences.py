@@ -1,0 +1,198 @@
+"""Documents to sentences: paragraphs first, then a segmenter, then bounds on what it leaves whole.
+
+Text without sentence ends (tables, code, Chinese, one endless "sentence") must still give usable units, so whatever a
+segmenter leaves longer than ``max_words`` is cut at line ends, then after the full stops of other scripts, then into
+pieces of at most ``max_words`` words. No character other than white space is ever lost: checked, not hoped for.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from simlte_st.data.document import Document, SegmentedDocument
+from simlte_st.data.segmenters import Segmenter
+from simlte_st.errors import ConfigurationError, DataError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+MAX_WORDS = 64
+"""Longest sentence that stays whole, in words: about 85 tokens, so that views of 128 tokens still hold several."""
+
+LONGEST_WORD = 24
+"""A run of more characters without white space counts as several words: it becomes several tokens anyway."""
+
+TOKENS_PER_WORD = 1.3
+"""Estimate where no tokenizer is given; BERT's vocabulary gives 1.2 to 1.5 on English prose."""
+
+# Scripts written without spaces: each character is a word, as BERT's own pre-tokenizer has it.
+_CJK = "\u2e80-\u2fff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f"
+_WORD = re.compile(rf"[{_CJK}]|[^\s{_CJK}]{{1,{LONGEST_WORD}}}")
+_BLANK_LINES = re.compile(r"\n[^\S\n]*\n\s*")
+_LINE = re.compile(r"\n+")
+_FOREIGN_STOP = re.compile(r"(?<=[。！？；｡．؟۔।॥።])")
+_HARD_WRAP = 120  # lines all shorter than this, in a text without blank lines, are wrapped lines, not paragraphs
+_PIECE = 20_000  # characters handed to a segmenter at once: bounds what a pathological text can cost
+
+TokenCounter = Callable[[Sequence[str]], Sequence[int]]
+"""Counts the tokens of each of several texts, special tokens not included."""
+
+
+def word_spans(text: str) -> list[tuple[int, int]]:
+    """Find the words of ``text``: ``(start, stop)`` character offsets.
+
+    A word is a run of characters without white space, at most :data:`LONGEST_WORD` long; in scripts written without
+    spaces each character is one.
+    """
+    return [match.span() for match in _WORD.finditer(text)]
+
+
+def count_words(text: str) -> int:
+    """Count the words of ``text`` as :func:`word_spans` finds them."""
+    return sum(1 for _ in _WORD.finditer(text))
+
+
+def paragraphs_of(text: str) -> list[str]:
+    """Cut a text into paragraphs, none empty.
+
+    Blank lines separate paragraphs. A text without blank lines has one paragraph a line, unless all its lines are so
+    short that they look wrapped by hand: then it is one paragraph.
+    """
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    blocks = _BLANK_LINES.split(text)
+    if len(blocks) == 1:
+        lines = text.split("\n")
+        if any(len(line) > _HARD_WRAP for line in lines):
+            blocks = lines
+    return [block.strip() for block in blocks if block.strip()]
+
+
+def cut_sentences(paragraph: str, segmenter: Segmenter, max_words: int = MAX_WORDS) -> list[str]:
+    """Cut one paragraph into sentences of at most ``max_words`` words.
+
+    Args:
+        paragraph: Any text.
+        segmenter: See :class:`~simlte_st.data.segmenters.Segmenter`.
+        max_words: What the segmenter leaves longer is cut at line ends, then after full stops of other scripts, then
+            every ``max_words`` words.
+
+    Returns:
+        The sentences, none empty; their non-space characters are exactly those of ``paragraph``, in order.
+
+    Raises:
+        DataError: The segmenter dropped, added or changed characters.
+    """
+    sentences: list[str] = []
+    for piece in _pieces(paragraph):
+        segments = segmenter(piece)
+        if "".join("".join(segments).split()) != "".join(piece.split()):
+            raise DataError(
+                f"The segmenter {segmenter!r} changed the text {_shorten(piece)!r} into {_shorten(str(segments))!r}. "
+                "A segmenter may drop white space only."
+            )
+        for segment in segments:
+            sentences.extend(_bounded(segment.strip(), max_words))
+    return sentences
+
+
+def _pieces(paragraph: str) -> Iterator[str]:
+    begin = 0
+    while len(paragraph) - begin > _PIECE:
+        # at white space where there is any, so that no word is cut in two
+        stop = max(paragraph.rfind(space, begin, begin + _PIECE) for space in " \n\t") + 1
+        stop = stop if stop > begin else begin + _PIECE
+        yield paragraph[begin:stop]
+        begin = stop
+    yield paragraph[begin:]
+
+
+def _bounded(text: str, max_words: int) -> Iterator[str]:
+    if not text:
+        return
+    spans = word_spans(text)
+    if len(spans) <= max_words:
+        yield text
+        return
+    for separator in (_LINE, _FOREIGN_STOP):
+        parts = [part.strip() for part in separator.split(text) if part.strip()]
+        if len(parts) > 1:
+            for part in parts:
+                yield from _bounded(part, max_words)
+            return
+    # Equal pieces rather than full ones and a rest: a rest of two words would be a unit of its own.
+    pieces = -(-len(spans) // max_words)
+    bounds = [round(index * len(spans) / pieces) for index in range(pieces + 1)]
+    for first, last in itertools.pairwise(bounds):
+        yield text[spans[first][0] : spans[last - 1][1]]
+
+
+def _shorten(text: str, length: int = 80) -> str:
+    return text if len(text) <= length else text[: length - 3] + "..."
+
+
+def tokenizer_counter(tokenizer: PreTrainedTokenizerBase) -> TokenCounter:
+    """Make a counter of model tokens (special tokens not counted) out of a Hugging Face tokenizer."""
+
+    def count(texts: Sequence[str]) -> list[int]:
+        if not texts:
+            return []
+        # verbose=False: a sentence longer than the model reads is no mistake here
+        encoded = tokenizer(list(texts), add_special_tokens=False, return_attention_mask=False, verbose=False)
+        return [len(ids) for ids in encoded["input_ids"]]
+
+    return count
+
+
+def estimate_tokens(texts: Sequence[str]) -> list[int]:
+    """Estimate token counts from word counts (:data:`TOKENS_PER_WORD`); used where no tokenizer is given."""
+    return [max(1, round(TOKENS_PER_WORD * count_words(text))) for text in texts]
+
+
+def segment_document(
+    document: Document,
+    segmenter: Segmenter,
+    count_tokens: TokenCounter = estimate_tokens,
+    max_words: int = MAX_WORDS,
+) -> SegmentedDocument:
+    """Cut one document into sentences.
+
+    Args:
+        document: The document.
+        segmenter: Cuts each paragraph.
+        count_tokens: Counts the model's tokens of each sentence.
+        max_words: Longest sentence that stays whole, in words.
+
+    Returns:
+        The segmented document; empty ``sentences`` if the text is white space only.
+
+    Raises:
+        DataError: The segmenter changed the text.
+        ConfigurationError: ``max_words`` is less than 1.
+    """
+    if max_words < 1:
+        raise ConfigurationError(f"max_words={max_words}: a sentence needs room for at least 1 word.")
+    sentences: list[str] = []
+    starts: list[int] = []
+    for paragraph in paragraphs_of(document.text):
+        starts.append(len(sentences))
+        sentences.extend(cut_sentences(paragraph, segmenter, max_words))
+    return SegmentedDocument(
+        id=document.id,
+        sentences=tuple(sentences),
+        paragraphs=tuple(starts),
+        tokens=tuple(count_tokens(sentences)),
+    )
+
+
+def segment_documents(
+    documents: Iterable[Document],
+    segmenter: Segmenter,
+    count_tokens: TokenCounter = estimate_tokens,
+    max_words: int = MAX_WORDS,
+) -> Iterator[SegmentedDocument]:
+    """Cut a stream of documents, one by one. See :func:`segment_document`."""
+    for document in documents:
+        yield segment_document(document, segmenter, count_tokens, max_words)

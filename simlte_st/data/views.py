@@ -1,0 +1,267 @@
+"""DocSplit, the papers' way to make two views of one document, and the protocol that its rivals share.
+
+A view works on numbers only (how many sentences, words and tokens there are) and answers with :class:`Piece` s, so that
+the same draw can be rendered as text now and as token ids elsewhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
+
+from simlte_st.data.document import SegmentedDocument
+from simlte_st.data.sentences import count_words, word_spans
+from simlte_st.data.windows import WindowMode, check_window, choose_window
+from simlte_st.errors import ConfigurationError
+
+
+class Piece(NamedTuple):
+    """A part of one sentence: its words ``start`` to ``stop`` (exclusive); ``stop`` None is the sentence as it is."""
+
+    sentence: int
+    start: int = 0
+    stop: int | None = None
+
+
+Sides = tuple[list[Piece], list[Piece]]
+"""The two views of a document as pieces, in the document's order."""
+
+
+@runtime_checkable
+class View(Protocol):
+    """Draws two views of one document. Implementations are frozen dataclasses; their ``repr`` tells their settings."""
+
+    def accepts(self, document: SegmentedDocument) -> bool:
+        """Tell whether this document can make two views; does not depend on chance."""
+        ...
+
+    def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> Sides:
+        """Draw the two views.
+
+        Args:
+            document: A document that :meth:`accepts` said yes to.
+            budget: Tokens that *one* view may hold, special tokens not counted; None for no bound.
+            rng: The only source of randomness.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ViewPair:
+    """Two views of one document, as text.
+
+    Attributes:
+        id: The document's id.
+        anchor: The first view.
+        positive: The second view.
+        tokens: Tokens of the document.
+        seen: How many of them stand in at least one of the views.
+    """
+
+    id: str
+    anchor: str
+    positive: str
+    tokens: int
+    seen: int
+
+
+def view_rng(seed: int, epoch: int, document_id: str) -> Random:
+    """Make the generator from which the views of one document in one epoch are drawn.
+
+    Nothing else enters: not the order of the documents, not the batch, not the number of workers.
+    """
+    key = f"{seed}\x00{epoch}\x00{document_id}".encode("utf-8", "surrogatepass")
+    return Random(int.from_bytes(hashlib.blake2b(key, digest_size=16).digest(), "big"))
+
+
+def draw_views(
+    document: SegmentedDocument, view: View, *, seed: int = 0, epoch: int = 0, budget: int | None = None
+) -> ViewPair | None:
+    """Draw the two views of a document in an epoch.
+
+    Args:
+        document: The segmented document.
+        view: How to draw.
+        seed: The run's seed.
+        epoch: The epoch, from 0; another epoch gives another draw.
+        budget: Tokens that one view may hold, special tokens not counted; None for no bound.
+
+    Returns:
+        The pair, or None where the view does not accept the document.
+    """
+    if not view.accepts(document):
+        return None
+    anchor, positive = view.draw(document, budget, view_rng(seed, epoch, document.id))
+    return ViewPair(
+        id=document.id,
+        anchor=render(document, anchor),
+        positive=render(document, positive),
+        tokens=sum(document.tokens),
+        seen=_seen(document, (anchor, positive), budget),
+    )
+
+
+def render(document: SegmentedDocument, pieces: Sequence[Piece]) -> str:
+    """Join pieces into a text, with one space between them; whole sentences stand in it as they are."""
+    parts = []
+    for sentence, start, stop in pieces:
+        text = document.sentences[sentence]
+        if stop is not None:
+            spans = word_spans(text)
+            text = text[spans[start][0] : spans[stop - 1][1]]
+        parts.append(text)
+    return " ".join(parts)
+
+
+def _seen(document: SegmentedDocument, sides: Sides, budget: int | None) -> int:
+    """Count the document's tokens that stand in a view and are not cut by the tokenizer at ``budget``."""
+    covered: dict[int, float] = {}
+    for pieces in sides:
+        left = float("inf") if budget is None else float(budget)
+        in_side: dict[int, float] = {}
+        for sentence, start, stop in pieces:
+            size = float(document.tokens[sentence])
+            if stop is not None:
+                size *= (stop - start) / max(1, count_words(document.sentences[sentence]))
+            kept = min(size, left)
+            left -= kept
+            in_side[sentence] = in_side.get(sentence, 0.0) + kept
+        for sentence, kept in in_side.items():
+            covered[sentence] = max(covered.get(sentence, 0.0), kept)
+    return round(sum(covered.values()))
+
+
+def whole(sentences: Sequence[int]) -> list[Piece]:
+    """Make pieces of whole sentences."""
+    return [Piece(sentence) for sentence in sentences]
+
+
+def words_of(document: SegmentedDocument, sentences: Sequence[int]) -> list[tuple[int, int]]:
+    """List all words of some sentences in order, each as ``(sentence, word)``."""
+    return [(sentence, word) for sentence in sentences for word in range(count_words(document.sentences[sentence]))]
+
+
+def pieces_of_words(words: Sequence[tuple[int, int]]) -> list[Piece]:
+    """Make pieces of single words, neighbours in one sentence joined."""
+    pieces: list[Piece] = []
+    for sentence, word in words:
+        if pieces and pieces[-1].sentence == sentence and pieces[-1].stop == word:
+            pieces[-1] = Piece(sentence, pieces[-1].start, word + 1)
+        else:
+            pieces.append(Piece(sentence, word, word + 1))
+    return pieces
+
+
+def has_two_words(document: SegmentedDocument) -> bool:
+    """Tell whether a document has two words at least; without them no view is possible that is not a copy."""
+    return len(document.sentences) > 1 or (len(document.sentences) == 1 and count_words(document.sentences[0]) > 1)
+
+
+def check_share(name: str, value: float, low: float, high: float) -> None:
+    """Raise :class:`ConfigurationError` unless ``low <= value <= high``."""
+    if not low <= value <= high:
+        raise ConfigurationError(f"{name}={value}: must lie between {low} and {high}.")
+
+
+@dataclass(frozen=True)
+class DocSplit:
+    """DocSplit / SimLTE: deal the sentences of a document to two views.
+
+    Each unit goes to the first view with probability ``p``, independently of the others, and to the second otherwise;
+    the order is kept. The views are disjoint, together they are the document (its window, where it is longer than the
+    model reads), and neither is empty: a draw that leaves one empty is drawn again.
+
+    Args:
+        p: Probability of the first view. The papers' is 0.5.
+        unit: What is dealt: ``"sentence"`` (the papers), ``"paragraph"``, or ``"block"``: runs of consecutive
+            sentences. A document that is one paragraph or block only is dealt by sentences.
+        block: Sentences in a block for ``unit="block"``: a number, or a range ``(least, most)`` from which each
+            document draws one number.
+        window: For documents longer than two views: ``"random"``, ``"head"`` or ``"spread"``; see
+            :func:`~simlte_st.data.windows.choose_window`.
+        single: A document of one sentence: ``"halve"`` cuts it at the middle word, ``"skip"`` leaves it out.
+
+    Raises:
+        ConfigurationError: ``p`` outside 0.01 to 0.99, an unknown unit, window or policy, or a block below 1.
+
+    References:
+        DocSplit, section 2.2; SimLTE, section 2.2. Cropping is the case of one contiguous block a view.
+    """
+
+    p: float = 0.5
+    unit: Literal["sentence", "paragraph", "block"] = "sentence"
+    block: int | tuple[int, int] = (2, 12)
+    window: WindowMode = "random"
+    single: Literal["halve", "skip"] = "halve"
+
+    def __post_init__(self) -> None:
+        check_share("p", self.p, 0.01, 0.99)
+        check_window(self.window)
+        if self.unit not in ("sentence", "paragraph", "block"):
+            raise ConfigurationError(f"unit={self.unit!r}: use 'sentence', 'paragraph' or 'block'.")
+        if self.single not in ("halve", "skip"):
+            raise ConfigurationError(f"single={self.single!r}: use 'halve' or 'skip'.")
+        least, most = self._block_range()
+        if not 1 <= least <= most:
+            raise ConfigurationError(f"block={self.block!r}: give a number from 1, or a range (least, most).")
+
+    def _block_range(self) -> tuple[int, int]:
+        return (self.block, self.block) if isinstance(self.block, int) else (self.block[0], self.block[1])
+
+    def accepts(self, document: SegmentedDocument) -> bool:
+        """Accept two sentences or more; one sentence only if it may and can be halved."""
+        if len(document.sentences) == 1 and self.single == "skip":
+            return False
+        return has_two_words(document)
+
+    def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> Sides:
+        """Deal the units of the document's window. See :meth:`View.draw`."""
+        if len(document.sentences) == 1:
+            middle = count_words(document.sentences[0]) // 2
+            return [Piece(0, 0, middle)], [Piece(0, middle, count_words(document.sentences[0]))]
+        units = self._units(document, budget, rng)
+        sizes = [sum(document.tokens[sentence] for sentence in unit) for unit in units]
+        # The larger view holds the share max(p, 1 - p) of the window: that one must fit.
+        room = None if budget is None else round(budget / max(self.p, 1 - self.p))
+        window = choose_window(sizes, room, self.window, rng)
+        while True:
+            dealt = [rng.random() < self.p for _ in window]
+            if any(dealt) and not all(dealt):
+                break
+        sides: Sides = ([], [])
+        for index, first in zip(window, dealt, strict=True):
+            sides[0 if first else 1].extend(whole(units[index]))
+        return sides
+
+    def _units(self, document: SegmentedDocument, budget: int | None, rng: Random) -> list[range]:
+        count = len(document.sentences)
+        if self.unit == "sentence":
+            return [range(index, index + 1) for index in range(count)]
+        if self.unit == "paragraph":
+            starts = [*document.paragraphs, count]
+        else:
+            starts = [*range(0, count, rng.randint(*self._block_range())), count]
+        units = [
+            part
+            for start, stop in itertools.pairwise(starts)
+            for part in _at_most(range(start, stop), document.tokens, budget)
+        ]
+        return units if len(units) > 1 else [range(index, index + 1) for index in range(count)]
+
+
+def _at_most(unit: range, tokens: Sequence[int], budget: int | None) -> list[range]:
+    """Cut a unit longer than a view into parts that fit one, at sentence ends."""
+    if budget is None:
+        return [unit]
+    parts: list[range] = []
+    start, taken = unit.start, 0
+    for sentence in unit:
+        if taken + tokens[sentence] > budget and sentence > start:
+            parts.append(range(start, sentence))
+            start, taken = sentence, 0
+        taken += tokens[sentence]
+    return [*parts, range(start, unit.stop)]

@@ -1,0 +1,35 @@
+"""The errors this package raises on purpose.
+
+Each says what was wrong, with which value, and what to do instead. All derive from :class:`SimlteError`, so that the
+command line can print them without a traceback while a bug still shows one.
+"""
+
+from __future__ import annotations
+
+
+class SimlteError(Exception):
+    """Base of every error raised on purpose by ``simlte_st``."""
+
+
+class DataError(SimlteError, ValueError):
+    """The documents given cannot be used: a missing column, an unreadable source, an unknown format."""
+
+
+class EmptyCorpusError(DataError):
+    """The source holds too few usable documents for what was asked of it."""
+
+
+class ConfigurationError(SimlteError, ValueError):
+    """A setting is out of its range or contradicts another one."""
+
+
+class ModelError(SimlteError, ValueError):
+    """A model lacks what was asked of it (a text encoder, a tokenizer with a mask token, an MLM head, ...)."""
+
+
+class ResumeError(SimlteError, RuntimeError):
+    """There is nothing to resume, or what is there was made with other settings."""
+
+
+class MissingExtraError(SimlteError, ImportError):
+    """An optional dependency is not installed; the message names the extra that brings it."""

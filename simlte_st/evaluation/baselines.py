@@ -1,0 +1,180 @@
+"""Bag-of-words baselines, to stand next to every number of a model: word overlap alone goes a long way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from simlte_st.errors import DataError
+from simlte_st.evaluation.few_shot import FewShotResult, few_shot_probe
+from simlte_st.evaluation.labels import Label, check_lengths
+from simlte_st.evaluation.probe import ProbeResult, fit_probe
+from simlte_st.evaluation.split_half import SplitHalfResult, check_documents, diagonal_ranks, result_from_ranks
+from simlte_st.extras import require
+
+
+def tfidf_split_half(
+    anchors: Sequence[str], positives: Sequence[str], seed: int = 0, chunk: int = 1024
+) -> SplitHalfResult:
+    """Split-half retrieval by the cosine of TF-IDF vectors, fitted on both views of these documents.
+
+    Args:
+        anchors: View A of each document.
+        positives: View B of each document, in the same order.
+        seed: Seed of the bootstrap.
+        chunk: Anchors compared at once.
+
+    Returns:
+        The result; alignment and uniformity are None, as they describe learned embeddings.
+
+    Raises:
+        DataError: The lists differ in length, hold fewer than two documents, or no words.
+    """
+    _check_pairs(anchors, positives)
+    vectorizer = _fitted([*anchors, *positives])
+    first, second = vectorizer.transform(anchors), vectorizer.transform(positives).T.tocsc()
+    ranks = diagonal_ranks(lambda rows: (first[rows] @ second).toarray(), len(anchors), chunk=chunk, tolerance=1e-9)
+    return result_from_ranks(ranks, seed=seed)
+
+
+def bm25_split_half(anchors: Sequence[str], positives: Sequence[str], seed: int = 0) -> SplitHalfResult:
+    """Split-half retrieval by BM25: the A view is the query, the B views are searched.
+
+    bm25s with its default settings, without stop words and without stemming.
+
+    Args:
+        anchors: View A of each document.
+        positives: View B of each document, in the same order.
+        seed: Seed of the bootstrap.
+
+    Returns:
+        The result; alignment and uniformity are None.
+
+    Raises:
+        DataError: The lists differ in length, hold fewer than two documents, or no words.
+        MissingExtraError: bm25s is not installed.
+    """
+    bm25s = require("bm25s", "bm25", "the BM25 baseline")
+    _check_pairs(anchors, positives)
+
+    def words(texts: Sequence[str]) -> list[list[str]]:
+        # No stop words: bm25s only knows lists by language, and idf already makes frequent words count little.
+        split: list[list[str]] = bm25s.tokenize(list(texts), stopwords=None, return_ids=False, show_progress=False)
+        return split
+
+    queries, corpus = words(anchors), words(positives)
+    if not any(corpus):
+        raise DataError("None of the positives holds a word of two or more letters.")
+    index = bm25s.BM25()
+    index.index(corpus, show_progress=False)
+
+    def scores(rows: slice) -> NDArray[Any]:
+        # bm25s cannot score a query without words; such a query matches nothing, which is a tie of all at 0.
+        return np.stack([index.get_scores(query) if query else np.zeros(len(corpus)) for query in queries[rows]])
+
+    # Equal documents get bit-equal scores here, as each adds up the same numbers in the same order.
+    return result_from_ranks(diagonal_ranks(scores, len(anchors), chunk=256, tolerance=0.0), seed=seed)
+
+
+def tfidf_probe(
+    train_texts: Sequence[str],
+    train_labels: Sequence[Label],
+    test_texts: Sequence[str],
+    test_labels: Sequence[Label],
+    inverse_l2: float = 1.0,
+) -> ProbeResult:
+    """Logistic regression on TF-IDF vectors fitted on the training texts.
+
+    Args:
+        train_texts: Texts to learn from, read whole.
+        train_labels: Their classes.
+        test_texts: Texts to score on.
+        test_labels: Their classes.
+        inverse_l2: ``C`` of the logistic regression.
+
+    Returns:
+        Accuracy and macro-F1.
+
+    Raises:
+        DataError: Texts and labels differ in number, hold no words, or there are fewer than two classes.
+    """
+    check_lengths(train_texts, train_labels, "training")
+    check_lengths(test_texts, test_labels, "test")
+    vectorizer = _fitted(train_texts)
+    return fit_probe(
+        vectorizer.transform(train_texts),
+        train_labels,
+        vectorizer.transform(test_texts),
+        test_labels,
+        head="logistic",
+        inverse_l2=inverse_l2,
+    )
+
+
+def tfidf_few_shot(
+    train_texts: Sequence[str],
+    train_labels: Sequence[Label],
+    test_texts: Sequence[str],
+    test_labels: Sequence[Label],
+    *,
+    shots: int = 5,
+    draws: int = 10,
+    seed: int = 0,
+    corpus: Sequence[str] | None = None,
+    inverse_l2: float = 1.0,
+) -> FewShotResult:
+    """:func:`tfidf_probe` on the very draws of :func:`~simlte_st.evaluation.few_shot_probe`.
+
+    Vocabulary and idf come from unlabelled texts, as an encoder's training does: from ``corpus``, or from all training
+    texts, drawn or not, where it is None. No test text and no label enters them.
+
+    Args:
+        train_texts: Texts the examples are drawn from.
+        train_labels: Their classes.
+        test_texts: Texts to score on.
+        test_labels: Their classes.
+        shots: Examples per class.
+        draws: Repetitions.
+        seed: Seed of the draws.
+        corpus: Texts to fit the vectorizer on.
+        inverse_l2: ``C`` of the logistic regression.
+
+    Returns:
+        The result of every draw.
+
+    Raises:
+        DataError: Texts and labels differ in number, hold no words, or there are fewer than two classes.
+        ConfigurationError: A number of shots or draws below 1.
+    """
+    check_lengths(train_texts, train_labels, "training")
+    check_lengths(test_texts, test_labels, "test")
+    vectorizer = _fitted(train_texts if corpus is None else corpus)
+    return few_shot_probe(
+        vectorizer.transform(train_texts),
+        train_labels,
+        vectorizer.transform(test_texts),
+        test_labels,
+        shots=shots,
+        draws=draws,
+        head="logistic",
+        seed=seed,
+        inverse_l2=inverse_l2,
+    )
+
+
+def _fitted(texts: Sequence[str]) -> TfidfVectorizer:
+    vectorizer = TfidfVectorizer(sublinear_tf=True)
+    try:
+        return vectorizer.fit(texts)
+    except ValueError as error:  # scikit-learn's "empty vocabulary"
+        raise DataError(f"TF-IDF cannot be fitted on these {len(texts)} texts: {error}") from error
+
+
+def _check_pairs(anchors: Sequence[str], positives: Sequence[str]) -> None:
+    if len(anchors) != len(positives):
+        raise DataError(f"There are {len(anchors)} anchors but {len(positives)} positives.")
+    check_documents(len(anchors))

@@ -1,0 +1,90 @@
+"""Checking class labels and numbering them, the same way for every probe."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simlte_st.errors import DataError
+
+logger = logging.getLogger(__name__)
+
+Label = str | int
+
+
+def number_labels(
+    train: Sequence[Label], test: Sequence[Label]
+) -> tuple[list[Label], NDArray[np.int64], NDArray[np.int64]]:
+    """Number the classes: those of the training labels first, sorted, then those only the test labels have.
+
+    A class that only the test labels have is allowed: a probe can never predict it, accuracy and macro-F1 count it as
+    missed, and a warning names it.
+
+    Args:
+        train: Training labels, all strings or all integers (NumPy integers and booleans included).
+        test: Test labels, of the same kind.
+
+    Returns:
+        The classes in order, the training labels as indices into them ``[n_train]`` and the test labels ``[n_test]``,
+        both int64.
+
+    Raises:
+        DataError: A label that is neither string nor integer, a mix of both, an empty list, or fewer than two
+            classes in the training labels.
+    """
+    if len(train) == 0 or len(test) == 0:
+        raise DataError(f"A probe needs training and test labels, got {len(train)} and {len(test)}.")
+    train_plain, test_plain = plain_labels(train), plain_labels(test)
+    if isinstance(train_plain[0], str) != isinstance(test_plain[0], str):
+        raise DataError("Training and test labels must be of one kind: all strings or all integers.")
+    classes = sorted_classes(train_plain)
+    if len(classes) < 2:
+        raise DataError(f"A probe needs at least two classes in the training labels, got {classes}.")
+    unseen = sorted_classes([label for label in test_plain if label not in set(classes)])
+    if unseen:
+        logger.warning(
+            "%d of the test classes have no training example and count as missed: %s", len(unseen), unseen[:10]
+        )
+    index = {label: number for number, label in enumerate(classes + unseen)}
+    return (
+        classes + unseen,
+        np.array([index[label] for label in train_plain], dtype=np.int64),
+        np.array([index[label] for label in test_plain], dtype=np.int64),
+    )
+
+
+def plain_labels(labels: Sequence[Label]) -> list[Label]:
+    """Bring labels to plain ``str`` or plain ``int``.
+
+    Args:
+        labels: Strings or integers, NumPy's included; one kind only, because ``1`` and ``"1"`` in one list are more
+            likely a mistake of reading than two classes.
+
+    Raises:
+        DataError: Another type (``None`` included), or a mix of both kinds.
+    """
+    plain: list[Label] = []
+    for label in labels:
+        if isinstance(label, str):
+            plain.append(str(label))
+        elif isinstance(label, (int, np.integer, np.bool_)):
+            plain.append(int(label))
+        else:
+            raise DataError(f"A label must be a string or an integer, got {label!r} ({type(label).__name__}).")
+    if len({type(label) for label in plain}) > 1:
+        raise DataError("The labels mix strings and integers; bring them to one kind first.")
+    return plain
+
+
+def sorted_classes(labels: Sequence[Label]) -> list[Label]:
+    """The distinct labels of a list that :func:`plain_labels` returned, in ascending order."""
+    return sorted(set(labels))
+
+
+def check_lengths(texts: Sequence[object], labels: Sequence[Label], part: str) -> None:
+    """Raise :class:`DataError` unless there is one label per text. ``part`` names them in the message."""
+    if len(texts) != len(labels):
+        raise DataError(f"The {part} part has {len(texts)} texts but {len(labels)} labels.")

@@ -1,0 +1,162 @@
+"""The statistics the evaluators report: intervals, deviations, and two label-free measures of an embedding space."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from simlte_st.errors import ConfigurationError, DataError
+
+logger = logging.getLogger(__name__)
+
+# Bounds the scratch memory of the chunked loops below: 4 million float64 values are 32 MB.
+_SCRATCH_VALUES = 4_000_000
+
+
+def bootstrap_interval(
+    values: ArrayLike, level: float = 0.95, resamples: int = 2000, seed: int = 0
+) -> tuple[float, float]:
+    """Percentile bootstrap interval of the mean (Efron, 1979).
+
+    Args:
+        values: One value per query, shape ``[n]``, n >= 2, finite.
+        level: Probability the interval is meant to cover, in (0, 1).
+        resamples: Number of resamples with replacement.
+        seed: Seed of the resampling; the same seed gives the same interval.
+
+    Returns:
+        Lower and upper end of the interval.
+
+    Raises:
+        DataError: Fewer than two values, or one that is not finite.
+        ConfigurationError: ``level`` or ``resamples`` is out of range.
+    """
+    if not 0.0 < level < 1.0:
+        raise ConfigurationError(f"level must lie between 0 and 1, got {level}.")
+    if resamples < 1:
+        raise ConfigurationError(f"resamples must be at least 1, got {resamples}.")
+    data = _finite_vector(values, at_least=2)
+    generator = np.random.default_rng(seed)
+    means = np.empty(resamples)
+    rows = max(1, _SCRATCH_VALUES // len(data))
+    for start in range(0, resamples, rows):
+        count = min(rows, resamples - start)
+        means[start : start + count] = data[generator.integers(0, len(data), (count, len(data)))].mean(axis=1)
+    tail = (1.0 - level) / 2.0
+    low, high = np.quantile(means, [tail, 1.0 - tail])
+    return float(low), float(high)
+
+
+def mean_and_deviation(values: ArrayLike) -> tuple[float, float]:
+    """Mean and sample standard deviation (``ddof=1``).
+
+    Args:
+        values: Shape ``[n]``, n >= 1, finite.
+
+    Returns:
+        Mean and deviation. The deviation of a single value does not exist and is NaN.
+
+    Raises:
+        DataError: No value, or one that is not finite.
+    """
+    data = _finite_vector(values, at_least=1)
+    deviation = float(data.std(ddof=1)) if len(data) > 1 else float("nan")
+    return float(data.mean()), deviation
+
+
+def alignment(a: ArrayLike, b: ArrayLike) -> float:
+    """Mean squared distance of positive pairs on the unit sphere (Wang & Isola, 2020, with alpha = 2). Lower is better.
+
+    Args:
+        a: Embeddings of the one side, shape ``[n, dim]``, any float dtype.
+        b: Embeddings of the other side, same shape; row i is the positive of row i of ``a``.
+
+    Returns:
+        A number in [0, 4].
+
+    Raises:
+        DataError: The shapes differ, are not two-dimensional or empty, or a value is not finite.
+    """
+    first, second = unit_rows(a), unit_rows(b)
+    if first.shape != second.shape:
+        raise DataError(f"Positive pairs need two arrays of one shape, got {first.shape} and {second.shape}.")
+    return float(np.square(first - second).sum(axis=1).mean())
+
+
+def uniformity(x: ArrayLike, t: float = 2.0, max_rows: int = 5000, seed: int = 0) -> float:
+    """Logarithm of the mean Gaussian potential over distinct pairs (Wang & Isola, 2020). Lower is better.
+
+    Embeddings are L2-normalised first. The pairs are walked in chunks, so the full n x n matrix is never held; beyond
+    ``max_rows`` rows a seeded sample of that many rows stands for all of them (5,000 rows are 12.5 million pairs),
+    and that is logged.
+
+    Args:
+        x: Embeddings, shape ``[n, dim]``, n >= 2, any float dtype.
+        t: Sharpness of the potential ``exp(-t * distance ** 2)``, positive.
+        max_rows: Most rows to use.
+        seed: Seed of the sample of rows.
+
+    Returns:
+        A number in [-4 t, 0]; 0 means that all embeddings coincide.
+
+    Raises:
+        DataError: Fewer than two rows, not two-dimensional, or a value that is not finite.
+        ConfigurationError: ``t`` is not positive or ``max_rows`` is below 2.
+    """
+    if t <= 0:
+        raise ConfigurationError(f"t must be positive, got {t}.")
+    if max_rows < 2:
+        raise ConfigurationError(f"max_rows must be at least 2, got {max_rows}.")
+    # The sample is taken before normalising: 50,000 rows need not be copied to float64 for the sake of 5,000.
+    data = np.asarray(x)
+    if data.ndim != 2 or len(data) < 2:
+        raise DataError(f"Uniformity needs an array of at least two rows, got shape {data.shape}.")
+    if len(data) > max_rows:
+        logger.info("Uniformity is computed on a sample of %d of %d rows (seed %d).", max_rows, len(data), seed)
+        data = data[np.sort(np.random.default_rng(seed).choice(len(data), max_rows, replace=False))]
+    rows = unit_rows(data)
+    n = len(rows)
+    chunk = max(1, _SCRATCH_VALUES // n)
+    total = -np.inf  # logarithm of the sum so far: exp(-t d^2) underflows for a large t, its logarithm does not
+    for start in range(0, n - 1, chunk):
+        block = rows[start : start + chunk]
+        squared = np.maximum(2.0 - 2.0 * (block @ rows[start:].T), 0.0)
+        # Row i of the block is column i here; what lies right of that diagonal are the pairs not met before.
+        pairs = -t * squared[np.triu_indices(len(block), k=1, m=squared.shape[1])]
+        if len(pairs):
+            total = np.logaddexp(total, np.logaddexp.reduce(pairs))
+    return float(min(total - np.log(n * (n - 1) / 2), 0.0))
+
+
+def unit_rows(x: ArrayLike) -> NDArray[np.float64]:
+    """L2-normalise rows in float64.
+
+    Args:
+        x: Shape ``[n, dim]``, n >= 1, any float dtype.
+
+    Returns:
+        Shape ``[n, dim]``, float64. A row of zeros has no direction and stays zero: its cosine with anything is 0.
+
+    Raises:
+        DataError: Not two-dimensional, empty, or a value that is not finite.
+    """
+    data = np.asarray(x, dtype=np.float64)
+    if data.ndim != 2 or 0 in data.shape:
+        raise DataError(f"Embeddings must form a non-empty array [n, dim], got shape {data.shape}.")
+    if not np.isfinite(data).all():
+        raise DataError("The embeddings hold values that are not finite (NaN or infinity): the model has diverged.")
+    norms = np.linalg.norm(data, axis=1, keepdims=True)
+    unit: NDArray[np.float64] = data / np.where(norms == 0.0, 1.0, norms)
+    return unit
+
+
+def _finite_vector(values: ArrayLike | Sequence[float], at_least: int) -> NDArray[np.float64]:
+    data = np.asarray(values, dtype=np.float64)
+    if data.ndim != 1 or len(data) < at_least:
+        raise DataError(f"A one-dimensional array of at least {at_least} values is needed, got shape {data.shape}.")
+    if not np.isfinite(data).all():
+        raise DataError("The values to summarise hold NaN or infinity.")
+    return data

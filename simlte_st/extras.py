@@ -1,0 +1,33 @@
+"""Lazy imports of what only some users need, with an error that names the extra to install."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+from simlte_st.errors import MissingExtraError
+
+
+def require(module: str, extra: str, purpose: str) -> ModuleType:
+    """Import an optional dependency.
+
+    Args:
+        module: Dotted name of the module, e.g. ``"nupunkt"``.
+        extra: Name of the extra in ``setup.py`` that installs it.
+        purpose: What it is needed for, as it reads after "is needed for".
+
+    Returns:
+        The imported module.
+
+    Raises:
+        MissingExtraError: The module is not installed.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] != module.split(".")[0]:
+            raise  # the module is there, one of its own dependencies is not: hiding that would mislead
+        raise MissingExtraError(
+            f"{module.split('.')[0]!r} is needed for {purpose} and is not installed. "
+            f'Install it with: pip install "simlte-st[{extra}]"'
+        ) from error

@@ -1,0 +1,50 @@
+"""Writing files so that a reader never sees half of one."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+@contextmanager
+def atomic_path(target: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give a temporary path beside ``target`` and rename it to ``target`` when the block ends without an error.
+
+    Works for a file and for a directory (an existing directory of that name is replaced). When the block raises, the
+    temporary path is removed and ``target`` stays as it was.
+
+    Args:
+        target: The path to write. Its parent directories are made.
+
+    Yields:
+        A path in the same directory (hence the same file system) that does not exist yet.
+    """
+    target = Path(target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    holder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent))
+    temporary = holder / target.name
+    try:
+        yield temporary
+        if temporary.is_dir() and target.is_dir():
+            # A directory cannot be renamed over a full one: move the old one aside, and only then drop it.
+            os.replace(target, holder / "replaced")
+        os.replace(temporary, target)
+    finally:
+        shutil.rmtree(holder, ignore_errors=True)
+
+
+def write_json(target: str | os.PathLike[str], value: Any) -> None:
+    """Write ``value`` as indented UTF-8 JSON to ``target``, atomically."""
+    with atomic_path(target) as temporary:
+        temporary.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def read_json(source: str | os.PathLike[str]) -> Any:
+    """Read a UTF-8 JSON file."""
+    return json.loads(Path(source).read_text(encoding="utf-8"))

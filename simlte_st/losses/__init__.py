@@ -1,0 +1,5 @@
+"""Losses: DocSplit's contrastive term with a masked-language-model term beside it."""
+
+from simlte_st.losses.multiple_negatives_ranking_mlm import MultipleNegativesRankingMLMLoss
+
+__all__ = ["MultipleNegativesRankingMLMLoss"]

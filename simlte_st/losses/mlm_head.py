@@ -1,0 +1,200 @@
+"""The masked-language-model head: the checkpoint's own where it has one, else a new one tied to the word embeddings.
+
+sentence-transformers drops the head when it loads a checkpoint, so it is read again here. All BERT-like heads are one
+computation under several names: dense, activation, layer norm, then a product with the word embeddings plus a bias.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+import torch
+from sentence_transformers import SentenceTransformer
+from torch import Tensor, nn
+from torch.nn import functional
+from transformers import AutoModelForMaskedLM, PreTrainedModel
+from transformers.activations import ACT2FN
+from transformers.utils import logging as transformers_logging
+
+from simlte_st.errors import ModelError
+
+logger = logging.getLogger(__name__)
+
+HeadSource = Literal["auto", "pretrained", "fresh"]
+
+# model_type -> where its ForMaskedLM class keeps (dense, activation, layer norm, decoder). A string that names an
+# activation function instead of a module stands for that function.
+_HEADS: dict[str, tuple[str, str, str, str]] = {
+    "bert": (
+        "cls.predictions.transform.dense",
+        "cls.predictions.transform.transform_act_fn",
+        "cls.predictions.transform.LayerNorm",
+        "cls.predictions.decoder",
+    ),
+    "roberta": ("lm_head.dense", "gelu", "lm_head.layer_norm", "lm_head.decoder"),
+    "xlm-roberta": ("lm_head.dense", "gelu", "lm_head.layer_norm", "lm_head.decoder"),
+    "camembert": ("lm_head.dense", "gelu", "lm_head.layer_norm", "lm_head.decoder"),
+    "longformer": ("lm_head.dense", "gelu", "lm_head.layer_norm", "lm_head.decoder"),
+    "mpnet": ("lm_head.dense", "gelu", "lm_head.layer_norm", "lm_head.decoder"),
+    "distilbert": ("vocab_transform", "activation", "vocab_layer_norm", "vocab_projector"),
+    "electra": (
+        "generator_predictions.dense",
+        "generator_predictions.activation",
+        "generator_predictions.LayerNorm",
+        "generator_lm_head",
+    ),
+    "modernbert": ("head.dense", "head.act", "head.norm", "decoder"),
+}
+
+
+class MLMHead(nn.Module):
+    """Hidden states to vocabulary logits.
+
+    Args:
+        dense: Maps the hidden size to the size of the word embeddings.
+        activation: Applied after ``dense``.
+        norm: Layer norm after the activation.
+        bias: Output bias, ``(vocab,)``; None for a head without one.
+        decoder: Output weights of their own, ``(vocab, embedding)``, for checkpoints that do not tie them to the word
+            embeddings; None ties them.
+        pretrained: Whether the weights come from a checkpoint.
+    """
+
+    def __init__(
+        self,
+        dense: nn.Module,
+        activation: nn.Module,
+        norm: nn.Module,
+        bias: Tensor | None,
+        decoder: Tensor | None = None,
+        pretrained: bool = False,
+    ) -> None:
+        super().__init__()
+        self.dense = dense
+        self.activation = activation
+        self.norm = norm
+        self.bias = None if bias is None else nn.Parameter(bias.detach().clone())
+        self.decoder = None if decoder is None else nn.Parameter(decoder.detach().clone())
+        self.pretrained = pretrained
+
+    def forward(self, hidden: Tensor, word_embeddings: Tensor) -> Tensor:
+        """Compute logits.
+
+        Args:
+            hidden: Hidden states at the masked positions, ``(masked, hidden)``.
+            word_embeddings: The encoder's word embeddings, ``(vocab, embedding)``; not used by an untied head.
+
+        Returns:
+            Logits, ``(masked, vocab)``.
+        """
+        weight = word_embeddings if self.decoder is None else self.decoder
+        return functional.linear(self.norm(self.activation(self.dense(hidden))), weight, self.bias)
+
+
+def encoder_of(model: nn.Module) -> PreTrainedModel:
+    """Find the Hugging Face encoder of a SentenceTransformer, through DDP and ``torch.compile`` wrappers.
+
+    Raises:
+        ModelError: The first module is not a text encoder with word embeddings.
+    """
+    for wrapper in ("module", "_orig_mod"):
+        model = getattr(model, wrapper, model)
+    encoder = getattr(next(iter(model.children()), None), "auto_model", None)
+    if not isinstance(encoder, PreTrainedModel) or not isinstance(encoder.get_input_embeddings(), nn.Embedding):
+        raise ModelError(
+            "The MLM term needs a SentenceTransformer whose first module is a Transformer with word embeddings; "
+            f"this model begins with {type(next(iter(model.children()), None)).__name__}. "
+            "Use mlm_weight=0 to train without it."
+        )
+    return encoder
+
+
+def make_mlm_head(model: SentenceTransformer, source: HeadSource = "auto", seed: int = 0) -> MLMHead:
+    """Make the head for a model.
+
+    Args:
+        model: The model to train.
+        source: ``"pretrained"`` takes the checkpoint's head and raises where there is none; ``"fresh"`` builds one;
+            ``"auto"`` takes the checkpoint's where there is one and says in the log which it was.
+        seed: Seed of a fresh head's weights: the same on every process of a distributed run.
+
+    Returns:
+        The head, on the model's device, in 32-bit floats.
+
+    Raises:
+        ModelError: No pretrained head although one was asked for, or no encoder to build one for.
+    """
+    encoder = encoder_of(model)
+    head: MLMHead | None = None
+    reason = "a fresh head was asked for"
+    if source != "fresh":
+        head, reason = _pretrained_head(encoder)
+        if head is None and source == "pretrained":
+            raise ModelError(f"No pretrained MLM head: {reason}. Use mlm_head='auto' or 'fresh' to train a new one.")
+    if head is None:
+        logger.info("MLM head: new, tied to the word embeddings (%s).", reason)
+        head = _fresh_head(encoder, seed)
+    else:
+        logger.info("MLM head: the checkpoint's (%s).", reason)
+    return head.to(device=model.device, dtype=torch.float32)
+
+
+def _pretrained_head(encoder: PreTrainedModel) -> tuple[MLMHead | None, str]:
+    """Read the head of the checkpoint that the encoder came from; the second value says why or why not."""
+    kind = encoder.config.model_type
+    name = getattr(encoder.config, "_name_or_path", "")
+    if kind not in _HEADS:
+        return None, f"no head is known for model type {kind!r}"
+    if not name:
+        return None, "the model was not loaded from a checkpoint"
+    try:
+        # Missing weights are drawn anew, which must not move the run's random numbers; that they are missing is what
+        # we ask, so the library's report of it would only alarm.
+        with torch.random.fork_rng(), _quiet_transformers():
+            masked_lm, info = AutoModelForMaskedLM.from_pretrained(name, output_loading_info=True)
+    except (OSError, ValueError) as error:
+        return None, f"{name!r} could not be read again: {error}"
+    paths = _HEADS[kind]
+    missing = sorted(key for key in info["missing_keys"] if any(key.startswith(f"{path}.") for path in paths[:3]))
+    if missing:
+        return None, f"{name!r} has no {missing[0]!r}"
+    dense, activation, norm, decoder = (
+        masked_lm.get_submodule(path) if "." in path or hasattr(masked_lm, path) else ACT2FN[path] for path in paths
+    )
+    # Output weights of their own: a checkpoint that does not tie them, or a head of other sizes than the encoder's.
+    words = masked_lm.get_input_embeddings().weight
+    tied = decoder.weight is words or torch.equal(decoder.weight, words)
+    head = MLMHead(dense, activation, norm, decoder.bias, None if tied else decoder.weight, pretrained=True)
+    return head, repr(name)
+
+
+@contextmanager
+def _quiet_transformers() -> Iterator[None]:
+    level = transformers_logging.get_verbosity()
+    bars = transformers_logging.is_progress_bar_enabled()
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(level)
+        if bars:
+            transformers_logging.enable_progress_bar()
+
+
+def _fresh_head(encoder: PreTrainedModel, seed: int) -> MLMHead:
+    config = encoder.config
+    embeddings = encoder.get_input_embeddings()
+    assert isinstance(embeddings, nn.Embedding)  # encoder_of has checked it
+    vocabulary, size = embeddings.weight.shape
+    generator = torch.Generator().manual_seed(seed)
+    dense = nn.Linear(config.hidden_size, size)
+    with torch.no_grad():
+        dense.weight.normal_(0.0, getattr(config, "initializer_range", 0.02), generator=generator)
+        dense.bias.zero_()
+    activation = getattr(config, "hidden_act", None)
+    norm = nn.LayerNorm(size, eps=getattr(config, "layer_norm_eps", 1e-12))
+    return MLMHead(dense, ACT2FN[activation if isinstance(activation, str) else "gelu"], norm, torch.zeros(vocabulary))

@@ -1,0 +1,205 @@
+"""What the stock Trainer lacks, as callbacks: they work with the unmodified SentenceTransformerTrainer."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from safetensors.torch import load_file, save_file
+from tqdm.auto import tqdm
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
+
+from simlte_st.errors import ResumeError
+from simlte_st.files import atomic_path
+from simlte_st.losses import MultipleNegativesRankingMLMLoss
+
+LOSS_FILE = "loss.safetensors"
+COMPLETE_FILE = "complete"
+
+
+def checkpoint_directory(args: TrainingArguments, state: TrainerState) -> Path:
+    """Name the folder of the checkpoint of the current step."""
+    return Path(str(args.output_dir)) / f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}"
+
+
+class LossStateCallback(TrainerCallback):
+    """Saves the parameters of the loss (the MLM head) with each checkpoint, and restores them when a run resumes.
+
+    The Trainer optimises them but saves only the model's, so a resumed run would start with another head.
+
+    Args:
+        loss: The loss that the Trainer uses.
+    """
+
+    def __init__(self, loss: MultipleNegativesRankingMLMLoss) -> None:
+        self.loss = loss
+
+    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Write the parameters into the checkpoint that has just been written."""
+        tensors = {name: value.detach().cpu().contiguous() for name, value in self.loss.extra_state().items()}
+        if state.is_world_process_zero and tensors:
+            with atomic_path(checkpoint_directory(args, state) / LOSS_FILE) as path:
+                save_file(tensors, path)
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Restore the parameters if the run begins at a checkpoint.
+
+        Raises:
+            ResumeError: The checkpoint has none.
+        """
+        if state.global_step == 0 or not self.loss.extra_state():
+            return
+        path = checkpoint_directory(args, state) / LOSS_FILE
+        if not path.exists():
+            raise ResumeError(
+                f"{path} is missing: the run would go on with a new MLM head. "
+                "Resume from a checkpoint in the Trainer's output_dir that was written with LossStateCallback."
+            )
+        self.loss.load_extra_state(load_file(path))
+
+
+class CompleteCallback(TrainerCallback):
+    """Marks a checkpoint complete, after all others have written to it: add it last.
+
+    A process killed while it writes leaves a checkpoint that looks whole and is not.
+    """
+
+    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Write the mark."""
+        if state.is_world_process_zero:
+            (checkpoint_directory(args, state) / COMPLETE_FILE).touch()
+
+
+def last_complete_checkpoint(directory: Path) -> Path | None:
+    """Find the newest complete checkpoint in a folder."""
+    found = [path.parent for path in directory.glob(f"{PREFIX_CHECKPOINT_DIR}-*/{COMPLETE_FILE}")]
+    return max(found, key=lambda path: int(path.name.rsplit("-", 1)[1]), default=None)
+
+
+class LossMetricsCallback(TrainerCallback):
+    """Adds mean in-batch cosine, alignment and uniformity to each log line of training.
+
+    Args:
+        loss: The loss that the Trainer uses; it gathers the numbers.
+    """
+
+    def __init__(self, loss: MultipleNegativesRankingMLMLoss) -> None:
+        self.loss = loss
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Extend the line, for the callbacks after this one and for ``state.log_history``."""
+        if logs is not None and "loss" in logs:
+            metrics = self.loss.metrics.take()
+            logs.update(metrics)
+            if state.log_history:
+                state.log_history[-1].update(metrics)
+
+
+class ProgressBarCallback(TrainerCallback):
+    """A progress bar in documents: rate, time left, and the terms of the loss.
+
+    Args:
+        documents_per_step: Documents in a step, over all devices and accumulation steps.
+    """
+
+    def __init__(self, documents_per_step: int) -> None:
+        self.documents_per_step = documents_per_step
+        self._bar: Any = None
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Open the bar, at the right place if the run resumes."""
+        if state.is_world_process_zero:
+            self._bar = tqdm(
+                desc="Training",
+                unit="doc",
+                total=state.max_steps * self.documents_per_step,
+                initial=state.global_step * self.documents_per_step,
+            )
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Move on by one step."""
+        if self._bar is not None:
+            self._bar.update(self.documents_per_step)
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Show the terms of the loss."""
+        if self._bar is not None and logs:
+            shown = ("loss", "contrastive", "mlm", "mean_cosine")
+            self._bar.set_postfix({name: f"{float(logs[name]):.3f}" for name in shown if name in logs})
+
+    def on_train_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Close the bar."""
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+
+class InterruptCallback(TrainerCallback):
+    """Turns Ctrl-C into: finish this step, write a checkpoint, stop. A second Ctrl-C stops at once.
+
+    Attributes:
+        interrupted: Whether the run was stopped this way.
+    """
+
+    def __init__(self) -> None:
+        self.interrupted = False
+        self._previous: Any = None
+        self._installed = False
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Take over the signal, where Python lets us: in the main thread."""
+        if threading.current_thread() is threading.main_thread():
+            self._previous = signal.signal(signal.SIGINT, self._handle)
+            self._installed = True
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        self.interrupted = True
+        self.restore()  # the next one is not ours
+        tqdm.write("Stopping after this step; a checkpoint will be written. Ctrl-C again stops at once.")
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> TrainerControl:
+        """Ask for a checkpoint and the end."""
+        if self.interrupted:
+            control.should_save = True
+            control.should_training_stop = True
+        return control
+
+    def on_train_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Give the signal back."""
+        self.restore()
+
+    def restore(self) -> None:
+        """Give the signal back to whoever had it."""
+        if self._installed:
+            signal.signal(signal.SIGINT, self._previous)
+            self._installed = False

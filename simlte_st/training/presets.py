@@ -1,0 +1,92 @@
+"""Named settings of training runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal
+
+from simlte_st.data.views import DocSplit, View
+from simlte_st.errors import ConfigurationError
+
+Pooling = Literal["cls", "mean", "keep"]
+
+
+@dataclass(frozen=True)
+class Preset:
+    """How to train, apart from what on.
+
+    Attributes:
+        view: How the two views of a document are drawn.
+        batch_size: Documents in a batch (on each device).
+        learning_rate: Peak learning rate of AdamW.
+        warmup: Share of the steps over which the learning rate rises; it falls linearly afterwards.
+        epochs: Passes over the corpus.
+        scale: Inverse temperature of the contrastive term: 20 is the papers' tau = 0.05.
+        mlm_weight: Weight of the masked-language-model term.
+        mlm_probability: Share of tokens masked for it.
+        mlm_input: ``"separate"`` or ``"shared"`` pass; see
+            :class:`~simlte_st.losses.MultipleNegativesRankingMLMLoss`.
+        pooling: ``"cls"``, ``"mean"``, or ``"keep"`` the base's.
+        dropout: Dropout probability inside the encoder while training; None keeps the checkpoint's.
+        max_seq_length: Tokens a view may have, special tokens included; None keeps the base's.
+    """
+
+    view: View = field(default_factory=DocSplit)
+    batch_size: int = 36
+    learning_rate: float = 5e-5
+    warmup: float = 0.0
+    epochs: float = 1.0
+    scale: float = 20.0
+    mlm_weight: float = 0.1
+    mlm_probability: float = 0.15
+    mlm_input: Literal["separate", "shared"] = "separate"
+    pooling: Pooling = "cls"
+    dropout: float | None = None
+    max_seq_length: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("batch_size", "learning_rate", "epochs", "scale"):
+            if getattr(self, name) <= 0:
+                raise ConfigurationError(f"{name}={getattr(self, name)}: must be greater than 0.")
+        if self.batch_size < 2:
+            raise ConfigurationError("batch_size=1: the negatives are the other documents of the batch; use 2 or more.")
+        if self.pooling not in ("cls", "mean", "keep"):
+            raise ConfigurationError(f"pooling={self.pooling!r}: use 'cls', 'mean' or 'keep'.")
+        if not 0 <= self.warmup < 1:
+            raise ConfigurationError(f"warmup={self.warmup}: a share of the steps, from 0 to below 1.")
+        if self.dropout is not None and not 0 <= self.dropout < 1:
+            raise ConfigurationError(f"dropout={self.dropout}: must lie between 0 and 1.")
+
+    def changed(self, **settings: Any) -> Preset:
+        """Return a copy with some settings replaced; those that are None stay.
+
+        Raises:
+            ConfigurationError: A setting that does not exist or is out of its range.
+        """
+        unknown = set(settings) - {item.name for item in fields(self)}
+        if unknown:
+            raise ConfigurationError(
+                f"Unknown settings {sorted(unknown)}; there are {[item.name for item in fields(self)]}."
+            )
+        return replace(self, **{name: value for name, value in settings.items() if value is not None})
+
+
+PRESETS: dict[str, Preset] = {
+    # DocSplit, section 4.1, and SimLTE, section 3.1: BERT and Longformer, [CLS], batches of 36 and 12.
+    "docsplit-bert": Preset(batch_size=36),
+    "docsplit-longformer": Preset(batch_size=12),
+    # For bases that are sentence encoders already; how it was found: benchmarks/results/views.md.
+    "docsplit-tuned": Preset(batch_size=32, warmup=0.1, mlm_weight=0.0, pooling="keep", dropout=0.0),
+}
+"""Every preset by name."""
+
+
+def get_preset(name: str) -> Preset:
+    """Find a preset.
+
+    Raises:
+        ConfigurationError: There is none of that name.
+    """
+    if name not in PRESETS:
+        raise ConfigurationError(f"Unknown preset {name!r}: use one of {', '.join(PRESETS)}, or 'auto'.")
+    return PRESETS[name]

@@ -1,0 +1,361 @@
+"""The main job: a base model and a pile of documents in, a better model and an honest account out."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from datasets import Dataset
+from sentence_transformers import (
+    SentenceTransformer,
+    SentenceTransformerTrainer,
+    SentenceTransformerTrainingArguments,
+)
+from transformers import TrainerCallback, set_seed
+
+from simlte_st.base_models import BaseModel, load_base, set_dropout
+from simlte_st.data.collator import DocSplitCollator
+from simlte_st.data.corpus import CorpusReport, Coverage, measure_coverage, write_corpus
+from simlte_st.data.document import Document
+from simlte_st.data.documents import read_documents
+from simlte_st.data.pairs import PairDrawer
+from simlte_st.data.segmenters import Segmenter
+from simlte_st.data.sentences import tokenizer_counter
+from simlte_st.errors import ConfigurationError
+from simlte_st.evaluation.comparison import compare_split_half
+from simlte_st.files import atomic_path, read_json, write_json
+from simlte_st.limits import view_budget
+from simlte_st.losses import MultipleNegativesRankingMLMLoss
+from simlte_st.losses.mlm_head import encoder_of
+from simlte_st.training.batching import SeededBatchSampler
+from simlte_st.training.callbacks import (
+    CompleteCallback,
+    InterruptCallback,
+    LossMetricsCallback,
+    LossStateCallback,
+    ProgressBarCallback,
+)
+from simlte_st.training.gains import gain_record
+from simlte_st.training.hardware import bf16_available, has_accelerator
+from simlte_st.training.held_out import HeldOut
+from simlte_st.training.model_card import extend_model_card
+from simlte_st.training.presets import Preset, get_preset
+from simlte_st.training.run_folder import RunFolder
+
+logger = logging.getLogger(__name__)
+
+RUN_FILE = "simlte.json"
+"""File in a trained model's folder that says how it was made."""
+
+
+@dataclass
+class TrainingResult:
+    """What a run did.
+
+    Attributes:
+        output: The model's folder; where it will be, if the run was interrupted.
+        interrupted: Whether Ctrl-C ended the run before its end; a checkpoint was written.
+        steps: Optimizer steps done.
+        seconds: Seconds of training, in this process.
+        documents_per_second: Rate over them.
+        preset: The settings used.
+        read: The reader's report: documents read, skipped and mended, with reasons.
+        corpus: What became of the documents.
+        coverage: What one pass sees of them.
+        gain: Split-half retrieval on held-out documents for TF-IDF, the base and the trained model; None if too few
+            documents were held out.
+        log: The Trainer's log lines.
+    """
+
+    output: Path
+    interrupted: bool
+    steps: int
+    seconds: float
+    documents_per_second: float
+    preset: Preset
+    read: dict[str, Any]
+    corpus: CorpusReport
+    coverage: Coverage
+    gain: dict[str, Any] | None = None
+    log: list[dict[str, Any]] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the result as JSON values."""
+        return {
+            "steps": self.steps,
+            "seconds": round(self.seconds, 1),
+            "documents_per_second": round(self.documents_per_second, 2),
+            "preset": {**vars(self.preset), "view": repr(self.preset.view)},
+            "read": self.read,
+            "corpus": self.corpus.to_dict(),
+            "coverage": {**asdict(self.coverage), "share": self.coverage.share},
+            "gain": self.gain,
+            "log": self.log,
+        }
+
+
+def train(
+    source: Any,
+    output: str | os.PathLike[str],
+    *,
+    base: str | os.PathLike[str],
+    preset: str | Preset = "auto",
+    segmenter: str | Segmenter = "punkt",
+    text_column: str | None = None,
+    id_column: str | None = None,
+    encoding: str = "utf-8",
+    limit: int | None = None,
+    held_out: float = 0.1,
+    max_steps: int | None = None,
+    seed: int = 0,
+    bf16: bool | None = None,
+    workers: int = 0,
+    save_steps: int | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    progress: bool = True,
+    **settings: Any,
+) -> TrainingResult:
+    """Train a DocSplit model on documents without labels.
+
+    Args:
+        source: The documents; anything :func:`~simlte_st.data.read_documents` takes.
+        output: Folder of the finished model. Until then the run lives in ``OUTPUT.run`` beside it.
+        base: The model to begin with: a folder, a packaged base, or a name on the Hub.
+        preset: A name from :data:`~simlte_st.training.PRESETS`, a :class:`~simlte_st.training.Preset`, or ``"auto"``:
+            ``docsplit-tuned`` for a base that is a sentence encoder already, else the papers' for its architecture.
+        segmenter: ``"punkt"``, ``"nupunkt"`` or a callable.
+        text_column: Column of the text, where it is not found by itself.
+        id_column: Column of the ids, likewise.
+        encoding: Encoding of text files.
+        limit: Use no more than so many documents.
+        held_out: Share of the documents (at most 500) kept out of training, to measure the gain on; 0 for none.
+        max_steps: Stop after so many steps, instead of after the preset's epochs.
+        seed: Decides everything that is drawn.
+        bf16: Compute in bfloat16; None where the hardware has it.
+        workers: Processes that make batches; 0 makes them in the training process.
+        save_steps: Steps between checkpoints; None for about ten a run.
+        resume: Go on with the interrupted run at ``OUTPUT.run``. All other settings must be the same.
+        overwrite: Replace what is at ``output``.
+        progress: Show progress bars.
+        **settings: Settings of the preset to replace, e.g. ``learning_rate=2e-5``; None keeps the preset's.
+
+    Returns:
+        What was done. The model folder is complete, and loads with stock sentence-transformers.
+
+    Raises:
+        DataError: The source cannot be read, or has too few usable documents.
+        ConfigurationError: A setting is out of its range, or there is something at ``output`` already.
+        ResumeError: There is nothing to resume, or it was started with other settings.
+        ModelError: The base cannot be loaded or cannot be trained this way.
+    """
+    chosen = preset if isinstance(preset, Preset) else None if preset == "auto" else get_preset(preset)
+    folder = RunFolder.open(
+        Path(output),
+        {
+            "source": source if isinstance(source, str) else repr(source)[:200],
+            "base": str(base),
+            "preset": repr(preset) if isinstance(preset, Preset) else preset,
+            "settings": {name: _plain(value) for name, value in sorted(settings.items()) if value is not None},
+            "segmenter": segmenter if isinstance(segmenter, str) else repr(segmenter),
+            "text_column": text_column,
+            "id_column": id_column,
+            "encoding": encoding,
+            "limit": limit,
+            "held_out": held_out,
+            "max_steps": max_steps,
+            "seed": seed,
+            "bf16": bf16,
+        },
+        resume=resume,
+        overwrite=overwrite,
+    )
+    set_seed(seed)
+    loaded = load_base(os.fspath(base))
+    final = (chosen or get_preset(_preset_for(loaded))).changed(**settings)
+    logger.info("Preset: %r", final)
+    # Loaded again with the preset's pooling and length; the first load told which preset.
+    trained = load_base(os.fspath(base), final.pooling, final.max_seq_length)
+    model = trained.model
+    model.train()
+
+    reader = read_documents(source, text_column=text_column, id_column=id_column, encoding=encoding, limit=limit)
+    corpus, report, read, kept_out = _prepare(reader, folder, final, model, segmenter, held_out, seed, progress)
+    drawer = PairDrawer(final.view, seed, view_budget(model))
+    coverage = measure_coverage(corpus, drawer)
+    logger.info("%s", coverage.summary())
+
+    loss = MultipleNegativesRankingMLMLoss(
+        model,
+        scale=final.scale,
+        mlm_weight=final.mlm_weight,
+        mlm_probability=final.mlm_probability,
+        mlm_input=final.mlm_input,
+        seed=seed,
+    )
+    if final.dropout is not None:
+        set_dropout(model, final.dropout)
+    trainer, interrupt = _make_trainer(
+        model, loss, corpus, drawer, final, folder, seed, bf16, workers, save_steps, max_steps, progress
+    )
+    checkpoint = folder.checkpoint if resume else None
+    if resume:
+        logger.info("Resuming from %s.", checkpoint or "the beginning: no checkpoint was complete")
+    began = time.perf_counter()
+    try:
+        trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+    finally:
+        interrupt.restore()
+    seconds = time.perf_counter() - began
+    first_step = int(checkpoint.name.rsplit("-", 1)[1]) if checkpoint else 0
+    result = TrainingResult(
+        output=Path(output),
+        interrupted=interrupt.interrupted and trainer.state.global_step < trainer.state.max_steps,
+        steps=trainer.state.global_step,
+        seconds=seconds,
+        documents_per_second=(trainer.state.global_step - first_step) * final.batch_size / max(seconds, 1e-9),
+        preset=final,
+        read=read,
+        corpus=report,
+        coverage=coverage,
+        log=trainer.state.log_history,
+    )
+    if result.interrupted:
+        return result
+
+    model.eval()
+    model.max_seq_length = loaded.model.max_seq_length  # short views make training cheap; the model reads what it did
+    if len(kept_out) >= 2:
+        loaded.model.eval()
+        models = {"base": loaded.model, "trained": model}
+        result.gain = gain_record(
+            compare_split_half(models, kept_out, segmenter=segmenter, seed=seed, progress=progress)
+        )
+    _save(model, result, loaded.name, seed)
+    folder.close()
+    return result
+
+
+def _preset_for(base: BaseModel) -> str:
+    if base.tuned:
+        return "docsplit-tuned"
+    return "docsplit-longformer" if "longformer" in encoder_of(base.model).config.model_type else "docsplit-bert"
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, (str, int, float, bool)) else repr(value)
+
+
+def _prepare(
+    reader: Any,
+    folder: RunFolder,
+    preset: Preset,
+    model: SentenceTransformer,
+    segmenter: str | Segmenter,
+    held_out: float,
+    seed: int,
+    progress: bool,
+) -> tuple[Dataset, CorpusReport, dict[str, Any], list[Document]]:
+    """Read, hold out and segment; or find all that done by the run that is resumed."""
+    holder = HeldOut(held_out, seed=seed)
+    account = folder.path / "documents.json"
+
+    def documents() -> Any:
+        yield from holder.divert(reader)
+        # Before the corpus is marked complete: a run killed in between reads everything again.
+        kept = [{"id": document.id, "text": document.text} for document in holder.documents]
+        write_json(account, {"read": reader.report.to_dict(), "summary": reader.report.summary(), "held_out": kept})
+
+    corpus, report = write_corpus(
+        documents(),
+        folder.corpus,
+        view=preset.view,
+        segmenter=segmenter,
+        count_tokens=tokenizer_counter(model.tokenizer),
+        progress=progress,
+    )
+    saved = read_json(account)
+    logger.info("%s", saved["summary"])
+    if report.left_out:
+        logger.warning("Left out of training: %s", report.left_out)
+    return corpus, report, saved["read"], [Document(row["id"], row["text"]) for row in saved["held_out"]]
+
+
+def _make_trainer(
+    model: SentenceTransformer,
+    loss: MultipleNegativesRankingMLMLoss,
+    corpus: Dataset,
+    drawer: PairDrawer,
+    preset: Preset,
+    folder: RunFolder,
+    seed: int,
+    bf16: bool | None,
+    workers: int,
+    save_steps: int | None,
+    max_steps: int | None,
+    progress: bool,
+) -> tuple[SentenceTransformerTrainer, InterruptCallback]:
+    if max_steps is not None and max_steps < 1:
+        raise ConfigurationError(f"max_steps={max_steps}: at least one step is needed.")
+    batch_size = min(preset.batch_size, len(corpus))
+    steps = max_steps or math.ceil(math.ceil(len(corpus) / batch_size) * preset.epochs)
+    arguments = SentenceTransformerTrainingArguments(
+        output_dir=str(folder.checkpoints),
+        per_device_train_batch_size=batch_size,
+        num_train_epochs=preset.epochs,
+        max_steps=max_steps or -1,
+        learning_rate=preset.learning_rate,
+        warmup_steps=math.ceil(steps * preset.warmup),
+        weight_decay=0.0,
+        seed=seed,
+        bf16=bf16_available() if bf16 is None else bf16,
+        use_cpu=not has_accelerator(),
+        batch_sampler=SeededBatchSampler,
+        dataloader_num_workers=workers,
+        dataloader_pin_memory=has_accelerator(),
+        save_strategy="steps",
+        save_steps=save_steps or min(500, max(10, steps // 10)),
+        save_total_limit=2,
+        logging_steps=max(1, min(50, steps // 20)),
+        report_to="none",
+        disable_tqdm=True,  # our own bar counts documents
+    )
+    interrupt = InterruptCallback()
+    callbacks: list[TrainerCallback] = [
+        drawer.clock,
+        LossMetricsCallback(loss),
+        LossStateCallback(loss),
+        CompleteCallback(),
+        interrupt,
+    ]
+    if progress:
+        callbacks.insert(2, ProgressBarCallback(batch_size * arguments.world_size))
+    model.model_card_data.generate_widget_examples = False  # examples would be the user's own documents
+    trainer = SentenceTransformerTrainer(
+        model=model,
+        args=arguments,
+        train_dataset=corpus,
+        loss=loss,
+        data_collator=DocSplitCollator(preprocess_fn=model.preprocess, drawer=drawer),
+        callbacks=callbacks,
+    )
+    for callback in list(trainer.callback_handler.callbacks):
+        if type(callback).__name__ == "PrinterCallback":  # prints each log line when tqdm is off
+            trainer.remove_callback(type(callback))
+    return trainer, interrupt
+
+
+def _save(model: SentenceTransformer, result: TrainingResult, base: str, seed: int) -> None:
+    with atomic_path(result.output) as path:
+        # The card would show documents as samples, and they are the user's own.
+        model.model_card_data.train_datasets = []
+        model.model_card_data.widget = []
+        model.save_pretrained(str(path))
+        run = {"base": base, "seed": seed, **result.to_dict()}
+        write_json(path / RUN_FILE, run)
+        extend_model_card(path / "README.md", run)

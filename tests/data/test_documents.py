@@ -1,0 +1,361 @@
+"""The reader: what becomes a document, what is counted instead, under which id, and that nothing is held."""
+
+from __future__ import annotations
+
+import json
+import time
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simlte_st.data.document import Document, content_id
+from simlte_st.data.documents import DocumentReader, read_documents
+from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError
+
+
+def write_jsonl(path: Path, rows: list[Any]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def pairs(reader: DocumentReader) -> list[tuple[str, str]]:
+    return [(document.id, document.text) for document in reader]
+
+
+def test_strings_are_named_by_their_text_and_report_counts_them() -> None:
+    reader = read_documents(["first text", "second"])
+    assert list(reader) == [
+        Document(content_id("first text"), "first text"),
+        Document(content_id("second"), "second"),
+    ]
+    report = reader.report
+    assert (report.documents, report.characters, report.finished) == (2, 16, True)
+    assert (report.skipped, report.repaired, report.text_column) == ({}, {}, None)
+
+
+def test_mappings_take_their_id_or_their_number() -> None:
+    assert pairs(read_documents([{"text": "a", "id": "x"}, {"text": "b", "id": 7}])) == [("x", "a"), ("7", "b")]
+    assert pairs(read_documents([{"text": "a"}, {"text": "b"}])) == [("0", "a"), ("1", "b")]
+
+
+def test_strings_and_mappings_mixed_keep_their_order() -> None:
+    assert [text for _, text in pairs(read_documents(["a", {"text": "b"}, "c", {"text": "d"}]))] == list("abcd")
+
+
+def test_every_iteration_starts_over_with_a_fresh_report(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "c.jsonl", [{"text": "a", "id": "i"}, {"text": ""}, {"text": "b", "id": "i"}])
+    reader = read_documents(path)
+    first = list(reader)
+    report = reader.report
+    assert list(reader) == first == [Document("i", "a"), Document("i#2", "b")]
+    assert reader.report is not report
+    assert reader.report == report
+
+
+def test_interleaved_iterations_do_not_disturb_each_other() -> None:
+    reader = read_documents(["a", "b", "c"])
+    one, two = iter(reader), iter(reader)
+    assert [next(one).text, next(two).text, next(one).text, next(two).text] == ["a", "a", "b", "b"]
+    assert next(two).text == "c"
+    assert reader.report.documents == 3  # the report of the latest iteration
+
+
+def test_a_used_up_iterator_is_refused_and_not_read_as_empty() -> None:
+    reader = read_documents(iter(["a"]))
+    assert len(list(reader)) == 1
+    with pytest.raises(DataError, match="only once"):
+        iter(reader)
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [("", "empty"), (" \n\t\u00a0", "empty"), ("\0\0", "empty"), (None, "not a string"), (3, "not a string"),
+     (["a"], "not a string"), ("x" * 21, "longer than max_characters")],
+)  # fmt: skip
+def test_unusable_texts_are_counted_with_an_example(value: object, reason: str) -> None:
+    reader = read_documents([{"text": "good"}, {"text": value}], max_characters=20)
+    assert [document.text for document in reader] == ["good"]
+    assert reader.report.skipped == {reason: 1}
+    assert reader.report.examples[reason][0].startswith("item 1")
+
+
+def test_items_that_are_neither_strings_nor_mappings_are_counted() -> None:
+    reader = read_documents(["good", 3, None])
+    assert len(list(reader)) == 1
+    assert reader.report.skipped == {"not a string": 2}
+
+
+def test_examples_are_few_and_short() -> None:
+    reader = read_documents(["good"] + [{"text": "a", "id": "i" * 1000}] * 9)
+    list(reader)
+    assert reader.report.repaired == {"duplicate id": 8}
+    examples = reader.report.examples["duplicate id"]
+    assert len(examples) == 3
+    assert max(map(len, examples)) <= 200
+
+
+def test_nul_characters_are_removed_and_counted() -> None:
+    reader = read_documents([{"text": "a\0b\0"}, {"text": "c"}])
+    assert pairs(reader) == [("0", "ab"), ("1", "c")]
+    assert reader.report.repaired == {"NUL characters removed": 1}
+
+
+def test_lone_surrogates_are_replaced_and_counted(tmp_path: Path) -> None:
+    path = tmp_path / "c.jsonl"
+    path.write_text('{"text": "a\\ud800b"}\n{"text": "\\ud83d\\ude00"}\n{"text": "c", "id": "\\udfff"}\n')
+    reader = read_documents(path)
+    documents = list(reader)
+    assert [document.text for document in documents] == ["a\ufffdb", "\U0001f600", "c"]
+    assert documents[2].id == "\ufffd"
+    assert reader.report.repaired["lone surrogates replaced"] == 1
+
+
+def test_duplicate_ids_stay_apart_even_from_ids_that_look_like_the_repair() -> None:
+    rows = [{"text": str(number), "id": name} for number, name in enumerate(["a", "a#2", "a", "a", "a#2"])]
+    reader = read_documents(rows)
+    assert [document.id for document in reader] == ["a", "a#2", "a#3", "a#4", "a#2#2"]
+    assert reader.report.repaired == {"duplicate id": 3}
+
+
+def test_many_duplicates_take_linear_time() -> None:
+    start = time.perf_counter()
+    ids = {document.id for document in read_documents(["same"] * 6_000)}
+    assert len(ids) == 6_000
+    assert time.perf_counter() - start < 5
+
+
+def test_missing_ids_are_made_and_counted() -> None:
+    rows = [{"text": "a", "id": "x"}, {"text": "b", "id": " "}, {"text": "c"}, {"text": "d", "id": float("nan")},
+            {"text": "e", "id": ["x"]}]  # fmt: skip
+    reader = read_documents(rows)
+    assert [document.id for document in reader] == ["x", "1", "2", "3", "4"]
+    assert reader.report.repaired == {"missing id": 4}
+
+
+def test_labels_are_read_only_when_named_and_become_strings() -> None:
+    rows = [{"text": "a", "class": 1}, {"text": "b", "class": None}, {"text": "c"}, {"text": "d", "class": "x"},
+            {"text": "e", "class": True}, {"text": "f", "class": 0.5}, {"text": "g", "class": ["y"]}]  # fmt: skip
+    reader = read_documents(rows, label_column="class")
+    assert [document.label for document in reader] == ["1", None, None, "x", "True", "0.5", None]
+    assert reader.report.repaired == {"label not usable": 1}
+    assert reader.report.label_column == "class"
+    assert {document.label for document in read_documents(rows)} == {None}
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ({"body": "no", "text": "yes"}, "text"),
+        ({"message": "no", "content": "yes"}, "content"),
+        ({"id": "i", "Text": "yes"}, "Text"),
+        ({"content": 3, "body": "yes"}, "body"),
+        ({"id": "i", "review": "yes", "stars": 3}, "review"),
+    ],
+)
+def test_the_text_column_is_found(row: dict[str, object], expected: str) -> None:
+    reader = read_documents([row])
+    assert [document.text for document in reader] == ["yes"]
+    assert reader.report.text_column == expected
+
+
+def test_an_undecidable_text_column_names_the_columns_and_the_flag() -> None:
+    with pytest.raises(DataError, match=r"title, review, stars.*hold strings: title, review.*--text-column"):
+        list(read_documents([{"title": "a", "review": "b", "stars": 3}]))
+    with pytest.raises(DataError, match=r"stars.*none.*--text-column"):
+        list(read_documents([{"stars": 3}]))
+
+
+@pytest.mark.parametrize("parameter", ["text_column", "id_column", "label_column"])
+def test_a_named_column_that_is_missing_names_those_there_are(parameter: str) -> None:
+    flag = parameter.replace("_", "-")
+    with pytest.raises(DataError, match=rf"no column 'nope'.*are: text, other.*--{flag}"):
+        list(read_documents([{"text": "a", "other": "b"}], **{parameter: "nope"}))
+
+
+def test_named_columns_win_over_found_ones() -> None:
+    rows = [{"text": "no", "id": "no", "body": "yes", "key": "k"}]
+    reader = read_documents(rows, text_column="body", id_column="key")
+    assert pairs(reader) == [("k", "yes")]
+    assert (reader.report.text_column, reader.report.id_column) == ("body", "key")
+
+
+def test_columns_cannot_be_named_for_bare_strings_or_text_files(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a")
+    for source in (["a", "b"], tmp_path, tmp_path / "a.txt"):
+        with pytest.raises(DataError, match="text_column='body'"):
+            list(read_documents(source, text_column="body"))
+
+
+def test_a_row_without_the_text_column_is_counted() -> None:
+    reader = read_documents([{"text": "a"}, {"body": "b"}] + [{"text": "c"}] * 200 + [{"body": "d"}])
+    assert len(list(reader)) == 201
+    assert reader.report.skipped == {"missing column": 2}
+
+
+def test_an_empty_corpus_says_what_became_of_it(tmp_path: Path) -> None:
+    with pytest.raises(EmptyCorpusError, match=r"read 0 documents.*skipped 2: 1 empty .*1 not a string"):
+        list(read_documents([{"text": " "}, {"text": None}]))
+    with pytest.raises(EmptyCorpusError, match="the list holds no usable document"):
+        list(read_documents([]))
+    (tmp_path / "a.pdf").write_text("x")
+    with pytest.raises(EmptyCorpusError, match=r"ignored 1: 1 \.pdf"):
+        list(read_documents(tmp_path))
+
+
+def test_one_document_is_given() -> None:
+    reader = read_documents(["only"])
+    assert len(list(reader)) == 1
+    assert reader.report.summary() == "read 1 document (4 characters)"
+
+
+def test_limit_counts_usable_documents_and_is_told() -> None:
+    reader = read_documents(["", "a", " ", "b", "c"], limit=2)
+    assert [document.text for document in reader] == ["a", "b"]
+    assert reader.report.stopped_at == 2
+    assert not reader.report.finished
+    assert "stopped at the limit of 2" in reader.report.summary()
+    assert reader.report.skipped == {"empty": 2}
+
+
+def test_summary_and_dict() -> None:
+    rows = [{"text": "x" * 1000, "id": str(number)} for number in range(2000)]
+    rows += [{"text": ""}, {"text": None}, {"text": "a\0", "id": "nul"}]
+    reader = read_documents(rows)
+    list(reader)
+    lines = reader.report.summary().splitlines()
+    assert lines[0] == (
+        "read 2,001 documents (2.0 M characters); "
+        "skipped 2: 1 empty (first: item 2,000), 1 not a string (first: item 2,001: NoneType)"
+    )
+    assert lines[1] == "mended 1: 1 NUL characters removed (first: item 2,002: 1)"
+    written = json.loads(json.dumps(reader.report.to_dict()))
+    assert written["documents"] == 2001
+    assert written["skipped"] == {"empty": 1, "not a string": 1}
+    assert written["text_column"] == "text"
+
+
+@pytest.mark.parametrize("setting", [{"limit": 0}, {"max_characters": 0}])
+def test_settings_out_of_range(setting: dict[str, int]) -> None:
+    with pytest.raises(ConfigurationError, match="at least 1, "):
+        read_documents(["a"], limit=setting.get("limit"), max_characters=setting.get("max_characters", 9))
+
+
+def test_an_unknown_encoding_is_refused() -> None:
+    for name in ("utf-9", "base64"):
+        with pytest.raises(DataError, match=f"no text encoding called '{name}'"):
+            read_documents(["a"], encoding=name)
+
+
+@pytest.mark.parametrize("source", ["nowhere/at-all.jsonl", "A document given as itself. " * 400, "nul\0"])
+def test_a_source_that_does_not_exist(source: str) -> None:
+    with pytest.raises(DataError, match=r"(?s)There is no file or folder.*hub:NAME"):
+        read_documents(source)
+
+
+@pytest.mark.parametrize("name", ["a.json", "a", "a.txt.gz", "a.parquet.zst", "a.gz"])
+def test_an_unknown_suffix_lists_the_known_ones(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("a")
+    with pytest.raises(DataError, match=r"unknown kind.*\.jsonl, \.ndjson, \.csv, \.tsv or \.parquet"):
+        read_documents(tmp_path / name)
+
+
+@pytest.mark.parametrize("source", [{"text": "a"}, b"bytes", 3, datasets.DatasetDict()])
+def test_what_is_no_source_is_refused_at_once(source: Any) -> None:
+    with pytest.raises(DataError, match="is no source of documents"):
+        read_documents(source)
+
+
+def test_a_data_frame_is_not_read_as_its_column_names() -> None:
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(DataError, match="from_pandas"):
+        read_documents(pandas.DataFrame({"text": ["a"]}))
+
+
+def test_a_generator_of_strings_is_asked_for_no_more_than_needed() -> None:
+    asked = []
+
+    def source() -> Iterator[str]:
+        for number in range(10**9):
+            asked.append(number)
+            yield f"text {number}"
+
+    reader = read_documents(source(), limit=3)
+    assert len(list(reader)) == 3
+    assert asked == [0, 1, 2]
+
+
+def test_a_generator_of_mappings_is_looked_ahead_a_bounded_number_of_rows() -> None:
+    asked = []
+
+    def source() -> Iterator[dict[str, str]]:
+        for number in range(10**9):
+            asked.append(number)
+            yield {"text": f"text {number}"}
+
+    documents = iter(read_documents(source()))
+    assert [next(documents).id for _ in range(150)] == [str(number) for number in range(150)]
+    assert len(asked) == 150
+
+
+def test_a_large_file_is_streamed(tmp_path: Path) -> None:
+    path = tmp_path / "large.jsonl"
+    line = json.dumps({"text": "word " * 2000}) + "\n"
+    path.write_text(line * 3000)
+    assert path.stat().st_size > 30e6
+    reader = read_documents(path)
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in reader) == 3000
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 10e6
+    assert reader.report.characters == 30_000_000
+
+
+@pytest.mark.parametrize("suffix", [".txt", ".jsonl", ".csv"])
+def test_a_line_of_fifty_megabytes(tmp_path: Path, suffix: str) -> None:
+    text = "seven ch" * 6_250_000
+    path = tmp_path / f"long{suffix}"
+    if suffix == ".txt":
+        path.write_text(text)
+    elif suffix == ".jsonl":
+        path.write_text('{"text": "' + text + '"}\n{"text": "short"}\n')
+    else:
+        path.write_text("id,text\n1," + text + "\n2,short\n")
+    start = time.perf_counter()
+    reader = read_documents(path, max_characters=60_000_000)
+    assert next(iter(reader)).text == text
+    reader = read_documents(path)
+    if suffix == ".txt":
+        with pytest.raises(EmptyCorpusError, match="longer than max_characters"):
+            list(reader)
+    else:
+        assert [document.text for document in reader] == ["short"]
+    assert reader.report.skipped == {"longer than max_characters": 1}
+    assert time.perf_counter() - start < 5
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.one_of(st.text(max_size=20), st.none(), st.integers(), st.text("\ud800\udfff\0 a", max_size=5))))
+def test_every_row_is_either_a_document_or_counted(texts: list[Any]) -> None:
+    reader = read_documents([{"text": text} for text in texts], max_characters=15)
+    documents: list[Document] = []
+    try:
+        documents.extend(reader)
+    except EmptyCorpusError:
+        assert not documents
+    report = reader.report
+    assert report.documents == len(documents)
+    assert report.documents + sum(report.skipped.values()) == len(texts)
+    assert len({document.id for document in documents}) == len(documents)
+    for document in documents:
+        assert document.text.encode("utf-8")
+        assert document.text.strip()
+        assert "\0" not in document.text

@@ -1,0 +1,88 @@
+"""A tiny random model, built on the spot: nothing is downloaded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
+from tokenizers.processors import TemplateProcessing
+from transformers import (
+    BertConfig,
+    BertModel,
+    PreTrainedTokenizerFast,
+    RobertaConfig,
+    RobertaModel,
+    T5Config,
+    T5EncoderModel,
+)
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+WORDS = [f"w{i}" for i in range(60)]
+
+
+def _save_tokenizer(path: Path, max_length: int) -> int:
+    vocabulary = {word: index for index, word in enumerate(SPECIAL + WORDS)}
+    tokenizer = Tokenizer(WordLevel(vocabulary, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = Whitespace()
+    tokenizer.post_processor = TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        special_tokens=[("[CLS]", vocabulary["[CLS]"]), ("[SEP]", vocabulary["[SEP]"])],
+    )
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        mask_token="[MASK]",
+        model_max_length=max_length,
+    ).save_pretrained(path)
+    return len(vocabulary)
+
+
+def _build(path: Path, family: str, positions: int, max_length: int) -> SentenceTransformer:
+    size = _save_tokenizer(path, max_length)
+    shape = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        if family == "bert":
+            model = BertModel(BertConfig(vocab_size=size, max_position_embeddings=positions, pad_token_id=0, **shape))
+        elif family == "roberta":
+            config = RobertaConfig(vocab_size=size, max_position_embeddings=positions, pad_token_id=1, **shape)
+            model = RobertaModel(config)
+        else:
+            model = T5EncoderModel(T5Config(vocab_size=size, d_model=32, d_kv=16, d_ff=64, num_layers=2, num_heads=2))
+        model.save_pretrained(path)
+    return SentenceTransformer(modules=[Transformer(str(path)), Pooling(32, "mean")], device="cpu")
+
+
+@pytest.fixture(scope="session")
+def tiny_model_for_evaluation(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[..., SentenceTransformer]:
+    """A function that builds a model: ``family`` bert, roberta or t5, its table of positions, its tokenizer's limit."""
+
+    def build(family: str = "bert", positions: int = 64, max_length: int = 16) -> SentenceTransformer:
+        return _build(tmp_path_factory.mktemp(family), family, positions, max_length)
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def labelled_texts() -> tuple[list[str], list[str]]:
+    """60 texts of 12 words in 3 classes; each class has words of its own."""
+    generator = torch.Generator().manual_seed(3)
+    texts, labels = [], []
+    for i in range(60):
+        kind = i % 3
+        numbers = torch.randint(kind * 20, kind * 20 + 20, (12,), generator=generator).tolist()
+        texts.append(" ".join(WORDS[number] for number in numbers))
+        labels.append("abc"[kind])
+    return texts, labels

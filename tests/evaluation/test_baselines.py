@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, f1_score
+
+from simlte_st.errors import DataError, MissingExtraError
+from simlte_st.evaluation import (
+    bm25_split_half,
+    draw_shots,
+    fit_probe,
+    split_half_retrieval,
+    tfidf_few_shot,
+    tfidf_probe,
+    tfidf_split_half,
+)
+
+WORDS = [f"word{i}" for i in range(80)]
+
+
+def pairs(n: int, own: int, seed: int = 0) -> tuple[list[str], list[str]]:
+    """Two views of each document, with ``own`` words in common beside common noise."""
+    generator = np.random.default_rng(seed)
+    anchors, positives = [], []
+    for _ in range(n):
+        topic = generator.choice(WORDS, own, replace=False).tolist()
+        anchors.append(" ".join(topic + generator.choice(WORDS, 6).tolist()))
+        positives.append(" ".join(topic + generator.choice(WORDS, 6).tolist()))
+    return anchors, positives
+
+
+def labelled(n: int, seed: int) -> tuple[list[str], list[str]]:
+    generator = np.random.default_rng(seed)
+    labels = [("x", "y", "z")[i % 3] for i in range(n)]
+    weights = {label: np.roll(np.r_[np.full(20, 2.0), np.full(60, 1.0)], 25 * i) for i, label in enumerate("xyz")}
+    texts = [" ".join(generator.choice(WORDS, 25, p=weights[y] / weights[y].sum())) for y in labels]
+    return texts, labels
+
+
+def test_tfidf_split_half_is_cosine_of_scikit_learns_vectors() -> None:
+    anchors, positives = pairs(40, 3)
+    vectorizer = TfidfVectorizer(sublinear_tf=True).fit(anchors + positives)
+    dense = split_half_retrieval(vectorizer.transform(anchors).toarray(), vectorizer.transform(positives).toarray())
+    for chunk in (7, 1024):
+        sparse = tfidf_split_half(anchors, positives, chunk=chunk)
+        assert sparse.ranks.tolist() == dense.ranks.tolist()
+    assert (sparse.top1, sparse.mrr, sparse.mrr_low) == (dense.top1, dense.mrr, dense.mrr_low)
+    assert sparse.alignment is None
+    assert sparse.uniformity is None
+    assert set(sparse.metrics()) == {"top1", "top1_low", "top1_high", "mrr", "mrr_low", "mrr_high", "documents"}
+    assert 1 / 40 < sparse.top1 < 1.0
+
+
+@pytest.mark.parametrize("baseline", [tfidf_split_half, bm25_split_half])
+def test_lexical_baselines_find_shared_words_and_lose_ties(baseline) -> None:  # type: ignore[no-untyped-def]
+    assert baseline(*pairs(30, 12)).top1 > 0.9
+    texts = ["alpha beta", "alpha beta", "gamma delta", "delta gamma epsilon"]
+    assert baseline(texts, texts).ranks.tolist()[:2] == [2, 2]
+    assert baseline(["same words"] * 5, ["same words"] * 5).mrr == pytest.approx(0.2)
+    # A document without words is like every other one to it.
+    assert baseline(["?", "alpha beta", "gamma"], ["alpha", "beta alpha", "gamma"]).ranks.tolist() == [3, 1, 1]
+    with pytest.raises(DataError, match="at least 2"):
+        baseline(["a b"], ["a b"])
+    with pytest.raises(DataError, match="2 anchors"):
+        baseline(["alpha", "beta"], ["alpha"])
+    with pytest.raises(DataError):
+        baseline(["?", "!"], ["?", "!"])
+
+
+def test_bm25_against_the_formula() -> None:
+    anchors, positives = pairs(25, 3, seed=4)
+    queries, corpus = [t.split() for t in anchors], [t.split() for t in positives]
+    length = np.mean([len(words) for words in corpus])
+
+    def score(query: list[str], document: list[str]) -> float:
+        total = 0.0
+        for word in query:
+            df = sum(word in other for other in corpus)
+            tf = document.count(word)
+            if tf:  # Lucene's variant, the default of bm25s: k1 = 1.5, b = 0.75
+                idf = np.log(1 + (len(corpus) - df + 0.5) / (df + 0.5))
+                total += idf * tf / (tf + 1.5 * (1 - 0.75 + 0.75 * len(document) / length))
+        return total
+
+    scores = np.array([[score(query, document) for document in corpus] for query in queries])
+    ranks = [(row >= row[i] - 1e-9).sum() for i, row in enumerate(scores)]
+    assert bm25_split_half(anchors, positives).ranks.tolist() == ranks
+
+
+def test_bm25_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "bm25s", None)
+    with pytest.raises(MissingExtraError, match=r"simlte-st\[bm25\]"):
+        bm25_split_half(["a b", "c d"], ["a b", "c d"])
+
+
+def test_tfidf_probe_is_scikit_learns_pipeline() -> None:
+    (texts, labels), (test_texts, test_labels) = labelled(60, 0), labelled(60, 1)
+    vectorizer = TfidfVectorizer(sublinear_tf=True).fit(texts)
+    model = LogisticRegression(max_iter=2000).fit(vectorizer.transform(texts), labels)
+    predicted = model.predict(vectorizer.transform(test_texts))
+    result = tfidf_probe(texts, labels, test_texts, test_labels)
+    assert result.accuracy == accuracy_score(test_labels, predicted)
+    assert result.macro_f1 == f1_score(test_labels, predicted, average="macro")
+    assert 0.4 < result.accuracy < 1.0
+
+
+def test_tfidf_few_shot_uses_the_same_draws() -> None:
+    (texts, labels), (test_texts, test_labels) = labelled(60, 0), labelled(60, 1)
+    result = tfidf_few_shot(texts, labels, test_texts, test_labels, shots=4, draws=3, seed=2)
+    vectorizer = TfidfVectorizer(sublinear_tf=True).fit(texts)
+    x, tx = vectorizer.transform(texts).toarray(), vectorizer.transform(test_texts).toarray()
+    for draw in range(3):
+        rows = draw_shots(labels, 4, draw, 2)
+        expected = fit_probe(x[rows], [labels[i] for i in rows], tx, test_labels, head="logistic")
+        assert result.draws[draw].accuracy == pytest.approx(expected.accuracy, abs=0.02)
+    other = tfidf_few_shot(
+        texts, labels, test_texts, test_labels, shots=4, draws=3, seed=2, corpus=["word1 word2 word3 word30"]
+    )
+    assert other.metrics()["accuracy_mean"] < result.metrics()["accuracy_mean"]
+
+
+def test_tfidf_refusals() -> None:
+    with pytest.raises(DataError, match="cannot be fitted"):
+        tfidf_probe(["?", "!"], [0, 1], ["word"], [0])
+    with pytest.raises(DataError, match="test part"):
+        tfidf_probe(["one", "two"], [0, 1], ["word"], [0, 1])
+    with pytest.raises(DataError, match="training part"):
+        tfidf_few_shot(["one", "two"], [0], ["word"], [0])
