@@ -10,6 +10,7 @@ EXTRAS = {
     "nupunkt": ["nupunkt>=0.8,<1"],
     "zstd": ["zstandard>=0.22"],
     "bm25": ["bm25s>=0.2,<1"],
+    "mteb": ["mteb>=2.0,<3"],
 }
 EXTRAS["all"] = sorted({requirement for requirements in EXTRAS.values() for requirement in requirements})
 EXTRAS["dev"] = [
@@ -33,16 +34,15 @@ setup(
     install_requires=[
         "accelerate>=1.1",
         "datasets>=4.0,<6",
-        "mteb>=2.0,<3",
-        "nltk>=3.9,<4",
-        "numpy>=1.26",
+        "nltk>=3.9.1,<4",
+        "numpy>=2.0",
         "pyarrow>=21",
         "safetensors>=0.4.3",
-        "scikit-learn>=1.4",
-        "scipy>=1.11",
+        "scikit-learn>=1.5",
+        "scipy>=1.13",
         "sentence-transformers>=6,<7",
         "torch>=2.4",
-        "tqdm>=4.65",
+        "tqdm>=4.66.3",
         "transformers>=5,<6",
     ],
     extras_require=EXTRAS,

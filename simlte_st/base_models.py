@@ -133,7 +133,7 @@ def set_dropout(model: nn.Module, probability: float) -> None:
     for module in model.modules():
         if isinstance(module, nn.Dropout):
             module.p = probability
-        for attribute in ("dropout_prob", "attention_dropout"):
+        for attribute in ("dropout_prob", "attention_dropout", "dropout"):
             if isinstance(getattr(module, attribute, None), float):
                 setattr(module, attribute, probability)
 

@@ -95,13 +95,13 @@ def encode_documents(
     report = EncodingReport(dimension=int(model.get_embedding_dimension() or 0))
     budget = view_budget(model)
     count = tokenizer_counter(model.tokenizer)
-    bar = tqdm(desc="Encoding", unit="doc", disable=not progress)
+    done_before = part_size * sum(1 for _ in parts.glob("part-*.json"))
+    bar = tqdm(desc="Encoding", unit="doc", initial=done_before, disable=not progress)
     for number, batch in enumerate(_batches(documents, part_size)):
         path, notes = parts / f"part-{number:06d}.parquet", parts / f"part-{number:06d}.json"
         if notes.exists():
             _check_part(path, batch)
             done = EncodingReport(**read_json(notes))
-            bar.initial += len(batch)
         else:
             sizes = count([document.text for document in batch])
             over = [size - budget for size in sizes if budget is not None and size > budget]
@@ -114,6 +114,7 @@ def encode_documents(
             )
             _write_part(path, [document.id for document in batch], np.asarray(vectors, dtype=np.float32))
             write_json(notes, asdict(done))
+            bar.update(len(batch))
         report = EncodingReport(
             report.documents + done.documents,
             report.tokens + done.tokens,
@@ -121,7 +122,6 @@ def encode_documents(
             report.cut_tokens + done.cut_tokens,
             report.dimension,
         )
-        bar.update(len(batch))
     bar.close()
     _join_parts(parts, output, report)
     return report

@@ -165,7 +165,7 @@ class Coverage:
 
 def measure_coverage(corpus: Dataset, drawer: PairDrawer, most: int = 2_000) -> Coverage:
     """Draw the first epoch's views of up to ``most`` documents, spread evenly over the corpus, and count tokens."""
-    step = max(1, len(corpus) // most)
+    step = max(1, -(-len(corpus) // most))
     indices: Sequence[int] = range(0, len(corpus), step)
     pairs = [
         pair

@@ -81,7 +81,10 @@ class PunktSegmenter:
         for text in texts:
             if left <= 0:
                 break
-            trainer.train(text[: min(left, _LONGEST)], finalize=False)
+            try:
+                trainer.train(text[: min(left, _LONGEST)], finalize=False)
+            except TimeoutError:
+                logger.warning("Punkt gave up learning from a text that begins with %r.", text[:40])
             left -= len(text)
         if left == max_characters:
             return cls()

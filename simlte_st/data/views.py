@@ -119,20 +119,29 @@ def render(document: SegmentedDocument, pieces: Sequence[Piece]) -> str:
 
 def _seen(document: SegmentedDocument, sides: Sides, budget: int | None) -> int:
     """Count the document's tokens that stand in a view and are not cut by the tokenizer at ``budget``."""
-    covered: dict[int, float] = {}
+    parts: dict[int, list[tuple[float, float]]] = {}  # of each sentence, as shares of it: 0 to 1 is all of it
     for pieces in sides:
         left = float("inf") if budget is None else float(budget)
-        in_side: dict[int, float] = {}
         for sentence, start, stop in pieces:
-            size = float(document.tokens[sentence])
-            if stop is not None:
-                size *= (stop - start) / max(1, count_words(document.sentences[sentence]))
+            words = 1 if stop is None else max(1, count_words(document.sentences[sentence]))
+            first, last = start / words, (words if stop is None else stop) / words
+            size = (last - first) * document.tokens[sentence]
             kept = min(size, left)
             left -= kept
-            in_side[sentence] = in_side.get(sentence, 0.0) + kept
-        for sentence, kept in in_side.items():
-            covered[sentence] = max(covered.get(sentence, 0.0), kept)
-    return round(sum(covered.values()))
+            if kept > 0:
+                parts.setdefault(sentence, []).append(
+                    (first, last if kept == size else first + kept / size * (last - first))
+                )
+    return round(sum(document.tokens[sentence] * _union(shares) for sentence, shares in parts.items()))
+
+
+def _union(intervals: list[tuple[float, float]]) -> float:
+    """Measure what intervals cover together: the parts that two views take of a sentence may overlap or not."""
+    covered, reached = 0.0, 0.0
+    for first, last in sorted(intervals):
+        covered += max(0.0, last - max(first, reached))
+        reached = max(reached, last)
+    return covered
 
 
 def whole(sentences: Sequence[int]) -> list[Piece]:

@@ -36,7 +36,8 @@ def choose_window(
         sizes: Tokens of each unit of the document, in order.
         budget: Tokens that fit; None for no bound.
         mode: ``"random"``: a run of consecutive units beginning anywhere the rest of the document still fills the
-            budget. ``"head"``: the first units. ``"spread"``: units drawn from all over the document.
+            budget, as far as whole units can. ``"head"``: the first units. ``"spread"``: units drawn from all over the
+            document.
         rng: The only source of randomness.
         at_least: Number of units to choose even if they do not fit (what exceeds the budget is truncated by the
             tokenizer, and counted).
@@ -54,7 +55,8 @@ def choose_window(
         return _fill(everything, sizes, budget, at_least)
     rest = 0
     last_start = len(sizes)
-    while last_start > 0 and (rest < budget or len(sizes) - last_start < at_least):
+    # The last start is the one from which the rest fits as a whole: one earlier, and the last unit is never reached.
+    while last_start > 0 and (rest + sizes[last_start - 1] <= budget or len(sizes) - last_start < at_least):
         last_start -= 1
         rest += sizes[last_start]
     return _fill(everything[rng.randint(0, last_start) :], sizes, budget, at_least)

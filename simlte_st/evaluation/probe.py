@@ -187,7 +187,7 @@ def _train_mlp(
             rows = order[start : start + batch_size]
             optimizer.zero_grad(set_to_none=True)
             loss = functional.cross_entropy(_logits(x[rows], parameters), y[rows])
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             optimizer.step()
     return [parameter.detach() for parameter in parameters]
 

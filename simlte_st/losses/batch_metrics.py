@@ -19,7 +19,7 @@ class BatchMetrics:
 
     def __init__(self) -> None:
         self._sums: dict[str, Tensor] = {}
-        self._batches = 0
+        self._batches: dict[str, int] = {}  # by name: a batch of one document has no pair of different ones
 
     @torch.no_grad()
     def update(self, embeddings: list[Tensor]) -> None:
@@ -38,11 +38,11 @@ class BatchMetrics:
             values["uniformity"] = distances.mul(-2).exp().mean().log()
         for name, value in values.items():
             self._sums[name] = self._sums[name] + value if name in self._sums else value
-        self._batches += 1
+            self._batches[name] = self._batches.get(name, 0) + 1
 
     def take(self) -> dict[str, float]:
         """Return the means since the last call and start anew; empty if there was no batch."""
-        means = {name: round((total / self._batches).item(), 4) for name, total in self._sums.items()}
+        means = {name: round((total / self._batches[name]).item(), 4) for name, total in self._sums.items()}
         self._sums = {}
-        self._batches = 0
+        self._batches = {}
         return means

@@ -73,6 +73,8 @@ class TokenMasker:
         if mask is not None:
             allowed &= mask.bool()
         prompt = features.get("prompt_length")
+        if isinstance(prompt, Tensor):  # an iterable dataset's columns: the same number for each row
+            prompt = int(prompt.reshape(-1)[0])
         if prompt:
             if mask is not None:
                 # Counted from the first real token, which is not column 0 where the padding is on the left.

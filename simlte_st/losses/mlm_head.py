@@ -91,7 +91,9 @@ class MLMHead(nn.Module):
             Logits, ``(masked, vocab)``.
         """
         weight = word_embeddings if self.decoder is None else self.decoder
-        return functional.linear(self.norm(self.activation(self.dense(hidden))), weight, self.bias)
+        # The encoder may be in half precision, because its checkpoint is; the head never is.
+        dtype = next(self.dense.parameters()).dtype
+        return functional.linear(self.norm(self.activation(self.dense(hidden.to(dtype)))), weight.to(dtype), self.bias)
 
 
 def encoder_of(model: nn.Module) -> PreTrainedModel:
@@ -164,8 +166,10 @@ def _pretrained_head(encoder: PreTrainedModel) -> tuple[MLMHead | None, str]:
     dense, activation, norm, decoder = (
         masked_lm.get_submodule(path) if "." in path or hasattr(masked_lm, path) else ACT2FN[path] for path in paths
     )
-    # Output weights of their own: a checkpoint that does not tie them, or a head of other sizes than the encoder's.
+    # Output weights of their own: a checkpoint that does not tie them.
     words = masked_lm.get_input_embeddings().weight
+    if words.shape != encoder.get_input_embeddings().weight.shape:
+        return None, f"{name!r} has {len(words)} word embeddings, not as many as the model"
     tied = decoder.weight is words or torch.equal(decoder.weight, words)
     head = MLMHead(dense, activation, norm, decoder.bias, None if tied else decoder.weight, pretrained=True)
     return head, repr(name)
@@ -191,7 +195,8 @@ def _fresh_head(encoder: PreTrainedModel, seed: int) -> MLMHead:
     assert isinstance(embeddings, nn.Embedding)  # encoder_of has checked it
     vocabulary, size = embeddings.weight.shape
     generator = torch.Generator().manual_seed(seed)
-    dense = nn.Linear(config.hidden_size, size)
+    # Without its own initialisation, which would move the run's random numbers.
+    dense = nn.utils.skip_init(nn.Linear, config.hidden_size, size)
     with torch.no_grad():
         dense.weight.normal_(0.0, getattr(config, "initializer_range", 0.02), generator=generator)
         dense.bias.zero_()

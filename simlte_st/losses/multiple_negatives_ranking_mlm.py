@@ -50,7 +50,8 @@ class MultipleNegativesRankingMLMLoss(MultipleNegativesRankingLoss):
         **options: All options of ``MultipleNegativesRankingLoss``: ``gather_across_devices``, ``directions``, ...
 
     Raises:
-        ConfigurationError: A negative weight, a probability outside (0, 1], or an unknown ``mlm_input``.
+        ConfigurationError: A negative weight, a probability outside (0, 1], or an unknown ``mlm_input`` or
+            ``mlm_head``.
         ModelError: The model cannot train a masked language model.
 
     References:
@@ -117,6 +118,8 @@ class MultipleNegativesRankingMLMLoss(MultipleNegativesRankingLoss):
             raise ConfigurationError(f"mlm_weight={mlm_weight}: must not be negative.")
         if mlm_input not in ("separate", "shared"):
             raise ConfigurationError(f"mlm_input={mlm_input!r}: use 'separate' or 'shared'.")
+        if mlm_head not in ("auto", "pretrained", "fresh"):
+            raise ConfigurationError(f"mlm_head={mlm_head!r}: use 'auto', 'pretrained' or 'fresh'.")
         self.mlm_weight = mlm_weight
         self.mlm_probability = mlm_probability
         self.mlm_input = mlm_input
@@ -158,7 +161,8 @@ class MultipleNegativesRankingMLMLoss(MultipleNegativesRankingLoss):
 
     def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Any) -> Tensor:
         """Compute the contrastive term from embeddings, ``(batch, dim)`` a column; gathers :attr:`metrics` too."""
-        self.metrics.update(embeddings)
+        if torch.is_grad_enabled():  # the Trainer evaluates with this loss too, and logs that apart
+            self.metrics.update(embeddings)
         loss: Tensor = super().compute_loss_from_embeddings(embeddings, labels)
         return loss
 

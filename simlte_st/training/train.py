@@ -26,7 +26,7 @@ from simlte_st.data.documents import read_documents
 from simlte_st.data.pairs import PairDrawer
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.data.sentences import tokenizer_counter
-from simlte_st.errors import ConfigurationError
+from simlte_st.errors import ConfigurationError, SimlteError
 from simlte_st.evaluation.comparison import compare_split_half
 from simlte_st.files import atomic_path, read_json, write_json
 from simlte_st.limits import view_budget
@@ -155,6 +155,11 @@ def train(
         ModelError: The base cannot be loaded or cannot be trained this way.
     """
     chosen = preset if isinstance(preset, Preset) else None if preset == "auto" else get_preset(preset)
+    (chosen or Preset()).changed(**settings)  # what is wrong with them shows before anything is read or written
+    reader = read_documents(source, text_column=text_column, id_column=id_column, encoding=encoding, limit=limit)
+    holder = HeldOut(held_out, seed=seed)
+    if max_steps is not None and max_steps < 1:
+        raise ConfigurationError(f"max_steps={max_steps}: at least one step is needed.")
     folder = RunFolder.open(
         Path(output),
         {
@@ -176,16 +181,17 @@ def train(
         overwrite=overwrite,
     )
     set_seed(seed)
-    loaded = load_base(os.fspath(base))
-    final = (chosen or get_preset(_preset_for(loaded))).changed(**settings)
-    logger.info("Preset: %r", final)
-    # Loaded again with the preset's pooling and length; the first load told which preset.
-    trained = load_base(os.fspath(base), final.pooling, final.max_seq_length)
-    model = trained.model
-    model.train()
-
-    reader = read_documents(source, text_column=text_column, id_column=id_column, encoding=encoding, limit=limit)
-    corpus, report, read, kept_out = _prepare(reader, folder, final, model, segmenter, held_out, seed, progress)
+    try:
+        loaded = load_base(os.fspath(base))
+        final = (chosen or get_preset(_preset_for(loaded))).changed(**settings)
+        logger.info("Preset: %r", final)
+        # Loaded again with the preset's pooling and length; the first load told which preset.
+        model = load_base(os.fspath(base), final.pooling, final.max_seq_length).model
+        corpus, report, read, kept_out = _prepare(reader, folder, holder, final, model, segmenter, progress)
+    except SimlteError:
+        if not resume:
+            folder.close()  # nothing is in it that is worth resuming
+        raise
     drawer = PairDrawer(final.view, seed, view_budget(model))
     coverage = measure_coverage(corpus, drawer)
     logger.info("%s", coverage.summary())
@@ -198,6 +204,7 @@ def train(
         mlm_input=final.mlm_input,
         seed=seed,
     )
+    model.train()
     if final.dropout is not None:
         set_dropout(model, final.dropout)
     trainer, interrupt = _make_trainer(
@@ -254,15 +261,13 @@ def _plain(value: Any) -> Any:
 def _prepare(
     reader: Any,
     folder: RunFolder,
+    holder: HeldOut,
     preset: Preset,
     model: SentenceTransformer,
     segmenter: str | Segmenter,
-    held_out: float,
-    seed: int,
     progress: bool,
 ) -> tuple[Dataset, CorpusReport, dict[str, Any], list[Document]]:
     """Read, hold out and segment; or find all that done by the run that is resumed."""
-    holder = HeldOut(held_out, seed=seed)
     account = folder.path / "documents.json"
 
     def documents() -> Any:
@@ -300,8 +305,6 @@ def _make_trainer(
     max_steps: int | None,
     progress: bool,
 ) -> tuple[SentenceTransformerTrainer, InterruptCallback]:
-    if max_steps is not None and max_steps < 1:
-        raise ConfigurationError(f"max_steps={max_steps}: at least one step is needed.")
     batch_size = min(preset.batch_size, len(corpus))
     steps = max_steps or math.ceil(math.ceil(len(corpus) / batch_size) * preset.epochs)
     arguments = SentenceTransformerTrainingArguments(

@@ -1,0 +1,41 @@
+# `make demo` and `make test` do everything on a fresh machine; run again, they reinstall nothing.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+LOWEST := .venv-lowest
+
+.PHONY: demo test lint test-lowest clean
+
+demo: $(INSTALLED)
+	$(BIN)/python examples/demo.py --output simlte-demo
+
+test: $(INSTALLED)
+	$(BIN)/python -m pytest
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# torch first and by itself: with it in place, nothing else pulls in another build of it.
+$(INSTALLED): setup.py constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet -c constraints.txt torch
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
+	touch $@
+
+# The tests once more, at the lowest versions that setup.py allows.
+test-lowest: $(LOWEST)/.installed
+	$(LOWEST)/bin/python -m pytest -p no:cacheprovider
+
+$(LOWEST)/.installed: setup.py constraints.txt tests/lowest_versions.py
+	test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet -c constraints.txt torch setuptools
+	$(LOWEST)/bin/python tests/lowest_versions.py > $(LOWEST)/constraints.txt
+	$(LOWEST)/bin/python -m pip install --quiet -c constraints.txt -c $(LOWEST)/constraints.txt -e ".[all]" hypothesis pytest
+	touch $@
+
+clean:
+	rm -rf $(VENV) $(LOWEST) simlte-demo simlte-demo.run

@@ -1,0 +1,177 @@
+"""Views compared on the same footing: what does each do to an embedding model that is good already?
+
+From one base, with one budget (steps, batch, tokens a view), each view trains a model on the training posts of
+20 Newsgroups without their labels; a probe on a few labelled posts a class then says what the embeddings are worth.
+
+    python -m benchmarks.views --data 20newsgroups.parquet
+
+The data: one row a post, columns ``text``, ``label`` and ``split`` ("train" or "test"). Each finished run is kept in
+the work folder, so that an interrupted benchmark goes on where it stopped and several processes can share the work
+(``--only``). ``--report`` writes ``results/views.json`` and ``results/views.md`` from what is finished.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+from sentence_transformers import SentenceTransformer
+
+from benchmarks.records import RESULTS, environment
+from simlte_st import train
+from simlte_st.base_models import PACKAGED_BASE, load_base
+from simlte_st.data import Crop, DocSplit, Duplicate
+from simlte_st.evaluation import FewShotProbeEvaluator, bootstrap_interval, tfidf_few_shot
+from simlte_st.evaluation.table import markdown_table
+from simlte_st.files import read_json, write_json
+
+# Everything that a run does not name comes from the preset for tuned bases, the same for all.
+RUNS: dict[str, dict[str, Any] | None] = {
+    "base": None,
+    "Duplicate (SimCSE)": {"view": Duplicate(), "dropout": 0.1},  # nothing but dropout tells its views apart
+    "Crop (Contriever)": {"view": Crop()},
+    "DocSplit, sentences": {"view": DocSplit()},
+    "DocSplit, sentences, spread": {"view": DocSplit(window="spread")},
+    "DocSplit, paragraphs": {"view": DocSplit(unit="paragraph")},
+    "DocSplit, paragraphs, spread": {"view": DocSplit(unit="paragraph", window="spread")},
+    "DocSplit, blocks of 2 to 12": {"view": DocSplit(unit="block")},
+    "DocSplit, the papers' setting": {
+        "view": DocSplit(),
+        "pooling": "cls",
+        "mlm_weight": 0.1,
+        "dropout": 0.1,
+        "warmup": 1e-9,
+    },
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="20 Newsgroups as parquet: text, label, split")
+    parser.add_argument(
+        "--only", nargs="+", choices=list(RUNS), default=list(RUNS), metavar="RUN", help=", ".join(RUNS)
+    )
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--steps", type=int, default=120)
+    parser.add_argument("--batch-size", type=int, default=32)
+    parser.add_argument("--tokens", type=int, default=128, help="tokens a view may have")
+    parser.add_argument("--test-posts", type=int, default=2000, help="test posts, drawn once")
+    parser.add_argument("--work", type=Path, default=Path("views.work"), help="folder of finished runs")
+    parser.add_argument("--report", action="store_true", help="write the table of what is finished, run nothing")
+    arguments = parser.parse_args()
+    if not arguments.data.exists():
+        raise SystemExit(f"Skipped: {arguments.data} is not there.")
+    if arguments.report:
+        report(arguments)
+        return
+    posts = read_posts(arguments.data, arguments.test_posts)
+    for seed in arguments.seeds:
+        for name in arguments.only:
+            path = arguments.work / f"{name}-{seed}.json"
+            if not path.exists() and not (name == "base" and seed != arguments.seeds[0]):
+                print(f"{name}, seed {seed}", flush=True)
+                write_json(path, one_run(name, seed, posts, arguments))
+
+
+def read_posts(path: Path, test_posts: int) -> dict[str, list[Any]]:
+    table = pq.read_table(path, columns=["text", "label", "split"]).to_pylist()
+    train_rows = [row for row in table if row["split"] == "train" and row["text"].strip()]
+    test_rows = [row for row in table if row["split"] == "test" and row["text"].strip()]
+    chosen = np.random.default_rng(0).permutation(len(test_rows))[:test_posts]
+    return {"train": train_rows, "test": [test_rows[index] for index in sorted(chosen)]}
+
+
+def one_run(name: str, seed: int, posts: dict[str, list[Any]], arguments: argparse.Namespace) -> dict[str, Any]:
+    settings = RUNS[name]
+    record: dict[str, Any] = {"name": name, "seed": seed, "settings": repr(settings)}
+    began = time.perf_counter()
+    if settings is None:
+        model = load_base(PACKAGED_BASE).model
+    else:
+        output = arguments.work / f"{name}-{seed}.model"
+        result = train(
+            [{"id": str(index), "text": row["text"]} for index, row in enumerate(posts["train"])],
+            output,
+            base=PACKAGED_BASE,
+            preset="docsplit-tuned",
+            batch_size=arguments.batch_size,
+            max_seq_length=arguments.tokens,
+            max_steps=arguments.steps,
+            held_out=0.0,
+            seed=seed,
+            overwrite=True,
+            **settings,
+        )
+        losses = [line for line in result.log if "loss" in line]
+        record["loss"] = {"first": losses[0], "last": losses[-1]}
+        record["coverage"] = result.coverage.share
+        model = SentenceTransformer(str(output))
+        shutil.rmtree(output)
+    record["seconds"] = time.perf_counter() - began
+    evaluator = FewShotProbeEvaluator(
+        [row["text"] for row in posts["train"]],
+        [row["label"] for row in posts["train"]],
+        [row["text"] for row in posts["test"]],
+        [row["label"] for row in posts["test"]],
+        max_seq_length=256,
+        write_csv=False,
+    )
+    record["metrics"] = evaluator(model)
+    record["macro_f1"] = [draw.macro_f1 for draw in evaluator.last_draws]
+    record["accuracy"] = [draw.accuracy for draw in evaluator.last_draws]
+    return record
+
+
+def report(arguments: argparse.Namespace) -> None:
+    posts = read_posts(arguments.data, arguments.test_posts)
+    columns = [[row[key] for row in posts[part]] for part in ("train", "test") for key in ("text", "label")]
+    tfidf = tfidf_few_shot(*columns)
+    records = [read_json(path) for path in sorted(arguments.work.glob("*.json"))]
+    scores = {name: np.array([r["macro_f1"] for r in records if r["name"] == name]) for name in RUNS}
+    scores = {name: 100 * values for name, values in scores.items() if len(values)}
+    rows = [["TF-IDF + logistic regression", *_row(100 * np.array([[draw.macro_f1 for draw in tfidf.draws]]), scores)]]
+    rows += [[name, *_row(values, scores)] for name, values in scores.items()]
+    header = ["views", "seeds", "5-shot macro-F1", "against the base [95%]", "against Crop [95%]"]
+    text = [
+        "# Views on 20 Newsgroups, from a base that is a sentence encoder already",
+        "",
+        f"all-MiniLM-L6-v2, {arguments.steps} steps of {arguments.batch_size} documents, {arguments.tokens} tokens a "
+        f"view, read at 256 tokens; MLP probe on 5 posts a class, 10 draws, {arguments.test_posts} test posts. After ± "
+        "is the standard deviation over draws (and seeds); the differences are paired draw by draw, with bootstrap "
+        "intervals.",
+        "",
+        markdown_table(header, rows),
+        "",
+        "    python -m benchmarks.views --data 20newsgroups.parquet",
+        "    python -m benchmarks.views --data 20newsgroups.parquet --report",
+        "",
+    ]
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "views.md").write_text("\n".join(text), encoding="utf-8")
+    options = {name: value for name, value in vars(arguments).items() if name not in ("data", "work", "report", "only")}
+    record = {"options": options, "environment": environment(), "tfidf": tfidf.metrics(), "runs": records}
+    write_json(RESULTS / "views.json", record)
+    print("\n".join(text))
+
+
+def _row(values: np.ndarray, scores: dict[str, np.ndarray]) -> list[str]:
+    deviation = values.std(ddof=1)
+    cells = [str(len(values)), f"{values.mean():.1f} ± {deviation:.1f}"]
+    for reference in ("base", "Crop (Contriever)"):
+        if reference not in scores:
+            cells.append("")
+            continue
+        # Paired by draw: the same posts; over seeds first, so that the draws are what varies.
+        difference = values.mean(axis=0) - scores[reference].mean(axis=0)
+        low, high = bootstrap_interval(difference)
+        cells.append(f"{difference.mean():+.1f} [{low:+.1f}, {high:+.1f}]")
+    return cells
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""DocSplit as a transform of a ``datasets.Dataset``, with the stock SentenceTransformerTrainer.
+
+python examples/trainer_transform.py --documents 64 --epochs 2
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+
+from bbc_news import bbc_news
+from datasets import Dataset
+from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+
+from simlte_st.base_models import PACKAGED_BASE, load_base
+from simlte_st.data import DocSplit, DocSplitTransform
+from simlte_st.losses import MultipleNegativesRankingMLMLoss
+from simlte_st.training import LossMetricsCallback, LossStateCallback
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--documents", type=int, default=64)
+    parser.add_argument("--epochs", type=int, default=2)
+    parser.add_argument("--tokens", type=int, default=64, help="tokens a view may have")
+    arguments = parser.parse_args()
+
+    model = load_base(PACKAGED_BASE, max_seq_length=arguments.tokens).model
+    dataset = Dataset.from_dict({"text": [article.text for article in bbc_news()[: arguments.documents]]})
+
+    views = DocSplitTransform(DocSplit(), model=model, seed=0)
+    loss = MultipleNegativesRankingMLMLoss(model)
+    with tempfile.TemporaryDirectory() as folder:
+        trainer = SentenceTransformerTrainer(
+            model=model,
+            args=SentenceTransformerTrainingArguments(
+                output_dir=folder,
+                num_train_epochs=arguments.epochs,
+                per_device_train_batch_size=16,
+                learning_rate=5e-5,
+                logging_steps=1,
+                report_to="none",
+            ),
+            train_dataset=views.attach(dataset),
+            loss=loss,
+            # The first tells the transform which epoch it is; the others save the MLM head and log more.
+            callbacks=[views.callback, LossStateCallback(loss), LossMetricsCallback(loss)],
+        )
+        trainer.train()
+    for line in trainer.state.log_history:
+        if "contrastive" in line:
+            print({name: line[name] for name in ("step", "contrastive", "mlm", "mean_cosine")})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,236 @@
+"""The segmenters: what Punkt learns, that it survives being written down, and what happens where something is missing."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from nltk.tabdata import TabEncoder
+
+from simlte_st.data.segmenters import (
+    NupunktSegmenter,
+    PunktSegmenter,
+    cut_at,
+    make_segmenter,
+    peek,
+)
+from simlte_st.errors import ConfigurationError, MissingExtraError
+
+SAMPLE = [
+    "Dr. Smith came in. He saw Dr. Jones there. The patient of Dr. Smith slept. Dr. Brown was late, as always. "
+    "Nobody had told Dr. Smith. They all went home. Dr. Jones drove the car. Then it rained. Dr. Brown got wet.",
+    "Prof. Miller wrote a book. The book of Prof. Miller is long. Prof. Taylor read it. It took Prof. Taylor a week. "
+    "Everybody likes Prof. Miller. Prof. Taylor does not say so. " * 3,
+]
+TEXT = "The door opened. Dr. Smith came in. He greeted Prof. Miller. Nobody spoke."
+CUTS = ["The door opened.", "Dr. Smith came in.", "He greeted Prof. Miller.", "Nobody spoke."]
+
+
+@pytest.fixture
+def no_nltk_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """An empty NLTK data folder instead of whatever this machine has."""
+    folder = tmp_path / "nltk_data"
+    folder.mkdir()
+    monkeypatch.setattr("nltk.data.path", [str(folder)])
+    return folder
+
+
+def write_punkt_tab(folder: Path, segmenter: PunktSegmenter) -> None:
+    parameters, encoder = segmenter.parameters, TabEncoder()
+    target = folder / "tokenizers" / "punkt_tab" / "english"
+    target.mkdir(parents=True)
+    (target / "collocations.tab").write_text(encoder.tups2tab(parameters.collocations))
+    (target / "sent_starters.txt").write_text(encoder.set2txt(parameters.sent_starters))
+    (target / "abbrev_types.txt").write_text(encoder.set2txt(parameters.abbrev_types))
+    (target / "ortho_context.tab").write_text(encoder.ivdict2tab(parameters.ortho_context))
+
+
+def test_learned_punkt_knows_the_abbreviations_of_its_sample() -> None:
+    learned = PunktSegmenter.learn(SAMPLE)
+    assert {"dr", "prof"} <= learned.parameters.abbrev_types
+    assert learned(TEXT) == CUTS
+    # ... and it is the learning that does it
+    assert "Dr." in PunktSegmenter()(TEXT)
+
+
+def test_learning_from_nothing_knows_nothing() -> None:
+    nothing = {"abbreviations": [], "collocations": [], "sentence_starters": [], "orthographic_context": {}}
+    assert PunktSegmenter.learn([]).to_dict() == nothing
+    assert PunktSegmenter.learn(SAMPLE, max_characters=0).to_dict() == nothing
+    assert PunktSegmenter.learn([])("One. Two.") == ["One.", "Two."]
+
+
+def test_learning_stops_at_max_characters() -> None:
+    taken = []
+
+    def texts() -> Iterator[str]:
+        for text in [*SAMPLE, "Gen. Grant. " * 40]:
+            taken.append(text)
+            yield text
+
+    learned = PunktSegmenter.learn(texts(), max_characters=len(SAMPLE[0]))
+    assert "prof" not in learned.parameters.abbrev_types
+    assert len(taken) == 2  # the second was looked at, and not learned from
+
+
+def test_no_single_text_decides_what_is_learned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("simlte_st.data.segmenters._LONGEST", len(SAMPLE[0]))
+    learned = PunktSegmenter.learn([SAMPLE[0] + " " + SAMPLE[1]])
+    assert "dr" in learned.parameters.abbrev_types
+    assert "prof" not in learned.parameters.abbrev_types
+
+
+def test_parameters_survive_json() -> None:
+    learned = PunktSegmenter.learn(SAMPLE)
+    learned.parameters.collocations.add(("nr", "##number##"))
+    learned.parameters.sent_starters.add("the")
+    learned.parameters.abbrev_types.add("größe")
+    written = json.dumps(learned.to_dict(), ensure_ascii=False)
+    again = PunktSegmenter.from_dict(json.loads(written))
+    assert json.dumps(again.to_dict(), ensure_ascii=False) == written
+    assert again.parameters.abbrev_types == learned.parameters.abbrev_types
+    assert again.parameters.collocations == learned.parameters.collocations
+    assert again.parameters.sent_starters == learned.parameters.sent_starters
+    assert dict(again.parameters.ortho_context) == dict(learned.parameters.ortho_context)
+    for text in [TEXT, *SAMPLE]:
+        assert again(text) == learned(text)
+    assert again(TEXT) == CUTS
+
+
+def test_the_same_sample_gives_the_same_bytes() -> None:
+    assert json.dumps(PunktSegmenter.learn(SAMPLE).to_dict()) == json.dumps(PunktSegmenter.learn(SAMPLE).to_dict())
+    values = PunktSegmenter.learn(SAMPLE).to_dict()
+    assert values["abbreviations"] == sorted(values["abbreviations"])
+    assert list(values["orthographic_context"]) == sorted(values["orthographic_context"])
+
+
+def test_installed_is_none_where_punkt_tab_is_missing(no_nltk_data: Path) -> None:
+    assert PunktSegmenter.installed() is None
+
+
+def test_an_incomplete_punkt_tab_counts_as_missing(no_nltk_data: Path) -> None:
+    write_punkt_tab(no_nltk_data, PunktSegmenter.learn(SAMPLE))
+    (no_nltk_data / "tokenizers/punkt_tab/english/abbrev_types.txt").unlink()
+    assert PunktSegmenter.installed() is None
+
+
+def test_installed_punkt_tab_is_used_and_nothing_is_learned(no_nltk_data: Path) -> None:
+    learned = PunktSegmenter.learn(SAMPLE)
+    write_punkt_tab(no_nltk_data, learned)
+    installed = PunktSegmenter.installed()
+    assert installed is not None
+    assert installed.to_dict() == learned.to_dict()
+    assert installed(TEXT) == CUTS
+    assert PunktSegmenter.installed("klingon") is None
+
+    def sample() -> list[str]:
+        raise AssertionError("learned, though punkt_tab is installed")
+
+    made = make_segmenter("punkt", sample)
+    assert isinstance(made, PunktSegmenter)
+    assert made.to_dict() == learned.to_dict()
+
+
+def test_punkt_learns_from_the_sample_where_nothing_is_installed(no_nltk_data: Path) -> None:
+    assert make_segmenter("punkt", lambda: SAMPLE)(TEXT) == CUTS
+
+
+def test_a_callable_is_taken_as_it_is() -> None:
+    assert make_segmenter(str.split, list) is str.split  # type: ignore[arg-type,comparison-overlap]
+
+
+@pytest.mark.parametrize("name", ["spacy", "Punkt", ""])
+def test_an_unknown_name_is_refused(name: str) -> None:
+    with pytest.raises(ConfigurationError, match="'punkt', 'nupunkt' or a callable"):
+        make_segmenter(name, list)
+
+
+def test_nupunkt_cuts() -> None:
+    segmenter = make_segmenter("nupunkt", list)
+    assert isinstance(segmenter, NupunktSegmenter)
+    assert segmenter("It rained. Mr. Smith, of Apple Inc. in the U.S., got wet. He ran!") == [
+        "It rained.",
+        "Mr. Smith, of Apple Inc. in the U.S., got wet.",
+        "He ran!",
+    ]
+
+
+def test_nupunkt_missing_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = importlib.import_module
+
+    def without(name: str, *args: Any) -> ModuleType:
+        if name == "nupunkt":
+            raise ModuleNotFoundError("No module named 'nupunkt'", name="nupunkt")
+        return real(name, *args)
+
+    monkeypatch.setattr(importlib, "import_module", without)
+    with pytest.raises(MissingExtraError, match=r'pip install "simlte-st\[nupunkt\]"'):
+        make_segmenter("nupunkt", list)
+
+
+def test_cut_at_loses_nothing_between_before_and_after_spans() -> None:
+    assert cut_at("  a b. c d  e", [(2, 6), (7, 8)]) == ["a b.", "c d  e"]
+    assert cut_at("skipped a. b", [(8, 10), (11, 12)]) == ["skipped a.", "b"]
+    assert cut_at(" no spans ", []) == ["no spans"]
+
+
+def test_punkt_that_gives_up_returns_the_text_whole(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    segmenter = PunktSegmenter()
+
+    def spans(text: str) -> Iterator[tuple[int, int]]:
+        yield (0, 4)
+        raise TimeoutError("regular expression took too long")
+
+    monkeypatch.setattr(segmenter._tokenizer, "span_tokenize", spans)
+    with caplog.at_level(logging.WARNING):
+        assert segmenter("One. Two.") == ["One. Two."]
+    assert "One. Two." in caplog.text
+
+
+def test_learning_survives_a_text_that_punkt_gives_up_on(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from nltk.tokenize.punkt import PunktTrainer
+
+    real = PunktTrainer.train
+
+    def train(self: PunktTrainer, text: str, *args: Any, **kwargs: Any) -> None:
+        if text.startswith("evil"):
+            raise TimeoutError("regular expression took too long")
+        real(self, text, *args, **kwargs)
+
+    monkeypatch.setattr(PunktTrainer, "train", train)
+    with caplog.at_level(logging.WARNING):
+        learned = PunktSegmenter.learn(["evil text", *SAMPLE])
+    assert learned(TEXT) == CUTS
+    assert "evil text" in caplog.text
+
+
+@pytest.mark.parametrize(("enough", "taken"), [(1, 1), (5, 1), (6, 2), (10, 2), (11, 3), (1000, 4)])
+def test_peek_gives_back_the_full_stream(enough: int, taken: int) -> None:
+    words = ["aaaaa", "bbbbb", "ccccc", "ddddd"]
+    read = []
+
+    def stream() -> Iterator[str]:
+        for word in words:
+            read.append(word)
+            yield word
+
+    first, everything = peek(stream(), len, enough)
+    assert first == words[:taken]
+    assert read == words[:taken]  # no more than asked for
+    assert list(everything) == words
+    assert read == words
+
+
+def test_peek_at_an_empty_stream() -> None:
+    first, everything = peek([], len)
+    assert (first, list(everything)) == ([], [])

@@ -1,0 +1,260 @@
+"""Documents to sentences: nothing lost, nothing too long, usable units of whatever text there is."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from sentence_transformers import SentenceTransformer
+
+from simlte_st.data.document import Document
+from simlte_st.data.segmenters import NupunktSegmenter, PunktSegmenter, Segmenter
+from simlte_st.data.sentences import (
+    LONGEST_WORD,
+    MAX_WORDS,
+    count_words,
+    cut_sentences,
+    estimate_tokens,
+    paragraphs_of,
+    segment_document,
+    segment_documents,
+    tokenizer_counter,
+    word_spans,
+)
+from simlte_st.errors import ConfigurationError, DataError
+
+LEARNED = PunktSegmenter.learn(["Dr. Smith came in. He saw Dr. Jones there. The patient of Dr. Smith slept. " * 5])
+SEGMENTERS: dict[str, Segmenter] = {
+    "punkt": PunktSegmenter(),
+    "learned punkt": LEARNED,
+    "nupunkt": NupunktSegmenter(),
+    "naive": str.splitlines,
+    "whole": lambda text: [text],
+    "characters": list,
+}
+
+# Everything but lone surrogates, which the reader replaces; and, more often than chance would, what cuts are made at.
+characters = st.characters(exclude_categories=("Cs",))
+pieces = st.sampled_from(
+    ["One two. ", "Dr. A", "! ", "?", "...", "\n", "\n\n", "\r\n", "\r", "\t", " ", "  ", "\x85", "\u2028", "\x1c"]
+    + [
+        "\u3000",
+        "\xa0",
+        "\ufeff",
+        "\u200b",
+        "漢字。",
+        "かな",
+        "한국어.",
+        "।",
+        "؟",
+        "\U00020000",
+        "é",
+        "e\u0301",
+        "👩‍👩‍👧",
+    ]
+    + ["x" * 30, "a.b.c", '."', ".)", "1.5", "def f(x):\n    return x", "| a | b |\n", "\x00", "\x0b", "\x0c", "\u2029"]
+)
+texts = st.one_of(st.text(characters, max_size=120), st.lists(st.one_of(pieces, characters), max_size=40).map("".join))
+
+
+def letters(text: str) -> str:
+    """The characters that are not white space."""
+    return "".join(text.split())
+
+
+@pytest.mark.parametrize("name", SEGMENTERS)
+@settings(deadline=None, max_examples=120)
+@given(text=texts, max_words=st.one_of(st.integers(1, 8), st.just(MAX_WORDS)))
+@example(text="a\x85b\u2028c\x1cd. e\u3000f", max_words=1)
+@example(text="\ufeff\u200b", max_words=1)
+@example(text=". . . ! ?", max_words=1)
+def test_no_character_is_lost_and_no_sentence_is_empty_or_too_long(name: str, text: str, max_words: int) -> None:
+    segmented = segment_document(Document("d", text), SEGMENTERS[name], max_words=max_words)
+    assert letters("".join(segmented.sentences)) == letters(text)
+    for sentence in segmented.sentences:
+        assert sentence == sentence.strip() != ""
+        assert 1 <= count_words(sentence) <= max_words
+    assert len(segmented.tokens) == len(segmented.sentences)
+    assert all(tokens >= 1 for tokens in segmented.tokens)
+    if segmented.sentences:
+        assert segmented.paragraphs[0] == 0
+        assert list(segmented.paragraphs) == sorted(set(segmented.paragraphs))
+        assert segmented.paragraphs[-1] < len(segmented.sentences)
+    else:
+        assert segmented.paragraphs == ()
+    assert len(segmented.paragraphs) == len(paragraphs_of(text))
+
+
+@settings(deadline=None, max_examples=200)
+@given(texts)
+def test_words_are_all_there_is_but_white_space(text: str) -> None:
+    spans = word_spans(text)
+    assert "".join(text[start:stop] for start, stop in spans) == letters(text)
+    assert all(0 < stop - start <= LONGEST_WORD for start, stop in spans)
+    assert count_words(text) == len(spans)
+
+
+def test_words_of_scripts_without_spaces() -> None:
+    assert count_words("the cat sat") == 3
+    assert count_words("今天天气很好") == 6
+    assert count_words("GPU很快 yes") == 4
+    assert count_words("x" * (2 * LONGEST_WORD)) == 2
+    assert count_words("x" * (2 * LONGEST_WORD + 1)) == 3
+
+
+def cut(text: str, name: str = "punkt", max_words: int = MAX_WORDS) -> list[str]:
+    return list(segment_document(Document("d", text), SEGMENTERS[name], max_words=max_words).sentences)
+
+
+def test_a_table_is_cut_at_lines() -> None:
+    rows = [f"| item {row} | {row * 7} | {row * 1.5:.1f} |" for row in range(30)]
+    assert cut("\n".join(rows)) == rows
+
+
+def test_code_is_cut_at_lines() -> None:
+    lines = [f"result_{number} = compute(value_{number}, other={number})  # step" for number in range(40)]
+    assert cut("\n".join(lines)) == lines
+
+
+@pytest.mark.parametrize("name", ["punkt", "nupunkt"])
+def test_chinese_is_cut_at_its_full_stops(name: str) -> None:
+    sentences = ["今天天气很好，我们去公园散步。", "你想一起来吗？", "我觉得这是一个很好的主意！"] * 5
+    assert cut("".join(sentences), name) == sentences
+
+
+def test_other_full_stops() -> None:
+    hindi = ["यह पहला वाक्य है।", "यह दूसरा वाक्य है।"] * 12
+    assert cut(" ".join(hindi)) == hindi
+    arabic = ["كيف حالك اليوم؟", "ماذا تفعل الآن؟"] * 12
+    assert cut(" ".join(arabic)) == arabic
+
+
+def test_a_short_chinese_paragraph_stays_whole_like_any_short_sentence() -> None:
+    assert cut("你好。再见。") == ["你好。再见。"]
+
+
+def test_one_endless_sentence_becomes_equal_pieces() -> None:
+    words = [f"word{number}" for number in range(10_000)]
+    begin = time.perf_counter()
+    sentences = cut(" ".join(words))
+    assert time.perf_counter() - begin < 10
+    assert " ".join(sentences).split() == words
+    counts = [len(sentence.split()) for sentence in sentences]
+    assert max(counts) <= MAX_WORDS
+    assert min(counts) >= MAX_WORDS // 2 - 1  # no crumbs
+
+
+def test_no_crumb_is_left_of_a_sentence_just_too_long() -> None:
+    assert [len(part.split()) for part in cut("word " * (MAX_WORDS + 1))] == [MAX_WORDS // 2, MAX_WORDS // 2 + 1]
+
+
+@pytest.mark.parametrize("name", ["punkt", "learned punkt", "nupunkt"])
+def test_a_megabyte_without_white_space(name: str) -> None:
+    text = "ACGT" * 250_000
+    begin = time.perf_counter()
+    sentences = cut(text, name)
+    assert time.perf_counter() - begin < 20
+    assert "".join(sentences) == text
+    assert max(map(len, sentences)) <= MAX_WORDS * LONGEST_WORD
+    assert len(sentences) < 2 * len(text) / (MAX_WORDS * LONGEST_WORD)
+
+
+def test_long_paragraphs_reach_the_segmenter_in_pieces_cut_at_white_space() -> None:
+    seen: list[str] = []
+
+    def segmenter(text: str) -> list[str]:
+        seen.append(text)
+        return [text]
+
+    text = "seven77 " * 8_000
+    sentences = cut_sentences(text, segmenter)
+    assert len(seen) > 1
+    assert max(map(len, seen)) <= 20_000
+    assert "".join(seen) == text
+    assert set(" ".join(sentences).split()) == {"seven77"}  # none was cut in two
+
+
+@pytest.mark.parametrize(
+    "segmenter",
+    [
+        lambda text: [text[:-1]],
+        lambda text: [],
+        lambda text: [text, "!"],
+        lambda text: [text.lower()],
+        lambda text: text.split("."),
+        lambda text: text.split()[::-1],
+    ],
+    ids=["cuts off", "nothing", "adds", "changes", "eats full stops", "reorders"],
+)
+def test_a_segmenter_that_changes_the_text_is_found_out(segmenter: Segmenter) -> None:
+    with pytest.raises(DataError, match="may drop white space only"):
+        segment_document(Document("d", "Some Text. And more."), segmenter)
+
+
+def test_blank_lines_separate_paragraphs() -> None:
+    assert paragraphs_of("a\nb\n\nc\n \t \n\n d \n") == ["a\nb", "c", "d"]
+    assert paragraphs_of("a\r\n\r\nb\r\rc") == ["a", "b", "c"]
+    assert paragraphs_of(" \n\n \n") == []
+
+
+def test_lines_are_paragraphs_where_there_are_no_blank_lines_and_one_is_long() -> None:
+    long = "long " * 30
+    assert paragraphs_of(f"title\n{long}\nend") == ["title", long.strip(), "end"]
+    # with blank lines, it is those that count
+    assert paragraphs_of(f"title\n{long}\n\nend") == [f"title\n{long.strip()}", "end"]
+
+
+def test_lines_wrapped_by_hand_are_one_paragraph() -> None:
+    text = "This sentence is wrapped\nby hand. And so is\nthis one."
+    assert paragraphs_of(text) == [text]
+    assert cut(text) == ["This sentence is wrapped\nby hand.", "And so is\nthis one."]
+    assert paragraphs_of("x" * 120 + "\ny") == ["x" * 120 + "\ny"]
+    assert paragraphs_of("x" * 121 + "\ny") == ["x" * 121, "y"]
+
+
+def test_paragraphs_are_told_by_their_first_sentence() -> None:
+    segmented = segment_document(Document("d", "One. Two.\n\nThree.\n\nFour. Five. Six."), PunktSegmenter())
+    assert segmented.sentences == ("One.", "Two.", "Three.", "Four.", "Five.", "Six.")
+    assert segmented.paragraphs == (0, 2, 3)
+    assert segmented.id == "d"
+
+
+def test_white_space_only_has_no_sentences() -> None:
+    segmented = segment_document(Document("d", " \n\n\t "), PunktSegmenter())
+    assert (segmented.sentences, segmented.paragraphs, segmented.tokens) == ((), (), ())
+
+
+def test_max_words_below_one_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="max_words=0"):
+        segment_document(Document("d", "Text."), PunktSegmenter(), max_words=0)
+
+
+def test_documents_are_segmented_as_a_stream() -> None:
+    read = []
+
+    def stream() -> object:
+        for number in range(3):
+            read.append(number)
+            yield Document(str(number), f"Text {number}. Two words.")
+
+    segmented = segment_documents(stream(), PunktSegmenter(), max_words=1)  # type: ignore[arg-type]
+    assert read == []
+    assert next(segmented).sentences == ("Text", "0.", "Two", "words.")
+    assert read == [0]
+    assert [document.id for document in segmented] == ["1", "2"]
+
+
+def test_tokens_are_those_of_the_tokenizer(model: SentenceTransformer, documents: list[str]) -> None:
+    count = tokenizer_counter(model.tokenizer)
+    sentences = [*cut(documents[0]), "never seen words", "Ba bei.", " ".join(["ba"] * 500)]
+    assert count(sentences) == [len(model.tokenizer.tokenize(sentence)) for sentence in sentences]
+    assert count(["ba, bei bo."]) == [5]
+    assert count([]) == []
+    segmented = segment_document(Document("d", "Ba bei. Bo, bun bis."), PunktSegmenter(), count)
+    assert segmented.tokens == (3, 5)
+
+
+def test_estimated_tokens_are_positive_and_grow_with_words() -> None:
+    assert estimate_tokens(["a", "", "ten words " * 5, "漢" * 10]) == [1, 1, 13, 13]

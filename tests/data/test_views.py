@@ -1,0 +1,353 @@
+"""DocSplit: what is dealt, with which probability, from which generator, and how much of a document is seen."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import Counter
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from simlte_st.data.document import SegmentedDocument
+from simlte_st.data.views import (
+    DocSplit,
+    Piece,
+    Sides,
+    View,
+    ViewPair,
+    draw_views,
+    has_two_words,
+    pieces_of_words,
+    render,
+    view_rng,
+    whole,
+    words_of,
+)
+from simlte_st.errors import ConfigurationError
+
+
+def make(tokens: list[int], paragraphs: tuple[int, ...] = (0,), name: str = "doc") -> SegmentedDocument:
+    """A document whose sentences tell their number: ``s3w0 s3w1 ...``, one word a token."""
+    sentences = tuple(" ".join(f"s{i}w{word}" for word in range(count)) for i, count in enumerate(tokens))
+    return SegmentedDocument(name, sentences, paragraphs, tuple(tokens))
+
+
+@st.composite
+def segmented(draw: st.DrawFn) -> SegmentedDocument:
+    tokens = draw(st.lists(st.integers(1, 12), min_size=2, max_size=16))
+    starts = draw(st.sets(st.integers(1, len(tokens) - 1)))
+    return make(tokens, (0, *sorted(starts)), draw(st.text(max_size=5)))
+
+
+views = st.builds(
+    DocSplit,
+    p=st.floats(0.05, 0.95),
+    unit=st.sampled_from(["sentence", "paragraph", "block"]),
+    block=st.one_of(st.integers(1, 6), st.tuples(st.integers(1, 3), st.integers(3, 8))),
+    window=st.sampled_from(["random", "head", "spread"]),
+)
+
+
+@settings(deadline=None, max_examples=400)
+@given(segmented(), views, st.one_of(st.none(), st.integers(1, 80)), st.integers(0, 1000))
+def test_views_are_disjoint_ordered_nonempty_and_complete(
+    document: SegmentedDocument, view: DocSplit, budget: int | None, epoch: int
+) -> None:
+    assert view.accepts(document)
+    sides = view.draw(document, budget, view_rng(0, epoch, document.id))
+    first, second = ([piece.sentence for piece in side] for side in sides)
+    assert all(piece == Piece(piece.sentence) for side in sides for piece in side)
+    assert first
+    assert second
+    assert first == sorted(set(first))
+    assert second == sorted(set(second))
+    assert not set(first) & set(second)
+    dealt = sorted(first + second)
+    room = None if budget is None else round(budget / max(view.p, 1 - view.p))
+    if room is None or sum(document.tokens) <= room:
+        assert dealt == list(range(len(document.sentences)))
+    else:
+        assert budget is not None
+        taken = sum(document.tokens[sentence] for sentence in dealt)
+        if view.unit == "sentence":
+            assert taken <= room or len(dealt) == 2
+        else:  # two units at least are dealt, each of which fits a view, unless it is a single sentence
+            assert taken <= max(room, 2 * max(budget, *document.tokens))
+        if view.window != "spread":
+            assert dealt == list(range(dealt[0], dealt[-1] + 1))
+        if view.window == "head":
+            assert dealt[0] == 0
+    pair = draw_views(document, view, seed=0, epoch=epoch, budget=budget)
+    assert pair is not None
+    assert pair.anchor == " ".join(document.sentences[sentence] for sentence in first)
+    assert pair.positive == " ".join(document.sentences[sentence] for sentence in second)
+    assert pair.id == document.id
+    assert pair.tokens == sum(document.tokens)
+    kept = [sum(document.tokens[sentence] for sentence in side) for side in (first, second)]
+    assert pair.seen == sum(kept if budget is None else (min(budget, size) for size in kept))
+
+
+def test_a_document_that_fits_loses_nothing() -> None:
+    document = make([2, 3, 4, 5, 6])
+    for epoch in range(50):
+        pair = draw_views(document, DocSplit(), epoch=epoch, budget=20)
+        assert pair is not None
+        sentences = sorted((pair.anchor + " " + pair.positive).split())
+        assert sentences == sorted(" ".join(document.sentences).split())
+        assert (pair.tokens, pair.seen) == (20, 20)
+
+
+@settings(deadline=None, max_examples=100)
+@given(segmented(), st.integers(0, 1000))
+def test_paragraphs_are_dealt_whole(document: SegmentedDocument, epoch: int) -> None:
+    sides = DocSplit(unit="paragraph").draw(document, None, view_rng(0, epoch, document.id))
+    first = {piece.sentence for piece in sides[0]}
+    if len(document.paragraphs) > 1:
+        for start, stop in itertools.pairwise([*document.paragraphs, len(document.sentences)]):
+            assert len({sentence in first for sentence in range(start, stop)}) == 1
+
+
+def sides_by_epoch(view: DocSplit, document: SegmentedDocument, draws: int, budget: int | None = None) -> list[str]:
+    """Draw in many epochs; each draw as a string that tells the side of each sentence, such as ``ABBA.``."""
+    found = []
+    for epoch in range(draws):
+        letters = ["."] * len(document.sentences)
+        for side, letter in zip(view.draw(document, budget, view_rng(3, epoch, document.id)), "AB", strict=True):
+            for piece in side:
+                letters[piece.sentence] = letter
+        found.append("".join(letters))
+    return found
+
+
+@pytest.mark.parametrize("p", [0.5, 0.3, 0.8])
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_the_draw_has_the_conditional_distribution_exactly(p: float, count: int) -> None:
+    draws = Counter(sides_by_epoch(DocSplit(p=p), make([3] * count), 6000))
+    weights = {
+        "".join(dealt): p ** dealt.count("A") * (1 - p) ** dealt.count("B")
+        for dealt in itertools.product("AB", repeat=count)
+        if len(set(dealt)) == 2
+    }
+    assert set(draws) == set(weights)
+    total = sum(weights.values())
+    expected = [6000 * weight / total for weight in weights.values()]
+    if p == 0.5:
+        assert len(set(expected)) == 1
+    assert chisquare([draws[outcome] for outcome in weights], expected).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("p", [0.5, 0.3])
+def test_sentences_are_dealt_independently(p: float) -> None:
+    count, draws = 14, 4000  # so many that a side is hardly ever empty (0.3: 0.7 ** 14 = 0.7 %)
+    sides = sides_by_epoch(DocSplit(p=p), make([1] * count), draws)
+    expected = {"AA": p * p, "AB": p * (1 - p), "BA": p * (1 - p), "BB": (1 - p) ** 2}
+    pvalues = []
+    for one, other in itertools.combinations(range(count), 2):
+        found = Counter(side[one] + side[other] for side in sides)
+        pvalues.append(chisquare([found[key] for key in expected], [draws * x for x in expected.values()]).pvalue)
+    assert min(pvalues) > 1e-3 / len(pvalues)
+    assert 0.2 < sum(pvalue < 0.5 for pvalue in pvalues) / len(pvalues) < 0.8
+
+
+def test_blocks_are_runs_of_consecutive_sentences() -> None:
+    for dealt in sides_by_epoch(DocSplit(unit="block", block=3), make([1] * 11), 100):
+        assert all(len(set(dealt[start : start + 3])) == 1 for start in range(0, 11, 3))
+    assert len(set(sides_by_epoch(DocSplit(unit="block", block=3), make([1] * 11), 100))) == 14
+
+
+def test_a_block_range_draws_one_length_a_document() -> None:
+    lengths = set()
+    for dealt in sides_by_epoch(DocSplit(unit="block", block=(2, 5)), make([1] * 30), 200):
+        runs = [len(list(run)) for _, run in itertools.groupby(dealt)][:-1]
+        # sides change only at multiples of one length
+        fitting = [length for length in range(2, 6) if all(run % length == 0 for run in runs)]
+        assert fitting
+        lengths.add(min(runs))
+    assert {2, 3, 4, 5} <= lengths
+
+
+@pytest.mark.parametrize("view", [DocSplit(unit="paragraph"), DocSplit(unit="block", block=20)])
+def test_a_document_of_one_unit_is_dealt_by_sentences(view: DocSplit) -> None:
+    assert set(sides_by_epoch(view, make([1, 1, 1]), 200)) == {"AAB", "ABA", "BAA", "ABB", "BAB", "BBA"}
+
+
+@pytest.mark.parametrize("view", [DocSplit(unit="paragraph"), DocSplit(unit="block", block=20)])
+def test_a_unit_longer_than_a_view_is_cut_to_fit_one(view: DocSplit) -> None:
+    found = set(sides_by_epoch(view, make([1] * 12), 300, budget=4))
+    assert found == {"AAAABBBB....", "BBBBAAAA....", "....AAAABBBB", "....BBBBAAAA"}
+    # at sentence ends, and a sentence longer than a view stays whole
+    found = set(sides_by_epoch(view, make([3, 3, 9, 1, 1]), 300, budget=4))
+    assert found == {"AB...", "BA...", ".AB..", ".BA..", "..ABB", "..BAA"}
+
+
+def test_both_views_of_a_long_document_fit_on_average_and_every_sentence_is_seen() -> None:
+    document = make([5] * 40)
+    seen: Counter[int] = Counter()
+    for dealt in sides_by_epoch(DocSplit(), document, 500, budget=20):
+        assert len(dealt.replace(".", "")) == 8
+        seen.update(index for index, side in enumerate(dealt) if side != ".")
+    assert set(seen) == set(range(40))
+
+
+def test_an_uneven_split_leaves_room_for_the_larger_view() -> None:
+    for p in (0.2, 0.8):
+        assert {len(dealt.replace(".", "")) for dealt in sides_by_epoch(DocSplit(p=p), make([1] * 90), 50, 20)} == {25}
+
+
+def test_one_sentence_is_halved_at_the_middle_word() -> None:
+    view = DocSplit()
+    for text, halves in [
+        ("one two three four", ("one two", "three four")),
+        ("one  two\nthree four five", ("one  two", "three four five")),
+        ("one two", ("one", "two")),
+        ("今天天气", ("今天", "天气")),
+        ("x" * 48, ("x" * 24, "x" * 24)),
+    ]:
+        document = SegmentedDocument("d", (text,), (0,), (4,))
+        assert view.accepts(document)
+        pair = draw_views(document, view)
+        assert pair == ViewPair("d", *halves, tokens=4, seen=4)
+
+
+@pytest.mark.parametrize("single", ["halve", "skip"])
+def test_documents_without_two_words_are_not_accepted(single: Any) -> None:
+    view = DocSplit(single=single)
+    for sentences in ((), ("word",)):
+        document = SegmentedDocument("d", sentences, (0,)[: len(sentences)], (1,) * len(sentences))
+        assert not view.accepts(document)
+        assert not has_two_words(document)
+        assert draw_views(document, view) is None
+    assert view.accepts(make([1, 1]))
+
+
+def test_one_sentence_can_be_skipped() -> None:
+    assert draw_views(make([9]), DocSplit(single="skip")) is None
+    assert draw_views(make([9]), DocSplit(single="halve")) is not None
+
+
+def test_views_depend_on_seed_epoch_and_id_only() -> None:
+    view, count = DocSplit(), 12
+    documents = [make([3] * count, name=f"d{number}") for number in range(20)]
+    alone = {document.id: draw_views(document, view, seed=1, epoch=2) for document in documents}
+    random.seed(99)
+    shuffled = random.sample(documents, len(documents))
+    between = {}
+    for document in shuffled:
+        draw_views(documents[0], view, seed=5, epoch=7)  # draws in between
+        random.random()
+        between[document.id] = draw_views(document, view, seed=1, epoch=2)
+    assert between == alone
+    assert len({pair.anchor for pair in alone.values() if pair}) == 20  # another id, another draw
+    for other in ({"seed": 2, "epoch": 2}, {"seed": 1, "epoch": 3}, {"seed": 2, "epoch": 1}):
+        assert all(draw_views(document, view, **other) != alone[document.id] for document in documents)
+
+
+def test_the_key_of_a_generator_cannot_be_confused() -> None:
+    keys = [(1, 11, "a"), (11, 1, "a"), (1, 1, "1a"), (1, 1, "a"), (1, 1, "a\x00"), (1, 1, "\ud800"), (0, 1, "a")]
+    assert len({view_rng(*key).getrandbits(64) for key in keys}) == len(keys)
+
+
+def test_the_scheme_of_generators_is_stable() -> None:
+    """Whoever changes this changes what every seed means: runs could not be repeated or resumed."""
+    rng = view_rng(7, 3, "doc")
+    assert [rng.getrandbits(32) for _ in range(3)] == [3870031325, 796895718, 3844913893]
+    assert sides_by_epoch(DocSplit(), make([1] * 16), 2) == ["AABBBBABBAABABBA", "AAABAAABBAABAAAB"]
+    view = DocSplit(unit="block", block=(1, 3))
+    assert sides_by_epoch(view, make([1] * 16), 2, budget=5) == ["......ABBBBABBAA", "....AABAAABBAA.."]
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A view without chance, for counting."""
+
+    sides: Sides
+
+    def accepts(self, document: SegmentedDocument) -> bool:
+        return True
+
+    def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> Sides:
+        return self.sides
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "budget", "seen"),
+    [
+        ([0, 2], [1, 3], None, 40),
+        ([0, 2], [1, 3], 20, 40),
+        ([0], [1, 3], 20, 30),  # windowed
+        ([0, 2], [1, 3], 15, 30),  # truncated in both
+        ([0, 1, 2], [3], 15, 25),  # truncated in one
+        ([0, 1], [0, 1], None, 20),  # the same twice counts once
+        ([0, 1, 2], [2], 20, 30),  # cut in the first, there in the second
+        ([0, 1, 2], [2, 3], 15, 30),  # cut in both: half of 1, all of 2, half of 3
+        ([Piece(0, 0, 5)], [Piece(0, 5, 10)], None, 10),  # halves add up
+        ([Piece(0, 0, 5)], [Piece(0, 5, 10)], 2, 4),
+        ([Piece(0, 0, 6)], [Piece(0, 4, 9)], None, 9),  # an overlap counts once
+        ([Piece(0, 4, 9)], [Piece(0, 0, 6)], None, 9),
+        ([Piece(0, 2, 8)], [Piece(0, 3, 5)], None, 6),  # one inside the other
+        ([Piece(0, 0, 2), Piece(0, 3, 10)], [Piece(0, 0, 10)], None, 10),
+        ([Piece(0, 0, 2), Piece(0, 3, 10)], [Piece(0, 0, 1), Piece(0, 2, 3)], 100, 10),
+        ([Piece(0, 9, 10), Piece(1), Piece(2, 0, 1)], [Piece(3, 4, 6)], None, 14),
+    ],
+)
+def test_tokens_and_seen(first: list[int | Piece], second: list[int | Piece], budget: int | None, seen: int) -> None:
+    sides = tuple([piece if isinstance(piece, Piece) else Piece(piece) for piece in side] for side in (first, second))
+    pair = draw_views(make([10, 10, 10, 10]), Fixed(sides), budget=budget)  # type: ignore[arg-type]
+    assert pair is not None
+    assert (pair.tokens, pair.seen) == (40, seen)
+
+
+def test_seen_counts_tokens_where_words_have_several() -> None:
+    document = SegmentedDocument("d", ("one two three four", "", "six"), (0,), (12, 0, 3))
+    pair = draw_views(document, Fixed(([Piece(0, 0, 1)], [Piece(0, 2, 3), Piece(1), Piece(2)])))
+    assert pair == ViewPair("d", "one", "three  six", tokens=15, seen=9)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"p": 0.0},
+        {"p": 1.0},
+        {"p": -0.5},
+        {"p": float("nan")},
+        {"unit": "word"},
+        {"window": "tail"},
+        {"single": "keep"},
+        {"block": 0},
+        {"block": (0, 3)},
+        {"block": (5, 2)},
+    ],
+)
+def test_invalid_settings_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match=next(iter(wrong))):
+        DocSplit(**wrong)
+
+
+def test_a_view_is_frozen_tells_its_settings_and_fits_the_protocol() -> None:
+    view = DocSplit(p=0.4, unit="block", block=3)
+    assert isinstance(view, View)
+    assert eval(repr(view)) == view
+    with pytest.raises(AttributeError):
+        view.p = 0.5  # type: ignore[misc]
+
+
+def test_rendering_keeps_sentences_and_cuts_at_words() -> None:
+    document = SegmentedDocument("d", ("A  b\nc d.", "E f"), (0,), (4, 2))
+    assert render(document, whole([1, 0])) == "E f A  b\nc d."
+    assert render(document, [Piece(0, 1, 3), Piece(1, 0, 1)]) == "b\nc E"
+    assert render(document, []) == ""
+
+
+def test_words_to_pieces_and_back() -> None:
+    document = make([3, 1, 4])
+    words = words_of(document, [0, 1, 2])
+    assert words == [(0, 0), (0, 1), (0, 2), (1, 0), (2, 0), (2, 1), (2, 2), (2, 3)]
+    assert pieces_of_words(words) == [Piece(0, 0, 3), Piece(1, 0, 1), Piece(2, 0, 4)]
+    assert pieces_of_words([(0, 0), (0, 2), (2, 0), (2, 1)]) == [Piece(0, 0, 1), Piece(0, 2, 3), Piece(2, 0, 2)]
+    assert pieces_of_words([]) == []

@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+from torch import Tensor
+from torch.nn.parallel import DistributedDataParallel
+
+from simlte_st.base_models import set_dropout
+from simlte_st.losses import MultipleNegativesRankingMLMLoss
+
+WORLD = 2
+BACKWARDS = {"separate": 1, "shared": 1, "gather": 1, "accumulated": 2, "nothing masked": 1}
+"""Name of a case and its backward passes before the gradients are looked at."""
+
+Pairs = list[tuple[list[str], list[str]]]
+
+
+def run_case(case: str, path: str, pairs: Pairs, rank: int, wrap: bool) -> dict[str, Any]:
+    """One step on a rank's own data, in a process group (``wrap``) or alone."""
+    model = SentenceTransformer(path, device="cpu")
+    set_dropout(model, 0.0)
+    model.train()
+    loss = MultipleNegativesRankingMLMLoss(
+        model,
+        scale=10.0,
+        mlm_weight=0.5,
+        mlm_probability=0.3,
+        mlm_input="shared" if case == "shared" else "separate",
+        gather_across_devices=wrap and case == "gather",
+    )
+    if case == "nothing masked" and rank == 1:
+        assert loss.masker is not None
+        loss.masker.probability = 1e-12
+    if wrap:
+        # As the Trainer wraps a SentenceTransformer: BERT's pooler is not used.
+        loss.model = DistributedDataParallel(model, find_unused_parameters=True)
+    values: dict[str, list[float]] = {"contrastive": [], "mlm": []}
+    for number in range(BACKWARDS[case]):
+        torch.manual_seed(100 * number + rank)
+        terms = loss([model.preprocess(texts) for texts in pairs[number]], None)
+        for name, value in terms.items():
+            values[name].append(value.item())
+        torch.stack(list(terms.values())).sum().backward()
+    assert loss.mlm_head is not None
+    return {
+        "values": values,
+        "head": {name: value.grad for name, value in loss.mlm_head.named_parameters()},
+        "encoder": {name: value.grad for name, value in model.named_parameters() if "pooler" not in name},
+    }
+
+
+def work(rank: int, folder: str, path: str, data: list[Pairs]) -> None:
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group(
+        "gloo",
+        init_method=f"file://{folder}/rendezvous",
+        rank=rank,
+        world_size=WORLD,
+        timeout=datetime.timedelta(seconds=60),
+    )
+    try:
+        results = {case: run_case(case, path, data[rank], rank, wrap=True) for case in BACKWARDS}
+        torch.save(results, Path(folder) / f"rank-{rank}.pt")
+    finally:
+        torch.distributed.destroy_process_group()
+
+
+@pytest.fixture(scope="module")
+def data(documents: list[str]) -> list[Pairs]:
+    """For each rank two batches of pairs: other documents, of other lengths, but as many."""
+    sentences = [document.split(". ") for document in documents]
+
+    def batch(first: int, length: int) -> tuple[list[str], list[str]]:
+        rows = sentences[first : first + 4]
+        return [". ".join(row[:length]) for row in rows], [". ".join(row[4 : 4 + length]) for row in rows]
+
+    return [[batch(0, 2), batch(4, 1)], [batch(8, 3), batch(12, 2)]]
+
+
+@pytest.fixture(scope="module")
+def ranks(data: list[Pairs], encoder_path: Path, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """What two processes find for all cases: starting them is what takes the time."""
+    folder = tmp_path_factory.mktemp("ranks")
+    torch.multiprocessing.spawn(work, (str(folder), str(encoder_path), data), nprocs=WORLD)
+    return [torch.load(folder / f"rank-{rank}.pt") for rank in range(WORLD)]
+
+
+def alone(case: str, data: list[Pairs], encoder_path: Path) -> list[dict[str, Any]]:
+    return [run_case(case, str(encoder_path), data[rank], rank, wrap=False) for rank in range(WORLD)]
+
+
+def compare(ranks: list[dict[str, Any]], part: str, expected: dict[str, Tensor]) -> None:
+    first, second = (rank[part] for rank in ranks)
+    assert first.keys() == second.keys() == expected.keys()
+    for name, value in expected.items():
+        assert torch.equal(first[name], second[name]), name  # else the ranks drift apart
+        torch.testing.assert_close(first[name], value, rtol=1e-4, atol=1e-6, msg=lambda text, name=name: name + text)
+
+
+@pytest.mark.parametrize("part", ["head", "encoder"])
+@pytest.mark.parametrize("case", [case for case in BACKWARDS if case != "gather"])
+def test_gradients_are_the_mean_over_the_processes(
+    case: str, part: str, ranks: list[dict[str, Any]], data: list[Pairs], encoder_path: Path
+) -> None:
+    single = alone(case, data, encoder_path)
+    expected = {name: (value + single[1][part][name]) / 2 for name, value in single[0][part].items()}
+    # The two differ, so a gradient that was not averaged shows.
+    assert any(
+        (value - single[1][part][name]).abs().max() > 10 * (1e-6 + 1e-4 * value.abs().max())
+        for name, value in single[0][part].items()
+    )
+    compare([rank[case] for rank in ranks], part, expected)
+
+
+@pytest.mark.parametrize("case", [case for case in BACKWARDS if case != "gather"])
+def test_values_are_those_of_each_process(
+    case: str, ranks: list[dict[str, Any]], data: list[Pairs], encoder_path: Path
+) -> None:
+    for rank, single in zip(ranks, alone(case, data, encoder_path), strict=True):
+        for name in ("contrastive", "mlm"):
+            assert rank[case]["values"][name] == pytest.approx(single["values"][name], rel=1e-5)
+    if case == "nothing masked":
+        assert [rank[case]["values"]["mlm"][0] > 0 for rank in ranks] == [True, False]
+
+
+def test_gathered_negatives_are_those_of_the_joint_batch(
+    ranks: list[dict[str, Any]], data: list[Pairs], encoder_path: Path
+) -> None:
+    model = SentenceTransformer(str(encoder_path), device="cpu")
+    set_dropout(model, 0.0)
+    joint = [[text for pairs in data for text in pairs[0][column]] for column in range(2)]
+    loss = MultipleNegativesRankingLoss(model, scale=10.0)
+    value = loss([model.preprocess(texts) for texts in joint], None)
+    per_rank = [rank["gather"]["values"]["contrastive"][0] for rank in ranks]
+    assert sum(per_rank) / WORLD == pytest.approx(value.item(), rel=1e-5)
+    # More negatives than a process has by itself.
+    assert all(
+        gathered > rank["separate"]["values"]["contrastive"][0] + 0.1
+        for gathered, rank in zip(per_rank, ranks, strict=True)
+    )
+
+    # The MLM term stays each process's own, and its head's gradient is as it is without gathering.
+    single = alone("separate", data, encoder_path)
+    for rank, own in zip(ranks, single, strict=True):
+        assert rank["gather"]["values"]["mlm"] == pytest.approx(own["values"]["mlm"], rel=1e-5)
+    compare(
+        [rank["gather"] for rank in ranks],
+        "head",
+        {name: (gradient + single[1]["head"][name]) / 2 for name, gradient in single[0]["head"].items()},
+    )
+
+
+def test_the_processes_have_the_same_fresh_head(encoder_path: Path) -> None:
+    heads = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        loss = MultipleNegativesRankingMLMLoss(SentenceTransformer(str(encoder_path), device="cpu"), seed=3)
+        heads.append(loss.extra_state())
+    assert all(torch.equal(value, heads[1][name]) for name, value in heads[0].items())

@@ -1,0 +1,490 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from datasets import Dataset
+from sentence_transformers import (
+    SentenceTransformer,
+    SentenceTransformerTrainer,
+    SentenceTransformerTrainingArguments,
+)
+from sentence_transformers.base.modules import Transformer
+from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+from sentence_transformers.sentence_transformer.modules import Pooling
+from torch import Tensor
+from torch.nn import functional
+from transformers import AutoTokenizer, BertForMaskedLM
+
+from simlte_st.base_models import set_dropout
+from simlte_st.errors import ConfigurationError, ModelError
+from simlte_st.losses import MultipleNegativesRankingMLMLoss
+from simlte_st.losses.masking import IGNORE, TokenMasker
+from simlte_st.training import LossMetricsCallback
+
+Columns = list[dict[str, Any]]
+
+
+def cut(documents: list[str], rows: int = 6) -> tuple[list[str], ...]:
+    """Three columns of texts of unlike lengths: parts of a document, and of another one as a hard negative."""
+    sentences = [document.split(". ") for document in documents[: rows + 1]]
+    return (
+        [". ".join(row[: 1 + number % 3]) for number, row in enumerate(sentences[:rows])],
+        [". ".join(row[3 : 5 + number % 2]) for number, row in enumerate(sentences[:rows])],
+        [". ".join(row[6:8]) for row in sentences[1:]],
+    )
+
+
+def columns_of(model: SentenceTransformer, documents: list[str], columns: int = 2) -> Columns:
+    return [model.preprocess(texts) for texts in cut(documents)[:columns]]
+
+
+def total(value: dict[str, Tensor] | Tensor) -> Tensor:
+    return torch.stack(list(value.values())).sum() if isinstance(value, dict) else value
+
+
+def gradients(module: torch.nn.Module) -> dict[str, Tensor | None]:
+    return {name: value.grad for name, value in module.named_parameters()}
+
+
+@pytest.fixture(scope="module")
+def perturbed_path(bert_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny BERT with its biases and norms moved off zero and one, which hide errors."""
+    path = tmp_path_factory.mktemp("perturbed") / "bert"
+    masked_lm = BertForMaskedLM.from_pretrained(bert_path)
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for value in masked_lm.parameters():
+            value.add_(torch.randn(value.shape, generator=generator) * 0.2)
+    masked_lm.save_pretrained(path)
+    AutoTokenizer.from_pretrained(bert_path).save_pretrained(path)
+    return path
+
+
+@pytest.fixture
+def with_head(perturbed_path: Path) -> SentenceTransformer:
+    transformer = Transformer(str(perturbed_path))
+    model = SentenceTransformer(
+        modules=[transformer, Pooling(transformer.get_embedding_dimension(), "mean")], device="cpu"
+    )
+    set_dropout(model, 0.0)
+    return model.train()
+
+
+# At mlm_weight=0: the stock loss.
+
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"scale": 7.5},
+    {"directions": ("query_to_doc", "doc_to_query"), "partition_mode": "per_direction"},
+    {"directions": ("query_to_doc", "query_to_query", "doc_to_query", "doc_to_doc")},
+    {"hardness_mode": "in_batch_negatives", "hardness_strength": 3.0, "scale": 10.0},
+    {"hardness_mode": "all_negatives", "hardness_strength": 2.0},
+]
+
+
+@pytest.mark.parametrize("columns", [2, 3])
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_without_mlm_it_is_the_stock_loss_to_the_bit(
+    model: SentenceTransformer, documents: list[str], options: dict[str, Any], columns: int
+) -> None:
+    model.train()  # with dropout: both must draw the same
+    results = []
+    states = []
+    for make in (
+        lambda: MultipleNegativesRankingLoss(model, **options),
+        lambda: MultipleNegativesRankingMLMLoss(model, mlm_weight=0, **options),
+    ):
+        torch.manual_seed(3)
+        loss = make()
+        assert [name for name, _ in loss.named_parameters() if not name.startswith("model.")] == []
+        model.zero_grad(set_to_none=True)
+        value = loss(columns_of(model, documents, columns), None)
+        assert isinstance(value, Tensor)
+        value.backward()
+        results.append({"loss": value.detach(), **gradients(model)})
+        states.append(torch.get_rng_state())
+    stock, ours = results
+    assert stock.keys() == ours.keys()
+    assert sum(value is not None and bool(value.any()) for value in stock.values()) > 20
+    for name, value in stock.items():
+        assert (value is None) == (ours[name] is None), name
+        assert value is None or torch.equal(value, ours[name]), name
+    assert torch.equal(states[0], states[1])
+
+
+def test_without_mlm_the_stock_loss_is_another_one_for_other_options(
+    model: SentenceTransformer, documents: list[str]
+) -> None:
+    # Else the test above would compare six times the same.
+    values = [
+        MultipleNegativesRankingMLMLoss(model.eval(), mlm_weight=0, **options)(
+            columns_of(model, documents, 3), None
+        ).item()
+        for options in OPTIONS
+    ]
+    assert len(set(values)) == len(values)
+
+
+# The two terms.
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_the_contrastive_entry_is_the_stock_loss(
+    model: SentenceTransformer, documents: list[str], options: dict[str, Any]
+) -> None:
+    model.eval()
+    stock = MultipleNegativesRankingLoss(model, **options)(columns_of(model, documents, 3), None)
+    loss = MultipleNegativesRankingMLMLoss(model, **options)
+    ours = loss(columns_of(model, documents, 3), None)
+    assert list(ours) == ["contrastive", "mlm"]
+    assert torch.equal(ours["contrastive"], stock)
+    assert ours["mlm"] > 0
+
+
+def reference(
+    masked_lm: BertForMaskedLM, columns: Columns, masked: list[tuple[Tensor, Tensor]], scale: float, shared: bool
+) -> dict[str, Tensor]:
+    """Both terms in plain PyTorch: logits of the whole vocabulary at all positions of the stock masked LM."""
+
+    def embed(ids: Tensor, mask: Tensor) -> Tensor:
+        hidden = masked_lm.bert(input_ids=ids, attention_mask=mask).last_hidden_state
+        weights = mask.unsqueeze(-1).float()
+        mean = (hidden * weights).sum(1) / weights.sum(1)
+        return mean / mean.norm(dim=1, keepdim=True)
+
+    anchor, positive = (
+        embed(ids if shared else column["input_ids"], column["attention_mask"])
+        for column, (ids, _) in zip(columns, masked, strict=True)
+    )
+    logits = [
+        masked_lm(input_ids=ids, attention_mask=column["attention_mask"]).logits.flatten(0, 1)
+        for column, (ids, _) in zip(columns, masked, strict=True)
+    ]
+    labels = torch.cat([label.flatten() for _, label in masked])
+    return {
+        "contrastive": functional.cross_entropy(scale * anchor @ positive.T, torch.arange(len(anchor))),
+        "mlm": functional.cross_entropy(torch.cat(logits), labels, ignore_index=-100),
+    }
+
+
+@pytest.mark.parametrize("mlm_input", ["separate", "shared"])
+def test_against_a_plain_reference(
+    with_head: SentenceTransformer, perturbed_path: Path, documents: list[str], mlm_input: Any
+) -> None:
+    weight, scale, probability = 0.3, 12.0, 0.25
+    columns = columns_of(with_head, documents)
+    masker = TokenMasker(with_head.tokenizer, probability)
+    torch.manual_seed(11)
+    masked = [masker(column) for column in columns]
+    counts = [int((label != IGNORE).sum()) for _, label in masked]
+    assert counts[0] != counts[1] > 0  # else the mean over both would be the mean of two means
+
+    masked_lm = BertForMaskedLM.from_pretrained(perturbed_path).eval()
+    expected = reference(masked_lm, columns, masked, scale, mlm_input == "shared")
+    (expected["contrastive"] + weight * expected["mlm"]).backward()
+
+    loss = MultipleNegativesRankingMLMLoss(
+        with_head, scale=scale, mlm_weight=weight, mlm_probability=probability, mlm_input=mlm_input
+    )
+    assert loss.mlm_head is not None
+    assert loss.mlm_head.pretrained
+    torch.manual_seed(11)
+    ours = loss(columns, None)
+    torch.testing.assert_close(ours["contrastive"], expected["contrastive"], rtol=0, atol=1e-5)
+    torch.testing.assert_close(ours["mlm"], weight * expected["mlm"], rtol=0, atol=1e-5)
+    total(ours).backward()
+
+    encoder = {name: value for name, value in gradients(with_head[0].auto_model).items() if "pooler" not in name}
+    assert encoder.keys() == gradients(masked_lm.bert).keys()
+    predictions = masked_lm.cls.predictions
+    pairs = {name: (encoder[name], value) for name, value in gradients(masked_lm.bert).items()}
+    pairs |= {
+        "head.dense.weight": (loss.mlm_head.dense.weight.grad, predictions.transform.dense.weight.grad),
+        "head.dense.bias": (loss.mlm_head.dense.bias.grad, predictions.transform.dense.bias.grad),
+        "head.norm.weight": (loss.mlm_head.norm.weight.grad, predictions.transform.LayerNorm.weight.grad),
+        "head.norm.bias": (loss.mlm_head.norm.bias.grad, predictions.transform.LayerNorm.bias.grad),
+        "head.bias": (loss.mlm_head.bias.grad, predictions.decoder.bias.grad),
+    }
+    assert len(list(loss.mlm_head.parameters())) == 5
+    for name, (ours_, theirs) in pairs.items():
+        assert ours_ is not None, name
+        torch.testing.assert_close(ours_, theirs, rtol=1e-4, atol=1e-5, msg=lambda text, name=name: f"{name}: {text}")
+    assert all(value[1].any() for name, value in pairs.items() if "key.bias" not in name)
+
+
+def test_shared_and_separate_differ(with_head: SentenceTransformer, documents: list[str]) -> None:
+    values = {}
+    for mlm_input in ("separate", "shared"):
+        torch.manual_seed(5)
+        loss = MultipleNegativesRankingMLMLoss(with_head, mlm_input=mlm_input)  # type: ignore[arg-type]
+        values[mlm_input] = loss(columns_of(with_head, documents), None)
+    # The same masks, so the same MLM term; but "shared" reads masked text for the contrastive one.
+    torch.testing.assert_close(values["shared"]["mlm"], values["separate"]["mlm"])
+    assert abs(values["shared"]["contrastive"] - values["separate"]["contrastive"]) > 1e-3
+
+
+@pytest.mark.parametrize("mlm_input", ["separate", "shared"])
+def test_the_number_of_passes(
+    with_head: SentenceTransformer, documents: list[str], mlm_input: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passes = []
+    inner = with_head[0].forward
+    monkeypatch.setattr(with_head[0], "forward", lambda *args, **kwargs: passes.append(1) or inner(*args, **kwargs))
+    MultipleNegativesRankingMLMLoss(with_head, mlm_input=mlm_input)(columns_of(with_head, documents), None)
+    assert len(passes) == (2 if mlm_input == "shared" else 4)
+
+
+def test_the_same_features_can_be_used_twice(with_head: SentenceTransformer, documents: list[str]) -> None:
+    for mlm_input in ("separate", "shared"):
+        loss = MultipleNegativesRankingMLMLoss(with_head, mlm_input=mlm_input)  # type: ignore[arg-type]
+        columns = columns_of(with_head, documents)
+        before = [{name: value.clone() for name, value in c.items() if isinstance(value, Tensor)} for c in columns]
+        results = []
+        for _ in range(2):
+            torch.manual_seed(2)
+            results.append(loss(columns, None))
+            total(results[-1]).backward()
+        for name in ("contrastive", "mlm"):
+            assert torch.equal(results[0][name], results[1][name]), (mlm_input, name)
+        for column, saved in zip(columns, before, strict=True):
+            assert saved.keys() >= {"input_ids", "attention_mask"}
+            assert all(torch.equal(column[name], value) for name, value in saved.items())
+            if mlm_input == "shared":
+                assert "token_embeddings" not in column
+
+
+def test_no_token_masked_gives_zero_and_finite_gradients(with_head: SentenceTransformer, documents: list[str]) -> None:
+    loss = MultipleNegativesRankingMLMLoss(with_head, mlm_probability=1e-12)
+    value = loss(columns_of(with_head, documents), None)
+    assert value["mlm"].item() == 0.0
+    total(value).backward()
+    assert loss.mlm_head is not None
+    for name, parameter in loss.mlm_head.named_parameters():
+        assert parameter.grad is not None, name  # the graph is there, as on the other processes
+        assert not parameter.grad.any(), name
+    assert all(value.isfinite().all() for value in gradients(with_head).values() if value is not None)
+    assert with_head[0].auto_model.get_input_embeddings().weight.grad.any()  # of the contrastive term
+
+
+def test_prompts_are_not_predicted(with_head: SentenceTransformer, documents: list[str]) -> None:
+    loss = MultipleNegativesRankingMLMLoss(with_head, mlm_probability=1.0)
+    columns = [with_head.preprocess(texts, prompt="ba bei bo: ") for texts in cut(documents)[:2]]
+    seen = []
+    assert loss.mlm_head is not None
+    loss.mlm_head.register_forward_hook(lambda module, args, output: seen.append(len(output)))
+    loss(columns, None)
+    length = columns[0]["prompt_length"]
+    assert length == 5  # [CLS] ba bei bo :
+    assert seen == [sum(int((column["attention_mask"].sum(1) - length - 1).sum()) for column in columns)]
+
+
+def test_half_precision_checkpoints(perturbed_path: Path, documents: list[str], tmp_path: Path) -> None:
+    # transformers keeps a checkpoint's precision; the head is in 32 bit.
+    BertForMaskedLM.from_pretrained(perturbed_path).bfloat16().save_pretrained(tmp_path / "half")
+    AutoTokenizer.from_pretrained(perturbed_path).save_pretrained(tmp_path / "half")
+    values = []
+    for dtype in (torch.bfloat16, torch.float32):
+        model = SentenceTransformer(str(tmp_path / "half"), device="cpu", model_kwargs={"dtype": dtype}).eval()
+        loss = MultipleNegativesRankingMLMLoss(model)
+        torch.manual_seed(0)
+        value = loss(columns_of(model, documents), None)
+        total(value).backward()
+        assert loss.mlm_head is not None
+        assert {parameter.dtype for parameter in loss.mlm_head.parameters()} == {torch.float32}
+        assert next(model.parameters()).grad.any()
+        values.append(value["mlm"].item())
+    assert values[0] == pytest.approx(values[1], rel=0.02)
+
+
+def test_autocast(with_head: SentenceTransformer, documents: list[str]) -> None:
+    loss = MultipleNegativesRankingMLMLoss(with_head)
+    values = []
+    for enabled in (False, True):
+        torch.manual_seed(0)
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=enabled):
+            value = loss(columns_of(with_head, documents), None)
+        total(value).backward()
+        assert value["mlm"].dtype == torch.float32
+        values.append(value["mlm"].item())
+    assert values[0] != values[1]
+    assert values[0] == pytest.approx(values[1], rel=0.02)
+
+
+# Settings.
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"directions": ("sideways",)},
+        {"directions": ("doc_to_query",)},
+        {"directions": ()},
+        {"partition_mode": "other"},
+        {"directions": ("query_to_doc", "doc_to_doc"), "partition_mode": "per_direction"},
+        {"hardness_mode": "other"},
+        {"scale": 0.0},
+    ],
+    ids=str,
+)
+def test_options_are_checked_as_the_stock_loss_does(model: SentenceTransformer, options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError) as stock:  # noqa: PT011  # whatever its message is
+        MultipleNegativesRankingLoss(model, **options)
+    with pytest.raises(ValueError) as ours:  # noqa: PT011
+        MultipleNegativesRankingMLMLoss(model, **options)
+    assert type(ours.value) is type(stock.value)
+    assert sorted(str(ours.value)) == sorted(str(stock.value))  # sets print in any order
+
+
+def test_unknown_options_raise(model: SentenceTransformer) -> None:
+    with pytest.raises(TypeError, match="temperature"):
+        MultipleNegativesRankingMLMLoss(model, temperature=0.05)
+
+
+def test_options_reach_the_stock_loss(model: SentenceTransformer) -> None:
+    loss = MultipleNegativesRankingMLMLoss(model, gather_across_devices=True, directions=("query_to_doc", "doc_to_doc"))
+    assert loss.gather_across_devices is True
+    assert loss.directions == ("query_to_doc", "doc_to_doc")
+    assert isinstance(loss, MultipleNegativesRankingLoss)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"mlm_weight": -0.1}, "mlm_weight=-0.1"),
+        ({"mlm_probability": 0.0}, "mlm_probability=0.0"),
+        ({"mlm_probability": 1.5}, "mlm_probability=1.5"),
+        ({"mlm_input": "both"}, "mlm_input='both'"),
+        ({"mlm_head": "new"}, "mlm_head='new'"),
+    ],
+)
+def test_bad_settings(model: SentenceTransformer, settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        MultipleNegativesRankingMLMLoss(model, **settings)
+
+
+def test_a_tokenizer_without_a_mask_token(model: SentenceTransformer, documents: list[str]) -> None:
+    model.tokenizer.mask_token = None
+    with pytest.raises(ModelError, match=r"no mask token.*mlm_weight=0"):
+        MultipleNegativesRankingMLMLoss(model)
+    value = MultipleNegativesRankingMLMLoss(model, mlm_weight=0)(columns_of(model, documents), None)
+    assert isinstance(value, Tensor)
+    assert value.isfinite()
+
+
+def test_a_model_without_token_embeddings(with_head: SentenceTransformer, documents: list[str]) -> None:
+    class Drop(torch.nn.Module):
+        def forward(self, features: dict[str, Any]) -> dict[str, Any]:
+            return {"sentence_embedding": features["sentence_embedding"]}
+
+    model = SentenceTransformer(modules=[with_head[0], with_head[1], Drop()], device="cpu")
+    with pytest.raises(ModelError, match="no token embeddings"):
+        MultipleNegativesRankingMLMLoss(model)(columns_of(model, documents), None)
+
+
+def test_config_and_citation(model: SentenceTransformer, with_head: SentenceTransformer) -> None:
+    loss = MultipleNegativesRankingMLMLoss(
+        model, scale=10.0, mlm_weight=0.2, mlm_probability=0.3, mlm_input="shared", gather_across_devices=True
+    )
+    config = loss.get_config_dict()
+    stock = MultipleNegativesRankingLoss(model, scale=10.0, gather_across_devices=True).get_config_dict()
+    assert stock.items() <= config.items()
+    own = {name: value for name, value in config.items() if name not in stock}
+    assert own == {"mlm_weight": 0.2, "mlm_probability": 0.3, "mlm_input": "shared", "mlm_head": "fresh"}
+    assert MultipleNegativesRankingMLMLoss(with_head).get_config_dict()["mlm_head"] == "pretrained"
+    assert MultipleNegativesRankingMLMLoss(model, mlm_weight=0).get_config_dict()["mlm_head"] is None
+    for text in ("DocSplit", "SimCSE", "@misc", "@inproceedings"):
+        assert text in loss.citation
+    assert loss.citation.count("{") == loss.citation.count("}")
+
+
+# State.
+
+
+def test_the_extra_state_goes_round(model: SentenceTransformer, documents: list[str]) -> None:
+    first = MultipleNegativesRankingMLMLoss(model.eval(), seed=1)
+    second = MultipleNegativesRankingMLMLoss(model, seed=2)
+    state = {name: value.clone() for name, value in first.extra_state().items()}
+    assert set(state) == {f"mlm_head.{name}" for name in ("dense.weight", "dense.bias", "norm.weight", "norm.bias")} | {
+        "mlm_head.bias"
+    }
+
+    def mlm(loss: MultipleNegativesRankingMLMLoss) -> Tensor:
+        torch.manual_seed(0)
+        return loss(columns_of(model, documents), None)["mlm"]
+
+    assert not torch.equal(mlm(first), mlm(second))
+    assert second.mlm_head is not None
+    parameters = list(second.mlm_head.parameters())
+    weights = {name: value.clone() for name, value in model.state_dict().items()}
+    second.load_extra_state(state)
+    assert torch.equal(mlm(first), mlm(second))
+    # In place, because an optimizer may hold them; and the model is left alone.
+    assert all(a is b for a, b in zip(parameters, second.mlm_head.parameters(), strict=True))
+    assert all(torch.equal(value, weights[name]) for name, value in model.state_dict().items())
+
+
+def test_the_extra_state_of_other_settings_is_refused(model: SentenceTransformer) -> None:
+    with_mlm = MultipleNegativesRankingMLMLoss(model)
+    without = MultipleNegativesRankingMLMLoss(model, mlm_weight=0)
+    assert without.extra_state() == {}
+    without.load_extra_state({})
+    with pytest.raises(ConfigurationError, match="MLM settings"):
+        with_mlm.load_extra_state({})
+    with pytest.raises(ConfigurationError, match="MLM settings"):
+        without.load_extra_state(with_mlm.extra_state())
+    with pytest.raises(ConfigurationError, match="MLM settings"):
+        with_mlm.load_extra_state({**with_mlm.extra_state(), "mlm_head.decoder": torch.zeros(1)})
+
+
+# With the Trainer.
+
+
+def test_the_trainer_logs_the_terms_and_the_metrics(
+    model: SentenceTransformer, documents: list[str], tmp_path: Path
+) -> None:
+    anchors, positives, _ = cut(documents, rows=16)
+    dataset = Dataset.from_dict({"anchor": anchors, "positive": positives})
+    loss = MultipleNegativesRankingMLMLoss(model, mlm_weight=0.5)
+    assert loss.mlm_head is not None
+    before = {name: value.detach().clone() for name, value in loss.mlm_head.named_parameters()}
+    trainer = SentenceTransformerTrainer(
+        model=model,
+        args=SentenceTransformerTrainingArguments(
+            output_dir=str(tmp_path),
+            max_steps=2,
+            per_device_train_batch_size=8,
+            learning_rate=1e-3,
+            logging_steps=1,
+            save_strategy="no",
+            report_to="none",
+            disable_tqdm=True,
+            use_cpu=True,
+        ),
+        train_dataset=dataset,
+        loss=loss,
+        callbacks=[LossMetricsCallback(loss)],
+    )
+    trainer.train()
+    lines = [line for line in trainer.state.log_history if "loss" in line]
+    assert len(lines) == 2
+    for line in lines:
+        assert line["contrastive"] + line["mlm"] == pytest.approx(line["loss"], abs=2e-3)
+        assert line["mlm"] > 2  # a weight of 0.5 on about log(136) = 4.9
+        assert 0 < line["alignment"] < 4
+        assert -1 <= line["mean_cosine"] <= 1
+        assert -8 <= line["uniformity"] <= 0
+    assert lines[0]["alignment"] != lines[1]["alignment"]  # of these steps, not of the run
+    for name, value in loss.mlm_head.named_parameters():
+        assert not torch.equal(value, before[name]), name
+
+
+def test_an_evaluation_is_not_among_the_metrics_of_training(model: SentenceTransformer, documents: list[str]) -> None:
+    loss = MultipleNegativesRankingMLMLoss(model)
+    with torch.no_grad():
+        loss(columns_of(model, documents), None)
+    assert loss.metrics.take() == {}
+    loss(columns_of(model, documents), None)
+    assert loss.metrics.take().keys() == {"alignment", "mean_cosine", "uniformity"}

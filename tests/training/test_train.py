@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.torch import load_file
+from sentence_transformers import SentenceTransformer
+
+from simlte_st import train
+from simlte_st.data import Crop, DocSplit
+from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError, ModelError, ResumeError
+
+OPTIONS: dict[str, Any] = {"batch_size": 8, "progress": False}
+
+
+def weights(path: Path) -> dict[str, np.ndarray]:
+    return {name: value.numpy() for name, value in load_file(path / "model.safetensors").items()}
+
+
+def assert_same_bytes(first: Path, second: Path) -> None:
+    assert (first / "model.safetensors").read_bytes() == (second / "model.safetensors").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def trained(encoder_path: Path, documents: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    output = tmp_path_factory.mktemp("trained") / "model"
+    train(documents, output, base=encoder_path, epochs=3, learning_rate=3e-3, mlm_weight=0.1, seed=1, **OPTIONS)
+    return output
+
+
+def test_the_model_is_made_of_stock_modules_and_loads_in_a_process_without_us(
+    trained: Path, documents: list[str]
+) -> None:
+    modules = json.loads((trained / "modules.json").read_text())
+    assert all(module["type"].startswith("sentence_transformers.") for module in modules)
+    code = (
+        "import sys; from sentence_transformers import SentenceTransformer;"
+        f"vectors = SentenceTransformer({str(trained)!r}, device='cpu').encode(['Ba bun.', 'Cis ka.']);"
+        "assert vectors.shape == (2, 32); assert 'simlte_st' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=trained.parent)
+    assert not (trained.parent / "model.run").exists()
+
+
+def test_training_moves_the_model_and_lowers_the_loss(trained: Path, encoder_path: Path) -> None:
+    run = json.loads((trained / "simlte.json").read_text())
+    contrastive = [line["contrastive"] for line in run["log"] if "contrastive" in line]
+    assert np.mean(contrastive[-3:]) < np.mean(contrastive[:3])
+    assert {"mlm", "mean_cosine", "alignment", "uniformity"} <= set(run["log"][0])
+    before = weights(encoder_path)
+    assert any(not np.allclose(value, before[name]) for name, value in weights(trained).items())
+
+
+def test_the_account_is_complete_and_the_card_tells_it(trained: Path, documents: list[str]) -> None:
+    run = json.loads((trained / "simlte.json").read_text())
+    assert run["corpus"]["documents"] + run["gain"]["documents"] == len(documents) == run["read"]["documents"]
+    assert run["gain"]["verdict"] in ("helped", "hurt", "no clear difference")
+    assert {"TF-IDF", "base", "trained"} <= set(run["gain"])
+    card = (trained / "README.md").read_text()
+    assert "## DocSplit training" in card
+    assert f"Documents: {run['corpus']['documents']}" in card
+    for text in documents:
+        assert text[:60] not in card, "a user's document must not leak into the card"
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_does_not(
+    encoder_path: Path, documents: list[str], tmp_path: Path
+) -> None:
+    for name, seed in (("a", 3), ("b", 3), ("c", 4)):
+        train(documents, tmp_path / name, base=encoder_path, seed=seed, mlm_weight=0.1, dropout=0.1, **OPTIONS)
+    assert_same_bytes(tmp_path / "a", tmp_path / "b")
+    assert (tmp_path / "a" / "model.safetensors").read_bytes() != (tmp_path / "c" / "model.safetensors").read_bytes()
+
+
+def test_workers_change_nothing(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
+    for name, workers in (("none", 0), ("two", 2)):
+        train(documents, tmp_path / name, base=encoder_path, epochs=2, workers=workers, **OPTIONS)
+    assert_same_bytes(tmp_path / "none", tmp_path / "two")
+
+
+SCRIPT = """
+import json, sys
+from simlte_st import train
+documents, arguments = json.load(open(sys.argv[1]))
+train(documents, progress=False, **arguments)
+"""
+
+
+def run_training(folder: Path, documents: list[str], **arguments: Any) -> subprocess.Popen[bytes]:
+    job = folder / f"{Path(arguments['output']).name}.job.json"
+    job.write_text(
+        json.dumps([documents, {name: str(v) if isinstance(v, Path) else v for name, v in arguments.items()}])
+    )
+    return subprocess.Popen([sys.executable, "-c", SCRIPT, str(job)], stderr=subprocess.PIPE)
+
+
+@pytest.mark.parametrize(("number", "settings"), [(signal.SIGKILL, {"mlm_weight": 0.1}), (signal.SIGINT, {})])
+def test_a_killed_run_resumes_to_the_same_bytes(
+    number: signal.Signals, settings: dict[str, Any], bert_path: Path, documents: list[str], tmp_path: Path
+) -> None:
+    # Dropout on, an MLM head, and several epochs: everything that could come out differently.
+    arguments = {
+        "base": bert_path, "preset": "docsplit-bert", "epochs": 8, "batch_size": 8, "save_steps": 4, "seed": 5, **settings,
+    }  # fmt: skip
+    process = run_training(tmp_path, documents, output=tmp_path / "killed", **arguments)
+    checkpoints = tmp_path / "killed.run" / "checkpoints"
+    deadline = time.monotonic() + 120
+    while len(list(checkpoints.glob("checkpoint-*/complete"))) < 2:  # into the second epoch or later
+        assert process.poll() is None, process.stderr.read().decode()  # type: ignore[union-attr]
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    os.kill(process.pid, number)
+    process.wait(60)
+    process.stderr.close()  # type: ignore[union-attr]
+    assert not (tmp_path / "killed").exists(), "the run ended before it could be killed: use more epochs"
+    with pytest.raises(ConfigurationError, match="--resume"):
+        train(documents, tmp_path / "killed", progress=False, **arguments)
+    with pytest.raises(ResumeError, match=r"seed: was 5, is 6"):
+        train(documents, tmp_path / "killed", progress=False, resume=True, **{**arguments, "seed": 6})
+    resumed = run_training(tmp_path, documents, output=tmp_path / "killed", resume=True, **arguments)
+    undisturbed = run_training(tmp_path, documents, output=tmp_path / "whole", **arguments)
+    for process in (resumed, undisturbed):
+        errors = process.communicate(timeout=240)[1]
+        assert process.returncode == 0, errors.decode()
+    assert_same_bytes(tmp_path / "killed", tmp_path / "whole")
+
+
+def test_a_half_written_checkpoint_is_not_resumed_from(
+    encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from simlte_st.training import callbacks
+
+    whole = callbacks.CompleteCallback.on_save
+
+    def fail_at_ten(self: Any, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if state.global_step == 10:
+            raise KeyboardInterrupt  # after the checkpoint's files, before its mark
+        whole(self, args, state, control, **kwargs)
+
+    options = {**OPTIONS, "epochs": 3, "save_steps": 5, "mlm_weight": 0.1}
+    monkeypatch.setattr(callbacks.CompleteCallback, "on_save", fail_at_ten)
+    with pytest.raises(KeyboardInterrupt):
+        train(documents, tmp_path / "a", base=encoder_path, **options)
+    assert (tmp_path / "a.run" / "checkpoints" / "checkpoint-10").exists()
+    monkeypatch.setattr(callbacks.CompleteCallback, "on_save", whole)
+    result = train(documents, tmp_path / "a", base=encoder_path, resume=True, **options)
+    assert [line["step"] for line in result.log if "loss" in line][-1] == result.steps
+    train(documents, tmp_path / "b", base=encoder_path, **options)
+    assert_same_bytes(tmp_path / "a", tmp_path / "b")
+
+
+def test_presets_are_chosen_by_the_base(
+    encoder_path: Path, bert_path: Path, documents: list[str], tmp_path: Path
+) -> None:
+    raw = train(documents, tmp_path / "raw", base=bert_path, max_steps=1, held_out=0.0, progress=False)
+    assert (raw.preset.pooling, raw.preset.batch_size, raw.preset.mlm_weight) == ("cls", 36, 0.1)
+    assert raw.preset.view == DocSplit()
+    assert "cls" in (tmp_path / "raw" / "1_Pooling" / "config.json").read_text()
+    tuned = train(documents, tmp_path / "tuned", base=encoder_path, max_steps=1, held_out=0.0, progress=False)
+    assert tuned.preset.pooling == "keep"
+    assert "mean" in (tmp_path / "tuned" / "1_Pooling" / "config.json").read_text()
+
+
+def test_short_views_leave_the_models_own_length(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
+    result = train(
+        documents,
+        tmp_path / "m",
+        base=encoder_path,
+        max_steps=1,
+        max_seq_length=20,
+        view=Crop(),
+        held_out=0.0,
+        **OPTIONS,
+    )
+    assert result.coverage.share < 0.7
+    assert SentenceTransformer(str(tmp_path / "m"), device="cpu").max_seq_length == 64
+
+
+def test_bad_input_is_refused_before_anything_is_written(
+    encoder_path: Path, documents: list[str], tmp_path: Path
+) -> None:
+    output = tmp_path / "m"
+    with pytest.raises(ConfigurationError, match="batch_size=1"):
+        train(documents, output, base=encoder_path, batch_size=1)
+    with pytest.raises(ConfigurationError, match="Unknown settings"):
+        train(documents, output, base=encoder_path, bach_size=8)
+    with pytest.raises(ConfigurationError, match="Unknown preset"):
+        train(documents, output, base=encoder_path, preset="best")
+    with pytest.raises(ConfigurationError, match="held_out=0.9"):
+        train(documents, output, base=encoder_path, held_out=0.9)
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(EmptyCorpusError, match="1 usable documents"):
+        train(documents[:1], output, base=encoder_path, held_out=0.0, progress=False)
+    with pytest.raises(DataError, match="no file or folder"):
+        train("nowhere.jsonl", output, base=encoder_path, progress=False)
+    with pytest.raises(ModelError, match="could not be loaded"):
+        train(documents, output, base=tmp_path / "no-model", progress=False)
+    assert list(tmp_path.iterdir()) == [], "a run that could not begin leaves nothing to resume"
+
+
+def test_a_finished_model_is_not_replaced_unasked(trained: Path, encoder_path: Path, documents: list[str]) -> None:
+    before = (trained / "model.safetensors").read_bytes()
+    with pytest.raises(ConfigurationError, match="exists already"):
+        train(documents, trained, base=encoder_path)
+    with pytest.raises(ResumeError, match="is finished"):
+        train(documents, trained, base=encoder_path, resume=True)
+    assert (trained / "model.safetensors").read_bytes() == before
