@@ -32,7 +32,7 @@ setup(
     packages=find_packages(include=["simlte_st", "simlte_st.*"]),
     package_data={"simlte_st": ["py.typed"]},
     install_requires=[
-        "accelerate>=1.1",
+        "accelerate>=1.10",
         "datasets>=4.0,<6",
         "nltk>=3.9.1,<4",
         "numpy>=2.0",

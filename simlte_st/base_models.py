@@ -8,6 +8,7 @@ import logging
 from dataclasses import dataclass
 from pathlib import Path
 
+from safetensors import SafetensorError
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
@@ -88,7 +89,7 @@ def load_base(name: str | Path, pooling: str = "keep", max_seq_length: int | Non
     source = str(packaged_base_path()) if str(name) == PACKAGED_BASE and not path.exists() else str(name)
     try:
         model = SentenceTransformer(source)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, SafetensorError) as error:
         hint = f" Without a network, --base {PACKAGED_BASE} works." if _packaged_installed() else ""
         raise ModelError(f"The base model {str(name)!r} could not be loaded: {error}{hint}") from error
     tuned = _is_tuned(source)

@@ -32,10 +32,14 @@ class EpochClock(TrainerCallback):
         """Whether a Trainer has this callback."""
         return bool(self._connected)
 
+    def on_init_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Note that a Trainer keeps this clock: it draws views for its model card before training begins."""
+        self._connected.fill_(True)
+
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Note that a Trainer keeps this clock."""
+        """Note the same where the clock was given to the Trainer later, by ``add_callback``."""
         self._connected.fill_(True)
 
     def on_epoch_begin(

@@ -51,6 +51,7 @@ class DocSplitTransform:
         segmenter: str | Segmenter = "punkt",
     ) -> None:
         self.segmenter = segmenter
+        self._files: list[tempfile.TemporaryDirectory[str]] = []
         self._count = estimate_tokens if model is None else tokenizer_counter(model.tokenizer)
         self.drawer = PairDrawer(
             view=DocSplit() if view is None else view,
@@ -86,14 +87,15 @@ class DocSplitTransform:
                 "which an IterableDataset has no way to do. Use simlte_st.train() for streams."
             )
         reader = read_documents(dataset, text_column=text_column, id_column=id_column)
-        # The Arrow file lives as long as the transform, which the data set it returns holds on to.
-        self._files = tempfile.TemporaryDirectory(prefix="simlte-views-")
+        # The Arrow files live as long as the transform, which the data sets it returns hold on to.
+        files = tempfile.TemporaryDirectory(prefix="simlte-views-")
+        self._files.append(files)
         segmented, report = write_corpus(
-            reader, self._files.name, view=self.drawer.view, segmenter=self.segmenter, count_tokens=self._count
+            reader, files.name, view=self.drawer.view, segmenter=self.segmenter, count_tokens=self._count
         )
         if report.left_out:
             logger.warning("Left out of training: %s.", report.left_out)
-        self.drawer.documents = len(segmented)
+        self.drawer.documents = (self.drawer.documents or 0) + len(segmented)
         return segmented.with_transform(self)
 
     def __call__(self, batch: Mapping[str, list[Any]]) -> dict[str, list[str]]:

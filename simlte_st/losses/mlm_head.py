@@ -160,7 +160,8 @@ def _pretrained_head(encoder: PreTrainedModel) -> tuple[MLMHead | None, str]:
     except (OSError, ValueError) as error:
         return None, f"{name!r} could not be read again: {error}"
     paths = _HEADS[kind]
-    missing = sorted(key for key in info["missing_keys"] if any(key.startswith(f"{path}.") for path in paths[:3]))
+    needed = (*(f"{path}." for path in paths[:3]), f"{paths[3]}.weight")  # the last is not missing where it is tied
+    missing = sorted(key for key in info["missing_keys"] if key.startswith(needed))
     if missing:
         return None, f"{name!r} has no {missing[0]!r}"
     dense, activation, norm, decoder = (

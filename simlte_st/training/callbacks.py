@@ -38,6 +38,16 @@ class LossStateCallback(TrainerCallback):
     def __init__(self, loss: MultipleNegativesRankingMLMLoss) -> None:
         self.loss = loss
 
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Clear the gradients of the loss's own parameters.
+
+        ``model.zero_grad()`` does not reach them, and sentence-transformers before 6.2 did not clear them either, so
+        that they piled up from step to step.
+        """
+        for name, parameter in self.loss.named_parameters():
+            if not name.startswith("model."):
+                parameter.grad = None
+
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Write the parameters into the checkpoint that has just been written."""
         tensors = {name: value.detach().cpu().contiguous() for name, value in self.loss.extra_state().items()}

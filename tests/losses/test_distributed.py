@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,11 @@ def data(documents: list[str]) -> list[Pairs]:
 def ranks(data: list[Pairs], encoder_path: Path, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """What two processes find for all cases: starting them is what takes the time."""
     folder = tmp_path_factory.mktemp("ranks")
-    torch.multiprocessing.spawn(work, (str(folder), str(encoder_path), data), nprocs=WORLD)
+    # A forked process need not import everything again, which takes most of half a minute; CUDA does not allow it.
+    method = "fork" if sys.platform == "linux" and not torch.cuda.is_available() else "spawn"
+    torch.multiprocessing.start_processes(
+        work, (str(folder), str(encoder_path), data), nprocs=WORLD, start_method=method
+    )
     return [torch.load(folder / f"rank-{rank}.pt") for rank in range(WORLD)]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 import transformers
+from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import BoW, Pooling, StaticEmbedding
@@ -131,6 +132,16 @@ def test_a_checkpoint_without_a_head_gets_a_fresh_one(
     assert logits.shape[1] == len(words) == head.bias.numel()
     assert logits.isfinite().all()
     assert logits.std() > 0
+
+
+@pytest.mark.parametrize("name", ["cls.predictions.decoder.weight", "cls.predictions.transform.LayerNorm.bias"])
+def test_a_checkpoint_with_half_a_head_has_none(name: str, bert_path: Path, tmp_path: Path) -> None:
+    path = save_checkpoint(tmp_path / "bert", bert_path, "bert", tie_word_embeddings=False)
+    assert make_mlm_head(load(path)).pretrained
+    weights = load_file(path / "model.safetensors")
+    del weights[name]
+    save_file(weights, path / "model.safetensors", metadata={"format": "pt"})
+    assert not make_mlm_head(load(path)).pretrained
 
 
 # A fresh head.

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from simlte_st.cli.main import main
+
+
+@pytest.fixture
+def folder(documents: list[str], tmp_path: Path) -> Path:
+    path = tmp_path / "texts"
+    path.mkdir()
+    for index, text in enumerate(documents):
+        (path / f"{index:02d}.txt").write_text(text, encoding="utf-8")
+    (path / "empty.txt").write_text("  \n")
+    (path / "binary.txt").write_bytes(b"\x00\x01\x02" * 50)
+    return path
+
+
+@pytest.fixture
+def labelled(documents: list[str], tmp_path: Path) -> Path:
+    path = tmp_path / "labelled.jsonl"
+    rows = [{"id": str(i), "body": text, "kind": f"class {i % 3}"} for i, text in enumerate(documents)]
+    path.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+    return path
+
+
+def test_train_encode_evaluate(
+    folder: Path, labelled: Path, encoder_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = tmp_path / "model"
+    train = f"train {folder} --base {encoder_path} --output {model} --batch-size 8 --epochs 2 --unit block --block 2-3"
+    assert main(shlex.split(f"{train} --window spread --mlm-weight 0.1 --seed 3 --quiet")) == 0
+    out = capsys.readouterr().out
+    assert "Left out: 1 empty, 1 binary" in out or ("1 empty" in out and "1 binary" in out)
+    assert "one pass sees" in out
+    assert "Split-half retrieval among" in out
+    assert f'model = SentenceTransformer("{model}")' in out
+    run = json.loads((model / "simlte.json").read_text())
+    assert run["preset"]["view"] == "DocSplit(p=0.5, unit='block', block=(2, 3), window='spread', single='halve')"
+    assert run["preset"]["batch_size"] == 8
+
+    vectors = tmp_path / "vectors.parquet"
+    assert main(shlex.split(f"encode {model} {folder} --output {vectors} --quiet")) == 0
+    assert "Encoded 48 documents" in capsys.readouterr().out
+    assert pq.read_table(vectors)["id"].to_pylist()[0] == "00.txt"
+
+    results = tmp_path / "results.json"
+    evaluate = f"evaluate {model} --data {labelled} --label kind --head logistic --draws 3 --output {results} --quiet"
+    assert main(shlex.split(evaluate)) == 0
+    table = capsys.readouterr().out
+    for row in ("TF-IDF", str(encoder_path), str(model)):  # the base is found in the model's folder
+        assert re.search(rf"^\| {re.escape(row)} +\|", table, re.MULTILINE), table
+    values = json.loads(results.read_text())["results"]
+    assert set(values) == {"TF-IDF", str(encoder_path), str(model)}
+    assert {"split_half", "probes"} == set(values[str(model)])
+
+
+def test_evaluate_on_a_test_set_and_against_a_base(
+    labelled: Path, encoder_path: Path, bert_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = f"evaluate {encoder_path} --base {bert_path} --data {labelled} --label kind --test-data {labelled} "
+    assert main(shlex.split(command + "--head logistic --draws 2 --shots 3 --quiet")) == 0
+    table = capsys.readouterr().out
+    assert "3-shot macro-F1" in table
+    assert str(bert_path) in table
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("train nowhere --base {base} --output {out}", "no file or folder"),
+        ("train {folder} --base {base} --output {out} --text-column body", "text-column|column"),
+        ("train {folder} --base {base} --output {out} --block 2-x", "--block 2-x"),
+        ("train {folder} --base {base} --output {out} --view crop --p 0.5", "does not take these settings"),
+        ("train {folder} --base {base} --output {out} --resume", "no interrupted run"),
+        ("encode {out} {folder} --output v.parquet", "could not be loaded"),
+        ("evaluate {base} --data {labelled} --label nothing", "nothing"),
+    ],
+)
+def test_errors_are_one_line_without_a_traceback(
+    command: str,
+    message: str,
+    folder: Path,
+    labelled: Path,
+    encoder_path: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    places = {"folder": folder, "labelled": labelled, "base": encoder_path, "out": tmp_path / "out"}
+    assert main(shlex.split(command.format(**places) + " --quiet")) == 1
+    error = capsys.readouterr().err
+    assert re.search(message, error), error
+    assert "Traceback" not in error
+
+
+def test_help_is_there_and_quick() -> None:
+    code = (
+        "import sys; from simlte_st.cli.main import main\n"
+        "try: main(['--help'])\nexcept SystemExit: pass\n"
+        "assert 'torch' not in sys.modules, 'help must not wait for torch'"
+    )
+    out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    for command in ("train", "encode", "evaluate"):
+        assert command in out

@@ -1,0 +1,181 @@
+"""The corpus on disk: written once, complete or not there, and read without being loaded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from datasets import Dataset
+from datasets.table import MemoryMappedTable
+
+from simlte_st.data.corpus import Coverage, measure_coverage, write_corpus
+from simlte_st.data.document import Document, SegmentedDocument
+from simlte_st.data.epochs import EpochClock
+from simlte_st.data.pairs import PairDrawer, from_row, to_row
+from simlte_st.data.segmenters import PunktSegmenter
+from simlte_st.data.sentences import segment_document
+from simlte_st.data.views import DocSplit
+from simlte_st.errors import EmptyCorpusError
+
+TEXTS = [
+    "One two. Three four five.\n\nSix.",
+    "Halved sentence",
+    "Word",
+    "Red fox. Blue cat. Old dog. New cow.",
+    "漢字。漢字。",
+]
+DOCUMENTS = [Document(f"d{number}", text) for number, text in enumerate(TEXTS)]
+
+
+def never() -> Iterator[Document]:
+    raise AssertionError("the documents were read again")
+    yield
+
+
+def names(directory: Path) -> set[str]:
+    return {path.name for path in directory.iterdir()}
+
+
+def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
+    corpus, report = write_corpus(iter(DOCUMENTS), tmp_path, view=DocSplit(), segmenter=PunktSegmenter())
+    usable = [segment_document(document, PunktSegmenter()) for document in DOCUMENTS if document.text != "Word"]
+    assert [from_row(row) for row in corpus] == usable
+    assert corpus.column_names == ["id", "sentences", "paragraphs", "tokens"]
+    sizes = [sum(document.tokens) for document in usable]
+    assert report.to_dict() == {
+        "documents": 4,
+        "sentences": 3 + 1 + 4 + 1,
+        "tokens": sum(sizes),
+        "longest": max(sizes),
+        "left_out": {"too short for two views": 1},
+    }
+    assert json.loads((tmp_path / "corpus.json").read_text()) == report.to_dict()
+    assert names(tmp_path) == {"corpus.arrow", "corpus.json", "punkt.json"}
+
+
+def test_a_complete_corpus_is_read_without_the_documents(tmp_path: Path) -> None:
+    corpus, report = write_corpus(DOCUMENTS, tmp_path, view=DocSplit())
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    again, report_again = write_corpus(never(), tmp_path, view=DocSplit())
+    assert again.to_list() == corpus.to_list()
+    assert report_again == report
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == before
+
+
+def test_the_corpus_is_mapped_and_not_loaded(tmp_path: Path) -> None:
+    documents = (Document(str(number), f"Sentence {number}. Another one.") for number in range(700))
+    corpus, report = write_corpus(documents, tmp_path, view=DocSplit(), segmenter=PunktSegmenter())
+    assert isinstance(corpus.data, MemoryMappedTable)
+    assert Path(corpus.cache_files[0]["filename"]) == tmp_path / "corpus.arrow"
+    assert len(corpus) == report.documents == 700  # several record batches
+    assert corpus["id"][:] == [str(number) for number in range(700)]
+    assert corpus[699]["sentences"] == ["Sentence 699.", "Another one."]
+
+
+def test_the_view_decides_what_is_left_out(tmp_path: Path) -> None:
+    corpus, report = write_corpus(DOCUMENTS, tmp_path, view=DocSplit(single="skip"), segmenter=PunktSegmenter())
+    assert list(corpus["id"]) == ["d0", "d3"]
+    assert report.left_out == {"too short for two views": 3}
+
+
+def test_the_tokens_are_those_of_the_counter(tmp_path: Path) -> None:
+    corpus, report = write_corpus(
+        DOCUMENTS,
+        tmp_path,
+        view=DocSplit(),
+        segmenter=PunktSegmenter(),
+        count_tokens=lambda texts: [len(text) for text in texts],
+    )
+    assert corpus[0]["tokens"] == [8, 16, 4]
+    assert (report.tokens, report.longest) == (28 + 15 + 8 + 9 + 8 + 8 + 6, 33)
+
+
+def test_punkt_learns_from_the_corpus_and_is_written_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nltk.data.path", [])
+    texts = [f"Dr. Smith saw number {number} there. He left it to Dr. Jones. They slept." for number in range(20)]
+    documents = (Document(str(number), text) for number, text in enumerate(texts))  # can be read only once
+    corpus, _ = write_corpus(documents, tmp_path, view=DocSplit())
+    assert corpus[0]["sentences"] == ["Dr. Smith saw number 0 there.", "He left it to Dr. Jones.", "They slept."]
+    assert len(corpus) == 20
+    written = PunktSegmenter.from_dict(json.loads((tmp_path / "punkt.json").read_text()))
+    assert written.to_dict() == PunktSegmenter.learn(texts).to_dict()
+
+
+@pytest.mark.parametrize("segmenter", ["nupunkt", str.splitlines], ids=["nupunkt", "callable"])
+def test_other_segmenters_leave_no_parameters(tmp_path: Path, segmenter: object) -> None:
+    write_corpus(DOCUMENTS, tmp_path, view=DocSplit(), segmenter=segmenter)  # type: ignore[arg-type]
+    assert names(tmp_path) == {"corpus.arrow", "corpus.json"}
+
+
+@pytest.mark.parametrize("documents", [[], DOCUMENTS[:1], [DOCUMENTS[0], DOCUMENTS[2], Document("e", "Short")]])
+def test_fewer_than_two_usable_documents_is_an_error_and_no_corpus(tmp_path: Path, documents: list[Document]) -> None:
+    expected = "2 left out: too short" if len(documents) == 3 else f"{len(documents)} usable documents"
+    for _ in range(2):  # the second call does not take what the first one left for a corpus
+        with pytest.raises(EmptyCorpusError, match=expected):
+            write_corpus(documents, tmp_path, view=DocSplit())
+        assert "corpus.json" not in names(tmp_path)
+    corpus, _ = write_corpus(DOCUMENTS, tmp_path, view=DocSplit())
+    assert len(corpus) == 4
+
+
+def test_a_crash_leaves_no_corpus_and_the_next_call_starts_anew(tmp_path: Path) -> None:
+    written = []
+
+    def breaking() -> Iterator[Document]:
+        for number in range(1000):  # more than Punkt learns from, so that record batches are on disk by then
+            assert not (tmp_path / "corpus.arrow").exists()
+            written.append(sum(path.stat().st_size for path in tmp_path.glob(".corpus.arrow.*/*")))
+            yield Document(f"old {number}", "one two three\n" * 100)
+        raise RuntimeError("power cut")
+
+    with pytest.raises(RuntimeError, match="power cut"):
+        write_corpus(breaking(), tmp_path, view=DocSplit(), segmenter=str.splitlines)
+    assert written[-1] > 100_000
+    assert names(tmp_path) == set()
+    corpus, report = write_corpus(DOCUMENTS, tmp_path, view=DocSplit())
+    assert list(corpus["id"]) == ["d0", "d1", "d3", "d4"]
+    assert report.documents == 4
+
+
+def corpus_of(tokens: list[list[int]]) -> Dataset:
+    documents = [
+        SegmentedDocument(f"d{number}", tuple("s " * size for size in sizes), (0,), tuple(sizes))
+        for number, sizes in enumerate(tokens)
+    ]
+    return Dataset.from_list([to_row(document) for document in documents])
+
+
+def test_documents_that_fit_are_covered() -> None:
+    coverage = measure_coverage(corpus_of([[5] * 4, [3, 3], [7]]), PairDrawer(budget=20))
+    assert coverage == Coverage(documents=3, cut=0, tokens=33, seen=33)
+    assert coverage.share == 1.0
+    assert measure_coverage(corpus_of([[5] * 4, [500, 3]]), PairDrawer(budget=None)).share == 1.0
+
+
+def test_what_a_pass_cannot_see_is_counted() -> None:
+    # 2 views of 10 tokens: two sentences of the first document, one in each view; all of the second one
+    coverage = measure_coverage(corpus_of([[10] * 8, [5, 5]]), PairDrawer(budget=10))
+    assert coverage == Coverage(documents=2, cut=1, tokens=90, seen=30)
+    assert coverage.share == pytest.approx(1 / 3)
+    assert coverage.summary() == ("one pass sees 33.3% of the tokens; 1 of 2 documents are longer than their two views")
+
+
+def test_at_most_so_many_documents_spread_evenly() -> None:
+    corpus = corpus_of([[number, number] for number in range(1, 40)])
+    assert measure_coverage(corpus, PairDrawer(), most=20) == Coverage(20, 0, 2 * 400, 2 * 400)  # every other
+    assert measure_coverage(corpus, PairDrawer(), most=38).documents <= 38
+    assert measure_coverage(corpus, PairDrawer(), most=39).documents == 39
+    assert measure_coverage(corpus, PairDrawer(), most=1) == Coverage(1, 0, 2, 2)
+    assert measure_coverage(corpus_of([[2, 2]] * 600), PairDrawer()).documents == 600  # several batches
+
+
+def test_looking_is_no_pass() -> None:
+    drawer = PairDrawer(budget=10, clock=EpochClock(3), documents=2)
+    measure_coverage(corpus_of([[10] * 8, [5, 5]]), drawer)
+    assert (drawer._drawn, drawer.documents, drawer.clock.epoch) == (0, 2, 3)
+
+
+def test_no_tokens_no_division() -> None:
+    assert Coverage(0, 0, 0, 0).share == 1.0

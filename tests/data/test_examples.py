@@ -1,0 +1,184 @@
+"""DocSplit for ``SentenceTransformer.fit``: examples, and several epochs of fresh views in one ``fit``."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+from sentence_transformers.sentence_transformer.readers import InputExample
+
+from simlte_st.data.document import Document, content_id
+from simlte_st.data.examples import docsplit_examples, docsplit_objectives
+from simlte_st.data.rival_views import Duplicate
+from simlte_st.data.segmenters import PunktSegmenter
+from simlte_st.data.sentences import segment_document, tokenizer_counter
+from simlte_st.data.views import DocSplit, draw_views
+from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError
+from simlte_st.limits import view_budget
+
+PUNKT = PunktSegmenter()
+Ids = tuple[int, ...]
+
+
+def texts_by_id(examples: Any) -> dict[str, list[str]]:
+    return {example.guid: example.texts for example in examples}
+
+
+def examples_of(documents: Any, **settings: Any) -> dict[str, list[str]]:
+    return texts_by_id(docsplit_examples(documents, segmenter=PUNKT, **settings))
+
+
+def test_strings_become_examples_of_two_texts(documents: list[str]) -> None:
+    examples = list(docsplit_examples(documents, segmenter=PUNKT))
+    assert len(examples) == len(documents)
+    for example, text in zip(examples, documents, strict=True):
+        assert isinstance(example, InputExample)
+        assert example.guid == content_id(text)
+        assert len(example.texts) == 2
+        assert all(example.texts)
+        assert sorted(" ".join(example.texts).split()) == sorted(text.split())
+
+
+def test_the_texts_are_the_views_of_the_document(model: SentenceTransformer, documents: list[str]) -> None:
+    rows = [{"id": f"d{number}", "text": text * 3} for number, text in enumerate(documents[:6])]
+    view = DocSplit(p=0.4)
+    count = tokenizer_counter(model.tokenizer)
+    expected = {}
+    for row in rows:
+        segmented = segment_document(Document(row["id"], row["text"]), PUNKT, count)
+        pair = draw_views(segmented, view, seed=3, epoch=2, budget=view_budget(model))
+        assert pair is not None
+        assert pair.seen < pair.tokens  # windowed
+        expected[row["id"]] = [pair.anchor, pair.positive]
+    assert examples_of(rows, view=view, seed=3, epoch=2, model=model) == expected
+
+
+def test_the_order_of_documents_changes_nothing_but_the_order(documents: list[str]) -> None:
+    straight = examples_of(documents, seed=1, epoch=1)
+    backwards = examples_of(documents[::-1], seed=1, epoch=1)
+    assert backwards == straight
+    assert list(backwards) == list(straight)[::-1]
+    assert examples_of(documents[10:12], seed=1, epoch=1).items() <= straight.items()
+
+
+def test_seed_and_epoch_decide(documents: list[str]) -> None:
+    first = examples_of(documents)
+    assert examples_of(documents, seed=0, epoch=0) == first
+    for other in ({"epoch": 1}, {"seed": 1}):
+        again = examples_of(documents, **other)
+        assert again.keys() == first.keys()
+        assert all(again[name] != first[name] for name in first)
+
+
+def test_documents_are_read_as_a_stream(documents: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    read = []
+    monkeypatch.setattr("simlte_st.data.examples.peek", lambda items, size: ([], iter(items)))
+
+    def stream() -> Iterator[str]:
+        for text in documents:
+            read.append(text)
+            yield text
+
+    examples = docsplit_examples(stream(), segmenter=PUNKT)
+    assert read == []
+    next(examples)
+    assert len(read) == 1
+
+
+def test_documents_that_are_too_short_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        assert len(examples_of(["Ba bei. Bo.", "Word", "One sentence"])) == 2
+        assert len(examples_of(["Ba bei. Bo.", "Word", "One sentence"], view=DocSplit(single="skip"))) == 1
+    told = [record.getMessage() for record in caplog.records if "too short" in record.getMessage()]
+    assert [message.split()[0] for message in told] == ["1", "2"]
+
+
+def test_what_is_no_document_is_refused() -> None:
+    with pytest.raises(DataError):
+        list(docsplit_examples([]))
+    with pytest.raises(DataError):
+        list(docsplit_examples([{"title": 3}]))
+
+
+def test_one_loader_an_epoch_with_views_of_its_own(model: SentenceTransformer, documents: list[str]) -> None:
+    loss = MultipleNegativesRankingLoss(model)
+    objectives = docsplit_objectives(documents, loss, epochs=3, batch_size=7, seed=4, model=model, segmenter=PUNKT)
+    assert len(objectives) == 3
+    for epoch, (loader, its_loss) in enumerate(objectives):
+        assert its_loss is loss
+        assert loader.batch_size == 7
+        assert texts_by_id(loader.dataset) == examples_of(documents, seed=4, epoch=epoch, model=model)
+    every = [text for loader, _ in objectives for example in loader.dataset for text in example.texts]  # type: ignore[attr-defined]
+    assert len(set(every)) == len(every) == 3 * 2 * len(documents)
+
+
+def test_objectives_leave_out_what_the_view_refuses(model: SentenceTransformer) -> None:
+    loss = MultipleNegativesRankingLoss(model)
+    [(loader, _)] = docsplit_objectives(["Ba bei. Bo.", "Word", "Ba. Bo."], loss, segmenter=PUNKT)
+    assert len(loader.dataset) == 2  # type: ignore[arg-type]
+    [(loader, _)] = docsplit_objectives(["Ba bei. Bo.", "Word"], loss, view=Duplicate(), segmenter=PUNKT)
+    assert [example.texts for example in loader.dataset] == [["Ba bei. Bo."] * 2, ["Word"] * 2]  # type: ignore[attr-defined]
+
+
+def test_impossible_objectives_are_refused(model: SentenceTransformer) -> None:
+    loss = MultipleNegativesRankingLoss(model)
+    with pytest.raises(ConfigurationError, match="epochs=0"):
+        docsplit_objectives(["Ba bei. Bo.", "Ba. Bo."], loss, epochs=0)
+    with pytest.raises(EmptyCorpusError, match="1 usable documents"):
+        docsplit_objectives(["Ba bei. Bo.", "Word"], loss, segmenter=PUNKT)
+
+
+class Recording(MultipleNegativesRankingLoss):
+    """The loss, which keeps the token ids of each batch it sees, padding aside."""
+
+    def __init__(self, model: SentenceTransformer) -> None:
+        super().__init__(model)
+        self.batches: list[list[tuple[Ids, ...]]] = []
+
+    def forward(self, features: Any, labels: Any) -> torch.Tensor:
+        columns = [
+            [
+                tuple(ids[kept.bool()].tolist())
+                for ids, kept in zip(side["input_ids"], side["attention_mask"], strict=True)
+            ]
+            for side in features
+        ]
+        self.batches.append(list(zip(*columns, strict=True)))
+        loss: torch.Tensor = super().forward(features, labels)
+        return loss
+
+
+def test_fit_trains_on_the_views_of_every_epoch(
+    model: SentenceTransformer, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # fit writes its checkpoints to the working directory
+    epochs, batch_size = 3, 8
+    loss = Recording(model)
+    objectives = docsplit_objectives(
+        documents, loss, epochs=epochs, batch_size=batch_size, model=model, segmenter=PUNKT
+    )
+    before = {name: weights.clone() for name, weights in model.state_dict().items()}
+    model.fit(objectives, epochs=1, warmup_steps=1, show_progress_bar=False)
+
+    def ids(text: str) -> Ids:
+        return tuple(model.tokenizer(text, truncation=True, max_length=model.max_seq_length)["input_ids"])
+
+    origin = {}  # of each pair of views: its epoch and document
+    for epoch in range(epochs):
+        for name, (anchor, positive) in examples_of(documents, epoch=epoch, model=model).items():
+            origin[ids(anchor), ids(positive)] = (epoch, name)
+    assert len(origin) == epochs * len(documents)
+    seen = [[origin[pair] for pair in batch] for batch in loss.batches]  # a KeyError: trained on something else
+    assert sorted(item for batch in seen for item in batch) == sorted(origin.values())
+    assert len(seen) == epochs * len(documents) // batch_size
+    for batch in seen:
+        assert len({name for _, name in batch}) == len(batch) == batch_size
+        assert len({epoch for epoch, _ in batch}) == 1
+    changed = [name for name, weights in model.state_dict().items() if not torch.equal(weights, before[name])]
+    assert changed

@@ -1,0 +1,237 @@
+"""The transform under the unmodified Trainer: other views in each epoch, in this process and in workers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from datasets import Dataset
+from sentence_transformers import (
+    SentenceTransformer,
+    SentenceTransformerTrainer,
+    SentenceTransformerTrainingArguments,
+)
+from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+
+from simlte_st.data.document import Document
+from simlte_st.data.rival_views import InverseCloze
+from simlte_st.data.segmenters import PunktSegmenter
+from simlte_st.data.sentences import segment_document, tokenizer_counter
+from simlte_st.data.transform import DocSplitTransform
+from simlte_st.data.views import DocSplit, View, ViewPair, draw_views
+from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError
+from simlte_st.limits import view_budget
+
+Ids = tuple[int, ...]
+BATCH = 8
+
+
+class Recording(MultipleNegativesRankingLoss):
+    """The loss, which keeps the token ids of each batch it sees, padding aside."""
+
+    def __init__(self, model: SentenceTransformer) -> None:
+        super().__init__(model)
+        self.batches: list[list[tuple[Ids, ...]]] = []
+
+    def forward(self, features: Any, labels: Any) -> torch.Tensor:
+        columns = [
+            [
+                tuple(ids[kept.bool()].tolist())
+                for ids, kept in zip(side["input_ids"], side["attention_mask"], strict=True)
+            ]
+            for side in features
+        ]
+        self.batches.append(list(zip(*columns, strict=True)))
+        loss: torch.Tensor = super().forward(features, labels)
+        return loss
+
+
+def expected_pairs(
+    documents: list[str], model: SentenceTransformer, epoch: int, seed: int = 0, view: View | None = None
+) -> list[ViewPair]:
+    count = tokenizer_counter(model.tokenizer)
+    segmented = [
+        segment_document(Document(str(number), text), PunktSegmenter(), count) for number, text in enumerate(documents)
+    ]
+    pairs = [
+        draw_views(document, view or DocSplit(), seed=seed, epoch=epoch, budget=view_budget(model))
+        for document in segmented
+    ]
+    return [pair for pair in pairs if pair]
+
+
+def as_ids(pairs: list[ViewPair], model: SentenceTransformer) -> set[tuple[Ids, Ids]]:
+    def ids(text: str) -> Ids:
+        return tuple(model.tokenizer(text, truncation=True, max_length=model.max_seq_length)["input_ids"])
+
+    return {(ids(pair.anchor), ids(pair.positive)) for pair in pairs}
+
+
+@pytest.fixture
+def train(model: SentenceTransformer, tmp_path: Path) -> Callable[..., Recording]:
+    def run(dataset: Dataset, epochs: int = 2, callbacks: Any = None, **settings: Any) -> Recording:
+        loss = Recording(model)
+        arguments = SentenceTransformerTrainingArguments(
+            output_dir=str(tmp_path / "out"),
+            num_train_epochs=epochs,
+            per_device_train_batch_size=BATCH,
+            learning_rate=1e-4,
+            save_strategy="no",
+            report_to="none",
+            disable_tqdm=True,
+            use_cpu=True,
+            seed=3,
+            **settings,
+        )
+        SentenceTransformerTrainer(
+            model=model, args=arguments, train_dataset=dataset, loss=loss, callbacks=callbacks
+        ).train()
+        return loss
+
+    return run
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if "callbacks=[views.callback]" in record.getMessage()]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"dataloader_num_workers": 1, "dataloader_prefetch_factor": 4},
+        {"dataloader_num_workers": 2, "dataloader_persistent_workers": True},
+        {"gradient_accumulation_steps": 4},
+    ],
+    ids=["this process", "a worker", "persistent workers", "accumulation"],
+)
+def test_each_epoch_trains_on_views_of_its_own(
+    model: SentenceTransformer,
+    documents: list[str],
+    train: Callable[..., Recording],
+    caplog: pytest.LogCaptureFixture,
+    settings: dict[str, Any],
+) -> None:
+    views = DocSplitTransform(model=model, seed=11, segmenter=PunktSegmenter())
+    dataset = views.attach(Dataset.from_dict({"text": documents}))
+    with caplog.at_level(logging.WARNING):
+        seen = train(dataset, callbacks=[views.callback], **settings).batches
+    steps = len(documents) // BATCH
+    assert len(seen) == 2 * steps
+    epochs = [{pair for batch in seen[start : start + steps] for pair in batch} for start in (0, steps)]
+    for epoch in (0, 1):
+        assert epochs[epoch] == as_ids(expected_pairs(documents, model, epoch, seed=11), model)
+        assert len(epochs[epoch]) == len(documents)
+    assert not epochs[0] & epochs[1]
+    assert warnings(caplog) == []
+    assert dataset[0]  # the Arrow file outlives the workers
+
+
+def test_without_the_callback_it_warns_and_repeats_itself(
+    model: SentenceTransformer, documents: list[str], train: Callable[..., Recording], caplog: pytest.LogCaptureFixture
+) -> None:
+    views = DocSplitTransform(model=model, segmenter=PunktSegmenter())
+    dataset = views.attach(Dataset.from_dict({"text": documents}))
+    with caplog.at_level(logging.WARNING):
+        seen = train(dataset, epochs=3).batches
+    assert len(warnings(caplog)) == 1
+    steps = len(documents) // BATCH
+    epochs = [{pair for batch in seen[start : start + steps] for pair in batch} for start in (0, steps, 2 * steps)]
+    assert epochs[0] == epochs[1] == epochs[2]
+
+
+def test_rows_are_the_views_of_the_clocks_epoch(model: SentenceTransformer, documents: list[str]) -> None:
+    views = DocSplitTransform(InverseCloze(), model=model, seed=2, segmenter=PunktSegmenter())
+    dataset = views.attach(Dataset.from_dict({"text": documents}))
+    assert len(dataset) == len(documents)
+    for epoch in (0, 1, 5):
+        views.callback.epoch = epoch
+        expected = expected_pairs(documents, model, epoch, seed=2, view=InverseCloze())
+        rows = [{"anchor": pair.anchor, "positive": pair.positive} for pair in expected]
+        assert [dataset[index] for index in range(len(dataset))] == rows
+        assert dataset[3:6] == {name: [row[name] for row in rows[3:6]] for name in ("anchor", "positive")}
+        assert list(dataset[0]) == ["anchor", "positive"]
+        assert list(dataset) == rows
+
+
+def test_without_a_model_nothing_is_windowed(documents: list[str]) -> None:
+    text = " ".join(documents)  # many times what a model reads
+    dataset = DocSplitTransform(segmenter=PunktSegmenter()).attach(Dataset.from_dict({"text": [text, text + " Ba."]}))
+    row = dataset[0]
+    assert sorted((row["anchor"] + " " + row["positive"]).split()) == sorted(text.split())
+
+
+def test_with_a_model_long_documents_are_windowed(model: SentenceTransformer, documents: list[str]) -> None:
+    text = " ".join(documents)
+    views = DocSplitTransform(model=model, segmenter=PunktSegmenter())
+    dataset = views.attach(Dataset.from_dict({"text": [text, text + " Ba."]}))
+    budget = view_budget(model)
+    assert budget is not None
+    for epoch in range(10):
+        views.callback.epoch = epoch
+        row = dataset[0]
+        assert budget < len(model.tokenizer.tokenize(row["anchor"] + " " + row["positive"])) <= 2 * budget
+
+
+def test_columns_ids_and_other_columns() -> None:
+    rows: Mapping[str, list[Any]] = {
+        "body": ["Ba bei. Bo bun.", "Ba bei. Bo bun.", "Word", "Bis bet. Bal bor."],
+        "key": ["x", "y", "z", "w"],
+        "label": [1, 2, 3, 4],
+    }
+    source = Dataset.from_dict(dict(rows))
+    dataset = DocSplitTransform(segmenter=PunktSegmenter()).attach(source, text_column="body", id_column="key")
+    stored = dataset.with_format(None)
+    assert stored.column_names == ["id", "sentences", "paragraphs", "tokens"]
+    assert list(stored["id"]) == ["x", "y", "w"]
+    assert set(dataset[0]) == {"anchor", "positive"}
+
+
+def test_documents_left_out_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        DocSplitTransform().attach(Dataset.from_dict({"text": ["Ba bei. Bo.", "Ba. Bo.", "Word"]}))
+    assert "'too short for two views': 1" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        Dataset.from_dict({"text": ["a b", "c d"]}).to_iterable_dataset(),
+        ["a b", "c d"],
+    ],
+    ids=["IterableDataset", "list"],
+)
+def test_only_a_dataset_will_do(wrong: Any) -> None:
+    with pytest.raises(ConfigurationError, match=rf"not {type(wrong).__name__}"):
+        DocSplitTransform().attach(wrong)
+
+
+def test_a_data_set_without_texts_or_with_too_few_is_refused() -> None:
+    with pytest.raises(DataError):
+        DocSplitTransform().attach(Dataset.from_dict({"number": [1, 2]}))
+    with pytest.raises(EmptyCorpusError):
+        DocSplitTransform().attach(Dataset.from_dict({"text": ["Ba bei. Bo."]}))
+
+
+def test_one_transform_serves_two_data_sets(documents: list[str]) -> None:
+    views = DocSplitTransform(segmenter=PunktSegmenter())
+    first = views.attach(Dataset.from_dict({"text": documents[:5]}))
+    second = views.attach(Dataset.from_dict({"text": documents[5:12]}))
+    assert (len(first), len(second)) == (5, 7)
+    for dataset in (first, second):  # a worker that is not forked opens the file by its name
+        assert Path(dataset.cache_files[0]["filename"]).exists()
+
+
+def test_the_files_go_when_the_data_set_goes(documents: list[str]) -> None:
+    dataset = DocSplitTransform(segmenter=PunktSegmenter()).attach(Dataset.from_dict({"text": documents[:5]}))
+    path = Path(dataset.cache_files[0]["filename"])
+    assert path.exists()
+    del dataset
+    import gc
+
+    gc.collect()
+    assert not path.exists()

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from datasets import Dataset
+
+from simlte_st.training.batching import SeededBatchSampler
+
+
+def sampler(rows: int = 23, batch_size: int = 5, drop_last: bool = False, seed: int = 0) -> SeededBatchSampler:
+    generator = torch.Generator().manual_seed(seed)
+    dataset = Dataset.from_dict({"text": [str(number) for number in range(rows)]})
+    return SeededBatchSampler(dataset, batch_size=batch_size, drop_last=drop_last, generator=generator, seed=seed)
+
+
+def at_epoch(epoch: int, **settings: int | bool) -> list[list[int]]:
+    one = sampler(**settings)  # type: ignore[arg-type]
+    one.set_epoch(epoch)
+    return list(one)
+
+
+@pytest.mark.parametrize("rows", [1, 4, 5, 20, 23])
+@pytest.mark.parametrize("epoch", [0, 3])
+def test_all_rows_exactly_once(rows: int, epoch: int) -> None:
+    batches = at_epoch(epoch, rows=rows)
+    assert sorted(row for batch in batches for row in batch) == list(range(rows))
+    assert [len(batch) for batch in batches] == [5] * (rows // 5) + [rows % 5] * (rows % 5 > 0)
+    assert len(batches) == len(sampler(rows=rows))
+
+
+@pytest.mark.parametrize("rows", [4, 5, 20, 23])
+def test_drop_last(rows: int) -> None:
+    batches = at_epoch(1, rows=rows, drop_last=True)
+    assert [len(batch) for batch in batches] == [5] * (rows // 5)
+    assert len(batches) == len(sampler(rows=rows, drop_last=True))
+    assert batches == at_epoch(1, rows=rows)[: rows // 5]
+    chosen = [row for batch in batches for row in batch]
+    assert len(set(chosen)) == len(chosen)
+
+
+def test_the_order_depends_on_seed_and_epoch() -> None:
+    orders = {(seed, epoch): str(at_epoch(epoch, seed=seed)) for seed in range(3) for epoch in range(3)}
+    assert len(set(orders.values())) == 9
+    assert orders[0, 0] != str([list(range(start, min(23, start + 5))) for start in range(0, 23, 5)])
+
+
+def test_nothing_that_came_before_matters() -> None:
+    # A run that is resumed in epoch 2 sees the order of the run that got there.
+    one = sampler(seed=7)
+    for epoch in range(3):
+        one.set_epoch(epoch)
+        order = list(one)
+        torch.manual_seed(epoch)  # and the global generator is not used
+    assert order == at_epoch(2, seed=7)
+    assert list(one) == order
+    next(iter(one))  # nor a pass that was broken off
+    assert list(one) == order
+
+
+def test_the_global_generator_is_left_alone() -> None:
+    state = torch.get_rng_state()
+    at_epoch(1)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_large_seeds_and_epochs() -> None:
+    assert len(at_epoch(10**9, seed=2**63 - 1)) == 5
+
+
+def test_every_row_may_come_first() -> None:
+    assert {at_epoch(epoch, rows=6)[0][0] for epoch in range(60)} == set(range(6))

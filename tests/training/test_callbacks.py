@@ -1,0 +1,370 @@
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from datasets import Dataset
+from safetensors.torch import load_file
+from sentence_transformers import (
+    SentenceTransformer,
+    SentenceTransformerTrainer,
+    SentenceTransformerTrainingArguments,
+)
+from torch import Tensor
+from transformers import TrainerCallback, TrainerControl, TrainerState
+
+from simlte_st.errors import ConfigurationError, ResumeError
+from simlte_st.losses import MultipleNegativesRankingMLMLoss
+from simlte_st.training.batching import SeededBatchSampler
+from simlte_st.training.callbacks import (
+    COMPLETE_FILE,
+    LOSS_FILE,
+    CompleteCallback,
+    InterruptCallback,
+    LossMetricsCallback,
+    LossStateCallback,
+    ProgressBarCallback,
+    checkpoint_directory,
+    last_complete_checkpoint,
+)
+
+
+class Calls(TrainerCallback):
+    """Calls a function at one event, with the global step."""
+
+    def __init__(self, event: str, function: Callable[[int], object]) -> None:
+        setattr(self, event, lambda args, state, control, **kwargs: function(state.global_step) and None)
+
+
+@pytest.fixture
+def make_trainer(encoder_path: Path, documents: list[str], tmp_path: Path) -> Callable[..., SentenceTransformerTrainer]:
+    def make(callbacks: Callable[[MultipleNegativesRankingMLMLoss], list[TrainerCallback]], **settings: Any) -> Any:
+        torch.manual_seed(0)
+        model = SentenceTransformer(str(encoder_path), device="cpu")
+        loss = MultipleNegativesRankingMLMLoss(
+            model, mlm_weight=settings.pop("mlm_weight", 1.0), seed=settings.pop("head_seed", 0)
+        )
+        sentences = [document.split(". ") for document in documents[:24]]
+        options = {
+            "output_dir": str(tmp_path / "run"),
+            "max_steps": 4,
+            "per_device_train_batch_size": 6,
+            "learning_rate": 1e-3,
+            "save_steps": 2,
+            "logging_steps": 1,
+            "batch_sampler": SeededBatchSampler,
+            "report_to": "none",
+            "disable_tqdm": True,
+            "use_cpu": True,
+            **settings,
+        }
+        dataset = Dataset.from_dict(
+            {"anchor": [row[0] for row in sentences], "positive": [row[5] for row in sentences]}
+        )
+        return SentenceTransformerTrainer(
+            model=model,
+            args=SentenceTransformerTrainingArguments(**options),
+            train_dataset=dataset,
+            loss=loss,
+            callbacks=callbacks(loss),
+        )
+
+    return make
+
+
+def head_of(trainer: SentenceTransformerTrainer) -> dict[str, Tensor]:
+    return {name: value.detach().clone() for name, value in trainer.loss.extra_state().items()}
+
+
+def same(first: dict[str, Tensor], second: dict[str, Tensor]) -> bool:
+    assert first
+    assert first.keys() == second.keys()
+    return all(torch.equal(value, second[name]) for name, value in first.items())
+
+
+# The state of the loss.
+
+
+def test_a_resumed_run_goes_on_with_its_head(
+    make_trainer: Callable[..., SentenceTransformerTrainer], tmp_path: Path
+) -> None:
+    seen: dict[int, dict[str, Tensor]] = {}
+    whole = make_trainer(
+        lambda loss: [LossStateCallback(loss), Calls("on_step_end", lambda step: seen.update({step: head_of(whole)}))]
+    )
+    start = head_of(whole)
+    whole.train()
+    checkpoint = tmp_path / "run" / "checkpoint-2"
+    saved = load_file(checkpoint / LOSS_FILE)
+    assert same(saved, seen[2])
+    assert not same(saved, start)
+    assert not same(saved, seen[4])
+    assert same(load_file(tmp_path / "run" / "checkpoint-4" / LOSS_FILE), seen[4])
+    assert not list(checkpoint.glob(".*"))  # no rest of the atomic write
+
+    restored: list[dict[str, Tensor]] = []
+    resumed = make_trainer(
+        lambda loss: [
+            LossStateCallback(loss),
+            Calls("on_step_begin", lambda step: restored.append(head_of(resumed))),
+        ],
+        head_seed=1,
+    )
+    assert not same(head_of(resumed), start)
+    resumed.train(resume_from_checkpoint=str(checkpoint))
+    assert len(restored) == 2
+    assert same(restored[0], saved)
+    # With the optimizer, the data and the random numbers in their place too, it ends where the whole run ends.
+    assert same(head_of(resumed), seen[4])
+    assert same(dict(resumed.model.state_dict()), dict(whole.model.state_dict()))
+
+
+def test_without_the_callback_a_resumed_run_has_another_head(
+    make_trainer: Callable[..., SentenceTransformerTrainer], tmp_path: Path
+) -> None:
+    whole = make_trainer(lambda loss: [LossStateCallback(loss)], max_steps=2)
+    whole.train()
+    checkpoint = tmp_path / "run" / "checkpoint-2"
+    restored: list[dict[str, Tensor]] = []
+    resumed = make_trainer(
+        lambda loss: [Calls("on_step_begin", lambda step: restored.append(head_of(resumed)))], max_steps=3
+    )
+    resumed.train(resume_from_checkpoint=str(checkpoint))
+    assert not same(restored[0], load_file(checkpoint / LOSS_FILE))
+
+
+def test_a_checkpoint_without_the_file_is_not_resumed(
+    make_trainer: Callable[..., SentenceTransformerTrainer], tmp_path: Path
+) -> None:
+    make_trainer(lambda loss: [], max_steps=2).train()
+    checkpoint = tmp_path / "run" / "checkpoint-2"
+    assert not (checkpoint / LOSS_FILE).exists()
+    resumed = make_trainer(lambda loss: [LossStateCallback(loss)])
+    with pytest.raises(ResumeError, match=LOSS_FILE):
+        resumed.train(resume_from_checkpoint=str(checkpoint))
+    assert resumed.state.global_step == 2  # not a step was made
+
+
+def test_without_mlm_there_is_nothing_to_save(
+    make_trainer: Callable[..., SentenceTransformerTrainer], tmp_path: Path
+) -> None:
+    make_trainer(lambda loss: [LossStateCallback(loss)], mlm_weight=0, max_steps=2).train()
+    checkpoint = tmp_path / "run" / "checkpoint-2"
+    assert checkpoint.is_dir()
+    assert not (checkpoint / LOSS_FILE).exists()
+    resumed = make_trainer(lambda loss: [LossStateCallback(loss)], mlm_weight=0, max_steps=3)
+    resumed.train(resume_from_checkpoint=str(checkpoint))
+    assert resumed.state.global_step == 3
+
+
+def state_at(step: int, **more: Any) -> TrainerState:
+    return TrainerState(global_step=step, is_world_process_zero=True, **more)
+
+
+def arguments(folder: Path) -> SentenceTransformerTrainingArguments:
+    return SentenceTransformerTrainingArguments(output_dir=str(folder), report_to="none", use_cpu=True)
+
+
+def test_only_the_first_process_writes(model: SentenceTransformer, tmp_path: Path) -> None:
+    args = arguments(tmp_path)
+    (tmp_path / "checkpoint-3").mkdir()
+    callbacks = [LossStateCallback(MultipleNegativesRankingMLMLoss(model)), CompleteCallback()]
+    for callback in callbacks:
+        callback.on_save(args, TrainerState(global_step=3, is_world_process_zero=False), TrainerControl())
+    assert list((tmp_path / "checkpoint-3").iterdir()) == []
+    for callback in callbacks:
+        callback.on_save(args, state_at(3), TrainerControl())
+    assert {path.name for path in (tmp_path / "checkpoint-3").iterdir()} == {LOSS_FILE, COMPLETE_FILE}
+
+
+def test_a_state_of_other_settings(model: SentenceTransformer, tmp_path: Path) -> None:
+    args = arguments(tmp_path)
+    loss = MultipleNegativesRankingMLMLoss(model)
+    (tmp_path / "checkpoint-3").mkdir()
+    LossStateCallback(loss).on_save(args, state_at(3), TrainerControl())
+    loss.mlm_head.bias = None  # type: ignore[union-attr]
+    with pytest.raises(ConfigurationError, match="MLM settings"):
+        LossStateCallback(loss).on_train_begin(args, state_at(3), TrainerControl())
+
+
+# Complete checkpoints.
+
+
+def test_an_incomplete_checkpoint_is_skipped(tmp_path: Path) -> None:
+    assert last_complete_checkpoint(tmp_path / "none") is None
+    assert last_complete_checkpoint(tmp_path) is None
+    for step in (9, 10, 100, 20):
+        (tmp_path / f"checkpoint-{step}").mkdir()
+    assert last_complete_checkpoint(tmp_path) is None
+    args = arguments(tmp_path)
+    for step in (9, 10, 20):
+        CompleteCallback().on_save(args, state_at(step), TrainerControl())
+    assert last_complete_checkpoint(tmp_path) == tmp_path / "checkpoint-20"  # 100 is newer, 9 is first by name
+    CompleteCallback().on_save(args, state_at(100), TrainerControl())
+    assert last_complete_checkpoint(tmp_path) == tmp_path / "checkpoint-100"
+    assert checkpoint_directory(args, state_at(100)) == tmp_path / "checkpoint-100"
+
+
+def test_a_checkpoint_is_complete_after_the_others_wrote_to_it(
+    make_trainer: Callable[..., SentenceTransformerTrainer], tmp_path: Path
+) -> None:
+    def fail(step: int) -> None:
+        if step == 2:
+            raise RuntimeError("the disk is full")
+
+    trainer = make_trainer(
+        lambda loss: [LossStateCallback(loss), Calls("on_save", fail), CompleteCallback()], save_steps=1
+    )
+    with pytest.raises(RuntimeError, match="disk is full"):
+        trainer.train()
+    assert (tmp_path / "run" / "checkpoint-2" / "model.safetensors").exists()
+    assert last_complete_checkpoint(tmp_path / "run") == tmp_path / "run" / "checkpoint-1"
+
+
+# Logs and the bar.
+
+
+def test_metrics_are_added_to_the_training_lines_only(model: SentenceTransformer, tmp_path: Path) -> None:
+    loss = MultipleNegativesRankingMLMLoss(model)
+    callback = LossMetricsCallback(loss)
+    args = arguments(tmp_path)
+    generator = torch.Generator().manual_seed(0)
+    loss.metrics.update([torch.randn(4, 3, generator=generator) for _ in range(2)])
+    names = {"mean_cosine", "alignment", "uniformity"}
+    evaluation = {"eval_loss": 1.0}
+    state = state_at(5, log_history=[{"eval_loss": 1.0}])
+    callback.on_log(args, state, TrainerControl(), logs=evaluation)
+    assert evaluation == state.log_history[0] == {"eval_loss": 1.0}
+    line = {"loss": 1.0}
+    state = state_at(5, log_history=[{"loss": 0.5}, {"loss": 1.0, "step": 5}])
+    callback.on_log(args, state, TrainerControl(), logs=line)
+    assert line.keys() == {"loss", *names}
+    assert state.log_history == [{"loss": 0.5}, {**line, "step": 5}]
+    second = {"loss": 1.0}
+    callback.on_log(args, state, TrainerControl(), logs=second)  # there was no batch since
+    assert second == {"loss": 1.0}
+
+
+def test_the_bar_counts_documents(tmp_path: Path) -> None:
+    callback = ProgressBarCallback(documents_per_step=16)
+    args, control = arguments(tmp_path), TrainerControl()
+    state = state_at(3, max_steps=10)
+    callback.on_train_begin(args, state, control)
+    bar = callback._bar
+    assert (bar.total, bar.initial, bar.n, bar.unit) == (160, 48, 48, "doc")
+    callback.on_step_end(args, state, control)
+    callback.on_step_end(args, state, control)
+    assert bar.n == 80
+    callback.on_log(args, state, control, logs={"loss": 1.23456, "mlm": 0.5, "learning_rate": 1e-5})
+    assert bar.postfix == "loss=1.235, mlm=0.500"
+    callback.on_log(args, state, control, logs=None)
+    callback.on_train_end(args, state, control)
+    assert bar.disable  # closed
+    callback.on_train_end(args, state, control)
+
+
+def test_only_the_first_process_shows_a_bar(tmp_path: Path) -> None:
+    callback = ProgressBarCallback(documents_per_step=16)
+    args, control = arguments(tmp_path), TrainerControl()
+    state = TrainerState(max_steps=10, is_world_process_zero=False)
+    callback.on_train_begin(args, state, control)
+    callback.on_step_end(args, state, control)
+    callback.on_log(args, state, control, logs={"loss": 1.0})
+    callback.on_train_end(args, state, control)
+    assert callback._bar is None
+
+
+def test_the_bar_of_a_real_run_is_full_at_its_end(make_trainer: Callable[..., SentenceTransformerTrainer]) -> None:
+    bars: list[Any] = []
+    callback = ProgressBarCallback(documents_per_step=6)
+    make_trainer(
+        lambda loss: [callback, Calls("on_step_end", lambda step: bars.append((callback._bar.n, callback._bar.total)))],
+        save_strategy="no",
+    ).train()
+    assert bars == [(6, 24), (12, 24), (18, 24), (24, 24)]
+    assert callback._bar is None
+
+
+# Ctrl-C.
+
+
+def interrupt(times: int) -> Callable[[int], None]:
+    def send(step: int) -> None:
+        if step == 1:  # within the second step
+            for _ in range(times):
+                os.kill(os.getpid(), signal.SIGINT)
+
+    return send
+
+
+def test_an_interrupt_finishes_the_step_and_saves(
+    make_trainer: Callable[..., SentenceTransformerTrainer], tmp_path: Path
+) -> None:
+    handled: list[int] = []
+    previous = signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGINT, lambda number, frame: handled.append(number))
+    ours = signal.getsignal(signal.SIGINT)
+    try:
+        callback = InterruptCallback()
+        trainer = make_trainer(
+            lambda loss: [LossStateCallback(loss), CompleteCallback(), callback, Calls("on_step_begin", interrupt(1))],
+            save_steps=100,
+        )
+        trainer.train()
+        assert callback.interrupted
+        assert trainer.state.global_step == 2
+        assert signal.getsignal(signal.SIGINT) is ours
+        assert handled == []  # it was not passed on
+        checkpoint = last_complete_checkpoint(tmp_path / "run")
+        assert checkpoint == tmp_path / "run" / "checkpoint-2"
+        assert (checkpoint / LOSS_FILE).exists()
+
+        # Which can be resumed, and ends by itself.
+        callback = InterruptCallback()
+        resumed = make_trainer(lambda loss: [LossStateCallback(loss), callback])
+        resumed.train(resume_from_checkpoint=str(checkpoint))
+        assert resumed.state.global_step == 4
+        assert not callback.interrupted
+        assert signal.getsignal(signal.SIGINT) is ours
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+def test_a_second_interrupt_stops_at_once(
+    make_trainer: Callable[..., SentenceTransformerTrainer], tmp_path: Path
+) -> None:
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        trainer = make_trainer(lambda loss: [InterruptCallback(), Calls("on_step_begin", interrupt(2))])
+        with pytest.raises(KeyboardInterrupt):
+            trainer.train()
+        assert trainer.state.global_step == 1
+        assert not (tmp_path / "run" / "checkpoint-2").exists()
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+def test_a_run_that_fails_gives_the_signal_back_when_told(
+    make_trainer: Callable[..., SentenceTransformerTrainer],
+) -> None:
+    def fail(step: int) -> None:
+        raise RuntimeError("no")
+
+    previous = signal.getsignal(signal.SIGINT)
+    callback = InterruptCallback()
+    try:
+        with pytest.raises(RuntimeError, match="no"):
+            make_trainer(lambda loss: [callback, Calls("on_step_begin", fail)]).train()
+        assert signal.getsignal(signal.SIGINT) != previous
+        callback.restore()
+        assert signal.getsignal(signal.SIGINT) is previous
+        callback.restore()  # once more does no harm
+        assert signal.getsignal(signal.SIGINT) is previous
+    finally:
+        signal.signal(signal.SIGINT, previous)

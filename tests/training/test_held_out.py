@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import pytest
+
+from simlte_st.data import Document
+from simlte_st.errors import ConfigurationError
+from simlte_st.training.held_out import HeldOut
+
+CORPUS = [Document(f"d{number}", "text") for number in range(2000)]
+
+
+def test_a_share_is_diverted_whatever_the_order() -> None:
+    forward, backward = HeldOut(0.1, seed=1), HeldOut(0.1, seed=1)
+    rest = list(forward.divert(CORPUS))
+    list(backward.divert(CORPUS[::-1]))
+    assert 150 < len(forward.documents) < 250
+    assert {*rest, *forward.documents} == {*CORPUS}
+    assert len(rest) + len(forward.documents) == len(CORPUS)
+    assert {d.id for d in forward.documents} == {d.id for d in backward.documents}
+    other = HeldOut(0.1, seed=2)
+    list(other.divert(CORPUS))
+    assert {d.id for d in other.documents} != {d.id for d in forward.documents}
+
+
+def test_no_more_than_asked_for_and_none_at_zero() -> None:
+    few, none = HeldOut(0.5, most=10), HeldOut(0.0)
+    assert len(list(few.divert(CORPUS))) == 1990
+    assert list(none.divert(CORPUS)) == CORPUS
+    with pytest.raises(ConfigurationError, match=r"held_out=0\.6"):
+        HeldOut(0.6)

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import pytest
+
+from simlte_st.data import DocSplit
+from simlte_st.errors import ConfigurationError
+from simlte_st.training import PRESETS, Preset, get_preset
+
+
+@pytest.mark.parametrize(("name", "batch_size"), [("docsplit-bert", 36), ("docsplit-longformer", 12)])
+def test_the_papers_settings(name: str, batch_size: int) -> None:
+    preset = get_preset(name)
+    assert preset.view == DocSplit(p=0.5, unit="sentence")
+    assert (preset.batch_size, preset.learning_rate, preset.epochs) == (batch_size, 5e-5, 1)
+    assert (preset.scale, preset.mlm_weight, preset.pooling) == (20.0, 0.1, "cls")
+    assert preset.dropout is None
+
+
+def test_changed_keeps_what_is_none() -> None:
+    preset = PRESETS["docsplit-bert"].changed(batch_size=8, learning_rate=None)
+    assert (preset.batch_size, preset.learning_rate) == (8, 5e-5)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"batch_size": 1}, {"batch_size": 0}, {"learning_rate": 0.0}, {"epochs": -1.0}, {"scale": 0.0},
+        {"pooling": "max"}, {"warmup": 1.0}, {"dropout": 1.5},
+    ],
+)  # fmt: skip
+def test_settings_out_of_range_are_named(settings: dict[str, float]) -> None:
+    with pytest.raises(ConfigurationError, match=next(iter(settings))):
+        Preset().changed(**settings)
+
+
+def test_an_unknown_preset_lists_the_known() -> None:
+    with pytest.raises(ConfigurationError, match="docsplit-bert, docsplit-longformer"):
+        get_preset("best")
