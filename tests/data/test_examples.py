@@ -180,5 +180,5 @@ def test_fit_trains_on_the_views_of_every_epoch(
     for batch in seen:
         assert len({name for _, name in batch}) == len(batch) == batch_size
         assert len({epoch for epoch, _ in batch}) == 1
-    changed = [name for name, weights in model.state_dict().items() if not torch.equal(weights, before[name])]
+    changed = [name for name, weights in model.state_dict().items() if not torch.equal(weights.cpu(), before[name])]
     assert changed

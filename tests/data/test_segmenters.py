@@ -1,4 +1,4 @@
-"""The segmenters: what Punkt learns, that it survives being written down, and what happens where something is missing."""
+"""The segmenters: what Punkt learns, that it survives being written down, and what happens where it is missing."""
 
 from __future__ import annotations
 

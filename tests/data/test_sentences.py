@@ -37,25 +37,38 @@ SEGMENTERS: dict[str, Segmenter] = {
 
 # Everything but lone surrogates, which the reader replaces; and, more often than chance would, what cuts are made at.
 characters = st.characters(exclude_categories=("Cs",))
-pieces = st.sampled_from(
-    ["One two. ", "Dr. A", "! ", "?", "...", "\n", "\n\n", "\r\n", "\r", "\t", " ", "  ", "\x85", "\u2028", "\x1c"]
-    + [
-        "\u3000",
-        "\xa0",
-        "\ufeff",
-        "\u200b",
-        "漢字。",
-        "かな",
-        "한국어.",
-        "।",
-        "؟",
-        "\U00020000",
-        "é",
-        "e\u0301",
-        "👩‍👩‍👧",
-    ]
-    + ["x" * 30, "a.b.c", '."', ".)", "1.5", "def f(x):\n    return x", "| a | b |\n", "\x00", "\x0b", "\x0c", "\u2029"]
-)
+SPACES = [
+    "\n",
+    "\n\n",
+    "\r\n",
+    "\r",
+    "\t",
+    " ",
+    "  ",
+    "\x0b",
+    "\x0c",
+    "\x1c",
+    "\x85",
+    "\xa0",
+    "\u2028",
+    "\u2029",
+    "\u3000",
+]
+ENDS = ["One two. ", "Dr. A", "! ", "?", "...", '."', ".)", "1.5", "a.b.c", "漢字。", "한국어.", "।", "؟"]
+ODD = [
+    "\ufeff",
+    "\u200b",
+    "\x00",
+    "かな",
+    "\U00020000",
+    "é",
+    "e\u0301",
+    "👩‍👩‍👧",
+    "x" * 30,
+    "def f(x):\n    return x",
+    "| a |\n",
+]
+pieces = st.sampled_from(SPACES + ENDS + ODD)
 texts = st.one_of(st.text(characters, max_size=120), st.lists(st.one_of(pieces, characters), max_size=40).map("".join))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -104,10 +105,10 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     [
         {},
         {"dataloader_num_workers": 1, "dataloader_prefetch_factor": 4},
-        {"dataloader_num_workers": 2, "dataloader_persistent_workers": True},
+        {"dataloader_num_workers": 1, "dataloader_persistent_workers": True},
         {"gradient_accumulation_steps": 4},
     ],
-    ids=["this process", "a worker", "persistent workers", "accumulation"],
+    ids=["this process", "a worker", "a persistent worker", "accumulation"],
 )
 def test_each_epoch_trains_on_views_of_its_own(
     model: SentenceTransformer,
@@ -231,7 +232,5 @@ def test_the_files_go_when_the_data_set_goes(documents: list[str]) -> None:
     path = Path(dataset.cache_files[0]["filename"])
     assert path.exists()
     del dataset
-    import gc
-
     gc.collect()
     assert not path.exists()

@@ -104,5 +104,5 @@ def test_a_window_depends_on_its_generator_only(mode: WindowMode) -> None:
 
 def test_unknown_modes_are_refused() -> None:
     assert [check_window(mode) for mode in MODES] == ["random", "head", "spread"]
-    with pytest.raises(ConfigurationError, match="window='tail'.*'random', 'head', 'spread'"):
+    with pytest.raises(ConfigurationError, match=r"window='tail'.*'random', 'head', 'spread'"):
         check_window("tail")
