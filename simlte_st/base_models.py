@@ -8,6 +8,7 @@ import logging
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
 from safetensors import SafetensorError
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
@@ -69,7 +70,12 @@ def _digest(file: object) -> str:
     return total.hexdigest()
 
 
-def load_base(name: str | Path, pooling: str = "keep", max_seq_length: int | None = None) -> BaseModel:
+def load_base(
+    name: str | Path,
+    pooling: str = "keep",
+    max_seq_length: int | None = None,
+    dtype: torch.dtype | None = None,
+) -> BaseModel:
     """Load the model to begin with.
 
     Args:
@@ -77,6 +83,8 @@ def load_base(name: str | Path, pooling: str = "keep", max_seq_length: int | Non
         pooling: ``"cls"`` or ``"mean"`` replaces the base's pooling, ``"keep"`` keeps it. A bare language model, which
             has none, gets ``"cls"`` when asked to keep.
         max_seq_length: Tokens to read of an input, special tokens included; None keeps the base's.
+        dtype: Type of the weights; None keeps the checkpoint's. Training wants ``torch.float32``: on weights of half
+            precision an optimizer's small steps are lost.
 
     Returns:
         The model.
@@ -88,7 +96,7 @@ def load_base(name: str | Path, pooling: str = "keep", max_seq_length: int | Non
     path = Path(name)
     source = str(packaged_base_path()) if str(name) == PACKAGED_BASE and not path.exists() else str(name)
     try:
-        model = SentenceTransformer(source)
+        model = SentenceTransformer(source, model_kwargs={} if dtype is None else {"dtype": dtype})
     except (OSError, ValueError, SafetensorError) as error:
         hint = f" Without a network, --base {PACKAGED_BASE} works." if _packaged_installed() else ""
         raise ModelError(f"The base model {str(name)!r} could not be loaded: {error}{hint}") from error

@@ -32,7 +32,8 @@ SCHEMA = pa.schema(
         "tokens": pa.list_(pa.int32()),
     }
 )
-_BATCH = 256  # rows in an Arrow record batch: small enough for long documents to fit in memory
+_BATCH = 256  # rows in an Arrow record batch ...
+_BATCH_CHARACTERS = 32_000_000  # ... or fewer, of long documents: one batch is held in memory
 
 
 @dataclass
@@ -70,10 +71,13 @@ def write_corpus(
 ) -> tuple[Dataset, CorpusReport]:
     """Segment documents and write them to ``directory``; read the corpus there if it is complete already.
 
+    A corpus that is there is taken as it is: that it was made of the same documents, in the same way, is for the caller
+    to know (a training run compares its settings first).
+
     Args:
         documents: Read once, in order.
-        directory: Gets ``corpus.arrow``, ``corpus.json`` (the report; written last) and, where Punkt had to learn,
-            ``punkt.json``.
+        directory: Gets ``corpus.arrow``, ``corpus.json`` (the report; written last) and, where Punkt cut the
+            sentences, its parameters in ``punkt.json``.
         view: Decides which documents can be used (:meth:`~simlte_st.data.views.View.accepts`).
         segmenter: ``"punkt"``, ``"nupunkt"`` or a callable.
         count_tokens: Counts the model's tokens of sentences.
@@ -124,12 +128,14 @@ def _usable_rows(
 
 def _write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
     batch: list[dict[str, Any]] = []
+    characters = 0
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, SCHEMA) as writer:
         for row in rows:
             batch.append(row)
-            if len(batch) == _BATCH:
+            characters += sum(map(len, row["sentences"]))
+            if len(batch) == _BATCH or characters >= _BATCH_CHARACTERS:
                 writer.write_batch(pa.RecordBatch.from_pylist(batch, schema=SCHEMA))
-                batch = []
+                batch, characters = [], 0
         if batch:
             writer.write_batch(pa.RecordBatch.from_pylist(batch, schema=SCHEMA))
 
@@ -159,7 +165,7 @@ class Coverage:
         """Say it in a sentence."""
         return (
             f"one pass sees {self.share:.1%} of the tokens; "
-            f"{self.cut:,} of {self.documents:,} documents are longer than their two views"
+            f"a part of {self.cut:,} of {self.documents:,} documents stays unseen in it"
         )
 
 

@@ -61,15 +61,18 @@ def docsplit_examples(
     """
     view = DocSplit() if view is None else view
     budget = None if model is None else view_budget(model)
-    left_out = 0
+    left_out = made = 0
     for document in _segmented(documents, model, segmenter):
         pair = draw_views(document, view, seed=seed, epoch=epoch, budget=budget)
         if pair is None:
             left_out += 1
         else:
+            made += 1
             yield InputExample(guid=pair.id, texts=[pair.anchor, pair.positive])
     if left_out:
         logger.warning("%d documents are too short for %r and were left out.", left_out, view)
+    if not made:
+        raise EmptyCorpusError(f"None of the {left_out} documents can make two views of {view!r}.")
 
 
 def docsplit_objectives(

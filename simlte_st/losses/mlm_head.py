@@ -155,7 +155,7 @@ def _pretrained_head(encoder: PreTrainedModel) -> tuple[MLMHead | None, str]:
     try:
         # Missing weights are drawn anew, which must not move the run's random numbers; that they are missing is what
         # we ask, so the library's report of it would only alarm.
-        with torch.random.fork_rng(), _quiet_transformers():
+        with torch.random.fork_rng(devices=[]), _quiet_transformers():
             masked_lm, info = AutoModelForMaskedLM.from_pretrained(name, output_loading_info=True)
     except (OSError, ValueError) as error:
         return None, f"{name!r} could not be read again: {error}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from pathlib import Path
@@ -178,6 +179,7 @@ class InterruptCallback(TrainerCallback):
     def __init__(self) -> None:
         self.interrupted = False
         self._previous: Any = None
+        self._process = os.getpid()
         self._installed = False
 
     def on_train_begin(
@@ -185,10 +187,13 @@ class InterruptCallback(TrainerCallback):
     ) -> None:
         """Take over the signal, where Python lets us: in the main thread."""
         if threading.current_thread() is threading.main_thread():
+            self._process = os.getpid()
             self._previous = signal.signal(signal.SIGINT, self._handle)
             self._installed = True
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
+        if os.getpid() != self._process:
+            return  # a data loading worker, which got both the handler and the signal from us
         self.interrupted = True
         self.restore()  # the next one is not ours
         tqdm.write("Stopping after this step; a checkpoint will be written. Ctrl-C again stops at once.")

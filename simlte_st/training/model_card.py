@@ -31,8 +31,8 @@ def run_section(run: Mapping[str, Any]) -> str:
         "",
         f"- Documents: {corpus['documents']:,} ({corpus['tokens']:,} tokens, {corpus['sentences']:,} sentences; "
         f"the longest has {corpus['longest']:,} tokens)",
-        f"- Seen in one pass: {coverage['share']:.1%} of the tokens; {coverage['cut']:,} of "
-        f"{coverage['documents']:,} documents looked at are longer than their two views",
+        f"- Seen in one pass: {coverage['share']:.1%} of the tokens; a part of {coverage['cut']:,} of "
+        f"{coverage['documents']:,} documents looked at stays unseen in it",
     ]
     skipped = {**run["read"].get("skipped", {}), **corpus["left_out"]}
     if skipped:

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
 from datasets import Dataset
 from sentence_transformers import (
     SentenceTransformer,
@@ -182,11 +183,11 @@ def train(
     )
     set_seed(seed)
     try:
-        loaded = load_base(os.fspath(base))
+        loaded = load_base(os.fspath(base), dtype=torch.float32)
         final = (chosen or get_preset(_preset_for(loaded))).changed(**settings)
         logger.info("Preset: %r", final)
         # Loaded again with the preset's pooling and length; the first load told which preset.
-        model = load_base(os.fspath(base), final.pooling, final.max_seq_length).model
+        model = load_base(os.fspath(base), final.pooling, final.max_seq_length, torch.float32).model
         corpus, report, read, kept_out = _prepare(reader, folder, holder, final, model, segmenter, progress)
     except SimlteError:
         if not resume:

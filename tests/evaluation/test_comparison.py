@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
 
-from simlte_st.data import Document, DocSplit
+from simlte_st.data import DocSplit, Document
 from simlte_st.errors import DataError
 from simlte_st.evaluation import few_shot_probe, fit_probe, split_half_retrieval, tfidf_split_half
 from simlte_st.evaluation.comparison import TFIDF, compare_probes, compare_split_half, split_half_views

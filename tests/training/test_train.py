@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
 
@@ -108,7 +109,8 @@ def test_a_killed_run_resumes_to_the_same_bytes(
 ) -> None:
     # Dropout on, an MLM head, and several epochs: everything that could come out differently.
     arguments = {
-        "base": bert_path, "preset": "docsplit-bert", "epochs": 8, "batch_size": 8, "save_steps": 4, "seed": 5, **settings,
+        "base": bert_path, "preset": "docsplit-bert", "epochs": 8, "batch_size": 8, "save_steps": 4, "seed": 5,
+        **settings,
     }  # fmt: skip
     process = run_training(tmp_path, documents, output=tmp_path / "killed", **arguments)
     checkpoints = tmp_path / "killed.run" / "checkpoints"
@@ -194,7 +196,7 @@ def test_bad_input_is_refused_before_anything_is_written(
         train(documents, output, base=encoder_path, bach_size=8)
     with pytest.raises(ConfigurationError, match="Unknown preset"):
         train(documents, output, base=encoder_path, preset="best")
-    with pytest.raises(ConfigurationError, match="held_out=0.9"):
+    with pytest.raises(ConfigurationError, match=r"held_out=0.9"):
         train(documents, output, base=encoder_path, held_out=0.9)
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(EmptyCorpusError, match="1 usable documents"):
@@ -213,3 +215,10 @@ def test_a_finished_model_is_not_replaced_unasked(trained: Path, encoder_path: P
     with pytest.raises(ResumeError, match="is finished"):
         train(documents, trained, base=encoder_path, resume=True)
     assert (trained / "model.safetensors").read_bytes() == before
+
+
+def test_a_base_of_half_precision_is_trained_in_full(bert_path: Path, documents: list[str], tmp_path: Path) -> None:
+    half = SentenceTransformer(str(bert_path), device="cpu").to(torch.bfloat16)
+    half.save_pretrained(str(tmp_path / "half"))
+    train(documents, tmp_path / "m", base=tmp_path / "half", max_steps=2, mlm_weight=0.1, held_out=0.0, **OPTIONS)
+    assert {str(value.dtype) for value in weights(tmp_path / "m").values()} == {"float32"}
