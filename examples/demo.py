@@ -31,7 +31,8 @@ def main() -> None:
 
     train_part, test_part = split_by_label(bbc_news(), 0.3, arguments.seed)
     print(
-        f"BBC News: {len(train_part):,} articles to train on, without their classes; {len(test_part):,} to measure on."
+    sizes = f"{len(train_part):,} articles to train on, without their classes; {len(test_part):,} to test on"
+    print(f"BBC News: {sizes}.")
     )
     result = train(
         [{"id": article.id, "text": article.text} for article in train_part],

@@ -159,7 +159,7 @@ def test_what_a_pass_cannot_see_is_counted() -> None:
     coverage = measure_coverage(corpus_of([[10] * 8, [5, 5]]), PairDrawer(budget=10))
     assert coverage == Coverage(documents=2, cut=1, tokens=90, seen=30)
     assert coverage.share == pytest.approx(1 / 3)
-    assert coverage.summary() == ("one pass sees 33.3% of the tokens; 1 of 2 documents are longer than their two views")
+    assert coverage.summary() == "one pass sees 33.3% of the tokens; a part of 1 of 2 documents stays unseen in it"
 
 
 def test_at_most_so_many_documents_spread_evenly() -> None:
