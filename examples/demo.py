@@ -30,10 +30,8 @@ def main() -> None:
     began = time.perf_counter()
 
     train_part, test_part = split_by_label(bbc_news(), 0.3, arguments.seed)
-    print(
     sizes = f"{len(train_part):,} articles to train on, without their classes; {len(test_part):,} to test on"
     print(f"BBC News: {sizes}.")
-    )
     result = train(
         [{"id": article.id, "text": article.text} for article in train_part],
         arguments.output,
@@ -43,9 +41,8 @@ def main() -> None:
         seed=arguments.seed,
         overwrite=True,
     )
-    print(
-        f"Trained {result.steps} steps, {result.documents_per_second:.1f} documents a second; {result.coverage.summary()}."
-    )
+    rate = f"{result.documents_per_second:.1f} documents a second"
+    print(f"Trained {result.steps} steps, {rate}; {result.coverage.summary()}.")
 
     print("Measuring the base and the trained model ...", flush=True)
     models = {"untrained base": load_base(PACKAGED_BASE).model, "trained": load_base(arguments.output).model}
