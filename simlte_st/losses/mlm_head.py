@@ -19,6 +19,7 @@ from transformers import AutoModelForMaskedLM, PreTrainedModel
 from transformers.activations import ACT2FN
 from transformers.utils import logging as transformers_logging
 
+from simlte_st.compat import checkpoint_name
 from simlte_st.errors import ModelError
 
 logger = logging.getLogger(__name__)
@@ -147,7 +148,7 @@ def make_mlm_head(model: SentenceTransformer, source: HeadSource = "auto", seed:
 def _pretrained_head(encoder: PreTrainedModel) -> tuple[MLMHead | None, str]:
     """Read the head of the checkpoint that the encoder came from; the second value says why or why not."""
     kind = encoder.config.model_type
-    name = getattr(encoder.config, "_name_or_path", "")
+    name = checkpoint_name(encoder)
     if kind not in _HEADS:
         return None, f"no head is known for model type {kind!r}"
     if not name:

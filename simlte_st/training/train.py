@@ -17,7 +17,7 @@ from sentence_transformers import (
     SentenceTransformerTrainer,
     SentenceTransformerTrainingArguments,
 )
-from transformers import TrainerCallback, set_seed
+from transformers import PrinterCallback, TrainerCallback, set_seed
 
 from simlte_st.base_models import BaseModel, load_base, set_dropout
 from simlte_st.data.collator import DocSplitCollator
@@ -161,6 +161,11 @@ def train(
     holder = HeldOut(held_out, seed=seed)
     if max_steps is not None and max_steps < 1:
         raise ConfigurationError(f"max_steps={max_steps}: at least one step is needed.")
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise ConfigurationError(
+            "simlte_st.train() runs in one process. For several, use DocSplitTransform with SentenceTransformerTrainer "
+            "(examples/trainer_transform.py) under torchrun, and gather_across_devices=True in the loss."
+        )
     folder = RunFolder.open(
         Path(output),
         {
@@ -226,7 +231,7 @@ def train(
         interrupted=interrupt.interrupted and trainer.state.global_step < trainer.state.max_steps,
         steps=trainer.state.global_step,
         seconds=seconds,
-        documents_per_second=(trainer.state.global_step - first_step) * final.batch_size / max(seconds, 1e-9),
+        documents_per_second=(trainer.state.global_step - first_step) * trainer.args.train_batch_size / seconds,
         preset=final,
         read=read,
         corpus=report,
@@ -339,7 +344,10 @@ def _make_trainer(
     ]
     if progress:
         callbacks.insert(2, ProgressBarCallback(batch_size * arguments.world_size))
-    model.model_card_data.generate_widget_examples = False  # examples would be the user's own documents
+    # Without these the card would show the user's own documents, and their names.
+    model.model_card_data.widget = [
+        {"source_sentence": "A long document ...", "sentences": ["Another one ...", "A third one ..."]}
+    ]
     trainer = SentenceTransformerTrainer(
         model=model,
         args=arguments,
@@ -348,17 +356,14 @@ def _make_trainer(
         data_collator=DocSplitCollator(preprocess_fn=model.preprocess, drawer=drawer),
         callbacks=callbacks,
     )
-    for callback in list(trainer.callback_handler.callbacks):
-        if type(callback).__name__ == "PrinterCallback":  # prints each log line when tqdm is off
-            trainer.remove_callback(type(callback))
+    trainer.remove_callback(PrinterCallback)  # prints each log line when tqdm is off
     return trainer, interrupt
 
 
 def _save(model: SentenceTransformer, result: TrainingResult, base: str, seed: int) -> None:
     with atomic_path(result.output) as path:
-        # The card would show documents as samples, and they are the user's own.
-        model.model_card_data.train_datasets = []
-        model.model_card_data.widget = []
+        model.model_card_data.train_datasets = []  # samples of the user's documents
+        model.model_card_data.model_name = result.output.name
         model.save_pretrained(str(path))
         run = {"base": base, "seed": seed, **result.to_dict()}
         write_json(path / RUN_FILE, run)

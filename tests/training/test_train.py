@@ -33,7 +33,8 @@ def assert_same_bytes(first: Path, second: Path) -> None:
 @pytest.fixture(scope="module")
 def trained(encoder_path: Path, documents: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("trained") / "model"
-    train(documents, output, base=encoder_path, epochs=3, learning_rate=3e-3, mlm_weight=0.1, seed=1, **OPTIONS)
+    rows = [{"id": f"secret-name-{index}", "text": text} for index, text in enumerate(documents)]
+    train(rows, output, base=encoder_path, epochs=3, learning_rate=3e-3, mlm_weight=0.1, seed=1, **OPTIONS)
     return output
 
 
@@ -61,6 +62,7 @@ def test_training_moves_the_model_and_lowers_the_loss(trained: Path, encoder_pat
 
 
 def test_the_account_is_complete_and_the_card_tells_it(trained: Path, documents: list[str]) -> None:
+    rows = [{"id": f"secret-name-{index}", "text": text} for index, text in enumerate(documents)]
     run = json.loads((trained / "simlte.json").read_text())
     assert run["corpus"]["documents"] + run["gain"]["documents"] == len(documents) == run["read"]["documents"]
     assert run["gain"]["verdict"] in ("helped", "hurt", "no clear difference")
@@ -68,8 +70,11 @@ def test_the_account_is_complete_and_the_card_tells_it(trained: Path, documents:
     card = (trained / "README.md").read_text()
     assert "## DocSplit training" in card
     assert f"Documents: {run['corpus']['documents']}" in card
-    for text in documents:
-        assert text[:60] not in card, "a user's document must not leak into the card"
+    for row in rows:
+        assert row["text"][:60] not in card, "a user's document must not leak into the card"
+        assert row["id"] not in card
+    assert "# model" in card
+    assert "A long document ..." in card
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_does_not(

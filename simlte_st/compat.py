@@ -1,0 +1,13 @@
+"""Every touch of a private name of sentence-transformers or transformers, and nothing else.
+
+``tests/test_compat.py`` notices when one of them moves.
+"""
+
+from __future__ import annotations
+
+from transformers import PreTrainedModel
+
+
+def checkpoint_name(encoder: PreTrainedModel) -> str:
+    """Name the folder or repository that an encoder was loaded from; empty if it was not loaded."""
+    return str(getattr(encoder.config, "_name_or_path", ""))
