@@ -70,7 +70,7 @@ class PunktSegmenter:
         """Load NLTK's ``punkt_tab`` parameters for ``language``, or None where they are not installed."""
         try:
             return cls(load_punkt_params(nltk_find(f"tokenizers/punkt_tab/{language}/")))
-        except LookupError:
+        except (LookupError, FileNotFoundError):  # the second before NLTK 3.9.2, for a folder that lacks a file
             return None
 
     @classmethod

@@ -345,9 +345,8 @@ def _make_trainer(
     if progress:
         callbacks.insert(2, ProgressBarCallback(batch_size * arguments.world_size))
     # Without these the card would show the user's own documents, and their names.
-    model.model_card_data.widget = [
-        {"source_sentence": "A long document ...", "sentences": ["Another one ...", "A third one ..."]}
-    ]
+    example: dict[str, Any] = {"source_sentence": "A long document ...", "sentences": ["Another ...", "A third ..."]}
+    model.model_card_data.widget = [example]
     trainer = SentenceTransformerTrainer(
         model=model,
         args=arguments,
