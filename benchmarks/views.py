@@ -38,7 +38,6 @@ RUNS: dict[str, dict[str, Any] | None] = {
     "DocSplit, sentences": {"view": DocSplit()},
     "DocSplit, sentences, spread": {"view": DocSplit(window="spread")},
     "DocSplit, paragraphs": {"view": DocSplit(unit="paragraph")},
-    "DocSplit, paragraphs, rate 1.5e-4": {"view": DocSplit(unit="paragraph"), "learning_rate": 1.5e-4},
     "DocSplit, paragraphs, spread": {"view": DocSplit(unit="paragraph", window="spread")},
     "DocSplit, blocks of 2 to 12": {"view": DocSplit(unit="block")},
     "DocSplit, the papers' setting": {
