@@ -79,9 +79,12 @@ def longformer_attention(
     if backend == "eager":
         return _eager(inputs, packing, window, dropout)
     query, key, value = inputs.query, inputs.key, inputs.value
-    if _use_flex(inputs, dropout, backend):
+    local = None
+    if _use_flex(query, dropout, backend):
         local = flex_attention(query, key, value, packing, window)
-    else:
+        if local is None:
+            _use_flex(query, dropout, backend)  # tells why
+    if local is None:
         local = blocked_attention(query, key, value, packing, window, dropout)
     found = global_rows(inputs.hidden, inputs.projections, query.shape[1], packing, dropout)
     if found is None:
@@ -91,10 +94,10 @@ def longformer_attention(
     return local.index_copy(0, slots, rows.to(local.dtype))
 
 
-def _use_flex(inputs: AttentionInputs, dropout: float, backend: str) -> bool:
-    if backend == "sdpa" or (backend == "auto" and inputs.query.device.type != "cuda"):
+def _use_flex(query: Tensor, dropout: float, backend: str) -> bool:
+    if backend == "sdpa" or (backend == "auto" and query.device.type != "cuda"):
         return False
-    obstacle = flex_obstacle(inputs.query, dropout)
+    obstacle = flex_obstacle(query, dropout)
     if obstacle is None:
         return True
     if obstacle not in _told:
@@ -118,7 +121,8 @@ def _eager(inputs: AttentionInputs, packing: Packing, window: int, dropout: floa
         near = (place[:, None] - place).abs() <= window // 2
         # A masked token sees itself, or its softmax would be over nothing.
         sees = (valid & (near | is_global)) | torch.eye(length, dtype=torch.bool, device=valid.device)
-        local = _attend(*(x[own].transpose(0, 1) for x in (inputs.query, inputs.key, inputs.value)), sees, dropout)
+        query, key, value = (x[own].transpose(0, 1) for x in (inputs.query, inputs.key, inputs.value))
+        local = _attend(query, key, value, sees, dropout)
         whole = _attend(queries[:, own], keys[:, own], values[:, own], valid.expand(length, -1), dropout)
         documents.append(torch.where(is_global[:, None, None], whole.transpose(0, 1), local.transpose(0, 1)))
     return torch.cat(documents).flatten(1)
@@ -151,8 +155,12 @@ class LongformerSelfAttention(nn.Module):
         self.heads = heads
         self.window = window
         self.dropout = float(dropout)
-        for name in ("query", "key", "value", "query_global", "key_global", "value_global"):
-            setattr(self, name, nn.Linear(hidden_size, hidden_size))
+        self.query = nn.Linear(hidden_size, hidden_size)
+        self.key = nn.Linear(hidden_size, hidden_size)
+        self.value = nn.Linear(hidden_size, hidden_size)
+        self.query_global = nn.Linear(hidden_size, hidden_size)
+        self.key_global = nn.Linear(hidden_size, hidden_size)
+        self.value_global = nn.Linear(hidden_size, hidden_size)
 
     def forward(self, hidden: Tensor, packing: Packing, backend: str) -> Tensor:
         """Project and attend.

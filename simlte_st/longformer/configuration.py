@@ -21,8 +21,8 @@ class SimlteLongformerConfig(LongformerConfig):
 
     Args:
         attention_window: Tokens that a token sees on both sides together; even, one number or one a layer.
-        global_tokens: Tokens with global attention where the features bring no ``global_attention_mask``: ``"cls"``, the
-            first token of each document, or ``"none"``.
+        global_tokens: Tokens with global attention where the features bring no ``global_attention_mask``: ``"cls"``,
+            the first token of each document, or ``"none"``.
         **kwargs: The fields of ``transformers.LongformerConfig``.
 
     Raises:
@@ -42,7 +42,9 @@ class SimlteLongformerConfig(LongformerConfig):
         if global_tokens not in get_args(GlobalTokens):
             raise ConfigurationError(f"global_tokens={global_tokens!r}: use 'cls' or 'none'.")
         if self.pad_token_id is None:
-            raise ConfigurationError("pad_token_id=None: positions are numbered from pad_token_id + 1, so it is needed.")
+            raise ConfigurationError(
+                "pad_token_id=None: positions are numbered from pad_token_id + 1, so it is needed."
+            )
         for window in self.layer_windows():
             if not isinstance(window, int) or window <= 0 or window % 2:
                 raise ConfigurationError(f"attention_window={window!r}: must be a positive even number.")

@@ -101,32 +101,26 @@ class _CpuAttention(torch.autograd.Function):
 
 def _queries(x: Tensor, run: Run) -> Tensor:
     """View the queries' slots of ``(slots, heads, size)`` as ``(count, heads, queries, size)``."""
-    _, heads, size = x.shape
-    token = heads * size
-    return x.as_strided(
-        (run.count, heads, run.first.queries, size), (run.step * token, size, token, 1), run.first.query * token
-    )
+    return _view(x, run, run.first.query, run.first.queries)
 
 
 def _keys(x: Tensor, run: Run) -> Tensor:
     """View the keys' slots as ``(count, heads, keys, size)``; neighbours overlap."""
+    return _view(x, run, run.first.key, run.first.keys)
+
+
+def _view(x: Tensor, run: Run, start: int, length: int) -> Tensor:
     _, heads, size = x.shape
     token = heads * size
-    return x.as_strided(
-        (run.count, heads, run.first.keys, size), (run.step * token, size, token, 1), run.first.key * token
-    )
+    strides = (run.step * token, size, token, 1)
+    return x.as_strided((run.count, heads, length, size), strides, x.storage_offset() + start * token)
 
 
 def _add_overlapping(total: Tensor, parts: Tensor, run: Run) -> None:
     """Add ``(count, heads, keys, size)`` to the keys' slots: in pieces of a step, among which none overlap."""
-    _, heads, size = total.shape
-    token = heads * size
-    piece = min(run.step, run.first.keys)
-    for start in range(0, run.first.keys, piece):
-        width = min(piece, run.first.keys - start)
-        view = total.as_strided(
-            (run.count, heads, width, size), (run.step * token, size, token, 1), (run.first.key + start) * token
-        )
+    for start in range(0, run.first.keys, run.step):
+        width = min(run.step, run.first.keys - start)
+        view = _view(total, run, run.first.key + start, width)
         view += parts[:, :, start : start + width]
 
 
@@ -143,9 +137,7 @@ def _far(x: Tensor, run: Run) -> Tensor:
     return x[run.far].transpose(1, 2)
 
 
-def _merge(
-    found: Tensor, total: Tensor, query: Tensor, key: Tensor, value: Tensor, run: Run
-) -> tuple[Tensor, Tensor]:
+def _merge(found: Tensor, total: Tensor, query: Tensor, key: Tensor, value: Tensor, run: Run) -> tuple[Tensor, Tensor]:
     scores = _far_scores(query, _far(key, run), run)
     merged = torch.logaddexp(total, torch.logsumexp(scores, dim=-1))
     weights = (scores - merged[..., None]).exp().to(value.dtype)
@@ -200,7 +192,11 @@ def _progressions(chunks: list[Chunk]) -> list[list[Chunk]]:
     for chunk in chunks:
         part = parts[-1] if parts else None
         fits = part is not None and chunk.key - chunk.query == part[0].key - part[0].query
-        if fits and part is not None and (len(part) == 1 or chunk.query - part[-1].query == part[1].query - part[0].query):
+        if (
+            fits
+            and part is not None
+            and (len(part) == 1 or chunk.query - part[-1].query == part[1].query - part[0].query)
+        ):
             part.append(chunk)
         else:
             parts.append([chunk])

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from simlte_st.longformer.packing import Packing
 
@@ -20,7 +21,7 @@ FLEX_BLOCK = 128
 """Slots in a block of the mask: the smallest that FlexAttention's kernels take everywhere."""
 
 _compiled: dict[str, Callable[..., Any]] = {}
-
+_failed: dict[str, str] = {}
 
 
 def flex_obstacle(query: Tensor, dropout: float) -> str | None:
@@ -49,7 +50,7 @@ def flex_obstacle(query: Tensor, dropout: float) -> str | None:
     return _failed.get(device)
 
 
-def flex_attention(query: Tensor, key: Tensor, value: Tensor, packing: Packing, window: int) -> Tensor:
+def flex_attention(query: Tensor, key: Tensor, value: Tensor, packing: Packing, window: int) -> Tensor | None:
     """Attend within windows and to global tokens, all through the local projections.
 
     Args:
@@ -60,32 +61,52 @@ def flex_attention(query: Tensor, key: Tensor, value: Tensor, packing: Packing, 
         window: Tokens seen on both sides together, even.
 
     Returns:
-        ``(slots, heads * size)``, the queries' dtype.
+        ``(slots, heads * size)``, the queries' dtype; None where it could not be compiled, which
+        :func:`flex_obstacle` will then tell.
 
     References:
         FlexAttention, arXiv 2412.05496.
     """
-    run = _kernel(query.device.type)
-    mask = packing.once(("flex", window), lambda: block_mask(packing, window))
-    batched = (x.transpose(0, 1)[None] for x in (query, key, value))
-    found: Tensor = run(*batched, block_mask=mask)
-    return found[0].transpose(0, 1).flatten(1)
+    device = query.device.type
+    slots = _compiled_slots(packing.slots, device)
+    mask = packing.once(("flex", window), lambda: block_mask(packing, window, slots))
+    batched = (functional.pad(x.transpose(0, 1)[None], (0, 0, 0, slots - len(x))) for x in (query, key, value))
+    try:
+        found: Tensor = _kernel(device)(*batched, block_mask=mask)
+    except _compile_errors() as error:
+        _failed[device] = f"it could not be compiled ({str(error).strip().splitlines()[0]})"
+        return None
+    return found[0, :, : packing.slots].transpose(0, 1).flatten(1)
+
+
+def _compiled_slots(slots: int, device: str) -> int:
+    """Round slots up to what is compiled: a power of two on the CPU, whose kernels have one shape each."""
+    return max(FLEX_BLOCK, 1 << (slots - 1).bit_length()) if device == "cpu" else slots
 
 
 def _kernel(device: str) -> Callable[..., Any]:
     if device not in _compiled:
         module = importlib.import_module("torch.nn.attention.flex_attention")
-        # Every batch has another number of slots: without dynamic shapes each would be compiled anew.
-        _compiled[device] = torch.compile(module.flex_attention, dynamic=True)
+        # Every batch has another number of slots, and each would be compiled anew but for dynamic shapes. The CPU's
+        # code generator writes wrong C++ for those (torch 2.13).
+        _compiled[device] = torch.compile(module.flex_attention, dynamic=device != "cpu")
     return _compiled[device]
 
 
-def block_mask(packing: Packing, window: int, size: int = FLEX_BLOCK) -> Any:
+def _compile_errors() -> tuple[type[Exception], ...]:
+    dynamo = importlib.import_module("torch._dynamo.exc")
+    inductor = importlib.import_module("torch._inductor.exc")
+    names = [(dynamo, "TorchDynamoException"), (inductor, "InductorError"), (inductor, "CppCompileError")]
+    return tuple(getattr(module, name) for module, name in names if hasattr(module, name))
+
+
+def block_mask(packing: Packing, window: int, slots: int | None = None, size: int = FLEX_BLOCK) -> Any:
     """Build FlexAttention's ``BlockMask``.
 
     Args:
         packing: How documents stand in the slots.
         window: Tokens seen on both sides together, even.
+        slots: Slots of the mask, those beyond the packing's being empty; None: the packing's.
         size: Slots in a block.
 
     Returns:
@@ -93,8 +114,9 @@ def block_mask(packing: Packing, window: int, size: int = FLEX_BLOCK) -> Any:
         full apart; in the others the rule is asked for every pair.
     """
     module = importlib.import_module("torch.nn.attention.flex_attention")
-    reach, count = window // 2, -(-packing.slots // size)
-    some = torch.zeros(count, count, dtype=torch.bool)
+    slots = packing.slots if slots is None else slots
+    reach, count = window // 2, -(-slots // size)
+    some = torch.eye(count, dtype=torch.bool)
     for span in packing.spans:
         end = span.start + span.size
         columns = sorted({slot // size for slot in span.globals})
@@ -107,10 +129,14 @@ def block_mask(packing: Packing, window: int, size: int = FLEX_BLOCK) -> Any:
     device = packing.valid.device
     partial_count, partial_index = _listed(some & ~full, device)
     full_count, full_index = _listed(full, device)
-    document, valid, is_global = packing.document, packing.valid, packing.is_global
+    empty = slots - packing.slots
+    document = functional.pad(packing.document, (0, empty), value=-1)
+    valid, is_global = (functional.pad(x, (0, empty)) for x in (packing.valid, packing.is_global))
+    # A tensor, because a number would be compiled into the kernel: one for every window.
+    distance = torch.tensor(reach, device=device)
 
     def sees(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
-        near = (query - key).abs() <= reach
+        near = (query - key).abs() <= distance
         own = document[query] == document[key]
         # A slot always sees itself, so that no softmax is over nothing.
         return (own & valid[key] & (near | is_global[key])) | (query == key)
@@ -122,7 +148,7 @@ def block_mask(packing: Packing, window: int, size: int = FLEX_BLOCK) -> Any:
         full_index,
         BLOCK_SIZE=size,
         mask_mod=sees,
-        seq_lengths=(packing.slots, packing.slots),
+        seq_lengths=(slots, slots),
     )
 
 
@@ -143,7 +169,7 @@ def _full_blocks(packing: Packing, reach: int, count: int, size: int) -> Tensor:
 
 
 def _listed(pairs: Tensor, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Turn a map of blocks into how many a row has and which, those first: ``(1, 1, rows)``, ``(1, 1, rows, columns)``."""
+    """Turn a map of blocks into how many each row has, ``(1, 1, rows)``, and which, ``(1, 1, rows, columns)``."""
     counts = pairs.sum(1).to(torch.int32)
     index = pairs.to(torch.int8).argsort(dim=1, descending=True, stable=True).to(torch.int32)
     return counts[None, None].to(device), index[None, None].to(device)

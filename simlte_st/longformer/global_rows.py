@@ -1,8 +1,8 @@
 """What tokens with global attention see: all of their document, through projections of their own.
 
-There are few such tokens, so the global keys and values of the whole document are never made. With the score of a key
-``q . (W x + b) = (W^T q) . x + q . b``, each query is carried back through the projection once, and so is each weighted
-sum of values: ``heads * tokens`` numbers a global token instead of ``hidden * tokens`` a document, with the same result.
+There are few such tokens, so the global keys and values of the whole document are never made. A key's score is
+``q . (W x + b) = (W^T q) . x + q . b``: the query is carried back through the projection once, and so is the weighted
+sum of values. That is ``heads * tokens`` numbers a global token instead of ``hidden * tokens`` a document.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _carried_back(
         scores = scores + (query * key.bias.view(heads, head)).sum(-1).view(documents, most * heads, 1)
     weights = _weights(scores + bias, dropout)
     sums = torch.bmm(weights.to(states.dtype), states).view(documents * most, heads, -1).transpose(0, 1)
-    found = torch.bmm(sums, value.weight.view(heads, head, -1).transpose(1, 2)).transpose(0, 1)
+    found: Tensor = torch.bmm(sums, value.weight.view(heads, head, -1).transpose(1, 2)).transpose(0, 1)
     if value.bias is not None:
         # After dropout the weights no longer sum to one.
         total = weights.sum(-1).view(documents * most, heads, 1)
@@ -139,12 +139,13 @@ def _projected(states: Tensor, query: Tensor, projections: GlobalProjections, bi
         for projection in (projections.key, projections.value)
     )
     weights = _weights(query.transpose(1, 2) @ key.transpose(2, 3) + bias[:, None], dropout)
-    return (weights.to(value.dtype) @ value).transpose(1, 2).reshape(documents, most, heads * head)
+    found: Tensor = weights.to(value.dtype) @ value
+    return found.transpose(1, 2).reshape(documents, most, heads * head)
 
 
 def _weights(scores: Tensor, dropout: float) -> Tensor:
-    weights = functional.softmax(scores, dim=-1, dtype=torch.float32).to(scores.dtype)
-    return functional.dropout(weights, dropout) if dropout else weights
+    weights: Tensor = functional.softmax(scores, dim=-1, dtype=torch.float32).to(scores.dtype)
+    return functional.dropout(weights, dropout)
 
 
 def _buckets(packing: Packing, dtype: torch.dtype) -> list[_Bucket]:

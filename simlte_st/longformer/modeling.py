@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -33,7 +33,7 @@ class SimlteLongformerPreTrainedModel(PreTrainedModel):
     # The stock prefix and names: a stock checkpoint is one of ours.
     base_model_prefix = "longformer"
     supports_gradient_checkpointing = True
-    _no_split_modules = ["LongformerLayer"]
+    _no_split_modules: ClassVar[list[str]] = ["LongformerLayer"]  # type: ignore[misc]
     _supports_sdpa = True
     _supports_flex_attn = True
     # The stock class with the same weights.
@@ -56,7 +56,7 @@ class SimlteLongformerPreTrainedModel(PreTrainedModel):
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
-        super()._init_weights(module)
+        super()._init_weights(module)  # type: ignore[no-untyped-call]
         if isinstance(module, LongformerLMHead):
             init.zeros_(module.bias)
 
@@ -87,7 +87,7 @@ class SimlteLongformerPreTrainedModel(PreTrainedModel):
         return _with_weights(ours, model)
 
     def to_longformer(self) -> PreTrainedModel:
-        """Make the stock model with the same weights: a ``LongformerModel`` or, with the head, ``LongformerForMaskedLM``.
+        """Make the stock model with the same weights, ``LongformerModel`` or ``LongformerForMaskedLM``.
 
         A stock model gives no token global attention unless told to: pass it a ``global_attention_mask``.
         """
@@ -113,7 +113,7 @@ class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
         self.embeddings = LongformerEmbeddings(config)
         self.encoder = LongformerEncoder(config)
         self.pooler = LongformerPooler(config) if add_pooling_layer else None
-        self.post_init()
+        self.post_init()  # type: ignore[no-untyped-call]
 
     def get_input_embeddings(self) -> nn.Module:
         """Return the word embeddings."""
@@ -161,7 +161,9 @@ class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
         if (input_ids is None) == (inputs_embeds is None):
             raise ModelError("Give either input_ids or inputs_embeds.")
         if self.config.output_attentions if output_attentions is None else output_attentions:
-            raise ModelError("output_attentions=True: these weights are never held; the model of to_longformer() has them.")
+            raise ModelError(
+                "output_attentions=True: these weights are never held; the model of to_longformer() has them."
+            )
         given = inputs_embeds if input_ids is None else input_ids
         assert given is not None
         shape, device = given.shape[:2], given.device
@@ -221,7 +223,7 @@ class SimlteLongformerForMaskedLM(SimlteLongformerPreTrainedModel):
     """
 
     _stock = LongformerForMaskedLM
-    _tied_weights_keys = {
+    _tied_weights_keys: ClassVar[dict[str, str]] = {  # type: ignore[misc]
         "lm_head.decoder.weight": "longformer.embeddings.word_embeddings.weight",
         "lm_head.decoder.bias": "lm_head.bias",
     }
@@ -230,15 +232,16 @@ class SimlteLongformerForMaskedLM(SimlteLongformerPreTrainedModel):
         super().__init__(config)
         self.longformer = SimlteLongformerModel(config, add_pooling_layer=False)
         self.lm_head = LongformerLMHead(config)
-        self.post_init()
+        self.post_init()  # type: ignore[no-untyped-call]
 
     def get_output_embeddings(self) -> nn.Module:
         """Return the decoder."""
-        return self.lm_head.decoder
+        decoder: nn.Module = self.lm_head.decoder
+        return decoder
 
     def set_output_embeddings(self, new_embeddings: nn.Module) -> None:
         """Replace the decoder."""
-        self.lm_head.decoder = new_embeddings  # type: ignore[assignment]
+        self.lm_head.decoder = new_embeddings
 
     def forward(
         self,
@@ -309,4 +312,6 @@ def _with_weights(target: AnyModel, source: PreTrainedModel) -> AnyModel:
         raise ModelError(f"{type(source).__name__} has weights without a place in {type(target).__name__}: {extra}.")
     target.tie_weights()
     floating = next(weight for weight in state.values() if weight.is_floating_point())
-    return target.to(device=floating.device, dtype=floating.dtype).train(source.training)  # type: ignore[no-any-return]
+    nn.Module.to(target, device=floating.device, dtype=floating.dtype)
+    target.train(source.training)
+    return target
