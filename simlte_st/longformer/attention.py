@@ -173,9 +173,8 @@ class LongformerSelfAttention(nn.Module):
         Returns:
             ``(slots, hidden)``.
         """
-        query, key, value = (
-            projection(hidden).view(len(hidden), self.heads, -1) for projection in (self.query, self.key, self.value)
-        )
+        shape = (len(hidden), self.heads, hidden.shape[1] // self.heads)
+        query, key, value = (projection(hidden).view(shape) for projection in (self.query, self.key, self.value))
         projections = GlobalProjections(self.query_global, self.key_global, self.value_global)
         inputs = AttentionInputs(query, key, value, hidden, projections)
         return longformer_attention(inputs, packing, self.window, self.dropout if self.training else 0.0, backend)

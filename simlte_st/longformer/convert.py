@@ -27,28 +27,18 @@ logger = logging.getLogger(__name__)
 Positions = Literal["tile", "interpolate"]
 
 # model_type -> prefix of the encoder's weights in its ForMaskedLM, whether positions begin at pad_token_id + 1 (else at
-# 0), and where the parts of the head are: dense, layer norm, decoder, bias.
-_ROBERTA_HEAD = ("lm_head.dense", "lm_head.layer_norm", "lm_head.decoder", "lm_head.bias")
-_FAMILIES: dict[str, tuple[str, bool, tuple[str, str, str, str]]] = {
+# 0), and where the parts of the head are: dense, layer norm, decoder.
+_ROBERTA_HEAD = ("lm_head.dense", "lm_head.layer_norm", "lm_head.decoder")
+_FAMILIES: dict[str, tuple[str, bool, tuple[str, str, str]]] = {
     "bert": (
         "bert.",
         False,
-        (
-            "cls.predictions.transform.dense",
-            "cls.predictions.transform.LayerNorm",
-            "cls.predictions.decoder",
-            "cls.predictions.bias",
-        ),
+        ("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.decoder"),
     ),
     "electra": (
         "electra.",
         False,
-        (
-            "generator_predictions.dense",
-            "generator_predictions.LayerNorm",
-            "generator_lm_head",
-            "generator_lm_head.bias",
-        ),
+        ("generator_predictions.dense", "generator_predictions.LayerNorm", "generator_lm_head"),
     ),
     "roberta": ("roberta.", True, _ROBERTA_HEAD),
     "camembert": ("roberta.", True, _ROBERTA_HEAD),
@@ -232,14 +222,15 @@ def _stretch(table: Tensor, length: int, positions: Positions) -> Tensor:
     return stretched[0].T.to(table.dtype)
 
 
-def _head_weights(state: dict[str, Tensor], head: tuple[str, str, str, str]) -> dict[str, Tensor]:
-    dense, norm, decoder, bias = head
+def _head_weights(state: dict[str, Tensor], head: tuple[str, str, str]) -> dict[str, Tensor]:
+    dense, norm, decoder = head
     return {
         "lm_head.dense.weight": state[f"{dense}.weight"],
         "lm_head.dense.bias": state[f"{dense}.bias"],
         "lm_head.layer_norm.weight": state[f"{norm}.weight"],
         "lm_head.layer_norm.bias": state[f"{norm}.bias"],
         "lm_head.decoder.weight": state[f"{decoder}.weight"],
-        "lm_head.decoder.bias": state[bias],
-        "lm_head.bias": state[bias],
+        # These heads have a second bias beside the decoder's, which is the same one or is not used.
+        "lm_head.decoder.bias": state[f"{decoder}.bias"],
+        "lm_head.bias": state[f"{decoder}.bias"],
     }

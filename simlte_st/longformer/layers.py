@@ -29,19 +29,20 @@ class LongformerEmbeddings(nn.Module):
         self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
-    def forward(self, words: Tensor, positions: Tensor, segments: Tensor) -> Tensor:
+    def forward(self, words: Tensor, positions: Tensor, segments: Tensor | None) -> Tensor:
         """Embed packed tokens.
 
         Args:
             words: Token ids, ``(slots,)``, int64, or their embeddings, ``(slots, hidden)``.
             positions: Position ids, ``(slots,)``, int64.
-            segments: Token type ids, ``(slots,)``, int64.
+            segments: Token type ids, ``(slots,)``, int64; None: all 0.
 
         Returns:
             ``(slots, hidden)``.
         """
         embedded = self.word_embeddings(words) if words.dim() == 1 else words
-        embedded = embedded + self.position_embeddings(positions) + self.token_type_embeddings(segments)
+        of_segment = self.token_type_embeddings.weight[0] if segments is None else self.token_type_embeddings(segments)
+        embedded = embedded + self.position_embeddings(positions) + of_segment
         normed: Tensor = self.dropout(self.LayerNorm(embedded))
         return normed
 

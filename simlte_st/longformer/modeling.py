@@ -167,12 +167,12 @@ class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
         given = inputs_embeds if input_ids is None else input_ids
         assert given is not None
         shape, device = given.shape[:2], given.device
-        if attention_mask is None:
-            attention_mask = torch.ones(shape, dtype=torch.int64, device=device)
-        global_mask = None if global_attention_mask is None else global_attention_mask > 0
-        if global_mask is None and bool((attention_mask > 1).any()):
-            global_mask = attention_mask > 1
-        packing = pack_batch(attention_mask > 0, global_mask, cls=self.config.global_tokens == "cls")
+        # On the CPU, where the plan is made: one wait for the device here instead of one at each decision.
+        mask = torch.ones(shape, dtype=torch.int64) if attention_mask is None else attention_mask.cpu()
+        global_mask = None if global_attention_mask is None else global_attention_mask.cpu() > 0
+        if global_mask is None and bool((mask > 1).any()):
+            global_mask = mask > 1
+        packing = pack_batch(mask > 0, global_mask, cls=self.config.global_tokens == "cls", device=device)
 
         pad = self.embeddings.padding_idx
         if position_ids is not None:
@@ -185,11 +185,9 @@ class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
             starts = torch.tensor([span.start for span in packing.spans], device=device)
             place = torch.arange(packing.slots, device=device) - starts[packing.document]
             positions = (place + pad + 1).masked_fill(~packing.inside, pad)
-        self._check_positions(positions)
-        if token_type_ids is None:
-            segments = torch.zeros_like(positions)
-        else:
-            segments = packing.pack(token_type_ids.expand(shape), fill=0)
+        if position_ids is not None or shape[1] > self.config.usable_length:
+            self._check_positions(positions)
+        segments = None if token_type_ids is None else packing.pack(token_type_ids.expand(shape), fill=0)
         words = packing.pack(given, fill=pad if inputs_embeds is None else None)
 
         keep_all = self.config.output_hidden_states if output_hidden_states is None else output_hidden_states

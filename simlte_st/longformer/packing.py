@@ -108,7 +108,13 @@ class Packing:
         return padded.view(self.batch, self.width, *packed.shape[1:])
 
 
-def pack_batch(mask: Tensor, global_mask: Tensor | None = None, cls: bool = False, block: int = BLOCK) -> Packing:
+def pack_batch(
+    mask: Tensor,
+    global_mask: Tensor | None = None,
+    cls: bool = False,
+    block: int = BLOCK,
+    device: torch.device | None = None,
+) -> Packing:
     """Plan the packing of a batch.
 
     A document reaches from its first to its last unmasked token, so that padding may stand on either side; masked
@@ -119,12 +125,13 @@ def pack_batch(mask: Tensor, global_mask: Tensor | None = None, cls: bool = Fals
         global_mask: Tokens with global attention, ``(batch, width)``, bool; masked ones have none.
         cls: Without a ``global_mask``: whether the first token of each document has global attention.
         block: Tokens in a block.
+        device: Where the packing's tensors shall be; None: where ``mask`` is.
 
     Returns:
-        The packing, its tensors on the device of ``mask``.
+        The packing.
     """
-    device = mask.device
-    # The plan is made of many small decisions: on the CPU, with one wait for the device.
+    device = device or mask.device
+    # The plan is made of many small decisions: on the CPU.
     seen = mask.cpu()
     batch, width = seen.shape
     columns = torch.arange(width)
