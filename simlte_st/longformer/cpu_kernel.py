@@ -126,9 +126,10 @@ def _add_overlapping(total: Tensor, parts: Tensor, run: Run) -> None:
 
 def _far_scores(query: Tensor, far_key: Tensor, run: Run) -> Tensor:
     """Score the far tokens, ``(count, heads, queries, far)``, 32-bit floats or better."""
-    scores = _queries(query, run) @ far_key.transpose(2, 3) / math.sqrt(query.shape[-1])
     assert run.far_bias is not None
-    return scores.to(run.far_bias.dtype) + run.far_bias
+    wide = run.far_bias.dtype
+    scores = _queries(query, run).to(wide) @ far_key.to(wide).transpose(2, 3)
+    return scores / math.sqrt(query.shape[-1]) + run.far_bias
 
 
 def _far(x: Tensor, run: Run) -> Tensor:
@@ -140,8 +141,10 @@ def _far(x: Tensor, run: Run) -> Tensor:
 def _merge(found: Tensor, total: Tensor, query: Tensor, key: Tensor, value: Tensor, run: Run) -> tuple[Tensor, Tensor]:
     scores = _far_scores(query, _far(key, run), run)
     merged = torch.logaddexp(total, torch.logsumexp(scores, dim=-1))
-    weights = (scores - merged[..., None]).exp().to(value.dtype)
-    return found * (total - merged).exp()[..., None].to(found.dtype) + weights @ _far(value, run), merged
+    weights = (scores - merged[..., None]).exp()
+    # In 32 bits: a factor rounded to half precision would shift a whole row, and its gradients with it.
+    kept = found * (total - merged).exp()[..., None]
+    return kept + weights @ _far(value, run).to(weights.dtype), merged
 
 
 def _merge_backward(
@@ -156,7 +159,8 @@ def _merge_backward(
     far_key, far_value = _far(key, run), _far(value, run)
     weights = (_far_scores(query, far_key, run) - total[..., None]).exp()
     # The softmax's gradient: each weight times what its value gains over the output.
-    gains = (grad @ far_value.transpose(2, 3) - (grad * out).sum(-1, keepdim=True)).to(weights.dtype)
+    wide = weights.dtype
+    gains = grad.to(wide) @ far_value.to(wide).transpose(2, 3) - (grad.to(wide) * out).sum(-1, keepdim=True)
     to_scores = (weights * gains / math.sqrt(query.shape[-1])).to(grad.dtype)
     to_query, to_key, to_value = grads
     _queries(to_query, run).add_(to_scores @ far_key)

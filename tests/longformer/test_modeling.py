@@ -284,3 +284,20 @@ def test_the_loss_finds_the_head(saved: Path) -> None:
     hidden = ours.longformer(**batch).last_hidden_state[0]
     words = model[0].auto_model.get_input_embeddings().weight
     assert torch.allclose(head(hidden, words), ours(**batch).logits[0], atol=1e-5)
+
+
+def test_gradients_under_autocast_are_as_near_as_the_references() -> None:
+    _, ours = make_pair(16)
+    batch = make_batch([300, 40], 1)
+    mask = batch["attention_mask"]
+    truth = gradients(ours, ours(**batch).last_hidden_state, mask)
+    errors = {}
+    for backend in ("eager", "sdpa"):
+        ours.set_attn_implementation(backend)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            hidden = ours(**batch).last_hidden_state
+        found = gradients(ours, hidden.float(), mask)
+        errors[backend] = max(
+            float((found[name] - truth[name]).norm() / truth[name].norm()) for name in truth if "key" not in name
+        )
+    assert errors["sdpa"] < 1.5 * errors["eager"]
