@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from longformer_help import randomise
+from longformer_support import randomise
 from transformers import (
     AutoModel,
     BertConfig,

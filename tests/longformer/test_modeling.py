@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import make_document, make_tokenizer
-from longformer_help import assert_same_gradients, gradients, make_batch, randomise, stock_config
+from longformer_support import assert_same_gradients, gradients, make_batch, randomise, stock_config
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
+from support import make_document, make_tokenizer
 from torch import nn
 from transformers import AutoModel, AutoModelForMaskedLM, LongformerForMaskedLM, LongformerModel
 
