@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from simlte_st.registration import register
+
 if TYPE_CHECKING:
     from simlte_st.encoding import encode_documents
     from simlte_st.training.train import train
@@ -20,3 +22,6 @@ def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return getattr(importlib.import_module(_LAZY[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+register()

@@ -10,7 +10,6 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
-import random
 from pathlib import Path
 
 import pytest
@@ -18,51 +17,14 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
-
-WORDS = [f"{start}{end}" for start in "bcdfghklmnprstvw" for end in ("a", "ei", "o", "un", "is", "et", "al", "or")]
-"""A made-up vocabulary of 128 words."""
-
-
-def make_document(number: int, sentences: int = 12, words: int = 8) -> str:
-    """Make a document about a topic of its own: half of its words come from a few that are frequent in it."""
-    draw = random.Random(number)
-    topic = draw.sample(WORDS, 6)
-    texts = []
-    for _ in range(sentences):
-        chosen = [draw.choice(topic) if draw.random() < 0.5 else draw.choice(WORDS) for _ in range(words)]
-        texts.append(" ".join(chosen).capitalize() + ".")
-    return " ".join(texts)
+from support import make_document, make_tokenizer
+from transformers import BertConfig, BertForMaskedLM
 
 
 @pytest.fixture(scope="session")
 def documents() -> list[str]:
     """48 documents of 12 sentences."""
     return [make_document(number) for number in range(48)]
-
-
-def make_tokenizer() -> PreTrainedTokenizerFast:
-    """Make a word-level BERT tokenizer over :data:`WORDS`."""
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    vocabulary = {word: index for index, word in enumerate([*special, ".", ",", ":", *WORDS])}
-    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]",
-        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
-    )
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        unk_token="[UNK]",
-        pad_token="[PAD]",
-        cls_token="[CLS]",
-        sep_token="[SEP]",
-        mask_token="[MASK]",
-        model_max_length=64,
-    )
 
 
 @pytest.fixture(scope="session")

@@ -39,6 +39,7 @@ _HEADS: dict[str, tuple[str, str, str, str]] = {
     "xlm-roberta": ("lm_head.dense", "gelu", "lm_head.layer_norm", "lm_head.decoder"),
     "camembert": ("lm_head.dense", "gelu", "lm_head.layer_norm", "lm_head.decoder"),
     "longformer": ("lm_head.dense", "gelu", "lm_head.layer_norm", "lm_head.decoder"),
+    "simlte_longformer": ("lm_head.dense", "gelu", "lm_head.layer_norm", "lm_head.decoder"),
     "mpnet": ("lm_head.dense", "gelu", "lm_head.layer_norm", "lm_head.decoder"),
     "distilbert": ("vocab_transform", "activation", "vocab_layer_norm", "vocab_projector"),
     "electra": (

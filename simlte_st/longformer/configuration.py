@@ -1,0 +1,71 @@
+"""Configuration of the Longformer: the stock one's fields, and which tokens attend globally."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+from transformers import LongformerConfig
+
+from simlte_st.errors import ConfigurationError
+
+GlobalTokens = Literal["cls", "none"]
+
+
+class SimlteLongformerConfig(LongformerConfig):
+    """Configuration of a :class:`~simlte_st.longformer.SimlteLongformerModel`.
+
+    Positions are numbered as RoBERTa and the stock Longformer do: the first token has position ``pad_token_id + 1``, so
+    that the usable length is :attr:`usable_length`, not ``max_position_embeddings``. A model converted from BERT, whose
+    positions begin at 0, has its table shifted, so that one rule holds for every model and every model can be saved as
+    a stock checkpoint.
+
+    Args:
+        attention_window: Tokens that a token sees on both sides together; even, one number or one a layer.
+        global_tokens: Tokens with global attention where the features bring no ``global_attention_mask``: ``"cls"``,
+            the first token of each document, or ``"none"``.
+        **kwargs: The fields of ``transformers.LongformerConfig``.
+
+    Raises:
+        ConfigurationError: An unknown ``global_tokens``, no ``pad_token_id``, or windows that are not positive even
+            numbers, one or one a layer.
+
+    References:
+        Longformer, section 3.1 ("Attention pattern"); transformers' ``LongformerConfig``.
+    """
+
+    model_type = "simlte_longformer"
+
+    def __init__(self, global_tokens: GlobalTokens = "cls", **kwargs: Any) -> None:
+        # A constructor of its own, not a field: transformers 5.0 has no dataclass configurations yet.
+        self.global_tokens: GlobalTokens = global_tokens
+        super().__init__(**kwargs)
+        if global_tokens not in get_args(GlobalTokens):
+            raise ConfigurationError(f"global_tokens={global_tokens!r}: use 'cls' or 'none'.")
+        if self.pad_token_id is None:
+            raise ConfigurationError(
+                "pad_token_id=None: positions are numbered from pad_token_id + 1, so it is needed."
+            )
+        for window in self.layer_windows():
+            if not isinstance(window, int) or window <= 0 or window % 2:
+                raise ConfigurationError(f"attention_window={window!r}: must be a positive even number.")
+
+    def layer_windows(self) -> list[int]:
+        """List the window of every layer.
+
+        Raises:
+            ConfigurationError: ``attention_window`` is a list, but not one number a layer.
+        """
+        if isinstance(self.attention_window, int):
+            return [self.attention_window] * self.num_hidden_layers
+        windows = list(self.attention_window)
+        if len(windows) != self.num_hidden_layers:
+            raise ConfigurationError(
+                f"attention_window has {len(windows)} numbers for {self.num_hidden_layers} layers: give one a layer."
+            )
+        return windows
+
+    @property
+    def usable_length(self) -> int:
+        """Most tokens of a document, special tokens included, that the model has positions for."""
+        assert self.pad_token_id is not None  # the constructor has checked it
+        return int(self.max_position_embeddings - self.pad_token_id - 1)

@@ -1,0 +1,236 @@
+"""BERT- and RoBERTa-like encoders to Longformers: the same weights, more positions, windows."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForMaskedLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+
+from simlte_st.errors import ConfigurationError, ModelError
+from simlte_st.longformer.configuration import GlobalTokens, SimlteLongformerConfig
+from simlte_st.longformer.modeling import SimlteLongformerForMaskedLM, SimlteLongformerModel
+
+logger = logging.getLogger(__name__)
+
+Positions = Literal["tile", "interpolate"]
+
+# model_type -> prefix of the encoder's weights in its ForMaskedLM, whether positions begin at pad_token_id + 1 (else at
+# 0), and where the parts of the head are: dense, layer norm, decoder.
+_ROBERTA_HEAD = ("lm_head.dense", "lm_head.layer_norm", "lm_head.decoder")
+_FAMILIES: dict[str, tuple[str, bool, tuple[str, str, str]]] = {
+    "bert": (
+        "bert.",
+        False,
+        ("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.decoder"),
+    ),
+    "electra": (
+        "electra.",
+        False,
+        ("generator_predictions.dense", "generator_predictions.LayerNorm", "generator_lm_head"),
+    ),
+    "roberta": ("roberta.", True, _ROBERTA_HEAD),
+    "camembert": ("roberta.", True, _ROBERTA_HEAD),
+    "xlm-roberta": ("roberta.", True, _ROBERTA_HEAD),
+}
+
+_REFUSED = {
+    "albert": "its layers share their weights",
+    "deberta": "its attention uses relative positions",
+    "deberta-v2": "its attention uses relative positions",
+    "distilbert": "its layers are named and built otherwise",
+    "eurobert": "its positions are rotary",
+    "funnel": "its attention uses relative positions",
+    "longformer": "it is a Longformer: SimlteLongformerModel.from_pretrained loads it as it is",
+    "modernbert": "its positions are rotary",
+    "mpnet": "its attention has a relative position bias",
+    "new": "its positions are rotary",
+    "nomic_bert": "its positions are rotary",
+    "roformer": "its positions are rotary",
+    "simlte_longformer": "it is a Longformer already",
+    "t5": "its attention has a relative position bias",
+    "xlnet": "its attention uses relative positions",
+}
+
+_FIELDS = (
+    "vocab_size",
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "intermediate_size",
+    "hidden_act",
+    "hidden_dropout_prob",
+    "attention_probs_dropout_prob",
+    "type_vocab_size",
+    "initializer_range",
+    "layer_norm_eps",
+    "pad_token_id",
+    "bos_token_id",
+    "eos_token_id",
+    "sep_token_id",
+    "tie_word_embeddings",
+)
+
+
+def convert_to_longformer(
+    model_or_path: PreTrainedModel | str | os.PathLike[str],
+    max_length: int = 4096,
+    attention_window: int | list[int] = 512,
+    positions: Positions = "tile",
+    global_tokens: GlobalTokens = "cls",
+) -> SimlteLongformerModel | SimlteLongformerForMaskedLM:
+    """Turn an encoder with absolute positions (BERT, MiniLM, RoBERTa, XLM-R, ELECTRA) into a Longformer.
+
+    On documents that fit in half a window, and whose positions were not interpolated, it computes what the original
+    does: the global projections begin as copies of the local ones.
+
+    Args:
+        model_or_path: The encoder, with or without its MLM head, or a checkpoint of one.
+        max_length: Tokens that the Longformer reads, special tokens included.
+        attention_window: Tokens that a token sees on both sides together; even, one number or one a layer.
+        positions: Where the position embeddings beyond the original's come from: ``"tile"`` repeats the original's
+            from the start, as the paper does; ``"interpolate"`` stretches them.
+        global_tokens: See :class:`SimlteLongformerConfig`.
+
+    Returns:
+        The model with its MLM head where the original has one, else without; weights are copies in the original's
+        dtype. It reads ``config.usable_length`` tokens, which is ``max_length``.
+
+    Raises:
+        ModelError: Not such an encoder; the message says what stands in the way.
+        ConfigurationError: A ``max_length`` below 1, an unknown ``positions``, a window that is not even.
+
+    References:
+        Longformer, section 5, "Attention pattern" and "Position Embeddings".
+    """
+    if max_length < 1:
+        raise ConfigurationError(f"max_length={max_length}: must be at least 1.")
+    if positions not in ("tile", "interpolate"):
+        raise ConfigurationError(f"positions={positions!r}: use 'tile' or 'interpolate'.")
+    source = model_or_path if isinstance(model_or_path, PreTrainedModel) else _load(model_or_path)
+    _check(source)
+    family = source.config.model_type
+    prefix, shifted, head = _FAMILIES[family]
+    state = source.state_dict()
+    with_head = f"{head[0]}.weight" in state
+    if with_head and family == "bert" and source.config.hidden_act != "gelu":
+        logger.warning("The MLM head is left out: it uses %r, a Longformer's head gelu.", source.config.hidden_act)
+        with_head = False
+    encoder = {name.removeprefix(prefix): weight for name, weight in state.items() if _is_encoders(name, prefix)}
+
+    pad = source.config.pad_token_id
+    fields = {name: getattr(source.config, name) for name in _FIELDS if hasattr(source.config, name)}
+    config = SimlteLongformerConfig(
+        **fields,
+        global_tokens=global_tokens,
+        attention_window=attention_window,
+        max_position_embeddings=max_length + pad + 1,
+    )
+    table = encoder["embeddings.position_embeddings.weight"]
+    learned = table[pad + 1 :] if shifted else table
+    # Positions of padding are never used for a token.
+    unused = table[: pad + 1] if shifted else table.new_zeros(pad + 1, table.shape[1])
+    encoder["embeddings.position_embeddings.weight"] = torch.cat([unused, _stretch(learned, max_length, positions)])
+    for name in list(encoder):
+        for part in ("query", "key", "value"):
+            if f".attention.self.{part}." in name:
+                encoder[name.replace(f".{part}.", f".{part}_global.")] = encoder[name]
+
+    converted: SimlteLongformerModel | SimlteLongformerForMaskedLM
+    if with_head:
+        converted = SimlteLongformerForMaskedLM(config)
+        weights = {f"longformer.{name}": weight for name, weight in encoder.items() if not name.startswith("pooler.")}
+        weights |= _head_weights(state, head)
+    else:
+        converted = SimlteLongformerModel(config, add_pooling_layer="pooler.dense.weight" in encoder)
+        weights = encoder
+    converted.load_state_dict(weights)
+    converted.tie_weights()
+    torch.nn.Module.to(converted, device=table.device, dtype=table.dtype)
+    converted.train(source.training)
+    return converted
+
+
+def converted_tokenizer(
+    path: str | os.PathLike[str], model: SimlteLongformerModel | SimlteLongformerForMaskedLM
+) -> PreTrainedTokenizerBase:
+    """Load the original's tokenizer and let it cut documents where the converted model's positions end."""
+    tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(path)
+    tokenizer.model_max_length = model.config.usable_length
+    return tokenizer
+
+
+def _load(path: str | os.PathLike[str]) -> PreTrainedModel:
+    """Load a checkpoint, with the MLM head if it has one."""
+    try:
+        _check_type(AutoConfig.from_pretrained(path).model_type)
+        with_head, info = AutoModelForMaskedLM.from_pretrained(path, output_loading_info=True)
+        if not info["missing_keys"]:
+            return with_head  # type: ignore[no-any-return]
+        return AutoModel.from_pretrained(path)  # type: ignore[no-any-return]
+    except OSError as error:
+        raise ModelError(f"{os.fspath(path)!r} could not be loaded: {error}") from error
+
+
+def _check_type(kind: str) -> None:
+    if kind not in _FAMILIES:
+        reason = _REFUSED.get(kind, "its architecture is not known here")
+        raise ModelError(
+            f"A model of type {kind!r} cannot be converted: {reason}. Convertible: {', '.join(_FAMILIES)}."
+        )
+
+
+def _check(model: PreTrainedModel) -> None:
+    config = model.config
+    _check_type(config.model_type)
+    name = f"This {config.model_type} model cannot be converted:"
+    kind = getattr(config, "position_embedding_type", None) or "absolute"
+    if kind != "absolute":
+        raise ModelError(f"{name} its positions are {kind!r}, not absolute.")
+    if getattr(config, "is_decoder", False):
+        raise ModelError(f"{name} it is a decoder.")
+    if getattr(config, "embedding_size", config.hidden_size) != config.hidden_size:
+        raise ModelError(f"{name} its embeddings have {config.embedding_size} numbers, not {config.hidden_size}.")
+    if config.pad_token_id is None:
+        raise ModelError(f"{name} its configuration has no pad_token_id.")
+
+
+def _is_encoders(name: str, prefix: str) -> bool:
+    """Tell the encoder's weights from a head's, and from tables of numbers that older checkpoints carry."""
+    return name.removeprefix(prefix).startswith(("embeddings.", "encoder.", "pooler.")) and not name.endswith("_ids")
+
+
+def _stretch(table: Tensor, length: int, positions: Positions) -> Tensor:
+    """Make a table of ``length`` positions from a learned one, ``(learned, hidden)``."""
+    if length <= len(table):
+        return table[:length]
+    if positions == "tile":
+        return table.repeat(-(-length // len(table)), 1)[:length]
+    columns = table.float().T[None]
+    stretched = functional.interpolate(columns, size=length, mode="linear", align_corners=True)
+    return stretched[0].T.to(table.dtype)
+
+
+def _head_weights(state: dict[str, Tensor], head: tuple[str, str, str]) -> dict[str, Tensor]:
+    dense, norm, decoder = head
+    return {
+        "lm_head.dense.weight": state[f"{dense}.weight"],
+        "lm_head.dense.bias": state[f"{dense}.bias"],
+        "lm_head.layer_norm.weight": state[f"{norm}.weight"],
+        "lm_head.layer_norm.bias": state[f"{norm}.bias"],
+        "lm_head.decoder.weight": state[f"{decoder}.weight"],
+        # These heads have a second bias beside the decoder's, which is the same one or is not used.
+        "lm_head.decoder.bias": state[f"{decoder}.bias"],
+        "lm_head.bias": state[f"{decoder}.bias"],
+    }

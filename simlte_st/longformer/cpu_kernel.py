@@ -1,0 +1,207 @@
+"""Blocked attention on the CPU without a copy: PyTorch's fused kernel on overlapping views of keys and values.
+
+Chunks at even distances are one strided view, their keys too, although neighbours share most of them. Automatic
+differentiation cannot go through such views quickly, so forward and backward are written out here. Global tokens
+outside a chunk's stretch are a few columns that are merged into the softmax afterwards, through its logarithmic sum;
+with the merged output and sum, the kernel's own backward pass gives the gradients of its part of the softmax.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from simlte_st.longformer.chunks import Chunk, by_shape, chunk_bias, chunks_of, far_columns
+from simlte_st.longformer.packing import Packing
+
+
+@dataclass(frozen=True)
+class Run:
+    """Chunks of one shape at even distances.
+
+    Attributes:
+        first: The first chunk.
+        count: How many they are.
+        step: Slots from one to the next.
+        bias: Mask of the stretch, ``(count or 1, 1, queries, keys)``.
+        far: Slots of the global tokens outside the stretch, ``(count, far)``, int64; None where there are none.
+        far_bias: Zero for those that are there, minus infinity for others, ``(count, 1, 1, far)``.
+    """
+
+    first: Chunk
+    count: int
+    step: int
+    bias: Tensor
+    far: Tensor | None
+    far_bias: Tensor | None
+
+
+def has_cpu_kernel() -> bool:
+    """Tell whether this PyTorch has the fused kernel that is used here."""
+    return hasattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu") and hasattr(
+        torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu_backward"
+    )
+
+
+def cpu_attention(query: Tensor, key: Tensor, value: Tensor, packing: Packing, window: int) -> Tensor:
+    """Attend as :func:`~simlte_st.longformer.blocked.blocked_attention` does, without dropout, on the CPU."""
+    runs = packing.once(("runs", window, query.dtype), lambda: _runs(packing, window, query.dtype))
+    found: Tensor = _CpuAttention.apply(query.contiguous(), key.contiguous(), value.contiguous(), runs)  # type: ignore[no-untyped-call]
+    return found.flatten(1)
+
+
+class _CpuAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, runs: list[Run]) -> Tensor:
+        out = torch.empty_like(query)
+        sums = []
+        for run in runs:
+            found, total = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
+                _queries(query, run), _keys(key, run), _keys(value, run), attn_mask=run.bias
+            )
+            if run.far is not None:
+                found, total = _merge(found, total, query, key, value, run)
+            _queries(out, run).copy_(found)
+            sums.append(total)
+        ctx.save_for_backward(query, key, value, out, *sums)
+        ctx.runs = runs
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+        query, key, value, out, *sums = ctx.saved_tensors
+        grad = grad.contiguous()
+        to_query, to_key, to_value = torch.empty_like(query), torch.zeros_like(key), torch.zeros_like(value)
+        for run, total in zip(ctx.runs, sums, strict=True):
+            grad_run, out_run = _queries(grad, run), _queries(out, run)
+            grads = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward(
+                grad_run,
+                _queries(query, run),
+                _keys(key, run),
+                _keys(value, run),
+                out_run,
+                total,
+                0.0,
+                False,
+                attn_mask=run.bias,
+            )
+            _queries(to_query, run).copy_(grads[0])
+            _add_overlapping(to_key, grads[1], run)
+            _add_overlapping(to_value, grads[2], run)
+            if run.far is not None:
+                _merge_backward(grad_run, out_run, total, (query, key, value), (to_query, to_key, to_value), run)
+        return to_query, to_key, to_value, None
+
+
+def _queries(x: Tensor, run: Run) -> Tensor:
+    """View the queries' slots of ``(slots, heads, size)`` as ``(count, heads, queries, size)``."""
+    return _view(x, run, run.first.query, run.first.queries)
+
+
+def _keys(x: Tensor, run: Run) -> Tensor:
+    """View the keys' slots as ``(count, heads, keys, size)``; neighbours overlap."""
+    return _view(x, run, run.first.key, run.first.keys)
+
+
+def _view(x: Tensor, run: Run, start: int, length: int) -> Tensor:
+    _, heads, size = x.shape
+    token = heads * size
+    strides = (run.step * token, size, token, 1)
+    return x.as_strided((run.count, heads, length, size), strides, x.storage_offset() + start * token)
+
+
+def _add_overlapping(total: Tensor, parts: Tensor, run: Run) -> None:
+    """Add ``(count, heads, keys, size)`` to the keys' slots: in pieces of a step, among which none overlap."""
+    for start in range(0, run.first.keys, run.step):
+        width = min(run.step, run.first.keys - start)
+        view = _view(total, run, run.first.key + start, width)
+        view += parts[:, :, start : start + width]
+
+
+def _far_scores(query: Tensor, far_key: Tensor, run: Run) -> Tensor:
+    """Score the far tokens, ``(count, heads, queries, far)``, 32-bit floats or better."""
+    assert run.far_bias is not None
+    wide = run.far_bias.dtype
+    scores = _queries(query, run).to(wide) @ far_key.to(wide).transpose(2, 3)
+    return scores / math.sqrt(query.shape[-1]) + run.far_bias
+
+
+def _far(x: Tensor, run: Run) -> Tensor:
+    """Take the far tokens, ``(count, heads, far, size)``."""
+    assert run.far is not None
+    return x[run.far].transpose(1, 2)
+
+
+def _merge(found: Tensor, total: Tensor, query: Tensor, key: Tensor, value: Tensor, run: Run) -> tuple[Tensor, Tensor]:
+    scores = _far_scores(query, _far(key, run), run)
+    merged = torch.logaddexp(total, torch.logsumexp(scores, dim=-1))
+    weights = (scores - merged[..., None]).exp()
+    # In 32 bits: a factor rounded to half precision would shift a whole row, and its gradients with it.
+    kept = found * (total - merged).exp()[..., None]
+    return kept + weights @ _far(value, run).to(weights.dtype), merged
+
+
+def _merge_backward(
+    grad: Tensor,
+    out: Tensor,
+    total: Tensor,
+    inputs: tuple[Tensor, Tensor, Tensor],
+    grads: tuple[Tensor, Tensor, Tensor],
+    run: Run,
+) -> None:
+    query, key, value = inputs
+    far_key, far_value = _far(key, run), _far(value, run)
+    weights = (_far_scores(query, far_key, run) - total[..., None]).exp()
+    # The softmax's gradient: each weight times what its value gains over the output.
+    wide = weights.dtype
+    gains = grad.to(wide) @ far_value.to(wide).transpose(2, 3) - (grad.to(wide) * out).sum(-1, keepdim=True)
+    to_scores = (weights * gains / math.sqrt(query.shape[-1])).to(grad.dtype)
+    to_query, to_key, to_value = grads
+    _queries(to_query, run).add_(to_scores @ far_key)
+    assert run.far is not None
+    slots = run.far.flatten()
+    for total_grad, part in (
+        (to_key, to_scores.transpose(2, 3) @ _queries(query, run)),
+        (to_value, weights.to(grad.dtype).transpose(2, 3) @ grad),
+    ):
+        total_grad.index_add_(0, slots, part.transpose(1, 2).reshape(len(slots), *total_grad.shape[1:]))
+
+
+def _runs(packing: Packing, window: int, dtype: torch.dtype) -> list[Run]:
+    runs = []
+    wide = torch.promote_types(dtype, torch.float32)
+    for group in by_shape(chunks_of(packing, window)):
+        shared = chunk_bias(packing, group, window, dtype) if group[0].plain else None
+        for chunks in _progressions(group):
+            step = chunks[1].query - chunks[0].query if len(chunks) > 1 else max(chunks[0].keys, chunks[0].queries)
+            bias = chunk_bias(packing, chunks, window, dtype) if shared is None else shared
+            far, real = far_columns(chunks, packing.valid.device)
+            if far.shape[1] == 0:
+                runs.append(Run(chunks[0], len(chunks), step, bias, None, None))
+                continue
+            far_bias = torch.zeros(real.shape, dtype=wide).masked_fill(~real, float("-inf"))[:, None, None]
+            runs.append(Run(chunks[0], len(chunks), step, bias, far, far_bias))
+    return runs
+
+
+def _progressions(chunks: list[Chunk]) -> list[list[Chunk]]:
+    """Part chunks where the distance to the next one, or that from queries to keys, changes."""
+    parts: list[list[Chunk]] = []
+    for chunk in chunks:
+        part = parts[-1] if parts else None
+        fits = part is not None and chunk.key - chunk.query == part[0].key - part[0].query
+        if (
+            fits
+            and part is not None
+            and (len(part) == 1 or chunk.query - part[-1].query == part[1].query - part[0].query)
+        ):
+            part.append(chunk)
+        else:
+            parts.append([chunk])
+    return parts

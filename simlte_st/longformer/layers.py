@@ -1,0 +1,167 @@
+"""The Longformer's modules, named as the stock ones are, over packed hidden states ``(slots, hidden)``."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from transformers.activations import ACT2FN
+from transformers.modeling_layers import GradientCheckpointingLayer
+
+from simlte_st.longformer.attention import LongformerSelfAttention
+from simlte_st.longformer.configuration import SimlteLongformerConfig
+from simlte_st.longformer.packing import Packing
+
+
+class LongformerEmbeddings(nn.Module):
+    """Words, positions and segments, summed and normalised."""
+
+    def __init__(self, config: SimlteLongformerConfig) -> None:
+        super().__init__()
+        assert config.pad_token_id is not None  # the configuration has checked it
+        # Beside a table of positions it tells that positions are numbered from padding_idx + 1 (simlte_st.limits).
+        self.padding_idx: int = config.pad_token_id
+        self.word_embeddings = nn.Embedding(config.vocab_size, config.hidden_size, padding_idx=self.padding_idx)
+        self.token_type_embeddings = nn.Embedding(config.type_vocab_size, config.hidden_size)
+        self.position_embeddings = nn.Embedding(
+            config.max_position_embeddings, config.hidden_size, padding_idx=self.padding_idx
+        )
+        self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+
+    def forward(self, words: Tensor, positions: Tensor, segments: Tensor | None) -> Tensor:
+        """Embed packed tokens.
+
+        Args:
+            words: Token ids, ``(slots,)``, int64, or their embeddings, ``(slots, hidden)``.
+            positions: Position ids, ``(slots,)``, int64.
+            segments: Token type ids, ``(slots,)``, int64; None: all 0.
+
+        Returns:
+            ``(slots, hidden)``.
+        """
+        embedded = self.word_embeddings(words) if words.dim() == 1 else words
+        of_segment = self.token_type_embeddings.weight[0] if segments is None else self.token_type_embeddings(segments)
+        embedded = embedded + self.position_embeddings(positions) + of_segment
+        normed: Tensor = self.dropout(self.LayerNorm(embedded))
+        return normed
+
+
+class LongformerResidual(nn.Module):
+    """A linear layer whose result is added to what came before and normalised."""
+
+    def __init__(self, width: int, config: SimlteLongformerConfig) -> None:
+        super().__init__()
+        self.dense = nn.Linear(width, config.hidden_size)
+        self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+
+    def forward(self, hidden: Tensor, before: Tensor) -> Tensor:
+        """Map ``(slots, width)`` to ``(slots, hidden)``."""
+        normed: Tensor = self.LayerNorm(self.dropout(self.dense(hidden)) + before)
+        return normed
+
+
+class LongformerIntermediate(nn.Module):
+    """The widening half of the feed-forward layer."""
+
+    def __init__(self, config: SimlteLongformerConfig) -> None:
+        super().__init__()
+        self.dense = nn.Linear(config.hidden_size, config.intermediate_size)
+        self.intermediate_act_fn = ACT2FN[config.hidden_act]
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """Map ``(slots, hidden)`` to ``(slots, intermediate)``."""
+        widened: Tensor = self.intermediate_act_fn(self.dense(hidden))
+        return widened
+
+
+class LongformerAttention(nn.Module):
+    """Self-attention and its output projection."""
+
+    def __init__(self, config: SimlteLongformerConfig, window: int) -> None:
+        super().__init__()
+        self.self = LongformerSelfAttention(
+            config.hidden_size, config.num_attention_heads, window, config.attention_probs_dropout_prob
+        )
+        self.output = LongformerResidual(config.hidden_size, config)
+
+    def forward(self, hidden: Tensor, packing: Packing, backend: str) -> Tensor:
+        """Map ``(slots, hidden)`` to the same shape."""
+        attended: Tensor = self.output(self.self(hidden, packing, backend), hidden)
+        return attended
+
+
+class LongformerLayer(GradientCheckpointingLayer):
+    """Attention and feed-forward; recomputed in the backward pass under gradient checkpointing."""
+
+    def __init__(self, config: SimlteLongformerConfig, window: int) -> None:
+        super().__init__()
+        self.attention = LongformerAttention(config, window)
+        self.intermediate = LongformerIntermediate(config)
+        self.output = LongformerResidual(config.intermediate_size, config)
+        self.chunk_size: int = config.chunk_size_feed_forward
+
+    def forward(self, hidden: Tensor, packing: Packing, backend: str) -> Tensor:
+        """Map ``(slots, hidden)`` to the same shape."""
+        attended = self.attention(hidden, packing, backend)
+        parts = attended.split(self.chunk_size) if self.chunk_size else (attended,)
+        outputs = [self.output(self.intermediate(part), part) for part in parts]
+        return outputs[0] if len(outputs) == 1 else torch.cat(outputs)
+
+
+class LongformerEncoder(nn.Module):
+    """All layers."""
+
+    def __init__(self, config: SimlteLongformerConfig) -> None:
+        super().__init__()
+        self.layer = nn.ModuleList(LongformerLayer(config, window) for window in config.layer_windows())
+
+    def forward(self, hidden: Tensor, packing: Packing, backend: str, keep_all: bool) -> tuple[Tensor, list[Tensor]]:
+        """Run the layers.
+
+        Args:
+            hidden: Embedded tokens, ``(slots, hidden)``.
+            packing: How documents stand in the slots.
+            backend: See :func:`~simlte_st.longformer.attention.longformer_attention`.
+            keep_all: Whether to return what every layer was given.
+
+        Returns:
+            The last hidden states, and all of them if asked for, the embeddings first.
+        """
+        states = [hidden]
+        for layer in self.layer:
+            hidden = layer(hidden, packing, backend)
+            if keep_all:
+                states.append(hidden)
+        return hidden, states if keep_all else []
+
+
+class LongformerPooler(nn.Module):
+    """The first column through a linear layer and tanh; sentence-transformers does not use it."""
+
+    def __init__(self, config: SimlteLongformerConfig) -> None:
+        super().__init__()
+        self.dense = nn.Linear(config.hidden_size, config.hidden_size)
+        self.activation = nn.Tanh()
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """Map ``(batch, width, hidden)`` to ``(batch, hidden)``."""
+        pooled: Tensor = self.activation(self.dense(hidden[:, 0]))
+        return pooled
+
+
+class LongformerLMHead(nn.Module):
+    """Hidden states to vocabulary logits."""
+
+    def __init__(self, config: SimlteLongformerConfig) -> None:
+        super().__init__()
+        self.dense = nn.Linear(config.hidden_size, config.hidden_size)
+        self.layer_norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        self.decoder = nn.Linear(config.hidden_size, config.vocab_size)
+        self.bias = nn.Parameter(torch.zeros(config.vocab_size))
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """Map ``(..., hidden)`` to ``(..., vocab)``."""
+        logits: Tensor = self.decoder(self.layer_norm(functional.gelu(self.dense(hidden))))
+        return logits

@@ -1,0 +1,315 @@
+"""The Longformer as a transformers model: padded batches in and out, packed documents inside."""
+
+from __future__ import annotations
+
+import copy
+import os
+from typing import Any, ClassVar, TypeVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from transformers import LongformerConfig, LongformerForMaskedLM, LongformerModel, PreTrainedModel
+from transformers import initialization as init
+from transformers.models.longformer.modeling_longformer import (
+    LongformerBaseModelOutputWithPooling,
+    LongformerMaskedLMOutput,
+)
+
+from simlte_st.errors import ConfigurationError, ModelError
+from simlte_st.longformer.attention import BACKENDS
+from simlte_st.longformer.configuration import SimlteLongformerConfig
+from simlte_st.longformer.layers import LongformerEmbeddings, LongformerEncoder, LongformerLMHead, LongformerPooler
+from simlte_st.longformer.packing import pack_batch
+
+Model = TypeVar("Model", bound="SimlteLongformerPreTrainedModel")
+
+
+class SimlteLongformerPreTrainedModel(PreTrainedModel):
+    """What the models share: names of the weights, their initialisation, and the choice of the attention backend."""
+
+    config: SimlteLongformerConfig
+    config_class = SimlteLongformerConfig
+    # The stock prefix and names: a stock checkpoint is one of ours.
+    base_model_prefix = "longformer"
+    supports_gradient_checkpointing = True
+    _no_split_modules: ClassVar[list[str]] = ["LongformerLayer"]  # type: ignore[misc]
+    _supports_sdpa = True
+    _supports_flex_attn = True
+    # The stock class with the same weights.
+    _stock: type[PreTrainedModel] = LongformerModel
+
+    def get_correct_attn_implementation(self, requested_attention: str | None, is_init_check: bool = False) -> str:
+        """Accept our backends' names; without one the choice is made at every call, by device and dropout.
+
+        Raises:
+            ConfigurationError: A backend that there is not, such as flash attention.
+        """
+        name = "auto" if requested_attention is None else requested_attention
+        if name not in BACKENDS:
+            raise ConfigurationError(f"attn_implementation={name!r}: use one of {', '.join(BACKENDS)}.")
+        return name
+
+    @classmethod
+    def _can_set_attn_implementation(cls) -> bool:
+        return True  # transformers looks for its own dispatcher in the source; ours is longformer_attention
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        super()._init_weights(module)  # type: ignore[no-untyped-call]
+        if isinstance(module, LongformerLMHead):
+            init.zeros_(module.bias)
+
+    @classmethod
+    def from_longformer(
+        cls: type[Model], model: PreTrainedModel | str | os.PathLike[str], global_tokens: str = "cls"
+    ) -> Model:
+        """Make the model from a stock one; ``from_pretrained`` reads stock checkpoints too.
+
+        Args:
+            model: A stock ``LongformerModel`` or ``LongformerForMaskedLM``, or a checkpoint of one.
+            global_tokens: See :class:`SimlteLongformerConfig`.
+
+        Returns:
+            The model, with copies of the weights. What the stock model lacks (an MLM head, a pooler) is drawn anew.
+
+        Raises:
+            ModelError: Not a Longformer.
+        """
+        if not isinstance(model, PreTrainedModel):
+            model = cls._stock.from_pretrained(model)
+        if model.config.model_type != "longformer":
+            raise ModelError(f"{type(model).__name__} is not a stock Longformer; see convert_to_longformer.")
+        fields = model.config.to_dict()
+        for name in ("model_type", "transformers_version", "architectures"):
+            fields.pop(name, None)
+        ours = cls(SimlteLongformerConfig(**{**fields, "global_tokens": global_tokens}))
+        return _with_weights(ours, model)
+
+    def to_longformer(self) -> PreTrainedModel:
+        """Make the stock model with the same weights, ``LongformerModel`` or ``LongformerForMaskedLM``.
+
+        A stock model gives no token global attention unless told to: pass it a ``global_attention_mask``.
+        """
+        fields = self.config.to_dict()
+        for name in ("model_type", "transformers_version", "architectures", "global_tokens"):
+            fields.pop(name, None)
+        return _with_weights(self._stock(LongformerConfig(**fields)), self)
+
+
+class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
+    """The Longformer without a head; takes the same features as the stock one, and any length up to its positions.
+
+    Args:
+        config: The configuration.
+        add_pooling_layer: Whether to have the pooler, as stock checkpoints without a head do.
+
+    References:
+        Longformer: The Long-Document Transformer, arXiv 2004.05150.
+    """
+
+    def __init__(self, config: SimlteLongformerConfig, add_pooling_layer: bool = True) -> None:
+        super().__init__(config)
+        self.embeddings = LongformerEmbeddings(config)
+        self.encoder = LongformerEncoder(config)
+        self.pooler = LongformerPooler(config) if add_pooling_layer else None
+        self.post_init()  # type: ignore[no-untyped-call]
+
+    def get_input_embeddings(self) -> nn.Module:
+        """Return the word embeddings."""
+        return self.embeddings.word_embeddings
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        """Replace the word embeddings."""
+        self.embeddings.word_embeddings = value  # type: ignore[assignment]
+
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        global_attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        return_dict: bool | None = None,
+        **kwargs: Any,
+    ) -> LongformerBaseModelOutputWithPooling | tuple[Any, ...]:
+        """Encode a padded batch.
+
+        Args:
+            input_ids: Token ids, ``(batch, width)``, int64.
+            attention_mask: 1 for tokens, 0 for padding, ``(batch, width)``; None: all are tokens. As in the stock model
+                2 is a token with global attention.
+            global_attention_mask: 1 for tokens with global attention, ``(batch, width)``. Where it is not given and the
+                attention mask has no 2, the configuration's ``global_tokens`` says which have it.
+            token_type_ids: Segments, ``(batch, width)``, int64; None: all 0.
+            position_ids: Positions, ``(batch, width)``, int64; None: counted from ``pad_token_id + 1``.
+            inputs_embeds: Embedded tokens instead of ``input_ids``, ``(batch, width, hidden)``.
+            output_attentions: Not available: the weights are never held.
+            output_hidden_states: Whether to return all layers' states.
+            return_dict: False for a tuple.
+            **kwargs: Not used; accepted because transformers passes settings of its own.
+
+        Returns:
+            ``last_hidden_state``, ``(batch, width, hidden)``, zeros at padding; ``pooler_output``; ``hidden_states``.
+
+        Raises:
+            ModelError: More tokens than positions, no input or two of them, or attention weights asked for.
+        """
+        if (input_ids is None) == (inputs_embeds is None):
+            raise ModelError("Give either input_ids or inputs_embeds.")
+        if self.config.output_attentions if output_attentions is None else output_attentions:
+            raise ModelError(
+                "output_attentions=True: these weights are never held; the model of to_longformer() has them."
+            )
+        given = inputs_embeds if input_ids is None else input_ids
+        assert given is not None
+        shape, device = given.shape[:2], given.device
+        # On the CPU, where the plan is made: one wait for the device here instead of one at each decision.
+        mask = torch.ones(shape, dtype=torch.int64) if attention_mask is None else attention_mask.cpu()
+        global_mask = None if global_attention_mask is None else global_attention_mask.cpu() > 0
+        if global_mask is None and bool((mask > 1).any()):
+            global_mask = mask > 1
+        packing = pack_batch(mask > 0, global_mask, cls=self.config.global_tokens == "cls", device=device)
+
+        pad = self.embeddings.padding_idx
+        if position_ids is not None:
+            positions = packing.pack(position_ids.expand(shape), fill=pad)
+        elif input_ids is not None:
+            # Counted over the whole row as the stock model does: a padding token inside does not count.
+            real = input_ids != pad
+            positions = packing.pack(real.cumsum(1) * real + pad, fill=pad)
+        else:
+            starts = torch.tensor([span.start for span in packing.spans], device=device)
+            place = torch.arange(packing.slots, device=device) - starts[packing.document]
+            positions = (place + pad + 1).masked_fill(~packing.inside, pad)
+        if position_ids is not None or shape[1] > self.config.usable_length:
+            self._check_positions(positions)
+        segments = None if token_type_ids is None else packing.pack(token_type_ids.expand(shape), fill=0)
+        words = packing.pack(given, fill=pad if inputs_embeds is None else None)
+
+        keep_all = self.config.output_hidden_states if output_hidden_states is None else output_hidden_states
+        hidden, states = self.encoder(
+            self.embeddings(words, positions, segments), packing, self.config._attn_implementation, bool(keep_all)
+        )
+        last = packing.unpack(hidden)
+        output = LongformerBaseModelOutputWithPooling(
+            last_hidden_state=last,
+            pooler_output=None if self.pooler is None else self.pooler(last),
+            hidden_states=tuple(packing.unpack(state) for state in states) if keep_all else None,
+        )
+        as_dict = self.config.return_dict if return_dict is None else return_dict
+        return output if as_dict else output.to_tuple()
+
+    def _check_positions(self, positions: Tensor) -> None:
+        """Raise instead of indexing past the table, which on CUDA would end the process."""
+        if positions.numel() and (highest := int(positions.max())) >= self.config.max_position_embeddings:
+            usable = self.config.usable_length
+            raise ModelError(
+                f"A document of {highest - self.embeddings.padding_idx} tokens: the model has positions for {usable}. "
+                f"Truncate it (tokenizer.model_max_length={usable}) or convert the model to a longer max_length."
+            )
+
+
+class SimlteLongformerForMaskedLM(SimlteLongformerPreTrainedModel):
+    """The Longformer with its masked-language-model head; the same tokens have global attention as without it.
+
+    Args:
+        config: The configuration.
+    """
+
+    _stock = LongformerForMaskedLM
+    _tied_weights_keys: ClassVar[dict[str, str]] = {  # type: ignore[misc]
+        "lm_head.decoder.weight": "longformer.embeddings.word_embeddings.weight",
+        "lm_head.decoder.bias": "lm_head.bias",
+    }
+
+    def __init__(self, config: SimlteLongformerConfig) -> None:
+        super().__init__(config)
+        self.longformer = SimlteLongformerModel(config, add_pooling_layer=False)
+        self.lm_head = LongformerLMHead(config)
+        self.post_init()  # type: ignore[no-untyped-call]
+
+    def get_output_embeddings(self) -> nn.Module:
+        """Return the decoder."""
+        decoder: nn.Module = self.lm_head.decoder
+        return decoder
+
+    def set_output_embeddings(self, new_embeddings: nn.Module) -> None:
+        """Replace the decoder."""
+        self.lm_head.decoder = new_embeddings
+
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        global_attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        labels: Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        return_dict: bool | None = None,
+        **kwargs: Any,
+    ) -> LongformerMaskedLMOutput | tuple[Any, ...]:
+        """Predict tokens; arguments are those of :meth:`SimlteLongformerModel.forward`.
+
+        Args:
+            input_ids: See there.
+            attention_mask: See there.
+            global_attention_mask: See there.
+            token_type_ids: See there.
+            position_ids: See there.
+            inputs_embeds: See there.
+            labels: Token ids to predict, -100 where there is nothing to, ``(batch, width)``, int64.
+            output_attentions: See there.
+            output_hidden_states: See there.
+            return_dict: See there.
+            **kwargs: See there.
+
+        Returns:
+            ``logits``, ``(batch, width, vocab)``, and with labels ``loss``, their mean cross-entropy.
+        """
+        outputs = self.longformer(
+            input_ids=input_ids,
+            attention_mask=attention_mask,
+            global_attention_mask=global_attention_mask,
+            token_type_ids=token_type_ids,
+            position_ids=position_ids,
+            inputs_embeds=inputs_embeds,
+            output_attentions=output_attentions,
+            output_hidden_states=output_hidden_states,
+            return_dict=True,
+        )
+        logits = self.lm_head(outputs.last_hidden_state)
+        loss = None
+        if labels is not None:
+            loss = functional.cross_entropy(logits.flatten(0, 1), labels.to(logits.device).flatten())
+        output = LongformerMaskedLMOutput(loss=loss, logits=logits, hidden_states=outputs.hidden_states)
+        as_dict = self.config.return_dict if return_dict is None else return_dict
+        return output if as_dict else output.to_tuple()
+
+
+AnyModel = TypeVar("AnyModel", bound=PreTrainedModel)
+
+
+def _with_weights(target: AnyModel, source: PreTrainedModel) -> AnyModel:
+    """Copy weights between a stock model and ours: the names are the same, below the prefix of models with a head."""
+    prefix = "longformer."
+    state = source.state_dict()
+    if hasattr(target, "lm_head") != hasattr(source, "lm_head"):
+        if hasattr(target, "lm_head"):
+            state = {prefix + name: weight for name, weight in state.items()}
+        else:
+            state = {name.removeprefix(prefix): weight for name, weight in state.items() if name.startswith(prefix)}
+    extra = target.load_state_dict(copy.copy(state), strict=False).unexpected_keys
+    if [name for name in extra if "pooler" not in name]:
+        raise ModelError(f"{type(source).__name__} has weights without a place in {type(target).__name__}: {extra}.")
+    target.tie_weights()
+    floating = next(weight for weight in state.values() if weight.is_floating_point())
+    nn.Module.to(target, device=floating.device, dtype=floating.dtype)
+    target.train(source.training)
+    return target

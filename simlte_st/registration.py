@@ -1,0 +1,55 @@
+"""Registers our architecture with transformers' Auto classes, without making ``import simlte_st`` import torch.
+
+Where transformers has been imported, it is done at once; else as soon as its Auto classes are, in whatever order the
+user's imports stand. Python offers no other moment than that import: transformers reads no entry points.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+_AUTO = "transformers.models.auto.modeling_auto"
+
+
+def register() -> None:
+    """Register now if transformers' Auto classes are there, else when they are imported; once is enough."""
+    if _AUTO in sys.modules:
+        importlib.import_module("simlte_st.longformer")
+    elif not any(isinstance(finder, _AutoFinder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _AutoFinder())
+
+
+class _AutoFinder(MetaPathFinder):
+    """Finds one module as the others would, and has it registered with after it has run."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != _AUTO:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(fullname)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _RegisteringLoader(spec.loader)
+        return spec
+
+
+class _RegisteringLoader(Loader):
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        spec = module.__spec__
+        assert spec is not None
+        spec.loader = module.__loader__ = self._loader  # as if we had never been there
+        self._loader.exec_module(module)
+        importlib.import_module("simlte_st.longformer")

@@ -1,0 +1,221 @@
+"""Each backend against the reference, and the reference against the rule itself."""
+
+from __future__ import annotations
+
+import copy
+import logging
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from simlte_st.errors import ConfigurationError
+from simlte_st.longformer import attention, cpu_kernel, flex
+from simlte_st.longformer.attention import AttentionInputs, LongformerSelfAttention, longformer_attention
+from simlte_st.longformer.global_rows import GlobalProjections
+from simlte_st.longformer.packing import Packing, pack_batch
+
+HEADS, SIZE = 2, 16
+
+
+def make_packing(lengths: list[int], globals_each: int = 0, hole: bool = False) -> Packing:
+    mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
+    if hole:
+        mask[0, 3:9] = False
+    global_mask = torch.zeros_like(mask)
+    for row, length in enumerate(lengths):
+        global_mask[row, torch.randperm(length)[:globals_each]] = True
+    return pack_batch(mask, global_mask)
+
+
+def make_inputs(packing: Packing, dtype: torch.dtype = torch.float32) -> AttentionInputs:
+    width = HEADS * SIZE
+    hidden = torch.randn(packing.slots, width, dtype=dtype, requires_grad=True)
+    linears = [nn.Linear(width, width, dtype=dtype) for _ in range(6)]
+    query, key, value = (linear(hidden).view(-1, HEADS, SIZE) * 3 for linear in linears[:3])
+    return AttentionInputs(query, key, value, hidden, GlobalProjections(*linears[3:]))
+
+
+def brute_force(inputs: AttentionInputs, packing: Packing, window: int) -> Tensor:
+    """One token at a time, as the paper's text has it."""
+    out = torch.zeros(packing.slots, HEADS * SIZE)
+    projected = [linear(inputs.hidden).view(-1, HEADS, SIZE) for linear in inputs.projections]
+    for slot in range(packing.slots):
+        is_global = bool(packing.is_global[slot])
+        seen = [
+            other
+            for other in range(packing.slots)
+            if packing.valid[other]
+            and packing.document[other] == packing.document[slot]
+            and (is_global or abs(other - slot) <= window // 2 or packing.is_global[other])
+        ]
+        query, key, value = projected if is_global else (inputs.query, inputs.key, inputs.value)
+        scores = torch.einsum("hd,shd->hs", query[slot], key[seen]) / SIZE**0.5
+        out[slot] = torch.einsum("hs,shd->hd", scores.softmax(-1), value[seen]).flatten()
+    return out
+
+
+@pytest.mark.parametrize("backend", ["eager", "sdpa"])
+def test_the_rule(backend: str) -> None:
+    packing = make_packing([70, 5], 2, hole=True)
+    inputs = make_inputs(packing)
+    with torch.no_grad():
+        found = longformer_attention(inputs, packing, 12, backend=backend)
+        difference = (found - brute_force(inputs, packing, 12))[packing.valid]
+    assert difference.abs().max() < 1e-5
+
+
+CASES = [
+    ([1], 2, 0, False),
+    ([31, 32, 33, 64], 8, 1, False),
+    ([300, 20, 150], 64, 1, False),
+    ([300, 20, 150], 64, 40, True),
+    ([700, 700, 40], 256, 3, False),
+    ([520], 100, 1, True),
+    ([200, 90], 4096, 2, False),
+]
+
+
+def compare(backend: str, lengths: list[int], window: int, globals_each: int, hole: bool) -> None:
+    packing = make_packing(lengths, globals_each, hole)
+    inputs = make_inputs(packing)
+    weights = torch.randn(packing.slots, HEADS * SIZE) * packing.valid[:, None]
+    results = []
+    for name in ("eager", backend):
+        inputs.hidden.grad = None
+        out = longformer_attention(inputs, packing, window, backend=name)
+        (grad,) = torch.autograd.grad((out * weights).sum(), inputs.hidden, retain_graph=True)
+        results.append((out[packing.valid], grad))
+    (expected, expected_grad), (found, found_grad) = results
+    assert (found - expected).abs().max() < 1e-5
+    assert (found_grad - expected_grad).norm() < 1e-5 * expected_grad.norm()
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_blocks_equal_the_reference(case: tuple[list[int], int, int, bool]) -> None:
+    compare("sdpa", *case)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_blocks_without_the_cpu_kernel_equal_the_reference(
+    case: tuple[list[int], int, int, bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("simlte_st.longformer.blocked.has_cpu_kernel", lambda: False)
+    compare("sdpa", *case)
+
+
+def test_queries_that_do_not_begin_their_storage() -> None:
+    packing = make_packing([300, 40], 1)
+    query, key, value = torch.randn(3, packing.slots, HEADS, SIZE)
+    found = cpu_kernel.cpu_attention(query, key, value, packing, 32)
+    assert torch.equal(found, cpu_kernel.cpu_attention(query.clone(), key.clone(), value.clone(), packing, 32))
+
+
+def test_half_precision_is_as_near_the_truth_as_the_reference_is() -> None:
+    packing = make_packing([300, 20], 2)
+    inputs = make_inputs(packing, torch.bfloat16)
+    projections = GlobalProjections(*(copy.deepcopy(linear).float() for linear in inputs.projections))
+    tensors = (inputs.query, inputs.key, inputs.value, inputs.hidden)
+    wide = AttentionInputs(*(tensor.float() for tensor in tensors), projections)
+    with torch.no_grad():
+        truth = longformer_attention(wide, packing, 64, backend="eager")[packing.valid]
+        halves = [longformer_attention(inputs, packing, 64, backend=name) for name in ("eager", "sdpa")]
+    assert halves[1].dtype == torch.bfloat16
+    eager, blocked = ((half[packing.valid].float() - truth).abs() for half in halves)
+    assert blocked.mean() <= 1.2 * eager.mean()
+    assert blocked.max() <= 2 * eager.max()
+
+
+@pytest.mark.parametrize("globals_each", [1, 40])
+def test_dropout_keeps_the_mean(globals_each: int) -> None:
+    packing = make_packing([200], globals_each)
+    inputs = make_inputs(packing)
+    with torch.no_grad():
+        expected = longformer_attention(inputs, packing, 32)[packing.valid]
+        drawn = torch.stack([longformer_attention(inputs, packing, 32, dropout=0.3) for _ in range(200)])
+    assert (drawn[0] != drawn[1]).any()
+    assert (drawn.mean(0)[packing.valid] - expected).abs().mean() < 0.05 * expected.abs().mean() + 0.02
+
+
+def test_an_adapter_around_the_global_projections_is_not_passed_over() -> None:
+    class Adapted(nn.Linear):
+        def forward(self, x: Tensor) -> Tensor:
+            return super().forward(x) + x
+
+    packing = make_packing([50], 1)
+    inputs = make_inputs(packing)
+    adapted = [Adapted(HEADS * SIZE, HEADS * SIZE) for _ in range(3)]
+    inputs = AttentionInputs(inputs.query, inputs.key, inputs.value, inputs.hidden, GlobalProjections(*adapted))
+    expected, found = (longformer_attention(inputs, packing, 8, backend=name) for name in ("eager", "sdpa"))
+    assert (found - expected)[packing.valid].abs().max() < 1e-5
+
+
+def test_an_unknown_backend_is_refused() -> None:
+    packing = make_packing([5])
+    with pytest.raises(ConfigurationError, match="flash_attention_2"):
+        longformer_attention(make_inputs(packing), packing, 4, backend="flash_attention_2")
+
+
+def test_a_hidden_size_that_heads_do_not_divide_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="hidden_size=30"):
+        LongformerSelfAttention(30, 4, 8, 0.0)
+
+
+def test_flex_gives_way_with_one_line(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attention, "_told", set())
+    packing = make_packing([50], 1)
+    inputs = make_inputs(packing)
+    with caplog.at_level(logging.WARNING):
+        for _ in range(3):
+            found = longformer_attention(inputs, packing, 8, backend="flex_attention")
+    assert torch.equal(found, longformer_attention(inputs, packing, 8, backend="sdpa"))
+    assert [record.message for record in caplog.records] == [
+        "FlexAttention gives way to blocked SDPA: it has no backward pass on the CPU."
+    ]
+
+
+def test_flex_that_cannot_be_compiled_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    from torch._dynamo.exc import TorchDynamoException
+
+    def broken(*args: object, **kwargs: object) -> Tensor:
+        raise TorchDynamoException("no such instruction")
+
+    monkeypatch.setattr(attention, "_told", set())
+    monkeypatch.setattr(flex, "_failed", {})
+    monkeypatch.setattr(flex, "_kernel", lambda device: broken)
+    monkeypatch.setattr(flex.shutil, "which", lambda name: name)
+    packing = make_packing([50], 1)
+    with torch.no_grad():
+        inputs = make_inputs(packing)
+        found = longformer_attention(inputs, packing, 8, backend="flex_attention")
+        assert torch.equal(found, longformer_attention(inputs, packing, 8, backend="sdpa"))
+    assert attention._told == {"it could not be compiled (no such instruction)"}
+
+
+@pytest.mark.parametrize("case", [([700, 300, 40, 1], 64, 2, True), ([1100, 600], 512, 1, False), ([90], 8, 0, False)])
+def test_the_block_map_of_flex(case: tuple[list[int], int, int, bool]) -> None:
+    """The map must list every block with a pair that is seen; blocks called full must be seen in full."""
+    from torch.nn.attention.flex_attention import create_mask
+
+    lengths, window, globals_each, hole = case
+    packing = make_packing(lengths, globals_each, hole)
+    slots = 128 * (-(-packing.slots // 128) + 1)
+    mask = flex.block_mask(packing, window, slots)
+    pairs = create_mask(mask.mask_mod, 1, 1, slots, slots, device="cpu")[0, 0]
+    blocks = pairs.view(slots // 128, 128, slots // 128, 128).transpose(1, 2).flatten(2)
+    listed = mask.to_dense()[0, 0].bool()
+    assert not (blocks.any(-1) & ~listed).any()
+    assert not (~blocks.any(-1) & listed).any(), "no block for nothing"
+    counts, index = mask.full_kv_num_blocks[0, 0], mask.full_kv_indices[0, 0]
+    for row in range(len(counts)):
+        assert blocks[row, index[row, : counts[row]].long()].all()
+    if window == 512:
+        assert counts.sum() > 0
+    inputs = make_inputs(packing)
+    expected = longformer_attention(inputs, packing, window, backend="eager")[packing.valid & ~packing.is_global]
+    seen = pairs[: packing.slots, : packing.slots]
+    dense = nn.functional.scaled_dot_product_attention(
+        *(x.transpose(0, 1) for x in (inputs.query, inputs.key, inputs.value)), attn_mask=seen
+    )
+    found = dense.transpose(0, 1).flatten(1)[packing.valid & ~packing.is_global]
+    assert (found - expected).abs().max() < 1e-5

@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from longformer_support import randomise
+from transformers import (
+    AutoModel,
+    BertConfig,
+    BertForMaskedLM,
+    BertModel,
+    CamembertConfig,
+    CamembertModel,
+    ElectraConfig,
+    ElectraForMaskedLM,
+    ElectraModel,
+    LongformerModel,
+    ModernBertConfig,
+    ModernBertModel,
+    MPNetConfig,
+    MPNetModel,
+    PreTrainedModel,
+    RobertaConfig,
+    RobertaForMaskedLM,
+    RobertaModel,
+    XLMRobertaConfig,
+    XLMRobertaModel,
+)
+
+from simlte_st.errors import ConfigurationError, ModelError
+from simlte_st.longformer import SimlteLongformerForMaskedLM, SimlteLongformerModel, convert_to_longformer
+from simlte_st.longformer.convert import converted_tokenizer
+
+SIZES = {
+    "vocab_size": 60,
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 48,
+    "max_position_embeddings": 66,
+}
+
+
+def make(model: type[PreTrainedModel], config: type, **fields: object) -> PreTrainedModel:
+    made = model(config(**{**SIZES, **fields})).eval()
+    randomise(made)
+    return made
+
+
+def batch_for(model: PreTrainedModel, lengths: tuple[int, ...] = (20, 7)) -> dict[str, torch.Tensor]:
+    mask = (torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]).long()
+    ids = torch.randint(5, 60, mask.shape).where(mask > 0, model.config.pad_token_id)
+    return {"input_ids": ids, "attention_mask": mask, "token_type_ids": torch.zeros_like(ids)}
+
+
+@pytest.mark.parametrize(
+    ("model", "config", "fields"),
+    [
+        (BertModel, BertConfig, {}),
+        (BertModel, BertConfig, {"hidden_act": "relu", "layer_norm_eps": 1e-5, "pad_token_id": 3}),
+        (RobertaModel, RobertaConfig, {}),
+        (XLMRobertaModel, XLMRobertaConfig, {}),
+        (CamembertModel, CamembertConfig, {}),
+        (ElectraModel, ElectraConfig, {"embedding_size": 32}),
+    ],
+)
+def test_documents_within_half_a_window_come_out_as_before(
+    model: type[PreTrainedModel], config: type, fields: dict[str, object]
+) -> None:
+    original = make(model, config, **fields)
+    converted = convert_to_longformer(original, max_length=300, attention_window=40)
+    assert converted.config.usable_length == 300
+    batch = batch_for(original)
+    with torch.no_grad():
+        expected, found = original(**batch), converted(**batch)
+    difference = (found.last_hidden_state - expected.last_hidden_state) * batch["attention_mask"][..., None]
+    assert difference.abs().max() < 1e-4
+    converted(input_ids=torch.randint(5, 60, (1, 300)))
+    if getattr(expected, "pooler_output", None) is not None:
+        assert torch.allclose(found.pooler_output, expected.pooler_output, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("model", "config", "fields"),
+    [
+        (BertForMaskedLM, BertConfig, {}),
+        (RobertaForMaskedLM, RobertaConfig, {}),
+        (RobertaForMaskedLM, RobertaConfig, {"tie_word_embeddings": False}),
+        (ElectraForMaskedLM, ElectraConfig, {"embedding_size": 32}),
+    ],
+)
+def test_the_head_comes_along(
+    model: type[PreTrainedModel], config: type, fields: dict[str, object], tmp_path: Path
+) -> None:
+    original = make(model, config, **fields)
+    original.save_pretrained(tmp_path)
+    batch = batch_for(original)
+    expected = original(**batch).logits
+    for source in (original, tmp_path):
+        converted = convert_to_longformer(source, max_length=128, attention_window=40).eval()
+        assert isinstance(converted, SimlteLongformerForMaskedLM)
+        difference = (converted(**batch).logits - expected) * batch["attention_mask"][..., None]
+        assert difference.abs().max() < 1e-3
+
+
+def test_a_checkpoint_without_a_head_and_its_way_through_the_stock_model(bert_path: Path, tmp_path: Path) -> None:
+    AutoModel.from_pretrained(bert_path).save_pretrained(tmp_path / "encoder")
+    converted = convert_to_longformer(tmp_path / "encoder", max_length=200, attention_window=32)
+    assert isinstance(converted, SimlteLongformerModel)
+    converted.to_longformer().save_pretrained(tmp_path / "stock")
+    stock = LongformerModel.from_pretrained(tmp_path / "stock").eval()
+    ids = torch.randint(5, 60, (1, 200))
+    cls = torch.eye(200)[:1].long()
+    found = converted.eval()(ids).last_hidden_state
+    assert torch.allclose(found, stock(ids, global_attention_mask=cls).last_hidden_state, atol=1e-4)
+    tokenizer = converted_tokenizer(bert_path, converted)
+    assert len(tokenizer("ba " * 500, truncation=True)["input_ids"]) == 200
+
+
+def test_positions_are_tiled_or_stretched() -> None:
+    original = make(RobertaModel, RobertaConfig)
+    table = original.embeddings.position_embeddings.weight[2:]
+    tiled, stretched = (
+        convert_to_longformer(
+            original, max_length=127, attention_window=8, positions=positions
+        ).embeddings.position_embeddings.weight[2:]
+        for positions in ("tile", "interpolate")
+    )
+    assert torch.equal(tiled, torch.cat([table, table])[:127])
+    assert torch.allclose(stretched[::2], table, atol=1e-5), "127 positions are 64 and the 63 between them"
+    shorter = convert_to_longformer(original, max_length=10, attention_window=8, positions="interpolate")
+    assert torch.equal(shorter.embeddings.position_embeddings.weight[2:], table[:10])
+
+
+def test_global_projections_begin_as_the_local_ones() -> None:
+    converted = convert_to_longformer(make(BertModel, BertConfig), max_length=100, attention_window=8)
+    layer = converted.encoder.layer[1].attention.self
+    assert torch.equal(layer.key_global.weight, layer.key.weight)
+    assert layer.key_global.weight is not layer.key.weight
+
+
+def test_dtype_and_mode_are_kept() -> None:
+    original = make(BertModel, BertConfig).to(torch.bfloat16)
+    converted = convert_to_longformer(original, max_length=100, attention_window=8)
+    assert {weight.dtype for weight in converted.parameters()} == {torch.bfloat16}
+    assert not converted.training
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (lambda: MPNetModel(MPNetConfig(**SIZES)), "'mpnet'.*relative position bias"),
+        (lambda: ModernBertModel(ModernBertConfig(**SIZES, pad_token_id=0)), "'modernbert'.*rotary"),
+        (lambda: ElectraModel(ElectraConfig(**SIZES, embedding_size=16)), "embeddings have 16 numbers, not 32"),
+        (lambda: BertModel(BertConfig(**SIZES, is_decoder=True)), "decoder"),
+    ],
+)
+def test_what_cannot_be_converted_is_refused_by_name(model: object, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        convert_to_longformer(model())  # type: ignore[operator]
+
+
+def test_bad_settings() -> None:
+    original = make(BertModel, BertConfig)
+    with pytest.raises(ConfigurationError, match="positions='rotary'"):
+        convert_to_longformer(original, positions="rotary")  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="max_length=0"):
+        convert_to_longformer(original, max_length=0)
+    with pytest.raises(ConfigurationError, match="attention_window=9"):
+        convert_to_longformer(original, attention_window=9)
+    with pytest.raises(ModelError, match="could not be loaded"):
+        convert_to_longformer("/nowhere/at/all")

@@ -1,0 +1,79 @@
+"""Help for these tests: small Longformers with weights large enough to tell a wrong mask, batches, gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from transformers import LongformerConfig
+
+HIDDEN = 32
+
+
+def stock_config(window: int | list[int] = 16, **fields: object) -> LongformerConfig:
+    """Configure a stock Longformer of 2 layers without dropout."""
+    settings = {
+        "vocab_size": 60,
+        "hidden_size": HIDDEN,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "intermediate_size": 48,
+        "max_position_embeddings": 1200,
+        "attention_window": window,
+        "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
+        "pad_token_id": 1,
+        **fields,
+    }
+    return LongformerConfig(**settings)
+
+
+def randomise(model: nn.Module, seed: int = 0) -> None:
+    """Draw all weights anew, so large that attention is far from uniform and every bias matters."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.normal_(0.0, 0.3, generator=generator)
+
+
+def make_batch(lengths: Sequence[int], globals_each: int, left: bool = False, seed: int = 0) -> dict[str, Tensor]:
+    """Make a padded batch of random tokens, in each document some random tokens with global attention."""
+    generator = torch.Generator().manual_seed(seed)
+    shape = (len(lengths), max(lengths))
+    ids = torch.full(shape, 1)
+    mask, global_mask = torch.zeros(shape, dtype=torch.int64), torch.zeros(shape, dtype=torch.int64)
+    for row, length in enumerate(lengths):
+        start = shape[1] - length if left else 0
+        ids[row, start : start + length] = torch.randint(2, 60, (length,), generator=generator)
+        mask[row, start : start + length] = 1
+        chosen = torch.randperm(length, generator=generator)[:globals_each]
+        global_mask[row, start + chosen] = 1
+    return {"input_ids": ids, "attention_mask": mask, "global_attention_mask": global_mask}
+
+
+def gradients(model: nn.Module, hidden: Tensor, mask: Tensor, seed: int = 0) -> dict[str, Tensor]:
+    """Weigh all non-padding hidden states at random and return the gradient of every weight."""
+    weights = torch.randn(hidden.shape, generator=torch.Generator().manual_seed(seed)) * mask[..., None]
+    model.zero_grad()
+    (hidden * weights).sum().backward()
+    return {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+
+
+def assert_same_gradients(found: dict[str, Tensor], expected: dict[str, Tensor], relative: float = 1e-3) -> None:
+    """Compare gradients. A weight without one counts as zero.
+
+    A bias of keys adds the same to all scores of a query: its gradient is zero but for rounding, so that it is compared
+    on the scale of the layer's keys. So are other gradients that are zero, such as the queries' of a lone token: what
+    is a millionth of the largest gradient is rounding.
+    """
+    rounding = 1e-6 * max(float(gradient.norm()) for gradient in expected.values())
+    for name in expected.keys() | found.keys():
+        mine, theirs = found.get(name), expected.get(name)
+        if mine is None or theirs is None:
+            given = theirs if mine is None else mine
+            assert given is not None
+            assert given.abs().max() == 0, name
+            continue
+        scale = expected[name.replace(".bias", ".weight")] if name.endswith(("key.bias", "key_global.bias")) else theirs
+        assert (mine - theirs).norm() <= relative * scale.norm() + rounding, name

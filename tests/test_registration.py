@@ -1,0 +1,36 @@
+"""The architecture is registered whatever the order of imports, and nothing heavy is imported for it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import sentence_transformers
+from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM
+
+import simlte_st
+
+
+def test_before_transformers() -> None:
+    code = """
+import sys
+import simlte_st
+assert "torch" not in sys.modules and "transformers" not in sys.modules
+from transformers import AutoConfig, AutoModel
+assert AutoModel and AutoConfig.for_model("simlte_longformer").model_type == "simlte_longformer"
+import transformers.models.auto.modeling_auto as auto
+assert "Registering" not in type(auto.__loader__).__name__ + type(auto.__spec__.loader).__name__
+assert not any("simlte" in type(finder).__module__ for finder in sys.meta_path)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_after_transformers() -> None:
+    # Here these were imported first.
+    assert sentence_transformers.__version__
+    assert simlte_st.__version__
+    config = AutoConfig.for_model(
+        "simlte_longformer", vocab_size=9, hidden_size=8, num_attention_heads=2, num_hidden_layers=1
+    )
+    assert type(AutoModel.from_config(config)).__name__ == "SimlteLongformerModel"
+    assert type(AutoModelForMaskedLM.from_config(config)).__name__ == "SimlteLongformerForMaskedLM"
