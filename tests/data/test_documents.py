@@ -124,10 +124,10 @@ def test_duplicate_ids_stay_apart_even_from_ids_that_look_like_the_repair() -> N
 
 
 def test_many_duplicates_take_linear_time() -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     ids = {document.id for document in read_documents(["same"] * 6_000)}
     assert len(ids) == 6_000
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 15  # of this process, whatever else the machine does
 
 
 def test_missing_ids_are_made_and_counted() -> None:
@@ -329,7 +329,7 @@ def test_a_line_of_fifty_megabytes(tmp_path: Path, suffix: str) -> None:
         path.write_text('{"text": "' + text + '"}\n{"text": "short"}\n')
     else:
         path.write_text("id,text\n1," + text + "\n2,short\n")
-    start = time.perf_counter()
+    start = time.process_time()
     reader = read_documents(path, max_characters=60_000_000)
     assert next(iter(reader)).text == text
     reader = read_documents(path)
@@ -339,7 +339,7 @@ def test_a_line_of_fifty_megabytes(tmp_path: Path, suffix: str) -> None:
     else:
         assert [document.text for document in reader] == ["short"]
     assert reader.report.skipped == {"longer than max_characters": 1}
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 15  # of this process, whatever else the machine does
 
 
 @settings(max_examples=40, deadline=None)

@@ -150,9 +150,9 @@ def test_a_short_chinese_paragraph_stays_whole_like_any_short_sentence() -> None
 
 def test_one_endless_sentence_becomes_equal_pieces() -> None:
     words = [f"word{number}" for number in range(10_000)]
-    begin = time.perf_counter()
+    begin = time.process_time()
     sentences = cut(" ".join(words))
-    assert time.perf_counter() - begin < 10
+    assert time.process_time() - begin < 10
     assert " ".join(sentences).split() == words
     counts = [len(sentence.split()) for sentence in sentences]
     assert max(counts) <= MAX_WORDS
@@ -166,9 +166,9 @@ def test_no_crumb_is_left_of_a_sentence_just_too_long() -> None:
 @pytest.mark.parametrize("name", ["punkt", "learned punkt", "nupunkt"])
 def test_a_megabyte_without_white_space(name: str) -> None:
     text = "ACGT" * 250_000
-    begin = time.perf_counter()
+    begin = time.process_time()
     sentences = cut(text, name)
-    assert time.perf_counter() - begin < 20
+    assert time.process_time() - begin < 20
     assert "".join(sentences) == text
     assert max(map(len, sentences)) <= MAX_WORDS * LONGEST_WORD
     assert len(sentences) < 2 * len(text) / (MAX_WORDS * LONGEST_WORD)
