@@ -45,9 +45,8 @@ class LossStateCallback(TrainerCallback):
         ``model.zero_grad()`` does not reach them, and sentence-transformers before 6.2 did not clear them either, so
         that they piled up from step to step.
         """
-        for name, parameter in self.loss.named_parameters():
-            if not name.startswith("model."):
-                parameter.grad = None
+        if self.loss.mlm_head is not None:
+            self.loss.mlm_head.zero_grad()
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Write the parameters into the checkpoint that has just been written."""
