@@ -36,6 +36,7 @@ setup(
         "datasets>=4.0,<6",
         "nltk>=3.9.1,<4",
         "numpy>=2.0",
+        "platformdirs>=4.2",
         "pyarrow>=21",
         "safetensors>=0.4.3",
         "scikit-learn>=1.5",

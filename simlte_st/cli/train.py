@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from simlte_st.cli.arguments import SOURCE_HELP, add_common_arguments, add_source_arguments, reading_options
+from simlte_st.cli.usage import three_lines
+
+if TYPE_CHECKING:
+    from simlte_st.training.train import TrainingResult
 
 INTERRUPTED = 130
 
@@ -21,8 +26,15 @@ def add_parser(subparsers: Any) -> None:
         allow_abbrev=False,
     )
     parser.add_argument("source", metavar="SOURCE", help=SOURCE_HELP)
-    parser.add_argument("--base", required=True, metavar="NAME_OR_PATH", help="model to begin with")
-    parser.add_argument("--output", required=True, metavar="DIR", help="folder of the finished model")
+    parser.add_argument(
+        "--base", metavar="NAME_OR_PATH", help="model to begin with (default: the packaged all-MiniLM-L6-v2)"
+    )
+    target = parser.add_mutually_exclusive_group()
+    target.add_argument("--output", metavar="DIR", help="folder of the finished model")
+    target.add_argument(
+        "--name", help="a name instead of a folder: it goes to your model folder (SIMLTE_ST_HOME, else the "
+        "platform's cache place), for simlte_st.SentenceTransformer(NAME)",
+    )  # fmt: skip
     parser.add_argument("--resume", action="store_true", help="go on with an interrupted run")
     parser.add_argument("--overwrite", action="store_true", help="replace what is at the output")
 
@@ -31,7 +43,8 @@ def add_parser(subparsers: Any) -> None:
         "--preset",
         default="auto",
         help="docsplit-bert, docsplit-longformer (the papers'), docsplit-tuned (for bases that are sentence encoders "
-        "already), or auto to choose by the base (default: %(default)s)",
+        "already), or auto to choose by the base (default: %(default)s). docsplit-longformer converts a base that "
+        "reads fewer than 4,096 tokens",
     )
     group.add_argument("--batch-size", type=int, metavar="N", help="documents in a batch")
     group.add_argument("--learning-rate", type=float, metavar="X", help="peak learning rate of AdamW")
@@ -40,6 +53,13 @@ def add_parser(subparsers: Any) -> None:
     group.add_argument("--scale", type=float, metavar="X", help="inverse temperature; 20 is tau = 0.05")
     group.add_argument("--warmup", type=float, metavar="X", help="share of the steps in which the rate rises")
     group.add_argument("--dropout", type=float, metavar="X", help="dropout in the encoder while training")
+    group.add_argument(
+        "--attention-dropout", type=float, metavar="X", help="dropout of attention weights, if it shall differ"
+    )
+    group.add_argument(
+        "--gradient-checkpointing", action=argparse.BooleanOptionalAction, default=None,
+        help="less memory for a third more time",
+    )  # fmt: skip
     group.add_argument("--pooling", choices=("cls", "mean", "keep"), help="pooling of the model; keep the base's")
     group.add_argument("--max-seq-length", type=int, metavar="N", help="tokens a view may have while training")
     group.add_argument("--mlm-weight", type=float, metavar="X", help="weight of the masked language model; 0: none")
@@ -70,16 +90,16 @@ def add_parser(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Train."""
-    from simlte_st.training.gains import gain_summary
     from simlte_st.training.train import train
 
     names = (
-        "batch_size", "learning_rate", "epochs", "scale", "warmup", "dropout", "pooling", "max_seq_length",
+        "batch_size", "learning_rate", "epochs", "scale", "warmup", "dropout", "attention_dropout",
+        "gradient_checkpointing", "pooling", "max_seq_length",
         "mlm_weight", "mlm_probability", "mlm_input",
     )  # fmt: skip
     result = train(
         arguments.source,
-        arguments.output,
+        _target(arguments),
         base=arguments.base,
         preset=arguments.preset,
         segmenter=arguments.segmenter,
@@ -96,6 +116,17 @@ def run(arguments: argparse.Namespace) -> int:
         **reading_options(arguments),
         **{name: getattr(arguments, name) for name in names},
     )
+    return report(result)
+
+
+def report(result: TrainingResult) -> int:
+    """Say what a run did.
+
+    Returns:
+        Exit status.
+    """
+    from simlte_st.training.gains import gain_summary
+
     if result.interrupted:
         print(
             f"Stopped at step {result.steps}; a checkpoint is written. Go on with the same command and --resume.",
@@ -114,14 +145,19 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def three_lines(path: str) -> str:
-    """Show how to use a trained model."""
-    shown = path if path.startswith(("/", ".")) else f"./{path}"
-    return (
-        "    from sentence_transformers import SentenceTransformer\n"
-        f'    model = SentenceTransformer("{shown}")\n'
-        '    vectors = model.encode(["A long document ...", "Another one ..."])'
-    )
+def _target(arguments: argparse.Namespace) -> Path:
+    """Choose where the model goes."""
+    from simlte_st.errors import ConfigurationError
+    from simlte_st.names import OWN_MODELS, model_path
+
+    if arguments.name is not None:
+        return model_path(arguments.name)
+    if arguments.output is not None:
+        return Path(arguments.output)
+    for name, preset in OWN_MODELS.items():
+        if arguments.preset == preset:
+            return Path(name)
+    raise ConfigurationError("Say where the model goes: --output DIR or --name NAME.")
 
 
 def _view(arguments: argparse.Namespace) -> Any:

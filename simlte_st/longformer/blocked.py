@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 
 from simlte_st.longformer.chunks import Chunk, by_shape, chunk_bias, chunks_of, far_columns, hidden_bias, ranges
 from simlte_st.longformer.cpu_kernel import cpu_attention, has_cpu_kernel
 from simlte_st.longformer.packing import Packing
+
+WEIGHTS = 1 << 24
+"""Attention weights that are held at once where PyTorch would hold them all: 64 MiB of 32-bit floats."""
 
 
 @dataclass(frozen=True)
@@ -51,17 +56,39 @@ def blocked_attention(
     groups = packing.once(("groups", window, query.dtype), lambda: _groups(packing, window, query.dtype))
     outputs = []
     for group in groups:
-        count, width = group.columns.shape
-        found = functional.scaled_dot_product_attention(
-            query.index_select(0, group.rows.flatten()).view(count, -1, *query.shape[1:]).transpose(1, 2),
-            key.index_select(0, group.columns.flatten()).view(count, width, *key.shape[1:]).transpose(1, 2),
-            value.index_select(0, group.columns.flatten()).view(count, width, *value.shape[1:]).transpose(1, 2),
-            attn_mask=group.bias,
-            dropout_p=dropout,
-        )
-        outputs.append(found.transpose(1, 2).flatten(2).flatten(0, 1))
+        if dropout and query.device.type == "cpu":
+            # With dropout, PyTorch's attention on the CPU holds the weights for the backward pass, many times as much
+            # as anything else: they are made in parts and computed twice instead, with the same draw.
+            for rows, columns, bias in _parts(group, query.shape[1]):
+                inputs = (query, key, value, rows, columns, bias, dropout)
+                outputs.append(checkpoint(_attend, *inputs, use_reentrant=False))
+        else:
+            outputs.append(_attend(query, key, value, group.rows, group.columns, group.bias, dropout))
     back = packing.once(("back", window), lambda: torch.cat([group.rows.flatten() for group in groups]).argsort())
     return torch.cat(outputs).index_select(0, back)
+
+
+def _parts(group: Group, heads: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Part the chunks of a group, so that the weights of a part stay below :data:`WEIGHTS`."""
+    weights = heads * group.rows.shape[1] * group.columns.shape[1]
+    size = max(1, WEIGHTS // weights)
+    for start in range(0, len(group.rows), size):
+        part = slice(start, start + size)
+        yield group.rows[part], group.columns[part], group.bias if len(group.bias) == 1 else group.bias[part]
+
+
+def _attend(
+    query: Tensor, key: Tensor, value: Tensor, rows: Tensor, columns: Tensor, bias: Tensor, dropout: float
+) -> Tensor:
+    count, width = columns.shape
+    found: Tensor = functional.scaled_dot_product_attention(
+        query.index_select(0, rows.flatten()).view(count, -1, *query.shape[1:]).transpose(1, 2),
+        key.index_select(0, columns.flatten()).view(count, width, *key.shape[1:]).transpose(1, 2),
+        value.index_select(0, columns.flatten()).view(count, width, *value.shape[1:]).transpose(1, 2),
+        attn_mask=bias,
+        dropout_p=dropout,
+    )
+    return found.transpose(1, 2).flatten(2).flatten(0, 1)
 
 
 def _groups(packing: Packing, window: int, dtype: torch.dtype) -> list[Group]:

@@ -7,8 +7,6 @@ computation under several names: dense, activation, layer norm, then a product w
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Literal
 
 import torch
@@ -17,10 +15,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import AutoModelForMaskedLM, PreTrainedModel
 from transformers.activations import ACT2FN
-from transformers.utils import logging as transformers_logging
 
 from simlte_st.compat import checkpoint_name
 from simlte_st.errors import ModelError
+from simlte_st.quiet import quiet_transformers
 
 logger = logging.getLogger(__name__)
 
@@ -157,7 +155,7 @@ def _pretrained_head(encoder: PreTrainedModel) -> tuple[MLMHead | None, str]:
     try:
         # Missing weights are drawn anew, which must not move the run's random numbers; that they are missing is what
         # we ask, so the library's report of it would only alarm.
-        with torch.random.fork_rng(devices=[]), _quiet_transformers():
+        with torch.random.fork_rng(devices=[]), quiet_transformers():
             masked_lm, info = AutoModelForMaskedLM.from_pretrained(name, output_loading_info=True)
     except (OSError, ValueError) as error:
         return None, f"{name!r} could not be read again: {error}"
@@ -176,20 +174,6 @@ def _pretrained_head(encoder: PreTrainedModel) -> tuple[MLMHead | None, str]:
     tied = decoder.weight is words or torch.equal(decoder.weight, words)
     head = MLMHead(dense, activation, norm, decoder.bias, None if tied else decoder.weight, pretrained=True)
     return head, repr(name)
-
-
-@contextmanager
-def _quiet_transformers() -> Iterator[None]:
-    level = transformers_logging.get_verbosity()
-    bars = transformers_logging.is_progress_bar_enabled()
-    transformers_logging.set_verbosity_error()
-    transformers_logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        transformers_logging.set_verbosity(level)
-        if bars:
-            transformers_logging.enable_progress_bar()
 
 
 def _fresh_head(encoder: PreTrainedModel, seed: int) -> MLMHead:

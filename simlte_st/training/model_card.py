@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from simlte_st.registration import is_own_architecture
 from simlte_st.training.gains import gain_summary
 
 
@@ -16,8 +17,10 @@ def extend_model_card(path: Path, run: Mapping[str, Any]) -> None:
         path: The ``README.md`` that sentence-transformers wrote.
         run: The values of the run's ``simlte.json``.
     """
-    card = path.read_text(encoding="utf-8")
-    path.write_text(card.rstrip() + "\n\n" + run_section(run), encoding="utf-8")
+    card = path.read_text(encoding="utf-8").rstrip()
+    if is_own_architecture(path.parent):
+        card += "\n\n## Loading\n\nThe architecture comes with simlte_st: `import simlte_st` before loading the model."
+    path.write_text(card + "\n\n" + run_section(run), encoding="utf-8")
 
 
 def run_section(run: Mapping[str, Any]) -> str:

@@ -28,7 +28,13 @@ class Preset:
             :class:`~simlte_st.losses.MultipleNegativesRankingMLMLoss`.
         pooling: ``"cls"``, ``"mean"``, or ``"keep"`` the base's.
         dropout: Dropout probability inside the encoder while training; None keeps the checkpoint's.
+        attention_dropout: Probability of dropping an attention weight, where it shall differ from ``dropout``: fused
+            attention kernels have none, and without it training a Longformer is twice as fast or more.
+        gradient_checkpointing: Compute each layer twice instead of holding its activations: a third more time, for
+            batches of long documents that would not fit the memory.
         max_seq_length: Tokens a view may have, special tokens included; None keeps the base's.
+        min_length: Tokens that the model shall read: a base that reads fewer is converted to a Longformer of so many;
+            None takes every base as it is.
     """
 
     view: View = field(default_factory=DocSplit)
@@ -42,20 +48,27 @@ class Preset:
     mlm_input: Literal["separate", "shared"] = "separate"
     pooling: Pooling = "cls"
     dropout: float | None = None
+    attention_dropout: float | None = None
+    gradient_checkpointing: bool = False
     max_seq_length: int | None = None
+    min_length: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("batch_size", "learning_rate", "epochs", "scale"):
             if getattr(self, name) <= 0:
                 raise ConfigurationError(f"{name}={getattr(self, name)}: must be greater than 0.")
+        for name in ("max_seq_length", "min_length"):
+            if getattr(self, name) is not None and getattr(self, name) < 1:
+                raise ConfigurationError(f"{name}={getattr(self, name)}: must be at least 1.")
         if self.batch_size < 2:
             raise ConfigurationError("batch_size=1: the negatives are the other documents of the batch; use 2 or more.")
         if self.pooling not in ("cls", "mean", "keep"):
             raise ConfigurationError(f"pooling={self.pooling!r}: use 'cls', 'mean' or 'keep'.")
         if not 0 <= self.warmup < 1:
             raise ConfigurationError(f"warmup={self.warmup}: a share of the steps, from 0 to below 1.")
-        if self.dropout is not None and not 0 <= self.dropout < 1:
-            raise ConfigurationError(f"dropout={self.dropout}: must lie between 0 and 1.")
+        for name in ("dropout", "attention_dropout"):
+            if getattr(self, name) is not None and not 0 <= getattr(self, name) < 1:
+                raise ConfigurationError(f"{name}={getattr(self, name)}: must lie between 0 and 1.")
 
     def changed(self, **settings: Any) -> Preset:
         """Return a copy with some settings replaced; those that are None stay.
@@ -74,7 +87,7 @@ class Preset:
 PRESETS: dict[str, Preset] = {
     # DocSplit, section 4.1, and SimLTE, section 3.1: BERT and Longformer, [CLS], batches of 36 and 12.
     "docsplit-bert": Preset(batch_size=36),
-    "docsplit-longformer": Preset(batch_size=12),
+    "docsplit-longformer": Preset(batch_size=12, attention_dropout=0.0, gradient_checkpointing=True, min_length=4096),
     # For bases that are sentence encoders already: to them two halves of interleaved sentences are an easy pair, and
     # paragraphs teach more. How it was found: benchmarks/results/views.md.
     "docsplit-tuned": Preset(

@@ -72,6 +72,11 @@ class RunFolder:
         return self.path / "corpus"
 
     @property
+    def base(self) -> Path:
+        """Folder of the base, where it had to be converted."""
+        return self.path / "base"
+
+    @property
     def checkpoints(self) -> Path:
         """Folder of the checkpoints."""
         return self.path / "checkpoints"

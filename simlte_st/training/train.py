@@ -19,7 +19,8 @@ from sentence_transformers import (
 )
 from transformers import PrinterCallback, TrainerCallback, set_seed
 
-from simlte_st.base_models import BaseModel, load_base, set_dropout
+from simlte_st.base_models import BaseModel, load_base, set_attention_dropout, set_dropout
+from simlte_st.conversion import STOCK, convert_base
 from simlte_st.data.collator import DocSplitCollator
 from simlte_st.data.corpus import CorpusReport, Coverage, measure_coverage, write_corpus
 from simlte_st.data.document import Document
@@ -30,9 +31,10 @@ from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.errors import ConfigurationError, SimlteError
 from simlte_st.evaluation.comparison import compare_split_half
 from simlte_st.files import atomic_path, read_json, write_json
-from simlte_st.limits import view_budget
+from simlte_st.limits import readable_tokens, view_budget
 from simlte_st.losses import MultipleNegativesRankingMLMLoss
 from simlte_st.losses.mlm_head import encoder_of
+from simlte_st.packaged import PACKAGED_BASE
 from simlte_st.training.batching import SeededBatchSampler
 from simlte_st.training.callbacks import (
     CompleteCallback,
@@ -104,7 +106,7 @@ def train(
     source: Any,
     output: str | os.PathLike[str],
     *,
-    base: str | os.PathLike[str],
+    base: str | os.PathLike[str] | None = None,
     preset: str | Preset = "auto",
     segmenter: str | Segmenter = "punkt",
     text_column: str | None = None,
@@ -127,7 +129,8 @@ def train(
     Args:
         source: The documents; anything :func:`~simlte_st.data.read_documents` takes.
         output: Folder of the finished model. Until then the run lives in ``OUTPUT.run`` beside it.
-        base: The model to begin with: a folder, a packaged base, or a name on the Hub.
+        base: The model to begin with: a folder, or a name as :func:`~simlte_st.names.find_model` has it; None for the
+            packaged all-MiniLM-L6-v2. A stock Longformer is trained as this package's, with the same weights.
         preset: A name from :data:`~simlte_st.training.PRESETS`, a :class:`~simlte_st.training.Preset`, or ``"auto"``:
             ``docsplit-tuned`` for a base that is a sentence encoder already, else the papers' for its architecture.
         segmenter: ``"punkt"``, ``"nupunkt"`` or a callable.
@@ -155,6 +158,9 @@ def train(
         ResumeError: There is nothing to resume, or it was started with other settings.
         ModelError: The base cannot be loaded or cannot be trained this way.
     """
+    if base is None:
+        base = PACKAGED_BASE
+        logger.info("Base: %s, because none was given.", base)
     chosen = preset if isinstance(preset, Preset) else None if preset == "auto" else get_preset(preset)
     (chosen or Preset()).changed(**settings)  # what is wrong with them shows before anything is read or written
     reader = read_documents(source, text_column=text_column, id_column=id_column, encoding=encoding, limit=limit)
@@ -192,7 +198,9 @@ def train(
         final = (chosen or get_preset(_preset_for(loaded))).changed(**settings)
         logger.info("Preset: %r", final)
         # Loaded again with the preset's pooling and length; the first load told which preset.
-        model = load_base(os.fspath(base), final.pooling, final.max_seq_length, torch.float32).model
+        source = _backbone(loaded, final, folder)
+        model = load_base(source, final.pooling, final.max_seq_length, torch.float32).model
+        reads = loaded.model.max_seq_length if source == loaded.name else readable_tokens(model)
         corpus, report, read, kept_out = _prepare(reader, folder, holder, final, model, segmenter, progress)
     except SimlteError:
         if not resume:
@@ -213,6 +221,8 @@ def train(
     model.train()
     if final.dropout is not None:
         set_dropout(model, final.dropout)
+    if final.attention_dropout is not None:
+        set_attention_dropout(model, final.attention_dropout)
     trainer, interrupt = _make_trainer(
         model, loss, corpus, drawer, final, folder, seed, bf16, workers, save_steps, max_steps, progress
     )
@@ -242,7 +252,7 @@ def train(
         return result
 
     model.eval()
-    model.max_seq_length = loaded.model.max_seq_length  # short views make training cheap; the model reads what it did
+    model.max_seq_length = reads  # short views make training cheap; the model reads what it did
     if len(kept_out) >= 2:
         loaded.model.eval()
         models = {"base": loaded.model, "trained": model}
@@ -258,6 +268,26 @@ def _preset_for(base: BaseModel) -> str:
     if base.tuned:
         return "docsplit-tuned"
     return "docsplit-longformer" if "longformer" in encoder_of(base.model).config.model_type else "docsplit-bert"
+
+
+def _backbone(base: BaseModel, preset: Preset, folder: RunFolder) -> str:
+    """Convert the base where the preset asks for more tokens than it reads, or where it is a stock Longformer.
+
+    Returns:
+        The folder of the converted base, kept for as long as the run; the base's name where it is taken as it is.
+    """
+    limit = readable_tokens(base.model)
+    stock = encoder_of(base.model).config.model_type == STOCK
+    short = preset.min_length is not None and limit is not None and limit < preset.min_length
+    if not stock and not short:
+        return base.name
+    if not folder.base.exists():
+        length = None if stock else preset.min_length
+        # A sentence encoder was tuned with what its own implementation does: no token attends globally.
+        convert_base(base.name, folder.base, max_length=length, global_tokens="none" if stock and base.tuned else "cls")
+    change = "trained as" if stock else f"which reads {limit:,} tokens, converted to"
+    logger.info("Base: %s, %s a Longformer of %s tokens.", base.name, change, f"{preset.min_length or limit:,}")
+    return str(folder.base)
 
 
 def _plain(value: Any) -> Any:
@@ -323,6 +353,8 @@ def _make_trainer(
         weight_decay=0.0,
         seed=seed,
         bf16=bf16_available() if bf16 is None else bf16,
+        gradient_checkpointing=preset.gradient_checkpointing,
+        gradient_checkpointing_kwargs={"use_reentrant": False},
         use_cpu=not has_accelerator(),
         batch_sampler=SeededBatchSampler,
         dataloader_num_workers=workers,
