@@ -1,4 +1,4 @@
-"""Every touch of a private name of sentence-transformers or transformers, and nothing else.
+"""Every touch of a private name of sentence-transformers or transformers, and of names that changed.
 
 ``tests/test_compat.py`` notices when one of them moves.
 """
@@ -11,3 +11,9 @@ from transformers import PreTrainedModel
 def checkpoint_name(encoder: PreTrainedModel) -> str:
     """Name the folder or repository that an encoder was loaded from; empty if it was not loaded."""
     return str(getattr(encoder.config, "_name_or_path", ""))
+
+
+def enable_checkpointing(encoder: PreTrainedModel) -> None:
+    """Let an encoder compute each layer again in the backward pass; transformers has renamed what does it."""
+    enable = getattr(encoder, "activation_checkpointing_enable", None) or encoder.gradient_checkpointing_enable
+    enable({"use_reentrant": False})

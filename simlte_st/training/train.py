@@ -20,6 +20,7 @@ from sentence_transformers import (
 from transformers import PrinterCallback, TrainerCallback, set_seed
 
 from simlte_st.base_models import BaseModel, load_base, set_attention_dropout, set_dropout
+from simlte_st.compat import enable_checkpointing
 from simlte_st.conversion import STOCK, convert_base
 from simlte_st.data.collator import DocSplitCollator
 from simlte_st.data.corpus import CorpusReport, Coverage, measure_coverage, write_corpus
@@ -223,6 +224,8 @@ def train(
         set_dropout(model, final.dropout)
     if final.attention_dropout is not None:
         set_attention_dropout(model, final.attention_dropout)
+    if final.gradient_checkpointing:
+        enable_checkpointing(encoder_of(model))
     trainer, interrupt = _make_trainer(
         model, loss, corpus, drawer, final, folder, seed, bf16, workers, save_steps, max_steps, progress
     )
@@ -353,8 +356,6 @@ def _make_trainer(
         weight_decay=0.0,
         seed=seed,
         bf16=bf16_available() if bf16 is None else bf16,
-        gradient_checkpointing=preset.gradient_checkpointing,
-        gradient_checkpointing_kwargs={"use_reentrant": False},
         use_cpu=not has_accelerator(),
         batch_sampler=SeededBatchSampler,
         dataloader_num_workers=workers,

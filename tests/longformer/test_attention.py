@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import copy
 import logging
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
 from simlte_st.errors import ConfigurationError
-from simlte_st.longformer import attention, cpu_kernel, flex
+from simlte_st.longformer import attention, blocked, cpu_kernel, flex
 from simlte_st.longformer.attention import AttentionInputs, LongformerSelfAttention, longformer_attention
 from simlte_st.longformer.global_rows import GlobalProjections
 from simlte_st.longformer.packing import Packing, pack_batch
@@ -135,6 +137,35 @@ def test_dropout_keeps_the_mean(globals_each: int) -> None:
         drawn = torch.stack([longformer_attention(inputs, packing, 32, dropout=0.3) for _ in range(200)])
     assert (drawn[0] != drawn[1]).any()
     assert (drawn.mean(0)[packing.valid] - expected).abs().mean() < 0.05 * expected.abs().mean() + 0.02
+
+
+def test_dropout_in_parts_has_the_gradients_of_its_own_draw(monkeypatch: pytest.MonkeyPatch) -> None:
+    packing = make_packing([500, 300, 7], 1)
+    inputs = make_inputs(packing)
+    weights = torch.randn(packing.slots, HEADS * SIZE)
+    parts = []
+
+    def recorded(run: Callable[..., Tensor], *arguments: Any, use_reentrant: bool) -> Tensor:
+        parts.append(arguments)
+        return run(*arguments)  # with everything held
+
+    found = []
+    for number, replacement in enumerate((None, recorded)):
+        with monkeypatch.context() as patch:
+            patch.setattr(blocked, "WEIGHTS", HEADS * 128 * 200)
+            if replacement is not None:
+                patch.setattr(blocked, "checkpoint", replacement)
+            torch.manual_seed(0)
+            out = longformer_attention(inputs, packing, 32, dropout=0.3)
+            torch.rand(number + 1)  # what is drawn afterwards does not matter
+            found.append([out, *torch.autograd.grad((out * weights).sum(), [inputs.hidden], retain_graph=True)])
+    assert len(parts) > 5
+    for first, second in zip(*found, strict=True):
+        assert torch.equal(first, second)
+
+
+def test_the_private_kernel_is_where_it_was() -> None:
+    assert cpu_kernel.has_cpu_kernel(), "without it attention on the CPU is correct and several times slower"
 
 
 def test_an_adapter_around_the_global_projections_is_not_passed_over() -> None:

@@ -16,6 +16,11 @@ def test_the_papers_settings(name: str, batch_size: int) -> None:
     assert preset.dropout is None
 
 
+def test_a_longformer_reads_what_the_papers_read() -> None:
+    assert get_preset("docsplit-longformer").min_length == 4096
+    assert get_preset("docsplit-bert").min_length is None
+
+
 def test_changed_keeps_what_is_none() -> None:
     preset = PRESETS["docsplit-bert"].changed(batch_size=8, learning_rate=None)
     assert (preset.batch_size, preset.learning_rate) == (8, 5e-5)
@@ -25,7 +30,7 @@ def test_changed_keeps_what_is_none() -> None:
     "settings",
     [
         {"batch_size": 1}, {"batch_size": 0}, {"learning_rate": 0.0}, {"epochs": -1.0}, {"scale": 0.0},
-        {"pooling": "max"}, {"warmup": 1.0}, {"dropout": 1.5},
+        {"pooling": "max"}, {"warmup": 1.0}, {"dropout": 1.5}, {"attention_dropout": -0.1}, {"min_length": 0},
     ],
 )  # fmt: skip
 def test_settings_out_of_range_are_named(settings: dict[str, float]) -> None:

@@ -18,6 +18,7 @@ from sentence_transformers import SentenceTransformer
 from simlte_st import train
 from simlte_st.data import Crop, DocSplit
 from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError, ModelError, ResumeError
+from simlte_st.training import callbacks
 
 OPTIONS: dict[str, Any] = {"batch_size": 8, "progress": False}
 
@@ -143,8 +144,6 @@ def test_a_killed_run_resumes_to_the_same_bytes(
 def test_a_half_written_checkpoint_is_not_resumed_from(
     encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from simlte_st.training import callbacks
-
     whole = callbacks.CompleteCallback.on_save
 
     def fail_at_ten(self: Any, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -227,3 +226,53 @@ def test_a_base_of_half_precision_is_trained_in_full(bert_path: Path, documents:
     half.save_pretrained(str(tmp_path / "half"))
     train(documents, tmp_path / "m", base=tmp_path / "half", max_steps=2, mlm_weight=0.1, held_out=0.0, **OPTIONS)
     assert {str(value.dtype) for value in weights(tmp_path / "m").values()} == {"float32"}
+
+
+LONG = {"batch_size": 4, "max_steps": 4, "held_out": 0.0, "learning_rate": 3e-3, "save_steps": 2, "progress": False}
+
+
+def test_a_short_base_is_converted_and_its_long_documents_are_not_cut(
+    bert_path: Path, documents: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    long = [" ".join(documents[number : number + 3]) for number in range(40)]  # 324 tokens; the base reads 64
+    with caplog.at_level("INFO", "simlte_st"):
+        result = train(long, tmp_path / "m", base=bert_path, preset="docsplit-longformer", min_length=400, **LONG)
+    assert "which reads 64 tokens, converted to a Longformer of 400 tokens" in caplog.text
+    assert "MLM head: the checkpoint's" in caplog.text
+    assert (result.coverage.cut, result.coverage.share) == (0, 1.0)
+    model = SentenceTransformer(str(tmp_path / "m"), device="cpu")
+    assert model.max_seq_length == 400
+    assert type(model[0].auto_model).__name__ == "SimlteLongformerModel"
+    assert model[0].auto_model.config.attention_probs_dropout_prob == 0.1, "what training does without is not lost"
+    assert "import simlte_st" in (tmp_path / "m" / "README.md").read_text()
+    assert json.loads((tmp_path / "m" / "simlte.json").read_text())["base"] == str(bert_path)
+    assert not (tmp_path / "m.run").exists()
+
+
+def test_a_converted_run_resumes_to_the_same_bytes(
+    bert_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options: dict[str, Any] = {"base": bert_path, "preset": "docsplit-longformer", "min_length": 200, **LONG}
+    train(documents, tmp_path / "a", **options)
+
+    def stop(self: object, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if state.global_step == 3:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(callbacks.CompleteCallback, "on_step_end", stop)
+        with pytest.raises(KeyboardInterrupt):
+            train(documents, tmp_path / "b", **options)
+    assert (tmp_path / "b.run" / "base" / "modules.json").exists()
+    train(documents, tmp_path / "b", resume=True, **options)
+    assert_same_bytes(tmp_path / "a", tmp_path / "b")
+
+
+def test_checkpointing_changes_memory_not_the_model(bert_path: Path, documents: list[str], tmp_path: Path) -> None:
+    for name, value in (("with", True), ("without", False)):
+        train(
+            documents, tmp_path / name, base=bert_path, preset="docsplit-longformer", min_length=200,
+            gradient_checkpointing=value, **LONG,
+        )  # fmt: skip
+    first, second = weights(tmp_path / "with"), weights(tmp_path / "without")
+    assert all(np.allclose(first[name], second[name], atol=1e-5) for name in first)
