@@ -135,7 +135,7 @@ def report(result: TrainingResult) -> int:
         return INTERRUPTED
     print(
         f"Trained on {result.corpus.documents:,} documents: {result.steps:,} steps in {result.seconds:,.0f} s "
-        f"({result.documents_per_second:.1f} documents a second)."
+        f"({result.documents_per_second:.2g} documents a second)."
     )
     print(f"Seen and cut: {result.coverage.summary()}.")
     left_out = {**result.read["skipped"], **result.corpus.left_out}

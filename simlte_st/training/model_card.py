@@ -41,7 +41,7 @@ def run_section(run: Mapping[str, Any]) -> str:
     if skipped:
         lines.append("- Left out: " + ", ".join(f"{count:,} {reason}" for reason, count in skipped.items()))
     lines += [
-        f"- Steps: {run['steps']:,} in {run['seconds']:,.0f} s ({run['documents_per_second']:.1f} documents a second)",
+        f"- Steps: {run['steps']:,} in {run['seconds']:,.0f} s ({run['documents_per_second']:.2g} documents a second)",
         "- Settings: " + ", ".join(f"{name} {value}" for name, value in preset.items() if name != "view"),
         f"- Seed: {run['seed']}",
         "",
