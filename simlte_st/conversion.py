@@ -73,10 +73,9 @@ def convert_base(
             raise ConfigurationError(f"max_length={max_length}: {base!s} is a Longformer of {limit} tokens, and stays.")
         converted = _adopt(encoder, global_tokens)
     else:
-        with quiet_transformers():  # the library would report a missing MLM head as if it were a fault
-            converted = convert_to_longformer(
-                checkpoint_name(encoder), max_length or MAX_LENGTH, attention_window, positions, global_tokens
-            )
+        converted = convert_to_longformer(
+            checkpoint_name(encoder), max_length or MAX_LENGTH, attention_window, positions, global_tokens
+        )
     with atomic_path(target) as path:
         save_with_encoder(loaded.model, converted, path)
     return loaded

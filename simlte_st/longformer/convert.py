@@ -21,6 +21,7 @@ from transformers import (
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.longformer.configuration import GlobalTokens, SimlteLongformerConfig
 from simlte_st.longformer.modeling import SimlteLongformerForMaskedLM, SimlteLongformerModel
+from simlte_st.quiet import quiet_transformers
 
 logger = logging.getLogger(__name__)
 
@@ -175,10 +176,12 @@ def _load(path: str | os.PathLike[str]) -> PreTrainedModel:
     """Load a checkpoint, with the MLM head if it has one."""
     try:
         _check_type(AutoConfig.from_pretrained(path).model_type)
-        with_head, info = AutoModelForMaskedLM.from_pretrained(path, output_loading_info=True)
-        if not info["missing_keys"]:
-            return with_head  # type: ignore[no-any-return]
-        return AutoModel.from_pretrained(path)  # type: ignore[no-any-return]
+        # A missing head is what is asked here, and drawing one must not move the random numbers of a run.
+        with quiet_transformers(), torch.random.fork_rng(devices=[]):
+            with_head, info = AutoModelForMaskedLM.from_pretrained(path, output_loading_info=True)
+            if not info["missing_keys"]:
+                return with_head  # type: ignore[no-any-return]
+            return AutoModel.from_pretrained(path)  # type: ignore[no-any-return]
     except OSError as error:
         raise ModelError(f"{os.fspath(path)!r} could not be loaded: {error}") from error
 
