@@ -97,7 +97,7 @@ def _bases(arguments: argparse.Namespace) -> list[str]:
     from pathlib import Path
 
     from simlte_st.files import read_json
-    from simlte_st.training.train import RUN_FILE
+    from simlte_st.training.result import RUN_FILE
 
     if arguments.base:
         return [arguments.base]

@@ -11,7 +11,7 @@ from simlte_st.cli.arguments import SOURCE_HELP, add_common_arguments, add_sourc
 from simlte_st.cli.usage import three_lines
 
 if TYPE_CHECKING:
-    from simlte_st.training.train import TrainingResult
+    from simlte_st.training.result import TrainingResult
 
 INTERRUPTED = 130
 

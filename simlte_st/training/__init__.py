@@ -2,7 +2,8 @@
 
 from simlte_st.training.callbacks import LossMetricsCallback, LossStateCallback
 from simlte_st.training.presets import PRESETS, Preset, get_preset
-from simlte_st.training.train import TrainingResult, train
+from simlte_st.training.result import TrainingResult
+from simlte_st.training.train import train
 
 __all__ = [
     "PRESETS",

@@ -7,7 +7,8 @@ from typing import Any
 from simlte_st.errors import ConfigurationError
 from simlte_st.names import OWN_MODELS, model_path
 from simlte_st.packaged import PACKAGED_BASE, packaged_corpus_path
-from simlte_st.training.train import TrainingResult, train
+from simlte_st.training.result import TrainingResult
+from simlte_st.training.train import train
 
 
 def build_model(name: str, source: Any = None, **options: Any) -> TrainingResult:

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import logging
-import math
 import os
 import time
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 from datasets import Dataset
-from sentence_transformers import (
-    SentenceTransformer,
-    SentenceTransformerTrainer,
-    SentenceTransformerTrainingArguments,
-)
-from transformers import PrinterCallback, TrainerCallback, set_seed
+from sentence_transformers import SentenceTransformer
+from transformers import set_seed
 
-from simlte_st.base_models import BaseModel, load_base, set_attention_dropout, set_dropout
+from simlte_st.base_models import load_base, set_attention_dropout, set_dropout
 from simlte_st.compat import enable_checkpointing
-from simlte_st.conversion import STOCK, convert_base
-from simlte_st.data.collator import DocSplitCollator
-from simlte_st.data.corpus import CorpusReport, Coverage, measure_coverage, write_corpus
+from simlte_st.data.corpus import CorpusReport, measure_coverage, write_corpus
 from simlte_st.data.document import Document
 from simlte_st.data.documents import read_documents
 from simlte_st.data.pairs import PairDrawer
@@ -31,76 +23,20 @@ from simlte_st.data.segmenters import Segmenter
 from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.errors import ConfigurationError, SimlteError
 from simlte_st.evaluation.comparison import compare_split_half
-from simlte_st.files import atomic_path, read_json, write_json
+from simlte_st.files import read_json, write_json
 from simlte_st.limits import readable_tokens, view_budget
 from simlte_st.losses import MultipleNegativesRankingMLMLoss
 from simlte_st.losses.mlm_head import encoder_of
 from simlte_st.packaged import PACKAGED_BASE
-from simlte_st.training.batching import SeededBatchSampler
-from simlte_st.training.callbacks import (
-    CompleteCallback,
-    InterruptCallback,
-    LossMetricsCallback,
-    LossStateCallback,
-    ProgressBarCallback,
-)
+from simlte_st.training.backbone import make_backbone, preset_for
 from simlte_st.training.gains import gain_record
-from simlte_st.training.hardware import bf16_available, has_accelerator
 from simlte_st.training.held_out import HeldOut
-from simlte_st.training.model_card import extend_model_card
 from simlte_st.training.presets import Preset, get_preset
+from simlte_st.training.result import TrainingResult, save_result
 from simlte_st.training.run_folder import RunFolder
+from simlte_st.training.trainer import RunOptions, make_trainer
 
 logger = logging.getLogger(__name__)
-
-RUN_FILE = "simlte.json"
-"""File in a trained model's folder that says how it was made."""
-
-
-@dataclass
-class TrainingResult:
-    """What a run did.
-
-    Attributes:
-        output: The model's folder; where it will be, if the run was interrupted.
-        interrupted: Whether Ctrl-C ended the run before its end; a checkpoint was written.
-        steps: Optimizer steps done.
-        seconds: Seconds of training, in this process.
-        documents_per_second: Rate over them.
-        preset: The settings used.
-        read: The reader's report: documents read, skipped and mended, with reasons.
-        corpus: What became of the documents.
-        coverage: What one pass sees of them.
-        gain: Split-half retrieval on held-out documents for TF-IDF, the base and the trained model; None if too few
-            documents were held out.
-        log: The Trainer's log lines.
-    """
-
-    output: Path
-    interrupted: bool
-    steps: int
-    seconds: float
-    documents_per_second: float
-    preset: Preset
-    read: dict[str, Any]
-    corpus: CorpusReport
-    coverage: Coverage
-    gain: dict[str, Any] | None = None
-    log: list[dict[str, Any]] = field(default_factory=list)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give the result as JSON values."""
-        return {
-            "steps": self.steps,
-            "seconds": round(self.seconds, 1),
-            "documents_per_second": round(self.documents_per_second, 2),
-            "preset": {**vars(self.preset), "view": repr(self.preset.view)},
-            "read": self.read,
-            "corpus": self.corpus.to_dict(),
-            "coverage": {**asdict(self.coverage), "share": self.coverage.share},
-            "gain": self.gain,
-            "log": self.log,
-        }
 
 
 def train(
@@ -196,12 +132,12 @@ def train(
     set_seed(seed)
     try:
         loaded = load_base(os.fspath(base), dtype=torch.float32)
-        final = (chosen or get_preset(_preset_for(loaded))).changed(**settings)
+        final = (chosen or get_preset(preset_for(loaded))).changed(**settings)
         logger.info("Preset: %r", final)
         # Loaded again with the preset's pooling and length; the first load told which preset.
-        source = _backbone(loaded, final, folder)
-        model = load_base(source, final.pooling, final.max_seq_length, torch.float32).model
-        reads = loaded.model.max_seq_length if source == loaded.name else readable_tokens(model)
+        backbone = make_backbone(loaded, final, folder)
+        model = load_base(backbone, final.pooling, final.max_seq_length, torch.float32).model
+        reads = loaded.model.max_seq_length if backbone == loaded.name else readable_tokens(model)
         corpus, report, read, kept_out = _prepare(reader, folder, holder, final, model, segmenter, progress)
     except SimlteError:
         if not resume:
@@ -226,9 +162,8 @@ def train(
         set_attention_dropout(model, final.attention_dropout)
     if final.gradient_checkpointing:
         enable_checkpointing(encoder_of(model))
-    trainer, interrupt = _make_trainer(
-        model, loss, corpus, drawer, final, folder, seed, bf16, workers, save_steps, max_steps, progress
-    )
+    options = RunOptions(seed, bf16, workers, save_steps, max_steps, progress)
+    trainer, interrupt = make_trainer(model, loss, corpus, drawer, final, folder, options)
     checkpoint = folder.checkpoint if resume else None
     if resume:
         logger.info("Resuming from %s.", checkpoint or "the beginning: no checkpoint was complete")
@@ -262,35 +197,9 @@ def train(
         result.gain = gain_record(
             compare_split_half(models, kept_out, segmenter=segmenter, seed=seed, progress=progress)
         )
-    _save(model, result, loaded.name, seed)
+    save_result(model, result, loaded.name, seed)
     folder.close()
     return result
-
-
-def _preset_for(base: BaseModel) -> str:
-    if base.tuned:
-        return "docsplit-tuned"
-    return "docsplit-longformer" if "longformer" in encoder_of(base.model).config.model_type else "docsplit-bert"
-
-
-def _backbone(base: BaseModel, preset: Preset, folder: RunFolder) -> str:
-    """Convert the base where the preset asks for more tokens than it reads, or where it is a stock Longformer.
-
-    Returns:
-        The folder of the converted base, kept for as long as the run; the base's name where it is taken as it is.
-    """
-    limit = readable_tokens(base.model)
-    stock = encoder_of(base.model).config.model_type == STOCK
-    short = preset.min_length is not None and limit is not None and limit < preset.min_length
-    if not stock and not short:
-        return base.name
-    if not folder.base.exists():
-        length = None if stock else preset.min_length
-        # A sentence encoder was tuned with what its own implementation does: no token attends globally.
-        convert_base(base.name, folder.base, max_length=length, global_tokens="none" if stock and base.tuned else "cls")
-    change = "trained as" if stock else f"which reads {limit:,} tokens, converted to"
-    logger.info("Base: %s, %s a Longformer of %s tokens.", base.name, change, f"{preset.min_length or limit:,}")
-    return str(folder.base)
 
 
 def _plain(value: Any) -> Any:
@@ -328,75 +237,3 @@ def _prepare(
     if report.left_out:
         logger.warning("Left out of training: %s", report.left_out)
     return corpus, report, saved["read"], [Document(row["id"], row["text"]) for row in saved["held_out"]]
-
-
-def _make_trainer(
-    model: SentenceTransformer,
-    loss: MultipleNegativesRankingMLMLoss,
-    corpus: Dataset,
-    drawer: PairDrawer,
-    preset: Preset,
-    folder: RunFolder,
-    seed: int,
-    bf16: bool | None,
-    workers: int,
-    save_steps: int | None,
-    max_steps: int | None,
-    progress: bool,
-) -> tuple[SentenceTransformerTrainer, InterruptCallback]:
-    batch_size = min(preset.batch_size, len(corpus))
-    steps = max_steps or math.ceil(math.ceil(len(corpus) / batch_size) * preset.epochs)
-    arguments = SentenceTransformerTrainingArguments(
-        output_dir=str(folder.checkpoints),
-        per_device_train_batch_size=batch_size,
-        num_train_epochs=preset.epochs,
-        max_steps=max_steps or -1,
-        learning_rate=preset.learning_rate,
-        warmup_steps=math.ceil(steps * preset.warmup),
-        weight_decay=0.0,
-        seed=seed,
-        bf16=bf16_available() if bf16 is None else bf16,
-        use_cpu=not has_accelerator(),
-        batch_sampler=SeededBatchSampler,
-        dataloader_num_workers=workers,
-        dataloader_pin_memory=has_accelerator(),
-        save_strategy="steps",
-        save_steps=save_steps or min(500, max(10, steps // 10)),
-        save_total_limit=2,
-        logging_steps=max(1, min(50, steps // 20)),
-        report_to="none",
-        disable_tqdm=True,  # our own bar counts documents
-    )
-    interrupt = InterruptCallback()
-    callbacks: list[TrainerCallback] = [
-        drawer.clock,
-        LossMetricsCallback(loss),
-        LossStateCallback(loss),
-        CompleteCallback(),
-        interrupt,
-    ]
-    if progress:
-        callbacks.insert(2, ProgressBarCallback(batch_size * arguments.world_size))
-    # Without these the card would show the user's own documents, and their names.
-    example: dict[str, Any] = {"source_sentence": "A long document ...", "sentences": ["Another ...", "A third ..."]}
-    model.model_card_data.widget = [example]
-    trainer = SentenceTransformerTrainer(
-        model=model,
-        args=arguments,
-        train_dataset=corpus,
-        loss=loss,
-        data_collator=DocSplitCollator(preprocess_fn=model.preprocess, drawer=drawer),
-        callbacks=callbacks,
-    )
-    trainer.remove_callback(PrinterCallback)  # prints each log line when tqdm is off
-    return trainer, interrupt
-
-
-def _save(model: SentenceTransformer, result: TrainingResult, base: str, seed: int) -> None:
-    with atomic_path(result.output) as path:
-        model.model_card_data.train_datasets = []  # samples of the user's documents
-        model.model_card_data.model_name = result.output.name
-        model.save_pretrained(str(path))
-        run = {"base": base, "seed": seed, **result.to_dict()}
-        write_json(path / RUN_FILE, run)
-        extend_model_card(path / "README.md", run)

@@ -1,0 +1,109 @@
+"""The stock Trainer, set up for a run."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from datasets import Dataset
+from sentence_transformers import (
+    SentenceTransformer,
+    SentenceTransformerTrainer,
+    SentenceTransformerTrainingArguments,
+)
+from transformers import PrinterCallback, TrainerCallback
+
+from simlte_st.data.collator import DocSplitCollator
+from simlte_st.data.pairs import PairDrawer
+from simlte_st.losses import MultipleNegativesRankingMLMLoss
+from simlte_st.training.batching import SeededBatchSampler
+from simlte_st.training.callbacks import (
+    CompleteCallback,
+    InterruptCallback,
+    LossMetricsCallback,
+    LossStateCallback,
+    ProgressBarCallback,
+)
+from simlte_st.training.hardware import bf16_available, has_accelerator
+from simlte_st.training.presets import Preset
+from simlte_st.training.run_folder import RunFolder
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What a run is told beside its preset.
+
+    Attributes:
+        seed: Decides everything that is drawn.
+        bf16: Compute in bfloat16; None where the hardware has it.
+        workers: Processes that make batches; 0 makes them in the training process.
+        save_steps: Steps between checkpoints; None for about ten a run.
+        max_steps: Stop after so many steps, instead of after the preset's epochs.
+        progress: Show a progress bar.
+    """
+
+    seed: int = 0
+    bf16: bool | None = None
+    workers: int = 0
+    save_steps: int | None = None
+    max_steps: int | None = None
+    progress: bool = True
+
+
+def make_trainer(
+    model: SentenceTransformer,
+    loss: MultipleNegativesRankingMLMLoss,
+    corpus: Dataset,
+    drawer: PairDrawer,
+    preset: Preset,
+    folder: RunFolder,
+    options: RunOptions,
+) -> tuple[SentenceTransformerTrainer, InterruptCallback]:
+    """Make the stock Trainer with our collator, batches and callbacks, and the callback that stops it on Ctrl-C."""
+    batch_size = min(preset.batch_size, len(corpus))
+    steps = options.max_steps or math.ceil(math.ceil(len(corpus) / batch_size) * preset.epochs)
+    arguments = SentenceTransformerTrainingArguments(
+        output_dir=str(folder.checkpoints),
+        per_device_train_batch_size=batch_size,
+        num_train_epochs=preset.epochs,
+        max_steps=options.max_steps or -1,
+        learning_rate=preset.learning_rate,
+        warmup_steps=math.ceil(steps * preset.warmup),
+        weight_decay=0.0,
+        seed=options.seed,
+        bf16=bf16_available() if options.bf16 is None else options.bf16,
+        use_cpu=not has_accelerator(),
+        batch_sampler=SeededBatchSampler,
+        dataloader_num_workers=options.workers,
+        dataloader_pin_memory=has_accelerator(),
+        save_strategy="steps",
+        save_steps=options.save_steps or min(500, max(10, steps // 10)),
+        save_total_limit=2,
+        logging_steps=max(1, min(50, steps // 20)),
+        report_to="none",
+        disable_tqdm=True,  # our own bar counts documents
+    )
+    interrupt = InterruptCallback()
+    callbacks: list[TrainerCallback] = [
+        drawer.clock,
+        LossMetricsCallback(loss),
+        LossStateCallback(loss),
+        CompleteCallback(),
+        interrupt,
+    ]
+    if options.progress:
+        callbacks.insert(2, ProgressBarCallback(batch_size * arguments.world_size))
+    # Without these the card would show the user's own documents, and their names.
+    example: dict[str, Any] = {"source_sentence": "A long document ...", "sentences": ["Another ...", "A third ..."]}
+    model.model_card_data.widget = [example]
+    trainer = SentenceTransformerTrainer(
+        model=model,
+        args=arguments,
+        train_dataset=corpus,
+        loss=loss,
+        data_collator=DocSplitCollator(preprocess_fn=model.preprocess, drawer=drawer),
+        callbacks=callbacks,
+    )
+    trainer.remove_callback(PrinterCallback)  # prints each log line when tqdm is off
+    return trainer, interrupt
