@@ -1,5 +1,6 @@
 """Losses: DocSplit's contrastive term with a masked-language-model term beside it."""
 
+from simlte_st.losses.cached_multiple_negatives_ranking_mlm import CachedMultipleNegativesRankingMLMLoss
 from simlte_st.losses.multiple_negatives_ranking_mlm import MultipleNegativesRankingMLMLoss
 
-__all__ = ["MultipleNegativesRankingMLMLoss"]
+__all__ = ["CachedMultipleNegativesRankingMLMLoss", "MultipleNegativesRankingMLMLoss"]

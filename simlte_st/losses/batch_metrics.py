@@ -6,6 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+_MOST_ROWS = 1024
+
 
 class BatchMetrics:
     """Running means over the batches since they were last taken.
@@ -26,9 +28,12 @@ class BatchMetrics:
         """Add one batch.
 
         Args:
-            embeddings: One tensor a column, each ``(batch, dim)``; the first two are the two views.
+            embeddings: One tensor a column, each ``(batch, dim)``; the first two are the two views. Of a large batch
+                the first 1,024 rows are looked at: the memory for all pairs grows with the square of their number.
         """
-        anchor, positive = (functional.normalize(column.detach().float(), dim=1) for column in embeddings[:2])
+        anchor, positive = (
+            functional.normalize(column[:_MOST_ROWS].detach().float(), dim=1) for column in embeddings[:2]
+        )
         values = {"alignment": (anchor - positive).square().sum(dim=1).mean()}
         if len(anchor) > 1:
             others = ~torch.eye(len(anchor), dtype=torch.bool, device=anchor.device)

@@ -18,6 +18,7 @@ from transformers.activations import ACT2FN
 
 from simlte_st.compat import checkpoint_name
 from simlte_st.errors import ModelError
+from simlte_st.losses.chunked_cross_entropy import chunked_cross_entropy
 from simlte_st.quiet import quiet_transformers
 
 logger = logging.getLogger(__name__)
@@ -90,10 +91,34 @@ class MLMHead(nn.Module):
         Returns:
             Logits, ``(masked, vocab)``.
         """
-        weight = word_embeddings if self.decoder is None else self.decoder
+        return functional.linear(self._transform(hidden), self._output_weight(word_embeddings), self.bias)
+
+    def summed_loss(self, hidden: Tensor, word_embeddings: Tensor, targets: Tensor, chunk_size: int) -> Tensor:
+        """Compute the cross-entropy, summed over tokens, with the logits of one chunk of them held at a time.
+
+        Args:
+            hidden: Hidden states at the masked positions, ``(masked, hidden)``.
+            word_embeddings: As for :meth:`forward`.
+            targets: The tokens that were masked, ``(masked,)``, int64.
+            chunk_size: Tokens of a chunk.
+
+        Returns:
+            A scalar, float32. Of no tokens it is 0 with a gradient of 0 for every parameter.
+        """
+        weight = self._output_weight(word_embeddings)
+        return chunked_cross_entropy(self._transform(hidden), weight, self.bias, targets, chunk_size)
+
+    def _transform(self, hidden: Tensor) -> Tensor:
         # The encoder may be in half precision, because its checkpoint is; the head never is.
-        dtype = next(self.dense.parameters()).dtype
-        return functional.linear(self.norm(self.activation(self.dense(hidden.to(dtype)))), weight.to(dtype), self.bias)
+        transformed: Tensor = self.norm(self.activation(self.dense(hidden.to(self._dtype))))
+        return transformed
+
+    def _output_weight(self, word_embeddings: Tensor) -> Tensor:
+        return (word_embeddings if self.decoder is None else self.decoder).to(self._dtype)
+
+    @property
+    def _dtype(self) -> torch.dtype:
+        return next(self.dense.parameters()).dtype
 
 
 def encoder_of(model: nn.Module) -> PreTrainedModel:

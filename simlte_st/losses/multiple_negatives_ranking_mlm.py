@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Literal
+from typing import Any
 
 import torch
-import torch.distributed
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from sentence_transformers.util import cos_sim
-from torch import Tensor, nn
-from torch.nn import functional
+from torch import Tensor
 
-from simlte_st.errors import ConfigurationError, ModelError
-from simlte_st.losses.batch_metrics import BatchMetrics
-from simlte_st.losses.masking import IGNORE, TokenMasker
-from simlte_st.losses.mlm_head import HeadSource, MLMHead, encoder_of, make_mlm_head
-
-_MODEL_PREFIX = "model."
+from simlte_st.losses.columns import Features, encode_columns, split_embeddings
+from simlte_st.losses.mlm_head import HeadSource
+from simlte_st.losses.mlm_term import CITATION, MLMInput, MLMTerm, average_gradient
 
 
-class MultipleNegativesRankingMLMLoss(MultipleNegativesRankingLoss):
+class MultipleNegativesRankingMLMLoss(MLMTerm, MultipleNegativesRankingLoss):
     """Contrastive loss with in-batch negatives plus a masked-language-model (MLM) term.
 
     In plain terms:
@@ -107,30 +102,30 @@ class MultipleNegativesRankingMLMLoss(MultipleNegativesRankingLoss):
         scale: float = 20.0,
         mlm_weight: float = 0.1,
         mlm_probability: float = 0.15,
-        mlm_input: Literal["separate", "shared"] = "separate",
+        mlm_input: MLMInput = "separate",
         mlm_head: HeadSource = "auto",
         similarity_fct: Callable[[Tensor, Tensor], Tensor] = cos_sim,
         seed: int = 0,
+        mlm_every: int = 1,
+        mlm_share: float = 1.0,
+        mlm_chunk_size: int = 1024,
         **options: Any,
     ) -> None:
         super().__init__(model, scale=scale, similarity_fct=similarity_fct, **options)
-        if mlm_weight < 0:
-            raise ConfigurationError(f"mlm_weight={mlm_weight}: must not be negative.")
-        if mlm_input not in ("separate", "shared"):
-            raise ConfigurationError(f"mlm_input={mlm_input!r}: use 'separate' or 'shared'.")
-        if mlm_head not in ("auto", "pretrained", "fresh"):
-            raise ConfigurationError(f"mlm_head={mlm_head!r}: use 'auto', 'pretrained' or 'fresh'.")
-        self.mlm_weight = mlm_weight
-        self.mlm_probability = mlm_probability
-        self.mlm_input = mlm_input
-        self.metrics = BatchMetrics()
-        self.mlm_head: MLMHead | None = None
-        self.masker: TokenMasker | None = None
-        if mlm_weight > 0:
-            self.masker = TokenMasker(model.tokenizer, mlm_probability)
-            self.mlm_head = make_mlm_head(model, mlm_head, seed)
+        self._set_up_mlm(
+            model,
+            weight=mlm_weight,
+            probability=mlm_probability,
+            mlm_input=mlm_input,
+            head=mlm_head,
+            seed=seed,
+            every=mlm_every,
+            share=mlm_share,
+            chunk_size=mlm_chunk_size,
+        )
+        if self.mlm_head is not None:
             for parameter in self.mlm_head.parameters():
-                parameter.register_post_accumulate_grad_hook(_average_gradient)
+                parameter.register_post_accumulate_grad_hook(average_gradient)
 
     def forward(  # type: ignore[override]  # the stock losses that return several terms have the same signature
         self, sentence_features: Iterable[dict[str, Tensor]], labels: Any
@@ -138,26 +133,29 @@ class MultipleNegativesRankingMLMLoss(MultipleNegativesRankingLoss):
         """Compute the loss.
 
         Args:
-            sentence_features: One dict of model inputs a column; not changed in ``"shared"`` mode nor by the MLM pass.
+            sentence_features: One dict of model inputs a column; not changed, unless ``mlm_weight=0``.
             labels: Not used.
 
         Returns:
             ``{"contrastive": ..., "mlm": ...}`` whose sum is the loss, the MLM term weighted already; at
             ``mlm_weight=0`` the contrastive loss alone, a scalar, as the stock loss returns it.
         """
-        columns = list(sentence_features)
-        if self.mlm_head is None or self.masker is None:
+        columns: list[Features] = list(sentence_features)
+        if self.mlm_head is None:
             loss: Tensor = super().forward(columns, labels)
             return loss
-        masked = [self._mask(features, self.masker) for features in columns]
-        if self.mlm_input == "shared":
-            outputs = [self.model(features) for features, _ in masked]
-            contrastive = self.compute_loss_from_embeddings([out["sentence_embedding"] for out in outputs], labels)
-        else:
-            contrastive = super().forward(columns, labels)
-            outputs = [self.model(features) for features, _ in masked]
-        mlm = self._mlm_loss(self.mlm_head, outputs, [label for _, label in masked])
-        return {"contrastive": contrastive, "mlm": self.mlm_weight * mlm}
+        weight = self._next_mlm_weight()
+        masked = self._mask(columns) if weight or self.mlm_input == "shared" else []
+        outputs = encode_columns(self.model, masked if self.mlm_input == "shared" else columns)
+        contrastive = self.compute_loss_from_embeddings(split_embeddings(outputs, len(columns)), labels)
+        if not weight:
+            return {"contrastive": contrastive, "mlm": torch.zeros_like(contrastive)}
+        if self.mlm_input == "separate":
+            outputs = encode_columns(self.model, masked)
+        # A sum over nothing is 0 with a gradient of 0 everywhere; a mean would be NaN. Keeping the graph also keeps
+        # the processes of a distributed run in step.
+        total, count = self._summed_mlm_loss(outputs)
+        return {"contrastive": contrastive, "mlm": weight / max(1, count) * total}
 
     def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Any) -> Tensor:
         """Compute the contrastive term from embeddings, ``(batch, dim)`` a column; gathers :attr:`metrics` too."""
@@ -166,76 +164,11 @@ class MultipleNegativesRankingMLMLoss(MultipleNegativesRankingLoss):
         loss: Tensor = super().compute_loss_from_embeddings(embeddings, labels)
         return loss
 
-    @staticmethod
-    def _mask(features: dict[str, Any], masker: TokenMasker) -> tuple[dict[str, Any], Tensor]:
-        masked_ids, label = masker(features)
-        # A copy, because a model writes its outputs into the dict it is given.
-        return {**features, "input_ids": masked_ids}, label
-
-    def _mlm_loss(self, head: MLMHead, outputs: list[dict[str, Any]], labels: list[Tensor]) -> Tensor:
-        """Mean cross-entropy over the masked tokens of all columns; logits at those positions only."""
-        if "token_embeddings" not in outputs[0]:
-            raise ModelError("The model gives no token embeddings, so there is nothing to predict masked words from.")
-        hidden = torch.cat(
-            [out["token_embeddings"][label != IGNORE] for out, label in zip(outputs, labels, strict=True)]
-        )
-        targets = torch.cat([label[label != IGNORE] for label in labels])
-        logits = head(hidden, encoder_of(self.model).get_input_embeddings().weight)
-        # A sum over nothing is 0 with a gradient of 0 everywhere; a mean would be NaN. Keeping the graph also keeps
-        # the processes of a distributed run in step.
-        return functional.cross_entropy(logits.float(), targets, reduction="sum") / max(1, len(targets))
-
-    def extra_state(self) -> dict[str, Tensor]:
-        """Give the parameters of the loss that are not the model's: the MLM head. Empty at ``mlm_weight=0``."""
-        return {name: value for name, value in self.state_dict().items() if not name.startswith(_MODEL_PREFIX)}
-
-    def load_extra_state(self, state: dict[str, Tensor]) -> None:
-        """Restore what :meth:`extra_state` gave, in place.
-
-        Raises:
-            ConfigurationError: The state belongs to a loss of other settings.
-        """
-        own = self.extra_state()
-        if set(own) != set(state):
-            raise ConfigurationError(
-                f"The saved loss has the parameters {sorted(state)}, this one {sorted(own)}: "
-                "resume with the MLM settings that the run was started with."
-            )
-        self.load_state_dict({**self.state_dict(), **state})
-
     def get_config_dict(self) -> dict[str, Any]:
         """Give the settings, for the model card."""
-        return {
-            **super().get_config_dict(),
-            "mlm_weight": self.mlm_weight,
-            "mlm_probability": self.mlm_probability,
-            "mlm_input": self.mlm_input,
-            "mlm_head": None if self.mlm_head is None else "pretrained" if self.mlm_head.pretrained else "fresh",
-        }
+        return {**super().get_config_dict(), **self._mlm_config()}
 
     @property
     def citation(self) -> str:
         """BibTeX of what this loss implements."""
-        return """
-@misc{docsplit,
-    title={DocSplit: Simple Contrastive Pretraining for Large Document Embeddings},
-    note={First published as: SimLTE: Simple Contrastive Learning for Long Text Embeddings},
-    year={2023},
-}
-@inproceedings{gao-etal-2021-simcse,
-    title={{SimCSE}: Simple Contrastive Learning of Sentence Embeddings},
-    author={Gao, Tianyu and Yao, Xingcheng and Chen, Danqi},
-    booktitle={Proceedings of EMNLP 2021},
-    pages={6894--6910},
-    year={2021},
-}
-"""
-
-
-def _average_gradient(parameter: nn.Parameter) -> None:
-    """Average a head's gradient over the processes of a distributed run: the head is outside the DDP wrapper."""
-    if torch.distributed.is_available() and torch.distributed.is_initialized() and parameter.grad is not None:
-        world = torch.distributed.get_world_size()
-        if world > 1:
-            torch.distributed.all_reduce(parameter.grad)
-            parameter.grad.div_(world)
+        return CITATION

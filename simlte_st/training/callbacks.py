@@ -16,7 +16,7 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from simlte_st.errors import ResumeError
 from simlte_st.files import atomic_path
-from simlte_st.losses import MultipleNegativesRankingMLMLoss
+from simlte_st.losses.mlm_term import MLMTerm
 
 LOSS_FILE = "loss.safetensors"
 COMPLETE_FILE = "complete"
@@ -28,7 +28,7 @@ def checkpoint_directory(args: TrainingArguments, state: TrainerState) -> Path:
 
 
 class LossStateCallback(TrainerCallback):
-    """Saves the parameters of the loss (the MLM head) with each checkpoint, and restores them when a run resumes.
+    """Saves the state of the loss (the MLM head, ...) with each checkpoint, and restores it when a run resumes.
 
     The Trainer optimises them but saves only the model's, so a resumed run would start with another head.
 
@@ -36,7 +36,7 @@ class LossStateCallback(TrainerCallback):
         loss: The loss that the Trainer uses.
     """
 
-    def __init__(self, loss: MultipleNegativesRankingMLMLoss) -> None:
+    def __init__(self, loss: MLMTerm) -> None:
         self.loss = loss
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
@@ -99,7 +99,7 @@ class LossMetricsCallback(TrainerCallback):
         loss: The loss that the Trainer uses; it gathers the numbers.
     """
 
-    def __init__(self, loss: MultipleNegativesRankingMLMLoss) -> None:
+    def __init__(self, loss: MLMTerm) -> None:
         self.loss = loss
 
     def on_log(

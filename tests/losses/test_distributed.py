@@ -11,16 +11,33 @@ import torch.distributed
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from torch import Tensor
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 from torch.nn.parallel import DistributedDataParallel
 
 from simlte_st.base_models import set_dropout
-from simlte_st.losses import MultipleNegativesRankingMLMLoss
+from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
 
 WORLD = 2
 BACKWARDS = {"separate": 1, "shared": 1, "gather": 1, "accumulated": 2, "nothing masked": 1}
 """Name of a case and its backward passes before the gradients are looked at."""
+CACHED = {
+    "cached separate": ("separate", {"mini_batch_size": 3}),
+    "cached shared": ("shared", {"mini_batch_size": 3}),
+    "cached gather": ("gather", {"mini_batch_size": 3}),
+    "cached accumulated": ("accumulated", {"mini_batch_size": 3}),
+    "cached nothing masked": ("nothing masked", {"mini_batch_size": 3}),
+    # Other numbers of mini-batches in the two processes.
+    "cached by tokens": ("separate", {"mini_batch_num_tokens": 60}),
+    "cached shared by tokens": ("shared", {"mini_batch_num_tokens": 60}),
+}
+"""Name of a case of the cached loss, the case of the plain loss that it must equal, and its settings."""
 
 Pairs = list[tuple[list[str], list[str]]]
+
+
+def count_and_average(synchronisations, bucket):  # type: ignore[no-untyped-def]  # PyTorch looks at annotations here
+    synchronisations.append(bucket.index())
+    return allreduce_hook(None, bucket)
 
 
 def run_case(case: str, path: str, pairs: Pairs, rank: int, wrap: bool) -> dict[str, Any]:
@@ -28,13 +45,19 @@ def run_case(case: str, path: str, pairs: Pairs, rank: int, wrap: bool) -> dict[
     model = SentenceTransformer(path, device="cpu")
     set_dropout(model, 0.0)
     model.train()
-    loss = MultipleNegativesRankingMLMLoss(
-        model,
-        scale=10.0,
-        mlm_weight=0.5,
-        mlm_probability=0.3,
-        mlm_input="shared" if case == "shared" else "separate",
-        gather_across_devices=wrap and case == "gather",
+    synchronisations: list[int] = []
+    case, settings = CACHED.get(case, (case, None))
+    options: dict[str, Any] = {
+        "scale": 10.0,
+        "mlm_weight": 0.5,
+        "mlm_probability": 0.3,
+        "mlm_input": "shared" if case == "shared" else "separate",
+        "gather_across_devices": wrap and case == "gather",
+    }
+    loss: Any = (
+        MultipleNegativesRankingMLMLoss(model, **options)
+        if settings is None
+        else CachedMultipleNegativesRankingMLMLoss(model, **options, **settings)
     )
     if case == "nothing masked" and rank == 1:
         assert loss.masker is not None
@@ -42,6 +65,9 @@ def run_case(case: str, path: str, pairs: Pairs, rank: int, wrap: bool) -> dict[
     if wrap:
         # As the Trainer wraps a SentenceTransformer: BERT's pooler is not used.
         loss.model = DistributedDataParallel(model, find_unused_parameters=True)
+        loss.model.register_comm_hook(synchronisations, count_and_average)
+    passes: list[int] = []
+    model.register_forward_pre_hook(lambda module, args: passes.append(len(args[0]["input_ids"])))
     values: dict[str, list[float]] = {"contrastive": [], "mlm": []}
     for number in range(BACKWARDS[case]):
         torch.manual_seed(100 * number + rank)
@@ -52,6 +78,8 @@ def run_case(case: str, path: str, pairs: Pairs, rank: int, wrap: bool) -> dict[
     assert loss.mlm_head is not None
     return {
         "values": values,
+        "synchronisations": len(synchronisations),
+        "passes": len(passes),
         "head": {name: value.grad for name, value in loss.mlm_head.named_parameters()},
         "encoder": {name: value.grad for name, value in model.named_parameters() if "pooler" not in name},
     }
@@ -67,7 +95,7 @@ def work(rank: int, folder: str, path: str, data: list[Pairs]) -> None:
         timeout=datetime.timedelta(seconds=60),
     )
     try:
-        results = {case: run_case(case, path, data[rank], rank, wrap=True) for case in BACKWARDS}
+        results = {case: run_case(case, path, data[rank], rank, wrap=True) for case in (*BACKWARDS, *CACHED)}
         torch.save(results, Path(folder) / f"rank-{rank}.pt")
     finally:
         torch.distributed.destroy_process_group()
@@ -160,6 +188,27 @@ def test_gathered_negatives_are_those_of_the_joint_batch(
         "head",
         {name: (gradient + single[1]["head"][name]) / 2 for name, gradient in single[0]["head"].items()},
     )
+
+
+@pytest.mark.parametrize("case", CACHED)
+def test_the_cached_loss_is_the_plain_one(case: str, ranks: list[dict[str, Any]]) -> None:
+    plain = CACHED[case][0]
+    for rank in ranks:
+        for name in ("contrastive", "mlm"):
+            assert rank[case]["values"][name] == pytest.approx(rank[plain]["values"][name], rel=1e-5)
+    for part in ("head", "encoder"):
+        expected = ranks[0][plain][part]
+        assert sum(bool(value.any()) for value in expected.values()) == (5 if part == "head" else 37)
+        compare([rank[case] for rank in ranks], part, expected)
+
+
+def test_gradients_are_averaged_once_for_all_mini_batches(ranks: list[dict[str, Any]]) -> None:
+    for case, (plain, _) in CACHED.items():
+        for rank in ranks:
+            assert rank[case]["synchronisations"] == rank[plain]["synchronisations"] == BACKWARDS[plain], case
+            assert rank[case]["passes"] > 2 * rank[plain]["passes"]
+    by_tokens = [rank["cached by tokens"]["passes"] for rank in ranks]
+    assert by_tokens[0] != by_tokens[1]
 
 
 def test_the_processes_have_the_same_fresh_head(encoder_path: Path) -> None:

@@ -1,0 +1,174 @@
+"""The papers' training loss for batches of any size: GradCache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.losses import CachedMultipleNegativesRankingLoss
+from sentence_transformers.util import cos_sim
+from torch import Tensor
+
+from simlte_st.errors import ConfigurationError, DataError
+from simlte_st.losses.columns import LABELS, Features
+from simlte_st.losses.gradient_cache import ContrastivePass, MLMPass, joined_terms
+from simlte_st.losses.mlm_head import HeadSource
+from simlte_st.losses.mlm_term import CITATION, MLMInput, MLMTerm, average_gradient
+
+
+class CachedMultipleNegativesRankingMLMLoss(MLMTerm, CachedMultipleNegativesRankingLoss):
+    """:class:`~simlte_st.losses.MultipleNegativesRankingMLMLoss` in the memory of a mini-batch.
+
+    In-batch negatives get better with their number, and the memory for them grows with it. This loss has the same value
+    and the same gradients, but the activations of one mini-batch at a time:
+
+    1. All texts are embedded without a graph, mini-batch by mini-batch.
+    2. The contrastive loss of the whole batch gives the gradient with respect to each embedding.
+    3. In the backward pass the texts are embedded again, now with a graph that those gradients go into. Dropout draws
+       the same as before.
+    4. The MLM term is a sum over masked tokens, so its gradient needs no such cache: with ``mlm_input="separate"``
+       each masked mini-batch is passed once, forward and backward, and its gradient added up; with ``"shared"`` it
+       rides on 1 and 3. In both the mean is over the masked tokens of the whole batch.
+
+    All this takes 7 units of work where the plain loss takes 6, if a forward pass is 1 and a backward pass 2; with
+    ``mlm_input="shared"`` 4 and 3.
+
+    Args:
+        model: The model to train.
+        scale: The inverse of the temperature, see ``MultipleNegativesRankingMLMLoss``, as for all options not listed.
+        mlm_weight: Weight of the MLM term; with 0 the loss is stock ``CachedMultipleNegativesRankingLoss`` to the bit.
+        mini_batch_size: Texts that are passed through the model at a time, of all columns together.
+        mini_batch_num_tokens: Tokens that are passed through the model at a time, padding not counted, instead of a
+            number of texts; a longer text is passed by itself. ``mini_batch_size`` is then for the scores only.
+        **options: All other options of ``MultipleNegativesRankingMLMLoss`` (``mlm_probability``, ``mlm_input``,
+            ``mlm_head``, ``seed``, ``mlm_every``, ``mlm_share``, ``mlm_chunk_size``) and of
+            ``CachedMultipleNegativesRankingLoss`` (``gather_across_devices``, ``directions``, ...).
+
+    Raises:
+        ConfigurationError: As ``MultipleNegativesRankingMLMLoss``, and for a mini-batch of no size.
+        ModelError: The model cannot train a masked language model.
+
+    References:
+        - GradCache: Gao et al., Scaling Deep Contrastive Learning Batch Size under Memory Limited Setup
+          (https://aclanthology.org/2021.repl4nlp-1.31)
+        - those of ``MultipleNegativesRankingMLMLoss``
+
+    Requirements:
+        1. As ``MultipleNegativesRankingMLMLoss``
+        2. A large ``per_device_train_batch_size`` and a mini-batch that fits into memory
+        3. One process, or several with DDP; gradients that are sharded (FSDP, DeepSpeed) cannot be cached
+        4. Gradient checkpointing, if at all, with ``use_reentrant=False``, which is transformers' default
+
+    Inputs:
+        +-------------------+--------+
+        | Inputs            | Labels |
+        +===================+========+
+        | (view A, view B)  | none   |
+        +-------------------+--------+
+
+    Example:
+        ::
+
+            loss = CachedMultipleNegativesRankingMLMLoss(model, mini_batch_size=32)
+            arguments = SentenceTransformerTrainingArguments(per_device_train_batch_size=1024)
+            SentenceTransformerTrainer(model, arguments, train_dataset=views.attach(dataset), loss=loss)
+    """
+
+    def __init__(
+        self,
+        model: SentenceTransformer,
+        scale: float = 20.0,
+        mlm_weight: float = 0.1,
+        mlm_probability: float = 0.15,
+        mlm_input: MLMInput = "separate",
+        mlm_head: HeadSource = "auto",
+        similarity_fct: Callable[[Tensor, Tensor], Tensor] = cos_sim,
+        seed: int = 0,
+        mlm_every: int = 1,
+        mlm_share: float = 1.0,
+        mlm_chunk_size: int = 1024,
+        mini_batch_size: int = 32,
+        mini_batch_num_tokens: int | None = None,
+        **options: Any,
+    ) -> None:
+        for name, value in (("mini_batch_size", mini_batch_size), ("mini_batch_num_tokens", mini_batch_num_tokens)):
+            if value is not None and value < 1:
+                raise ConfigurationError(f"{name}={value}: must be at least 1.")
+        super().__init__(
+            model,
+            scale=scale,
+            similarity_fct=similarity_fct,
+            mini_batch_size=mini_batch_size,
+            mini_batch_num_tokens=mini_batch_num_tokens,
+            **options,
+        )
+        self._set_up_mlm(
+            model,
+            weight=mlm_weight,
+            probability=mlm_probability,
+            mlm_input=mlm_input,
+            head=mlm_head,
+            seed=seed,
+            every=mlm_every,
+            share=mlm_share,
+            chunk_size=mlm_chunk_size,
+        )
+
+    def forward(  # type: ignore[override]  # the stock losses that return several terms have the same signature
+        self, sentence_features: Iterable[dict[str, Tensor]], labels: Any
+    ) -> dict[str, Tensor] | Tensor:
+        """Compute the loss; most of the work is done when it is back-propagated, which can be done once.
+
+        Args:
+            sentence_features: One dict of model inputs a column; not changed, unless ``mlm_weight=0``.
+            labels: Not used.
+
+        Returns:
+            ``{"contrastive": ..., "mlm": ...}`` whose sum is the loss, the MLM term weighted already; at
+            ``mlm_weight=0`` the contrastive loss alone, a scalar, as the stock loss returns it. The terms may be
+            scaled before they are back-propagated, as gradient accumulation and gradient scalers do.
+
+        Raises:
+            DataError: There is one column only.
+        """
+        columns: list[Features] = list(sentence_features)
+        if self.mlm_head is None:
+            loss: Tensor = super().forward(columns, labels)
+            return loss
+        if len(columns) < 2:
+            raise DataError(f"The loss needs the views of a document as two columns; this batch has {len(columns)}.")
+        shared = self.mlm_input == "shared"
+        weight = self._next_mlm_weight()
+        masked = self._mask(columns) if weight or shared else []
+        if not weight:
+            masked = [{name: value for name, value in column.items() if name != LABELS} for column in masked]
+        embedded = ContrastivePass(self, masked if shared else columns)
+        contrastive = embedded.run(labels)
+        if not weight:
+            return {"contrastive": contrastive, "mlm": torch.zeros_like(contrastive)}
+        predicted = embedded if shared else MLMPass(self, masked)
+        slope = weight / max(1, predicted.mlm_count)
+        mlm = slope * predicted.mlm_sum
+        if torch.is_grad_enabled():
+            contrastive.register_hook(self._average_head_gradient)  # after the engine's own hook
+            contrastive, mlm = joined_terms(contrastive, mlm, lambda grad: predicted.back_propagate(slope * grad))
+        return {"contrastive": contrastive, "mlm": mlm}
+
+    def _average_head_gradient(self, _: Tensor) -> None:
+        """Average once for all mini-batches, and in every process, whatever was masked there."""
+        assert self.mlm_head is not None
+        for parameter in self.mlm_head.parameters():
+            if parameter.requires_grad:
+                average_gradient(parameter)
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """Give the settings, for the model card."""
+        return {**super().get_config_dict(), **self._mlm_config()}
+
+    @property
+    def citation(self) -> str:
+        """BibTeX of what this loss implements."""
+        stock: str = super().citation
+        return CITATION + stock.lstrip("\n")

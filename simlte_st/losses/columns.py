@@ -1,0 +1,114 @@
+"""Columns of model inputs: several as one batch, or some of their rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from simlte_st.compat import merge_feature_batches, slice_rows
+from simlte_st.losses.masking import IGNORE
+
+Features = dict[str, Any]
+"""Model inputs of a column: padded, ``(rows, length)`` with an ``attention_mask``; or flattened, ``(1, tokens)`` with
+``cu_seq_lens_q``, ``(rows + 1,)``."""
+
+LABELS = "mlm_labels"
+"""Key of the labels of a masked column, int64 and of the shape of its ``input_ids``. The model never sees it."""
+
+_MOST_PADDING = 1.125
+"""Columns are merged where that makes the batch at most this many times as large: padding is computed too."""
+
+
+def merge_columns(columns: list[Features], most_padding: float = float("inf")) -> Features | None:
+    """Put columns under each other, all rows of the first and so on, padded to the longest.
+
+    Args:
+        columns: Columns of equal numbers of rows, with labels or without.
+        most_padding: Most growth in tokens, padding included.
+
+    Returns:
+        The batch, of new tensors; None where the columns do not fit together (flattened ones, unlike keys) or where it
+        would grow too much.
+    """
+    masks = [features.get("attention_mask") for features in columns]
+    if len(columns) < 2 or any(mask is None for mask in masks):
+        return None
+    widths = [mask.shape[1] for mask in masks if mask is not None]
+    if len(widths) * max(widths) > most_padding * sum(widths):
+        return None
+    merged = merge_feature_batches(columns)
+    if merged is not None and LABELS in merged:
+        # The new padding got 0 everywhere, which is a token to predict here.
+        merged[LABELS] = merged[LABELS].masked_fill(merged["attention_mask"] == 0, IGNORE)
+    return merged
+
+
+def encode(model: nn.Module, features: Features) -> tuple[Features, Tensor | None]:
+    """Give the model's outputs for a batch and the batch's labels, if it has any; the features are not changed."""
+    inputs = dict(features)  # a model writes its outputs into the dict it is given
+    labels = inputs.pop(LABELS, None)
+    return model(inputs), labels
+
+
+def encode_columns(model: nn.Module, columns: list[Features]) -> list[tuple[Features, Tensor | None]]:
+    """Encode columns in one pass where they fit together without much padding, else one by one.
+
+    Returns:
+        Outputs and labels of each pass: of one that holds all columns under each other, or of each column.
+    """
+    merged = merge_columns(columns, _MOST_PADDING)
+    return [encode(model, features) for features in (columns if merged is None else [merged])]
+
+
+def split_embeddings(outputs: list[tuple[Features, Tensor | None]], columns: int) -> list[Tensor]:
+    """Give the embeddings of each column, ``(rows, dim)``, from what :func:`encode_columns` gave."""
+    embeddings = [out["sentence_embedding"] for out, _ in outputs]
+    return list(embeddings[0].chunk(columns)) if len(embeddings) == 1 else embeddings
+
+
+def row_count(features: Features) -> int:
+    """Count the rows of a column."""
+    starts = features.get("cu_seq_lens_q")
+    return len(features["input_ids"]) if starts is None else len(starts) - 1
+
+
+def take_rows(features: Features, rows: Tensor) -> Features:
+    """Take some rows of a column, in any order.
+
+    Args:
+        features: The column; not changed.
+        rows: Their numbers, ``(taken,)``, int64.
+
+    Returns:
+        The rows, of new tensors; padded ones as long as the longest of them.
+    """
+    ids = features["input_ids"]
+    rows = rows.to(ids.device)
+    starts = features.get("cu_seq_lens_q")
+    if starts is None:
+        count = len(ids)
+        taken = {
+            name: value[rows] if isinstance(value, Tensor) and value.ndim and len(value) == count else value
+            for name, value in features.items()
+        }
+        return slice_rows(taken, 0, len(rows))
+    lengths = starts.diff()[rows]
+    new_starts = torch.cat([starts[:1], lengths.cumsum(0).to(starts.dtype)])
+    # Of each token its row among those taken, and its place in the old stream.
+    row = torch.repeat_interleave(torch.arange(len(rows), device=ids.device), lengths)
+    token = torch.arange(len(row), device=ids.device) - new_starts[row] + starts[rows][row]
+    taken = {}
+    for name, value in features.items():
+        if name in ("cu_seq_lens_q", "cu_seq_lens_k"):
+            taken[name] = new_starts
+        elif name in ("max_length_q", "max_length_k"):
+            taken[name] = int(lengths.max())
+        elif name == "seq_idx":
+            taken[name] = row.to(value.dtype).expand(*value.shape[:-1], -1)
+        elif isinstance(value, Tensor) and value.ndim and value.shape[-1] == ids.shape[-1]:
+            taken[name] = value[..., token]
+        else:
+            taken[name] = value
+    return taken

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Transformer
+from sentence_transformers.sentence_transformer.modules import Pooling
+from transformers import AutoTokenizer, BertForMaskedLM
+
+from simlte_st.base_models import set_dropout
+
+
+@pytest.fixture(scope="session")
+def perturbed_path(bert_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny BERT with its biases and norms moved off zero and one, which hide errors."""
+    path = tmp_path_factory.mktemp("perturbed") / "bert"
+    masked_lm = BertForMaskedLM.from_pretrained(bert_path)
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for value in masked_lm.parameters():
+            value.add_(torch.randn(value.shape, generator=generator) * 0.2)
+    masked_lm.save_pretrained(path)
+    AutoTokenizer.from_pretrained(bert_path).save_pretrained(path)
+    return path
+
+
+@pytest.fixture
+def with_head(perturbed_path: Path) -> SentenceTransformer:
+    transformer = Transformer(str(perturbed_path))
+    model = SentenceTransformer(
+        modules=[transformer, Pooling(transformer.get_embedding_dimension(), "mean")], device="cpu"
+    )
+    set_dropout(model, 0.0)
+    return model.train()

@@ -1,0 +1,525 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from datasets import Dataset
+from losses_support import OPTIONS, Columns, columns_of, compare, cut, gradients, total
+from sentence_transformers import (
+    SentenceTransformer,
+    SentenceTransformerTrainer,
+    SentenceTransformerTrainingArguments,
+)
+from sentence_transformers.base.losses import column_merging_disabled
+from sentence_transformers.base.modules import Transformer
+from sentence_transformers.sentence_transformer.losses import CachedMultipleNegativesRankingLoss, MatryoshkaLoss
+from sentence_transformers.sentence_transformer.modules import Pooling
+from torch import Tensor
+
+from simlte_st.base_models import set_dropout
+from simlte_st.errors import ConfigurationError, DataError
+from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
+from simlte_st.training import LossMetricsCallback, LossStateCallback
+
+Results = dict[str, Tensor | None]
+Scaling = Callable[[dict[str, Tensor]], Tensor]
+
+
+def step(loss: Any, columns: Columns, scaling: Scaling = total) -> Results:
+    """Values, and gradients of the model and the head, of one step."""
+    loss.model.zero_grad()
+    torch.manual_seed(7)
+    values = loss(columns, None)
+    scaling(values).backward()
+    found = {name: value.detach() for name, value in values.items()}
+    return {**found, **gradients(loss.model), **{f"head.{name}": g for name, g in gradients(loss.mlm_head).items()}}
+
+
+def both(
+    model: SentenceTransformer, columns: Columns, *, scaling: Scaling = total, mini_batch_size: int = 4, **options: Any
+) -> tuple[Results, Results]:
+    """What the plain and the cached loss find."""
+    plain = MultipleNegativesRankingMLMLoss(model, **options)
+    cached = CachedMultipleNegativesRankingMLMLoss(model, mini_batch_size=mini_batch_size, **options)
+    return step(plain, columns, scaling), step(cached, columns, scaling)
+
+
+# The same as the plain loss.
+
+
+@pytest.mark.parametrize("mlm_input", ["separate", "shared"])
+@pytest.mark.parametrize("sizes", [{"mini_batch_size": 5}, {"mini_batch_size": 1}, {"mini_batch_num_tokens": 40}])
+def test_the_plain_loss_in_value_and_gradient(
+    with_head: SentenceTransformer, documents: list[str], mlm_input: Any, sizes: dict[str, int]
+) -> None:
+    columns = columns_of(with_head, documents, 3)
+    options = {"mlm_input": mlm_input, "mlm_weight": 0.4, "scale": 10.0, "mlm_probability": 0.3}
+    plain = step(MultipleNegativesRankingMLMLoss(with_head, **options), columns)
+    cached = step(CachedMultipleNegativesRankingMLMLoss(with_head, **options, **sizes), columns)
+    compare(plain, cached, rtol=1e-5, atol=1e-5)
+    assert sum(value is not None and bool(value.any()) for value in cached.values()) == 2 + 37 + 5
+
+
+@pytest.mark.parametrize("mlm_input", ["separate", "shared"])
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_all_options_of_the_plain_loss(
+    with_head: SentenceTransformer, documents: list[str], mlm_input: Any, options: dict[str, Any]
+) -> None:
+    compare(*both(with_head, columns_of(with_head, documents, 3), mlm_input=mlm_input, **options), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("options", [{"mlm_share": 0.4}, {"mlm_chunk_size": 3}, {"mlm_head": "fresh", "seed": 3}])
+def test_the_options_of_the_mlm_term(
+    with_head: SentenceTransformer, documents: list[str], options: dict[str, Any]
+) -> None:
+    compare(*both(with_head, columns_of(with_head, documents), **options), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("mlm_input", ["separate", "shared"])
+def test_columns_that_do_not_fit_together(with_head: SentenceTransformer, documents: list[str], mlm_input: Any) -> None:
+    with column_merging_disabled():
+        plain, cached = both(with_head, columns_of(with_head, documents, 3), mlm_input=mlm_input)
+    compare(plain, cached, rtol=1e-5, atol=1e-5)
+
+
+class Flattened(Transformer):
+    """Takes the tokens of all rows as one row, as Transformer does with flash attention."""
+
+    def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        rows = features["input_ids"][0].split(features["cu_seq_lens_q"].diff().tolist())
+        ids = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=-1)
+        mask = ids >= 0
+        padded = super().forward({"input_ids": ids.clamp(min=0), "attention_mask": mask.long()})
+        features["token_embeddings"] = padded["token_embeddings"][mask].unsqueeze(0)
+        return features
+
+
+def flatten(features: dict[str, Any]) -> dict[str, Any]:
+    mask = features["attention_mask"].bool()
+    lengths = mask.sum(dim=1)
+    return {
+        "input_ids": features["input_ids"][mask].unsqueeze(0),
+        "cu_seq_lens_q": torch.cat([torch.zeros(1, dtype=torch.int32), lengths.cumsum(0).int()]),
+        "max_length_q": int(lengths.max()),
+    }
+
+
+@pytest.mark.parametrize("options", [{}, {"mlm_input": "shared"}, {"mlm_share": 0.5}], ids=str)
+def test_flattened_batches(
+    perturbed_path: Path, with_head: SentenceTransformer, documents: list[str], options: dict[str, Any]
+) -> None:
+    columns = [flatten(column) for column in columns_of(with_head, documents)]
+    transformer = Flattened(str(perturbed_path))
+    model = SentenceTransformer(
+        modules=[transformer, Pooling(transformer.get_embedding_dimension(), "mean")], device="cpu"
+    )
+    set_dropout(model, 0.0)
+    plain, cached = both(model, columns, **options)
+    compare(plain, cached, rtol=1e-5, atol=1e-5)
+    if not options:
+        padded = step(MultipleNegativesRankingMLMLoss(with_head), columns_of(with_head, documents))
+        torch.testing.assert_close(plain["contrastive"], padded["contrastive"])
+
+
+def test_without_mlm_it_is_the_stock_cached_loss_to_the_bit(model: SentenceTransformer, documents: list[str]) -> None:
+    model.train()
+    results = []
+    for make in (
+        lambda: CachedMultipleNegativesRankingLoss(model, scale=9.0, mini_batch_size=4),
+        lambda: CachedMultipleNegativesRankingMLMLoss(model, scale=9.0, mini_batch_size=4, mlm_weight=0),
+    ):
+        torch.manual_seed(3)
+        model.zero_grad()
+        value = make()(columns_of(model, documents, 3), None)
+        value.backward()
+        results.append({"loss": value.detach(), **gradients(model)})
+    compare(*results, rtol=0, atol=0)
+
+
+# Dropout.
+
+
+@pytest.mark.parametrize("mlm_input", ["separate", "shared"])
+def test_dropout_draws_what_it_does_in_the_plain_loss(
+    with_head: SentenceTransformer, documents: list[str], mlm_input: Any
+) -> None:
+    set_dropout(with_head, 0.3)
+    columns = columns_of(with_head, documents)
+    plain, cached = both(with_head, columns, mlm_input=mlm_input, mini_batch_size=64)
+    state = torch.get_rng_state()
+    compare(plain, cached, rtol=1e-5, atol=1e-5)
+    step(MultipleNegativesRankingMLMLoss(with_head, mlm_input=mlm_input), columns)
+    assert torch.equal(state, torch.get_rng_state())
+
+
+@pytest.mark.parametrize("mlm_input", ["separate", "shared"])
+def test_the_second_embedding_step_replays_dropout(
+    with_head: SentenceTransformer, documents: list[str], mlm_input: Any
+) -> None:
+    set_dropout(with_head, 0.3)
+    columns = columns_of(with_head, documents)
+    loss = CachedMultipleNegativesRankingMLMLoss(with_head, mini_batch_size=5, mlm_input=mlm_input)
+    cached = step(loss, columns)
+
+    # The same passes with all their graphs kept: each of the model's calls in the forward pass, with gradients.
+    calls: list[dict[str, Any]] = []
+    forward = with_head.forward
+    with_head.forward = lambda features: calls.append(dict(features)) or forward(features)  # type: ignore[method-assign]
+    torch.manual_seed(7)
+    loss(columns, None)
+    passes = len(calls)
+    assert passes == 3 if mlm_input == "shared" else 6
+    with_head.forward = forward  # type: ignore[method-assign]
+    plain = MultipleNegativesRankingMLMLoss(with_head, mlm_input=mlm_input)
+    torch.manual_seed(7)
+    masked = plain._mask([dict(column) for column in columns])
+    labels = torch.cat([column["mlm_labels"][column["mlm_labels"] != -100] for column in masked])
+    outputs = [with_head(features) for features in calls]
+    embeddings = torch.cat([out["sentence_embedding"] for out in outputs[:3]])
+    lengths = torch.cat([column["attention_mask"].sum(1) for column in columns])
+    order = lengths.argsort(descending=True, stable=True)
+    contrastive = plain.compute_loss_from_embeddings(list(embeddings[order.argsort()].chunk(2)), None)
+    assert plain.mlm_head is not None
+    tokens = [(out["token_embeddings"], out["input_ids"]) for out in outputs[-3:]]
+    ids = torch.cat([torch.nn.functional.pad(c["input_ids"], (0, 64 - c["input_ids"].shape[1])) for c in columns])
+    targets = torch.cat(
+        [torch.nn.functional.pad(c["mlm_labels"], (0, 64 - c["mlm_labels"].shape[1]), value=-100) for c in masked]
+    )
+    assert ids.shape == targets.shape
+    words = with_head[0].auto_model.get_input_embeddings().weight
+    mlm = torch.zeros(())
+    for (hidden, _), rows in zip(tokens, order.split(5), strict=True):
+        label = targets[rows][:, : hidden.shape[1]]
+        logits = plain.mlm_head(hidden[label != -100], words)
+        mlm = mlm + torch.nn.functional.cross_entropy(logits, label[label != -100], reduction="sum")
+    with_head.zero_grad()
+    mlm = plain.mlm_weight * mlm / len(labels)
+    (contrastive + mlm).backward()
+    expected = {"contrastive": contrastive.detach(), "mlm": mlm.detach(), **gradients(with_head)}
+    expected |= {f"head.{name}": value for name, value in gradients(plain.mlm_head).items()}
+    compare(expected, cached, rtol=1e-5, atol=1e-5)
+
+
+# How it is back-propagated.
+
+
+@pytest.mark.parametrize("mlm_input", ["separate", "shared"])
+@pytest.mark.parametrize(
+    "scaling",
+    [
+        lambda values: 65536.0 * total(values) / 4,
+        lambda values: 2.0 * values["contrastive"] + 0.3 * values["mlm"],
+        lambda values: values["mlm"] * 1.0,
+        lambda values: values["contrastive"] * 1.0,
+    ],
+    ids=["scaler", "unlike", "mlm", "contrastive"],
+)
+def test_scaled_terms(with_head: SentenceTransformer, documents: list[str], mlm_input: Any, scaling: Scaling) -> None:
+    plain, cached = both(with_head, columns_of(with_head, documents), mlm_input=mlm_input, scaling=scaling)
+    largest = max(float(value.abs().max()) for value in plain.values() if value is not None)
+    compare(plain, cached, rtol=1e-5, atol=1e-6 * max(largest, 1.0))
+
+
+@pytest.mark.parametrize("mlm_input", ["separate", "shared"])
+def test_several_batches_before_the_first_backward_pass(
+    with_head: SentenceTransformer, documents: list[str], mlm_input: Any
+) -> None:
+    batches = [columns_of(with_head, documents), columns_of(with_head, documents[9:])]
+    results = []
+    for kind, settings in (
+        (MultipleNegativesRankingMLMLoss, {}),
+        (CachedMultipleNegativesRankingMLMLoss, {"mini_batch_size": 4}),
+    ):
+        loss = kind(with_head, mlm_input=mlm_input, **settings)
+        with_head.zero_grad()
+        torch.manual_seed(1)
+        values = [total(loss(batch, None)) for batch in batches]
+        for value in values:
+            value.backward()
+        results.append({**gradients(with_head), **gradients(loss.mlm_head)})  # type: ignore[arg-type]
+    compare(*results, rtol=1e-5, atol=1e-5)
+
+
+def test_a_second_backward_pass_is_refused(with_head: SentenceTransformer, documents: list[str]) -> None:
+    value = total(CachedMultipleNegativesRankingMLMLoss(with_head)(columns_of(with_head, documents), None))
+    value.backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="once for each forward pass"):
+        value.backward()
+
+
+@pytest.mark.parametrize("mlm_input", ["separate", "shared"])
+def test_evaluation(with_head: SentenceTransformer, documents: list[str], mlm_input: Any) -> None:
+    columns = columns_of(with_head, documents)
+    loss = CachedMultipleNegativesRankingMLMLoss(with_head, mini_batch_size=4, mlm_input=mlm_input)
+    trained = step(loss, columns)
+    assert loss.metrics.take()
+    with torch.no_grad():
+        torch.manual_seed(7)
+        values = loss(columns, None)
+    assert not any(value.requires_grad for value in values.values())
+    for name, value in values.items():
+        torch.testing.assert_close(value, trained[name])
+    assert loss.metrics.take() == {}
+
+
+def test_metrics_are_those_of_the_plain_loss(with_head: SentenceTransformer, documents: list[str]) -> None:
+    found = []
+    for kind in (MultipleNegativesRankingMLMLoss, CachedMultipleNegativesRankingMLMLoss):
+        loss = kind(with_head)
+        loss(columns_of(with_head, documents), None)
+        found.append(loss.metrics.take())
+    assert found[0].keys() == {"alignment", "mean_cosine", "uniformity"}
+    assert found[1] == pytest.approx(found[0], abs=2e-4)
+
+
+@pytest.mark.parametrize("mlm_input", ["separate", "shared"])
+def test_nothing_masked(with_head: SentenceTransformer, documents: list[str], mlm_input: Any) -> None:
+    plain, cached = both(with_head, columns_of(with_head, documents), mlm_input=mlm_input, mlm_probability=1e-12)
+    compare(plain, cached, rtol=1e-5, atol=1e-5)
+    assert cached["mlm"] == 0
+    assert cached["head.dense.weight"] is not None
+
+
+def test_frozen_parameters_stay_without_gradient(with_head: SentenceTransformer, documents: list[str]) -> None:
+    with_head[0].auto_model.get_input_embeddings().weight.requires_grad_(False)
+    plain, cached = both(with_head, columns_of(with_head, documents))
+    compare(plain, cached, rtol=1e-5, atol=1e-5)
+    assert [name for name, value in cached.items() if "word_embeddings" in name and value is not None] == []
+
+
+@pytest.mark.parametrize("mlm_input", ["separate", "shared"])
+def test_gradient_checkpointing(with_head: SentenceTransformer, documents: list[str], mlm_input: Any) -> None:
+    set_dropout(with_head, 0.2)
+    columns = columns_of(with_head, documents)
+    loss = CachedMultipleNegativesRankingMLMLoss(with_head, mini_batch_size=4, mlm_input=mlm_input)
+    before = step(loss, columns)
+    with_head.gradient_checkpointing_enable()
+    assert with_head[0].auto_model.is_gradient_checkpointing
+    compare(before, step(loss, columns), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("mlm_input", ["separate", "shared"])
+def test_autocast(with_head: SentenceTransformer, documents: list[str], mlm_input: Any) -> None:
+    columns = columns_of(with_head, documents)
+    dense = with_head[0].auto_model.encoder.layer[0].output.dense
+    types: list[torch.dtype] = []
+    dense.register_forward_hook(lambda module, args, output: types.append(output.dtype))
+    results = []
+    for kind in (MultipleNegativesRankingMLMLoss, CachedMultipleNegativesRankingMLMLoss):
+        loss = kind(with_head, mlm_input=mlm_input)
+        with_head.zero_grad()
+        torch.manual_seed(7)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            values = loss(columns, None)
+        total(values).backward()
+        found = {name: value.detach() for name, value in values.items()}
+        results.append({**found, **gradients(with_head), **gradients(loss.mlm_head)})  # type: ignore[arg-type]
+    plain, cached = results
+    # The second embedding step is in the backward pass, outside of the context.
+    assert types == [torch.bfloat16] * (len(types))
+    assert len(types) == (1 + 2 if mlm_input == "shared" else 2 + 3)
+    for name, value in plain.items():
+        other = cached[name]
+        assert (value is None) == (other is None), name
+        if value is not None and other is not None and value.norm() > 1e-3:
+            value, other = value.flatten().float(), other.flatten().float()
+            assert torch.cosine_similarity(value, other, dim=0) > 0.99, name
+            assert float(other.norm()) == pytest.approx(float(value.norm()), rel=0.05), name
+
+
+# Inputs.
+
+
+def copied(columns: Columns) -> Columns:
+    return [{n: v.clone() if isinstance(v, Tensor) else v for n, v in column.items()} for column in columns]
+
+
+@pytest.mark.parametrize("mlm_input", ["separate", "shared"])
+@pytest.mark.parametrize("context", [nullcontext, column_merging_disabled])
+def test_features_are_not_changed(
+    with_head: SentenceTransformer, documents: list[str], mlm_input: Any, context: Any
+) -> None:
+    columns = columns_of(with_head, documents)
+    before = copied(columns)
+    with context():
+        step(CachedMultipleNegativesRankingMLMLoss(with_head, mini_batch_size=4, mlm_input=mlm_input), columns)
+    for column, saved in zip(columns, before, strict=True):
+        assert column.keys() == saved.keys()
+        assert all(torch.equal(column[name], value) for name, value in saved.items() if isinstance(value, Tensor))
+
+
+@pytest.mark.parametrize("as_tensor", [None, 1, 6])
+def test_prompts(with_head: SentenceTransformer, documents: list[str], as_tensor: int | None) -> None:
+    with_head[1].include_prompt = False
+    columns = [with_head.preprocess(texts, prompt="ba bei bo: ") for texts in cut(documents)[:2]]
+    if as_tensor:  # as the collator gives it for a dataset, or an iterable one
+        columns = [{**column, "prompt_length": torch.full((as_tensor,), column["prompt_length"])} for column in columns]
+    compare(*both(with_head, columns), rtol=1e-5, atol=1e-5)
+
+
+def test_mini_batches_are_of_like_lengths(with_head: SentenceTransformer, documents: list[str]) -> None:
+    shapes: list[tuple[int, int]] = []
+    with_head[0].register_forward_pre_hook(lambda module, args: shapes.append(tuple(args[0]["input_ids"].shape)))
+    words = [document.split() for document in documents]
+    texts = [[" ".join(row[side : side + 3 + 7 * number % 29]) for number, row in enumerate(words)] for side in (0, 40)]
+    columns = [with_head.preprocess(column) for column in texts]
+    lengths = torch.cat([column["attention_mask"].sum(dim=1) for column in columns])
+    assert lengths.unique().numel() > 15
+    loss = CachedMultipleNegativesRankingMLMLoss(with_head, mini_batch_num_tokens=120)
+    loss(columns, None)
+    # Those of the contrastive and of the MLM pass: full, and nearly without padding.
+    sizes = [rows * width for rows, width in shapes]
+    assert 2 * int(lengths.sum()) <= sum(sizes) < 2 * 1.08 * int(lengths.sum())
+    assert max(sizes) < 1.25 * 120
+    assert len(sizes) < 2 * (1.2 * int(lengths.sum()) / 120 + 1)
+
+
+def test_one_column_is_refused(with_head: SentenceTransformer, documents: list[str]) -> None:
+    with pytest.raises(DataError, match="this batch has 1"):
+        CachedMultipleNegativesRankingMLMLoss(with_head)(columns_of(with_head, documents, 1), None)
+
+
+@pytest.mark.parametrize("name", ["mini_batch_size", "mini_batch_num_tokens"])
+def test_bad_mini_batches(model: SentenceTransformer, name: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"{name}=0"):
+        CachedMultipleNegativesRankingMLMLoss(model, **{name: 0})
+
+
+def test_config_and_citation(model: SentenceTransformer) -> None:
+    loss = CachedMultipleNegativesRankingMLMLoss(model, scale=10.0, mini_batch_num_tokens=99, mlm_every=2)
+    config = loss.get_config_dict()
+    stock = CachedMultipleNegativesRankingLoss(model, scale=10.0, mini_batch_num_tokens=99).get_config_dict()
+    assert stock.items() <= config.items()
+    assert {name for name in config if name not in stock} == {
+        "mlm_weight", "mlm_probability", "mlm_input", "mlm_head", "mlm_every", "mlm_share"
+    }  # fmt: skip
+    for text in ("DocSplit", "SimCSE", "gao2021scaling"):
+        assert text in loss.citation
+    assert loss.citation.count("{") == loss.citation.count("}")
+
+
+def test_matryoshka(with_head: SentenceTransformer, documents: list[str]) -> None:
+    columns = columns_of(with_head, documents)
+    inner = CachedMultipleNegativesRankingMLMLoss(with_head, mini_batch_size=4)
+    torch.manual_seed(7)
+    values = MatryoshkaLoss(with_head, inner, [32, 8], [1.0, 0.5])(columns, None)
+    stock = MatryoshkaLoss(with_head, CachedMultipleNegativesRankingLoss(with_head), [32, 8], [1.0, 0.5])
+    expected = stock(columns, None)
+    torch.testing.assert_close(values["contrastive"], expected)
+    found = []
+    for value in (values["contrastive"], expected):
+        with_head.zero_grad()
+        value.backward()
+        found.append(gradients(with_head))
+    compare(*found, rtol=1e-5, atol=1e-5)
+
+
+# Memory.
+
+
+class Graphs:
+    """Counts the numbers that autograd keeps for backward passes, while they are kept."""
+
+    def __init__(self) -> None:
+        self.held = 0
+        self.peak = 0
+
+    def __enter__(self) -> Graphs:
+        graphs = self
+
+        class Kept:
+            def __init__(self, tensor: Tensor) -> None:
+                self.tensor = tensor
+                graphs.held += tensor.numel()
+                graphs.peak = max(graphs.peak, graphs.held)
+
+            def __del__(self) -> None:
+                graphs.held -= self.tensor.numel()
+
+        self._hooks = torch.autograd.graph.saved_tensors_hooks(Kept, lambda kept: kept.tensor)
+        self._hooks.__enter__()
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        self._hooks.__exit__(*args)
+
+
+@pytest.mark.parametrize("mlm_input", ["separate", "shared"])
+def test_1024_documents_take_the_memory_of_a_mini_batch(
+    with_head: SentenceTransformer, documents: list[str], mlm_input: Any
+) -> None:
+    def peak(kind: Any, rows: int, **settings: Any) -> int:
+        texts = [document.split(". ") for document in documents]
+        columns = [
+            with_head.preprocess([". ".join(texts[row % len(texts)][side : side + 5]) for row in range(rows)])
+            for side in (0, 6)
+        ]
+        loss = kind(with_head, mlm_input=mlm_input, **settings)
+        with Graphs() as graphs:
+            step(loss, columns)
+        return graphs.peak
+
+    cached = CachedMultipleNegativesRankingMLMLoss
+    small, large = (peak(cached, rows, mini_batch_size=64) for rows in (64, 1024))
+    assert large < 1.3 * small
+    # Were all graphs kept, it would be as many times as much as there are documents.
+    plain, more = (peak(MultipleNegativesRankingMLMLoss, rows) for rows in (64, 128))
+    assert more > 1.8 * plain > 1.8 * small
+
+
+# With the Trainer.
+
+
+@pytest.mark.parametrize("mlm_input", ["separate", "shared"])
+def test_the_trainer_does_the_same_steps(
+    encoder_path: Path, documents: list[str], tmp_path: Path, mlm_input: Any
+) -> None:
+    anchors, positives, _ = cut(documents, rows=24)
+    dataset = Dataset.from_dict({"anchor": anchors, "positive": positives})
+    results = []
+    for kind, settings in (
+        (MultipleNegativesRankingMLMLoss, {}),
+        (CachedMultipleNegativesRankingMLMLoss, {"mini_batch_size": 3}),
+    ):
+        model = SentenceTransformer(str(encoder_path), device="cpu")
+        set_dropout(model, 0.0)
+        loss = kind(model, mlm_weight=0.5, mlm_input=mlm_input, **settings)
+        trainer = SentenceTransformerTrainer(
+            model=model,
+            args=SentenceTransformerTrainingArguments(
+                output_dir=str(tmp_path / kind.__name__),
+                max_steps=3,
+                per_device_train_batch_size=8,
+                gradient_accumulation_steps=2,
+                max_grad_norm=0.5,
+                learning_rate=1e-2,
+                optim="sgd",  # Adam would make much of the rounding of small gradients
+                logging_steps=1,
+                save_strategy="no",
+                report_to="none",
+                disable_tqdm=True,
+                use_cpu=True,
+            ),
+            train_dataset=dataset,
+            eval_dataset=dataset,
+            loss=loss,
+            callbacks=[LossStateCallback(loss), LossMetricsCallback(loss)],
+        )
+        trainer.train()
+        torch.manual_seed(0)
+        evaluation = trainer.evaluate()
+        lines = [line for line in trainer.state.log_history if "loss" in line]
+        assert len(lines) == 3
+        weights = {**dict(model.named_parameters()), **loss.extra_state()}
+        results.append((weights, lines, {name: evaluation[name] for name in evaluation if "loss" in name}))
+    (plain, plain_lines, plain_evaluation), (cached, cached_lines, cached_evaluation) = results
+    compare(plain, cached, rtol=1e-5, atol=1e-5)
+    assert not torch.equal(cached["mlm_head.bias"], torch.zeros_like(cached["mlm_head.bias"]))
+    for first, second in zip(plain_lines, cached_lines, strict=True):
+        for name in ("loss", "contrastive", "mlm", "grad_norm", "mean_cosine", "alignment", "uniformity"):
+            assert second[name] == pytest.approx(first[name], abs=2e-4), name
+    assert cached_evaluation == pytest.approx(plain_evaluation, abs=1e-4)

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from simlte_st.losses.chunked_cross_entropy import chunked_cross_entropy
+
+TOKENS, SIZE, VOCABULARY = 37, 12, 50
+
+
+def inputs(dtype: torch.dtype = torch.float32, tokens: int = TOKENS) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+
+    def draw(*shape: int) -> Tensor:
+        return (torch.randn(*shape, generator=generator) * 2).to(dtype).requires_grad_()
+
+    targets = torch.randint(VOCABULARY, (tokens,), generator=generator)
+    return draw(tokens, SIZE), draw(VOCABULARY, SIZE), draw(VOCABULARY), targets
+
+
+def plain(hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor) -> Tensor:
+    logits = functional.linear(hidden, weight, bias)
+    return functional.cross_entropy(logits.float() if logits.dtype.itemsize < 4 else logits, targets, reduction="sum")
+
+
+def relative(first: Tensor, second: Tensor) -> float:
+    return float((first - second).norm() / second.norm())
+
+
+@pytest.mark.parametrize("chunk_size", [1, 8, 37, 1000])
+@pytest.mark.parametrize("with_bias", [True, False])
+def test_value_and_gradients_are_those_of_all_logits_at_once(chunk_size: int, with_bias: bool) -> None:
+    hidden, weight, bias, targets = inputs()
+    leaves = [hidden, weight, bias] if with_bias else [hidden, weight]
+    optional = bias if with_bias else None
+    expected = plain(hidden, weight, optional, targets)
+    found = chunked_cross_entropy(hidden, weight, optional, targets, chunk_size)
+    assert relative(found, expected) < 1e-6
+    # As a part of a larger sum, so that the gradient with respect to it is not 1.
+    for ours, theirs in zip(
+        torch.autograd.grad(0.3 * found, leaves), torch.autograd.grad(0.3 * expected, leaves), strict=True
+    ):
+        assert relative(ours, theirs) < 1e-6
+
+
+def test_gradients_against_finite_differences() -> None:
+    hidden, weight, bias, targets = inputs(torch.float64, 5)
+    assert torch.autograd.gradcheck(
+        lambda h, w, b: chunked_cross_entropy(h, w, b, targets, 2), (hidden, weight, bias), raise_exception=True
+    )
+
+
+def test_large_logits() -> None:
+    hidden, weight, bias, targets = inputs()
+    found = chunked_cross_entropy(1e4 * hidden, weight, bias, targets, 8)
+    found.backward()
+    assert found.isfinite()
+    assert weight.grad is not None
+    assert weight.grad.isfinite().all()
+
+
+def test_no_token() -> None:
+    hidden, weight, bias, _ = inputs(tokens=0)
+    value = chunked_cross_entropy(hidden, weight, bias, torch.empty(0, dtype=torch.int64), 8)
+    value.backward()
+    assert value.item() == 0
+    for leaf in (weight, bias):
+        assert leaf.grad is not None
+        assert not leaf.grad.any()
+
+
+def test_a_frozen_weight_gets_no_gradient() -> None:
+    hidden, weight, bias, targets = inputs()
+    chunked_cross_entropy(hidden, weight.detach(), bias, targets, 8).backward()
+    ours = hidden.grad
+    assert ours is not None
+    hidden.grad = None
+    plain(hidden, weight.detach(), bias, targets).backward()
+    assert relative(ours, hidden.grad) < 1e-6  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("grad", [True, False])
+def test_autocast(grad: bool) -> None:
+    hidden, weight, bias, targets = inputs()
+    with torch.set_grad_enabled(grad), torch.autocast("cpu", dtype=torch.bfloat16):
+        found = chunked_cross_entropy(hidden, weight, bias, targets, 8)
+        expected = plain(hidden, weight, bias, targets)
+    assert found.dtype == torch.float32
+    assert found.item() == pytest.approx(expected.item(), rel=1e-3)
+    exact = plain(hidden, weight, bias, targets)
+    assert found.item() != exact.item()
+    if grad:
+        ours = torch.autograd.grad(found, [hidden, weight, bias])
+        theirs = torch.autograd.grad(exact, [hidden, weight, bias])
+        for first, second in zip(ours, theirs, strict=True):
+            assert first.dtype == torch.float32
+            assert relative(first, second) < 0.02
+
+
+class Sizes(TorchDispatchMode):
+    """Notes the rows of every matrix as wide as the vocabulary."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: set[int] = set()
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = function(*args, **(kwargs or {}))
+        if isinstance(result, Tensor) and result.ndim == 2 and result.shape[1] == VOCABULARY:
+            self.rows.add(result.shape[0])
+        return result
+
+
+def test_no_more_logits_than_those_of_a_chunk() -> None:
+    hidden, weight, bias, targets = inputs()
+    with Sizes() as sizes:
+        chunked_cross_entropy(hidden, weight, bias, targets, 8).backward()
+    assert sizes.rows <= {8, TOKENS % 8, SIZE}  # the last is the weight, transposed
+    assert 8 in sizes.rows
+    with Sizes() as sizes:
+        plain(hidden, weight, bias, targets).backward()
+    assert TOKENS in sizes.rows

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+import torch
+from losses_support import columns_of, cut
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.losses import column_merging_disabled
+from torch import Tensor
+
+from simlte_st.losses.columns import LABELS, encode_columns, merge_columns, row_count, split_embeddings, take_rows
+from simlte_st.losses.masking import IGNORE, TokenMasker
+
+
+def test_merged_columns_keep_their_labels(model: SentenceTransformer, documents: list[str]) -> None:
+    masker = TokenMasker(model.tokenizer, 0.5)
+    columns = columns_of(model, documents, 3)
+    widths = [column["input_ids"].shape[1] for column in columns]
+    assert len(set(widths)) > 1
+    masked = []
+    for column in columns:
+        ids, labels = masker(column)
+        masked.append({**column, "input_ids": ids, LABELS: labels})
+    merged = merge_columns(masked)
+    assert merged is not None
+    assert merged["input_ids"].shape == (18, max(widths))
+    for number, (column, width) in enumerate(zip(masked, widths, strict=True)):
+        rows = slice(6 * number, 6 * number + 6)
+        for name in ("input_ids", "attention_mask", LABELS):
+            assert torch.equal(merged[name][rows, :width], column[name])
+        assert not merged["attention_mask"][rows, width:].any()
+        assert (merged[LABELS][rows, width:] == IGNORE).all()
+
+
+def test_what_is_not_merged(model: SentenceTransformer, documents: list[str]) -> None:
+    short, long = ([text[:12] for text in cut(documents)[0]], cut(documents)[1])
+    columns = [model.preprocess(texts) for texts in (short, long)]
+    assert merge_columns(columns) is not None
+    assert merge_columns(columns, most_padding=1.1) is None
+    assert merge_columns([columns[1], columns[1]], most_padding=1.1) is not None
+    assert merge_columns(columns[:1]) is None
+    assert merge_columns([columns[0], {**columns[1], "token_type_ids": None}]) is None
+    flat = {"input_ids": torch.arange(6).unsqueeze(0), "cu_seq_lens_q": torch.tensor([0, 2, 6])}
+    assert merge_columns([flat, flat]) is None
+    with column_merging_disabled():
+        assert merge_columns(columns) is None
+
+
+@pytest.mark.parametrize("merged", [True, False])
+def test_embeddings_of_each_column(model: SentenceTransformer, documents: list[str], merged: bool) -> None:
+    model.eval()
+    columns = columns_of(model, documents, 3)
+    with nullcontext() if merged else column_merging_disabled():
+        outputs = encode_columns(model, columns)
+    assert len(outputs) == (1 if merged else 3)
+    embeddings = split_embeddings(outputs, 3)
+    for column, found in zip(columns, embeddings, strict=True):
+        assert "sentence_embedding" not in column
+        torch.testing.assert_close(found, model(dict(column))["sentence_embedding"])
+
+
+def test_rows_of_a_padded_column(model: SentenceTransformer, documents: list[str]) -> None:
+    column = {**columns_of(model, documents)[0], "prompt_length": 3}
+    lengths = column["attention_mask"].sum(dim=1)
+    assert row_count(column) == 6
+    rows = torch.tensor([3, 0])
+    taken = take_rows(column, rows)
+    width = int(lengths[rows].max())
+    assert width < column["input_ids"].shape[1]
+    assert taken.keys() == column.keys()
+    assert taken["prompt_length"] == 3
+    for name in ("input_ids", "attention_mask"):
+        assert torch.equal(taken[name], column[name][rows][:, :width])
+
+
+def test_rows_of_a_flattened_column() -> None:
+    lengths = [3, 1, 4, 2]
+    starts = torch.tensor([0, 3, 4, 8, 10], dtype=torch.int32)
+    ids = torch.arange(100, 110).unsqueeze(0)
+    column: dict[str, Any] = {
+        "input_ids": ids,
+        "position_ids": torch.cat([torch.arange(length) for length in lengths]).unsqueeze(0),
+        "seq_idx": torch.repeat_interleave(torch.arange(4, dtype=torch.int32), torch.tensor(lengths)).unsqueeze(0),
+        "cu_seq_lens_q": starts,
+        "cu_seq_lens_k": starts,
+        "max_length_q": 4,
+        "max_length_k": 4,
+        "task": "x",
+    }
+    assert row_count(column) == 4
+    taken = take_rows(column, torch.tensor([3, 0, 1]))
+    expected = {
+        "input_ids": [[108, 109, 100, 101, 102, 103]],
+        "position_ids": [[0, 1, 0, 1, 2, 0]],
+        "seq_idx": [[0, 0, 1, 1, 1, 2]],
+        "cu_seq_lens_q": [0, 2, 5, 6],
+        "cu_seq_lens_k": [0, 2, 5, 6],
+        "max_length_q": 3,
+        "max_length_k": 3,
+        "task": "x",
+    }
+    assert {name: value.tolist() if isinstance(value, Tensor) else value for name, value in taken.items()} == expected
+    assert all(taken[name].dtype == column[name].dtype for name in expected if isinstance(taken[name], Tensor))
+    every = take_rows(column, torch.arange(4))
+    assert all(torch.equal(torch.as_tensor(every[n]), torch.as_tensor(v)) for n, v in column.items() if n != "task")

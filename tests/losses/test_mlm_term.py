@@ -1,0 +1,285 @@
+from __future__ import annotations
+
+import statistics
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+import torch
+from datasets import Dataset
+from losses_support import columns_of, compare, cut, gradients, total
+from sentence_transformers import (
+    SentenceTransformer,
+    SentenceTransformerTrainer,
+    SentenceTransformerTrainingArguments,
+)
+from torch import Tensor
+from transformers import TrainerCallback
+
+from simlte_st.errors import ConfigurationError, ModelError
+from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
+from simlte_st.losses.mlm_term import MLMTerm
+from simlte_st.training import LossStateCallback
+from simlte_st.training.batching import SeededBatchSampler
+
+Kind: TypeAlias = Any
+
+
+@pytest.fixture(params=[MultipleNegativesRankingMLMLoss, CachedMultipleNegativesRankingMLMLoss])
+def kind(request: pytest.FixtureRequest) -> Any:
+    """Both losses: the term is the same."""
+    return request.param
+
+
+# Settings.
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"mlm_weight": -0.1}, "mlm_weight=-0.1"),
+        ({"mlm_probability": 0.0}, "mlm_probability=0.0"),
+        ({"mlm_probability": 1.5}, "mlm_probability=1.5"),
+        ({"mlm_input": "both"}, "mlm_input='both'"),
+        ({"mlm_head": "new"}, "mlm_head='new'"),
+        ({"mlm_every": 0}, "mlm_every=0"),
+        ({"mlm_every": 1.5}, "mlm_every=1.5"),
+        ({"mlm_chunk_size": 0}, "mlm_chunk_size=0"),
+        ({"mlm_share": 0.0}, "mlm_share=0.0"),
+        ({"mlm_share": 1.1}, "mlm_share=1.1"),
+        ({"mlm_share": 0.5, "mlm_input": "shared"}, "mlm_share=0.5 with mlm_input='shared'"),
+    ],
+)
+def test_bad_settings(kind: Kind, model: SentenceTransformer, settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        kind(model, **settings)
+
+
+def test_a_tokenizer_without_a_mask_token(kind: Kind, model: SentenceTransformer, documents: list[str]) -> None:
+    model.tokenizer.mask_token = None
+    with pytest.raises(ModelError, match=r"no mask token.*mlm_weight=0"):
+        kind(model)
+    value = kind(model, mlm_weight=0)(columns_of(model, documents), None)
+    assert isinstance(value, Tensor)
+    assert value.isfinite()
+
+
+def test_a_model_without_token_embeddings(kind: Kind, with_head: SentenceTransformer, documents: list[str]) -> None:
+    class Drop(torch.nn.Module):
+        def forward(self, features: dict[str, Any]) -> dict[str, Any]:
+            return {"sentence_embedding": features["sentence_embedding"]}
+
+    model = SentenceTransformer(modules=[with_head[0], with_head[1], Drop()], device="cpu")
+    with pytest.raises(ModelError, match="no token embeddings"):
+        kind(model)(columns_of(model, documents), None)
+
+
+# State.
+
+
+def test_the_extra_state_goes_round(kind: Kind, model: SentenceTransformer, documents: list[str]) -> None:
+    first = kind(model.eval(), seed=1)
+    second = kind(model, seed=2)
+    state = {name: value.clone() for name, value in first.extra_state().items()}
+    assert set(state) == {f"mlm_head.{name}" for name in ("dense.weight", "dense.bias", "norm.weight", "norm.bias")} | {
+        "mlm_head.bias"
+    }
+
+    def mlm(loss: MLMTerm) -> Tensor:
+        torch.manual_seed(0)
+        return loss(columns_of(model, documents), None)["mlm"]
+
+    assert not torch.equal(mlm(first), mlm(second))
+    assert second.mlm_head is not None
+    parameters = list(second.mlm_head.parameters())
+    weights = {name: value.clone() for name, value in model.state_dict().items()}
+    second.load_extra_state(state)
+    assert torch.equal(mlm(first), mlm(second))
+    # In place, because an optimizer may hold them; and the model is left alone.
+    assert all(a is b for a, b in zip(parameters, second.mlm_head.parameters(), strict=True))
+    assert all(torch.equal(value, weights[name]) for name, value in model.state_dict().items())
+
+
+def test_the_extra_state_of_other_settings_is_refused(kind: Kind, model: SentenceTransformer) -> None:
+    with_mlm = kind(model)
+    without = kind(model, mlm_weight=0)
+    assert without.extra_state() == {}
+    without.load_extra_state({})
+    with pytest.raises(ConfigurationError, match="MLM settings"):
+        with_mlm.load_extra_state({})
+    with pytest.raises(ConfigurationError, match="MLM settings"):
+        without.load_extra_state(with_mlm.extra_state())
+    with pytest.raises(ConfigurationError, match="MLM settings"):
+        with_mlm.load_extra_state({**with_mlm.extra_state(), "mlm_head.decoder": torch.zeros(1)})
+
+
+# On every k-th batch.
+
+
+@pytest.mark.parametrize("mlm_input", ["separate", "shared"])
+def test_every_third_batch(kind: Kind, with_head: SentenceTransformer, documents: list[str], mlm_input: Any) -> None:
+    columns = columns_of(with_head, documents)
+    loss = kind(with_head, mlm_input=mlm_input, mlm_weight=0.2, mlm_every=3)
+    every = kind(with_head, mlm_input=mlm_input, mlm_weight=0.2)
+    passes: list[int] = []
+    with_head[0].register_forward_pre_hook(lambda module, args: passes.append(1))
+    for number in range(7):
+        results = []
+        for which in (loss, every):
+            torch.manual_seed(number)
+            with_head.zero_grad()
+            passes.clear()
+            which.mlm_head.zero_grad()
+            values = which(columns, None)
+            count = len(passes)
+            total(values).backward()
+            results.append((values, gradients(which.mlm_head), count))
+        (values, head, count), (usual, usual_head, usual_count) = results
+        assert torch.equal(values["contrastive"], usual["contrastive"])
+        if number % 3 == 0:
+            # Three times the gradient at a third of the batches.
+            torch.testing.assert_close(values["mlm"], 3 * usual["mlm"])
+            compare(head, {name: 3 * value for name, value in usual_head.items()}, rtol=1e-4, atol=1e-6)  # type: ignore[operator]
+            assert count == usual_count
+        else:
+            assert values["mlm"] == 0
+            assert set(head.values()) == {None}
+            assert count == (usual_count if mlm_input == "shared" else usual_count / 2)
+
+
+def test_the_logged_mean_is_that_of_every_batch(
+    kind: Kind, with_head: SentenceTransformer, documents: list[str]
+) -> None:
+    columns = columns_of(with_head, documents)
+    means = []
+    for every in (1, 4):
+        loss = kind(with_head, mlm_every=every)
+        torch.manual_seed(0)
+        means.append(statistics.mean(float(loss(columns, None)["mlm"].detach()) for _ in range(24)))
+    assert means[1] == pytest.approx(means[0], rel=0.1)
+
+
+def test_evaluation_has_the_term_always(kind: Kind, with_head: SentenceTransformer, documents: list[str]) -> None:
+    columns = columns_of(with_head, documents)
+    loss = kind(with_head, mlm_every=3)
+    found = []
+    with torch.no_grad():
+        for which in (loss, kind(with_head), loss):
+            torch.manual_seed(0)
+            found.append(which(columns, None)["mlm"].item())
+    assert found[0] > 0
+    assert len(set(found)) == 1
+    assert loss.mlm_step == 0
+
+
+def test_the_count_is_part_of_the_state(kind: Kind, with_head: SentenceTransformer, documents: list[str]) -> None:
+    loss = kind(with_head, mlm_every=2)
+    for _ in range(3):
+        loss(columns_of(with_head, documents), None)
+    state = loss.extra_state()
+    assert state["mlm_step"].item() == 3
+    other = kind(with_head, mlm_every=2)
+    other.load_extra_state(state)
+    assert other(columns_of(with_head, documents), None)["mlm"] == 0
+    assert other(columns_of(with_head, documents), None)["mlm"] > 0
+    with pytest.raises(ConfigurationError, match="MLM settings"):
+        kind(with_head).load_extra_state(state)
+
+
+class Weights(TrainerCallback):
+    """Keeps all weights after each step."""
+
+    def __init__(self, loss: Any) -> None:
+        self.loss = loss
+        self.steps: dict[int, dict[str, Tensor]] = {}
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        weights = {**dict(self.loss.model.named_parameters()), **self.loss.extra_state()}
+        self.steps[state.global_step] = {name: value.detach().clone() for name, value in weights.items()}
+
+
+def test_a_resumed_run_goes_on_counting(kind: Kind, encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
+    anchors, positives, _ = cut(documents, rows=16)
+    dataset = Dataset.from_dict({"anchor": anchors, "positive": positives})
+
+    def train(checkpoint: str | None) -> dict[int, dict[str, Tensor]]:
+        torch.manual_seed(0)
+        model = SentenceTransformer(str(encoder_path), device="cpu")
+        loss = kind(model, mlm_every=3, mlm_share=0.5)
+        kept = Weights(loss)
+        trainer = SentenceTransformerTrainer(
+            model=model,
+            args=SentenceTransformerTrainingArguments(
+                output_dir=str(tmp_path),
+                max_steps=5,
+                per_device_train_batch_size=4,
+                gradient_accumulation_steps=1,
+                learning_rate=1e-3,
+                save_steps=2,
+                batch_sampler=SeededBatchSampler,
+                report_to="none",
+                disable_tqdm=True,
+                use_cpu=True,
+            ),
+            train_dataset=dataset,
+            loss=loss,
+            callbacks=[LossStateCallback(loss), kept],
+        )
+        trainer.train(resume_from_checkpoint=checkpoint)
+        return kept.steps
+
+    whole = train(None)
+    resumed = train(str(tmp_path / "checkpoint-2"))
+    assert resumed.keys() == {3, 4, 5}
+    for number, weights in resumed.items():
+        assert all(torch.equal(value, whole[number][name]) for name, value in weights.items())
+    # With the term in the first and in the fourth batch, and Adam at rest for the head without it.
+    bias = [whole[number]["mlm_head.bias"] for number in range(1, 6)]
+    assert [torch.equal(*pair) for pair in pairwise(bias)] == [True, True, False, True]
+
+
+# On a share of the rows.
+
+
+def test_a_share_of_the_rows(kind: Kind, with_head: SentenceTransformer, documents: list[str]) -> None:
+    columns = columns_of(with_head, documents)
+    seen: list[int] = []
+    with_head[0].register_forward_pre_hook(lambda module, args: seen.append(len(args[0]["input_ids"])))
+    for share, rows in ((1.0, 6), (0.5, 3), (0.34, 2), (0.01, 1)):
+        seen.clear()
+        kind(with_head, mlm_share=share)(columns, None)
+        assert sum(seen) == 12 + 2 * rows
+
+
+def test_the_rows_of_a_share_are_drawn(with_head: SentenceTransformer, documents: list[str]) -> None:
+    column = columns_of(with_head, documents)[0]
+    loss = MultipleNegativesRankingMLMLoss(with_head, mlm_share=0.5, mlm_probability=1e-9)
+    places = {tuple(row[row != 0].tolist()): place for place, row in enumerate(column["input_ids"])}
+    drawn = []
+    counts = torch.zeros(6)
+    for seed in range(200):
+        torch.manual_seed(seed)
+        (masked,) = loss._mask([column])
+        chosen = [places[tuple(row[row != 0].tolist())] for row in masked["input_ids"]]
+        assert len(set(chosen)) == 3
+        counts[chosen] += 1
+        drawn.append(tuple(chosen))
+        torch.manual_seed(seed)
+        assert torch.equal(loss._mask([column])[0]["input_ids"], masked["input_ids"])
+    assert len(set(drawn)) == 20  # all sets of three of six
+    # 100 each, give or take: the standard deviation is 7.
+    assert (counts - 100).abs().max() < 30
+
+
+def test_the_mean_over_a_share_is_that_over_all_rows(
+    kind: Kind, with_head: SentenceTransformer, documents: list[str]
+) -> None:
+    columns = columns_of(with_head, documents)
+    means = []
+    for share in (1.0, 0.34):
+        loss = kind(with_head, mlm_share=share, mlm_probability=0.5)
+        with torch.no_grad():
+            torch.manual_seed(0)
+            means.append(statistics.mean(float(loss(columns, None)["mlm"]) for _ in range(40)))
+    assert means[1] == pytest.approx(means[0], rel=0.1)

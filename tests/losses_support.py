@@ -1,0 +1,57 @@
+"""What the tests of the losses have in common."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from sentence_transformers import SentenceTransformer
+from torch import Tensor
+
+Columns = list[dict[str, Any]]
+
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"scale": 7.5},
+    {"directions": ("query_to_doc", "doc_to_query"), "partition_mode": "per_direction"},
+    {"directions": ("query_to_doc", "query_to_query", "doc_to_query", "doc_to_doc")},
+    {"hardness_mode": "in_batch_negatives", "hardness_strength": 3.0, "scale": 10.0},
+    {"hardness_mode": "all_negatives", "hardness_strength": 2.0},
+]
+"""Options of the stock loss."""
+
+
+def cut(documents: list[str], rows: int = 6) -> tuple[list[str], ...]:
+    """Three columns of texts of unlike lengths: parts of a document, and of another one as a hard negative."""
+    sentences = [document.split(". ") for document in documents[: rows + 1]]
+    return (
+        [". ".join(row[: 1 + number % 3]) for number, row in enumerate(sentences[:rows])],
+        [". ".join(row[3 : 5 + number % 2]) for number, row in enumerate(sentences[:rows])],
+        [". ".join(row[6:8]) for row in sentences[1:]],
+    )
+
+
+def columns_of(model: SentenceTransformer, documents: list[str], columns: int = 2) -> Columns:
+    return [model.preprocess(texts) for texts in cut(documents)[:columns]]
+
+
+def total(value: dict[str, Tensor] | Tensor) -> Tensor:
+    return torch.stack(list(value.values())).sum() if isinstance(value, dict) else value
+
+
+def gradients(module: torch.nn.Module) -> dict[str, Tensor | None]:
+    return {name: value.grad for name, value in module.named_parameters()}
+
+
+def compare(first: dict[str, Tensor | None], second: dict[str, Tensor | None], rtol: float, atol: float) -> None:
+    """Compare values or gradients by name; where one has none or only zeros, the other has too."""
+    assert first.keys() == second.keys()
+    for name, value in first.items():
+        other = second[name]
+        if value is None or other is None:
+            assert value is None or not value.any(), name
+            assert other is None or not other.any(), name
+        else:
+            torch.testing.assert_close(
+                value, other, rtol=rtol, atol=atol, msg=lambda text, name=name: f"{name}: {text}"
+            )
