@@ -64,6 +64,13 @@ def add_parser(subparsers: Any) -> None:
     group.add_argument("--max-seq-length", type=int, metavar="N", help="tokens a view may have while training")
     group.add_argument("--mlm-weight", type=float, metavar="X", help="weight of the masked language model; 0: none")
     group.add_argument("--mlm-probability", type=float, metavar="X", help="share of tokens masked for it")
+    group.add_argument("--mlm-every", type=int, metavar="N", help="do the MLM pass on every N-th step only")
+    group.add_argument("--mlm-share", type=float, metavar="X", help="share of the views that the MLM pass sees")
+    group.add_argument(
+        "--mini-batch-size", type=int, metavar="N",
+        help="gradient caching: views that pass through the model at a time, for batches of any size",
+    )  # fmt: skip
+    group.add_argument("--mini-batch-tokens", type=int, metavar="N", help="the same, in tokens")
     group.add_argument("--mlm-input", choices=("separate", "shared"), help="a pass of its own, or the same one")
 
     group = parser.add_argument_group("views (what is not given comes from the preset)")
@@ -95,7 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
     names = (
         "batch_size", "learning_rate", "epochs", "scale", "warmup", "dropout", "attention_dropout",
         "gradient_checkpointing", "pooling", "max_seq_length",
-        "mlm_weight", "mlm_probability", "mlm_input",
+        "mlm_weight", "mlm_probability", "mlm_input", "mlm_every", "mlm_share", "mini_batch_size", "mini_batch_tokens",
     )  # fmt: skip
     result = train(
         arguments.source,

@@ -25,13 +25,18 @@ class Preset:
         mlm_weight: Weight of the masked-language-model term.
         mlm_probability: Share of tokens masked for it.
         mlm_input: ``"separate"`` or ``"shared"`` pass; see
-            :class:`~simlte_st.losses.MultipleNegativesRankingMLMLoss`.
+            :class:`~simlte_st.losses.MultipleNegativesRankingMLMLoss`, as for ``mlm_every`` and ``mlm_share``.
+        mlm_every: The MLM pass runs on every so many steps.
+        mlm_share: Share of the views that the MLM pass sees.
+        mini_batch_size: Views that pass through the model at a time, by gradient caching: the memory of so many for a
+            batch of any size; None passes the whole batch at once.
+        mini_batch_tokens: Tokens instead of a number of views.
         pooling: ``"cls"``, ``"mean"``, or ``"keep"`` the base's.
         dropout: Dropout probability inside the encoder while training; None keeps the checkpoint's.
         attention_dropout: Probability of dropping an attention weight, where it shall differ from ``dropout``: fused
             attention kernels have none, and without it training a Longformer is twice as fast or more.
         gradient_checkpointing: Compute each layer twice instead of holding its activations: a third more time, for
-            batches of long documents that would not fit the memory.
+            single documents that would not fit the memory.
         max_seq_length: Tokens a view may have, special tokens included; None keeps the base's.
         min_length: Tokens that the model shall read: a base that reads fewer is converted to a Longformer of so many;
             None takes every base as it is.
@@ -46,6 +51,10 @@ class Preset:
     mlm_weight: float = 0.1
     mlm_probability: float = 0.15
     mlm_input: Literal["separate", "shared"] = "separate"
+    mlm_every: int = 1
+    mlm_share: float = 1.0
+    mini_batch_size: int | None = None
+    mini_batch_tokens: int | None = None
     pooling: Pooling = "cls"
     dropout: float | None = None
     attention_dropout: float | None = None
@@ -57,7 +66,7 @@ class Preset:
         for name in ("batch_size", "learning_rate", "epochs", "scale"):
             if getattr(self, name) <= 0:
                 raise ConfigurationError(f"{name}={getattr(self, name)}: must be greater than 0.")
-        for name in ("max_seq_length", "min_length"):
+        for name in ("max_seq_length", "min_length", "mini_batch_size", "mini_batch_tokens"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise ConfigurationError(f"{name}={getattr(self, name)}: must be at least 1.")
         if self.batch_size < 2:
@@ -87,7 +96,8 @@ class Preset:
 PRESETS: dict[str, Preset] = {
     # DocSplit, section 4.1, and SimLTE, section 3.1: BERT and Longformer, [CLS], batches of 36 and 12.
     "docsplit-bert": Preset(batch_size=36),
-    "docsplit-longformer": Preset(batch_size=12, attention_dropout=0.0, gradient_checkpointing=True, min_length=4096),
+    # Twelve papers at once do not fit a laptop; tokens of four do.
+    "docsplit-longformer": Preset(batch_size=12, attention_dropout=0.0, mini_batch_tokens=16384, min_length=4096),
     # For bases that are sentence encoders already: to them two halves of interleaved sentences are an easy pair, and
     # paragraphs teach more. How it was found: benchmarks/results/views.md.
     "docsplit-tuned": Preset(

@@ -25,8 +25,9 @@ from simlte_st.errors import ConfigurationError, SimlteError
 from simlte_st.evaluation.comparison import compare_split_half
 from simlte_st.files import read_json, write_json
 from simlte_st.limits import readable_tokens, view_budget
-from simlte_st.losses import MultipleNegativesRankingMLMLoss
+from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
 from simlte_st.losses.mlm_head import encoder_of
+from simlte_st.losses.mlm_term import MLMTerm
 from simlte_st.packaged import PACKAGED_BASE
 from simlte_st.training.backbone import make_backbone, preset_for
 from simlte_st.training.gains import gain_record
@@ -147,14 +148,7 @@ def train(
     coverage = measure_coverage(corpus, drawer)
     logger.info("%s", coverage.summary())
 
-    loss = MultipleNegativesRankingMLMLoss(
-        model,
-        scale=final.scale,
-        mlm_weight=final.mlm_weight,
-        mlm_probability=final.mlm_probability,
-        mlm_input=final.mlm_input,
-        seed=seed,
-    )
+    loss = _make_loss(model, final, seed)
     model.train()
     if final.dropout is not None:
         set_dropout(model, final.dropout)
@@ -200,6 +194,20 @@ def train(
     save_result(model, result, loaded.name, seed)
     folder.close()
     return result
+
+
+def _make_loss(model: SentenceTransformer, preset: Preset, seed: int) -> MLMTerm:
+    names = ("scale", "mlm_weight", "mlm_probability", "mlm_input", "mlm_every", "mlm_share")
+    options = {name: getattr(preset, name) for name in names}
+    if preset.mini_batch_size is None and preset.mini_batch_tokens is None:
+        return MultipleNegativesRankingMLMLoss(model, seed=seed, **options)
+    return CachedMultipleNegativesRankingMLMLoss(
+        model,
+        seed=seed,
+        mini_batch_size=preset.mini_batch_size or 32,
+        mini_batch_num_tokens=preset.mini_batch_tokens,
+        **options,
+    )
 
 
 def _plain(value: Any) -> Any:

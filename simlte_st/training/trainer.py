@@ -16,7 +16,7 @@ from transformers import PrinterCallback, TrainerCallback
 
 from simlte_st.data.collator import DocSplitCollator
 from simlte_st.data.pairs import PairDrawer
-from simlte_st.losses import MultipleNegativesRankingMLMLoss
+from simlte_st.losses.mlm_term import MLMTerm
 from simlte_st.training.batching import SeededBatchSampler
 from simlte_st.training.callbacks import (
     CompleteCallback,
@@ -53,7 +53,7 @@ class RunOptions:
 
 def make_trainer(
     model: SentenceTransformer,
-    loss: MultipleNegativesRankingMLMLoss,
+    loss: MLMTerm,
     corpus: Dataset,
     drawer: PairDrawer,
     preset: Preset,

@@ -276,3 +276,22 @@ def test_checkpointing_changes_memory_not_the_model(bert_path: Path, documents: 
         )  # fmt: skip
     first, second = weights(tmp_path / "with"), weights(tmp_path / "without")
     assert all(np.allclose(first[name], second[name], atol=1e-5) for name in first)
+
+
+def test_mini_batches_change_memory_not_the_model(bert_path: Path, documents: list[str], tmp_path: Path) -> None:
+    options: dict[str, Any] = {**LONG, "base": bert_path, "preset": "docsplit-bert", "dropout": 0.0, "batch_size": 16}
+    train(documents, tmp_path / "plain", **options)
+    for name, settings in (("rows", {"mini_batch_size": 3}), ("tokens", {"mini_batch_tokens": 200})):
+        result = train(documents, tmp_path / name, **options, **settings)
+        assert {"contrastive", "mlm", "mean_cosine"} <= set(result.log[0])
+        before, first, second = weights(bert_path), weights(tmp_path / "plain"), weights(tmp_path / name)
+        for key in first:
+            if key.startswith("pooler.") or key.endswith("key.bias"):  # not used; a gradient that is rounding
+                continue
+            moved = np.linalg.norm(first[key] - before[f"bert.{key}"])
+            assert np.linalg.norm(first[key] - second[key]) <= 0.02 * moved, key
+
+
+def test_the_mlm_pass_now_and_then(bert_path: Path, documents: list[str], tmp_path: Path) -> None:
+    result = train(documents, tmp_path / "m", base=bert_path, preset="docsplit-bert", mlm_every=2, **LONG)
+    assert [line["mlm"] > 0 for line in result.log if "mlm" in line] == [True, False, True, False]
