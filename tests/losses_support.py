@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
+from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
+
 Columns = list[dict[str, Any]]
+Results = dict[str, Tensor | None]
+Scaling = Callable[[dict[str, Tensor]], Tensor]
 
 OPTIONS: list[dict[str, Any]] = [
     {},
@@ -43,7 +48,7 @@ def gradients(module: torch.nn.Module) -> dict[str, Tensor | None]:
     return {name: value.grad for name, value in module.named_parameters()}
 
 
-def compare(first: dict[str, Tensor | None], second: dict[str, Tensor | None], rtol: float, atol: float) -> None:
+def compare(first: Results, second: Results, rtol: float, atol: float) -> None:
     """Compare values or gradients by name; where one has none or only zeros, the other has too."""
     assert first.keys() == second.keys()
     for name, value in first.items():
@@ -55,3 +60,22 @@ def compare(first: dict[str, Tensor | None], second: dict[str, Tensor | None], r
             torch.testing.assert_close(
                 value, other, rtol=rtol, atol=atol, msg=lambda text, name=name: f"{name}: {text}"
             )
+
+
+def step(loss: Any, columns: Columns, scaling: Scaling = total) -> Results:
+    """Values, and gradients of the model and the head, of one step."""
+    loss.model.zero_grad()
+    torch.manual_seed(7)
+    values = loss(columns, None)
+    scaling(values).backward()
+    found = {name: value.detach() for name, value in values.items()}
+    return {**found, **gradients(loss.model), **{f"head.{name}": g for name, g in gradients(loss.mlm_head).items()}}
+
+
+def both(
+    model: SentenceTransformer, columns: Columns, *, scaling: Scaling = total, mini_batch_size: int = 4, **options: Any
+) -> tuple[Results, Results]:
+    """What the plain and the cached loss find."""
+    plain = MultipleNegativesRankingMLMLoss(model, **options)
+    cached = CachedMultipleNegativesRankingMLMLoss(model, mini_batch_size=mini_batch_size, **options)
+    return step(plain, columns, scaling), step(cached, columns, scaling)

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import torch
 from sentence_transformers import SentenceTransformer
 from transformers import BertConfig, BertModel
 
-from simlte_st.compat import checkpoint_name, enable_checkpointing
+from simlte_st.compat import checkpoint_name, enable_checkpointing, merge_feature_batches, mini_batch_ranges, slice_rows
 from simlte_st.losses.mlm_head import encoder_of
 
 
@@ -24,3 +26,35 @@ def test_checkpointing_is_switched_on(bert_path: Path) -> None:
     assert not encoder.encoder.layer[0].gradient_checkpointing
     enable_checkpointing(encoder)
     assert encoder.encoder.layer[0].gradient_checkpointing
+
+
+def padded(lengths: list[int]) -> dict[str, Any]:
+    mask = torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)
+    return {"input_ids": mask.long() * 7, "attention_mask": mask.long(), "task": "x"}
+
+
+def test_mini_batches_by_rows_and_by_tokens() -> None:
+    features = padded([5, 4, 3, 2, 1])
+    assert mini_batch_ranges(features, 2, None) == [(0, 2), (2, 4), (4, 5)]
+    assert mini_batch_ranges(features, 2, 6) == [(0, 1), (1, 2), (2, 5)]
+    assert mini_batch_ranges(features, 2, 1) == [(row, row + 1) for row in range(5)]
+
+
+def test_rows_lose_the_padding_they_share() -> None:
+    features = padded([5, 4, 3, 2, 1])
+    rows = slice_rows(features, 2, 4)
+    assert rows["task"] == "x"
+    assert rows["attention_mask"].tolist() == [[1, 1, 1], [1, 1, 0]]
+    flat = {"input_ids": torch.arange(6).unsqueeze(0), "cu_seq_lens_q": torch.tensor([0, 1, 3, 6]), "max_length_q": 3}
+    rows = slice_rows(flat, 1, 2)
+    assert rows["input_ids"].tolist() == [[1, 2]]
+    assert rows["cu_seq_lens_q"].tolist() == [0, 2]
+    assert rows["max_length_q"] == 2
+
+
+def test_columns_merge_under_each_other() -> None:
+    merged = merge_feature_batches([padded([2, 1]), padded([3, 1])])
+    assert merged is not None
+    assert merged["attention_mask"].tolist() == [[1, 1, 0], [1, 0, 0], [1, 1, 1], [1, 0, 0]]
+    assert merged["task"] == "x"
+    assert merge_feature_batches([padded([2, 1]), {**padded([3, 1]), "task": "y"}]) is None

@@ -27,6 +27,8 @@ class MultipleNegativesRankingMLMLoss(MLMTerm, MultipleNegativesRankingLoss):
        about language.
     3. The loss is ``contrastive + mlm_weight * mlm``; the Trainer logs the two terms by name.
 
+    All views go through the model in one pass, unless that would add much padding because they differ in length.
+
     With the default ``mlm_input="separate"`` the contrastive term sees the text as it is, and the MLM term is a second
     pass over masked copies of the views. This is what SimCSE and UCTopic do, which the papers follow. With
     ``mlm_input="shared"`` one masked pass serves both terms (DeCLUTR's way) at half the cost.
@@ -42,11 +44,21 @@ class MultipleNegativesRankingMLMLoss(MLMTerm, MultipleNegativesRankingLoss):
         mlm_head: ``"pretrained"``, ``"fresh"`` or ``"auto"``; see
             :func:`~simlte_st.losses.mlm_head.make_mlm_head`.
         seed: Seed of a fresh head's weights.
+        mlm_every: The MLM term is there in every ``mlm_every``-th training batch only, from the first one on, and
+            weighs ``mlm_every`` times as much there: so the expected gradient stays that of ``mlm_weight``, and
+            the mean that the Trainer logs too. The price is a noisier gradient. Batches are counted, not optimizer
+            steps, in every process alike; evaluation always has the term, at its own weight. With
+            ``mlm_input="shared"`` the text is masked in every batch, and only the head's work is saved.
+        mlm_share: Share of the rows of each column that the MLM pass sees, drawn anew for each batch from torch's
+            global generator, one row at least. The term is a mean over tokens, so its weight stays. Below 1 only with
+            ``mlm_input="separate"``.
+        mlm_chunk_size: Masked tokens whose logits are held at once, ``mlm_chunk_size * vocabulary`` numbers. Changes
+            the result by rounding only.
         **options: All options of ``MultipleNegativesRankingLoss``: ``gather_across_devices``, ``directions``, ...
 
     Raises:
-        ConfigurationError: A negative weight, a probability outside (0, 1], or an unknown ``mlm_input`` or
-            ``mlm_head``.
+        ConfigurationError: A negative weight, a probability or share outside (0, 1], an unknown ``mlm_input`` or
+            ``mlm_head``, an ``mlm_every`` or ``mlm_chunk_size`` below 1, or an ``mlm_share`` that the input forbids.
         ModelError: The model cannot train a masked language model.
 
     References:
@@ -67,11 +79,13 @@ class MultipleNegativesRankingMLMLoss(MLMTerm, MultipleNegativesRankingLoss):
 
     Recommendations:
         - Add :class:`simlte_st.training.LossStateCallback` to the Trainer: sentence-transformers does not save the
-          parameters of a loss, so that without it a resumed run starts with a new MLM head.
+          parameters of a loss, so that without it a resumed run starts with a new MLM head, and ``mlm_every`` counts
+          from 0 again.
         - Add :class:`simlte_st.training.LossMetricsCallback` to log mean in-batch cosine, alignment and uniformity.
 
     Relations:
         - ``MultipleNegativesRankingLoss`` is this loss at ``mlm_weight=0``.
+        - :class:`~simlte_st.losses.CachedMultipleNegativesRankingMLMLoss` is this loss in the memory of a mini-batch.
 
     Example:
         ::
