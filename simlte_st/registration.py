@@ -1,4 +1,4 @@
-"""Registers our architecture with transformers' Auto classes, without making ``import simlte_st`` import torch.
+"""Registers our architectures with transformers' Auto classes, without making ``import simlte_st`` import torch.
 
 Where transformers has been imported, it is done at once; else as soon as its Auto classes are, in whatever order the
 user's imports stand. Python offers no other moment than that import: transformers reads no entry points.
@@ -15,14 +15,20 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 _AUTO = "transformers.models.auto.modeling_auto"
+_ARCHITECTURES = ("simlte_st.longformer", "simlte_st.chunk_mean")
 
 
 def register() -> None:
     """Register now if transformers' Auto classes are there, else when they are imported; once is enough."""
     if _AUTO in sys.modules:
-        importlib.import_module("simlte_st.longformer")
+        _import_architectures()
     elif not any(isinstance(finder, _AutoFinder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _AutoFinder())
+
+
+def _import_architectures() -> None:
+    for name in _ARCHITECTURES:
+        importlib.import_module(name)
 
 
 class _AutoFinder(MetaPathFinder):
@@ -52,4 +58,4 @@ class _RegisteringLoader(Loader):
         assert spec is not None
         spec.loader = module.__loader__ = self._loader  # as if we had never been there
         self._loader.exec_module(module)
-        importlib.import_module("simlte_st.longformer")
+        _import_architectures()

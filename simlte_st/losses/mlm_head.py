@@ -19,6 +19,7 @@ from transformers import AutoModelForMaskedLM, PreTrainedModel
 from transformers.activations import ACT2FN
 from transformers.utils import logging as transformers_logging
 
+from simlte_st.chunk_mean.modeling import SimlteChunkMeanModel
 from simlte_st.compat import checkpoint_name
 from simlte_st.errors import ModelError
 
@@ -132,6 +133,8 @@ def make_mlm_head(model: SentenceTransformer, source: HeadSource = "auto", seed:
         ModelError: No pretrained head although one was asked for, or no encoder to build one for.
     """
     encoder = encoder_of(model)
+    if isinstance(encoder, SimlteChunkMeanModel):
+        encoder = encoder.encoder  # it was loaded from a checkpoint, and its configuration says how a head is built
     head: MLMHead | None = None
     reason = "a fresh head was asked for"
     if source != "fresh":
