@@ -1,4 +1,4 @@
-"""Long documents through short encoders: the mean of chunk embeddings. Importing this registers it with transformers."""
+"""Long documents through short encoders: the mean of chunk embeddings. Importing this registers the architecture."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ class ChunkBatch(NamedTuple):
         inside: Whether a slot is of the chunk, not padding, ``(chunks, width)``, bool.
         document: Number of the chunk's document, ``(chunks,)``, int64.
         weight: What the chunk counts in its document's mean, ``(chunks,)``, float32; a document's weights sum to 1.
-        kept: Which slots, of all flattened, hold the state of a token that no other chunk speaks for, ``(kept,)``, int64.
-            A document's first token is none of them: the mean takes its place.
+        kept: Which slots, of all flattened, hold a state that goes back to its document, ``(kept,)``, int64: each
+            token's once, but not the document's first token's, whose place the mean takes.
         targets: Where in the flattened batch of documents these tokens stand, ``(kept,)``, int64.
     """
 
@@ -61,7 +61,7 @@ def plan_chunks(
     overlap: int = 0,
     prefix: int = 1,
     equal_weights: bool = False,
-    tokens_per_pass: int = 16384,
+    slots_per_pass: int = 2048,
     slack: int = 64,
 ) -> list[ChunkBatch]:
     """Cut documents into chunks and put chunks of like lengths together.
@@ -77,7 +77,7 @@ def plan_chunks(
         overlap: Tokens that a stretch shares with the one before.
         prefix: Tokens that stand before every stretch.
         equal_weights: Whether the chunks of a document count alike; else by the tokens of their stretches.
-        tokens_per_pass: Most slots in a batch, unless a single chunk has more.
+        slots_per_pass: Most slots in a batch, unless a single chunk has more.
         slack: Most padding slots in a batch.
 
     Returns:
@@ -112,7 +112,7 @@ def plan_chunks(
 
     batches = []
     order = size.argsort(descending=True, stable=True)
-    for chosen in _split(order, size[order].tolist(), tokens_per_pass, slack):
+    for chosen in _split(order, size[order].tolist(), slots_per_pass, slack):
         slot = torch.arange(int(size[chosen[0]]))
         inside = slot < size[chosen, None]
         owner = document[chosen]
@@ -125,13 +125,13 @@ def plan_chunks(
     return batches
 
 
-def _split(order: Tensor, sizes: list[int], tokens_per_pass: int, slack: int) -> list[Tensor]:
+def _split(order: Tensor, sizes: list[int], slots_per_pass: int, slack: int) -> list[Tensor]:
     """Cut chunks sorted by length, the longest first, where a batch would hold too much, or too much padding."""
     pieces, start, padding = [], 0, 0
     for index, size in enumerate(sizes):
         width = sizes[start]
         padding += width - size
-        if index > start and (padding > slack or (index + 1 - start) * width > tokens_per_pass):
+        if index > start and (padding > slack or (index + 1 - start) * width > slots_per_pass):
             pieces.append(order[start:index])
             start, padding = index, 0
     if sizes:

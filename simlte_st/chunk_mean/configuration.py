@@ -26,7 +26,6 @@ class SimlteChunkMeanConfig(PretrainedConfig):
             prompt not counted), or ``"equal"``, once, be it ever so short.
         max_position_embeddings: Tokens to read of a document, special tokens included. sentence-transformers caps
             ``max_seq_length`` at it; the model itself has no limit.
-        tokens_per_pass: Tokens, padding included, that go through the encoder at once: bounds the memory of inference.
         **kwargs: The fields that all configurations of transformers share.
 
     Raises:
@@ -48,7 +47,6 @@ class SimlteChunkMeanConfig(PretrainedConfig):
         chunk_overlap: int = 0,
         chunk_weights: ChunkWeights = "tokens",
         max_position_embeddings: int = 4096,
-        tokens_per_pass: int = 16384,
         **kwargs: Any,
     ) -> None:
         if isinstance(encoder_config, dict):
@@ -61,7 +59,6 @@ class SimlteChunkMeanConfig(PretrainedConfig):
         self.chunk_overlap = chunk_overlap
         self.chunk_weights: ChunkWeights = chunk_weights
         self.max_position_embeddings = max_position_embeddings
-        self.tokens_per_pass = tokens_per_pass
         super().__init__(**kwargs)
         if chunk_weights not in get_args(ChunkWeights):
             raise ConfigurationError(f"weights={chunk_weights!r}: use 'tokens' or 'equal'.")
@@ -69,12 +66,11 @@ class SimlteChunkMeanConfig(PretrainedConfig):
             raise ConfigurationError(f"overlap={chunk_overlap}: must not be negative.")
         if chunk_length < chunk_overlap + 3:
             raise ConfigurationError(
-                f"chunk_length={chunk_length}: with overlap={chunk_overlap} and two special tokens it has no room for a "
-                f"new token; it must be at least {chunk_overlap + 3}."
+                f"chunk_length={chunk_length}: with overlap={chunk_overlap} and two special tokens it has no room for "
+                f"a new token; it must be at least {chunk_overlap + 3}."
             )
-        for name, value in (("max_length", max_position_embeddings), ("tokens_per_pass", tokens_per_pass)):
-            if value < 1:
-                raise ConfigurationError(f"{name}={value}: must be at least 1.")
+        if max_position_embeddings < 1:
+            raise ConfigurationError(f"max_length={max_position_embeddings}: must be at least 1.")
 
     @property
     def usable_length(self) -> int:

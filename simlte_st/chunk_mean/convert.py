@@ -9,7 +9,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
-from transformers import AutoModel, PreTrainedModel
+from transformers import PreTrainedModel
 
 from simlte_st.chunk_mean.configuration import ChunkWeights, SimlteChunkMeanConfig
 from simlte_st.chunk_mean.modeling import SimlteChunkMeanModel
@@ -67,7 +67,7 @@ def to_chunk_mean(
     encoder = copy.deepcopy(original)
     config = SimlteChunkMeanConfig(
         encoder_config=encoder.config,
-        pooling_mode=pooling.pooling_mode,
+        pooling_mode=str(pooling.pooling_mode),
         include_prompt=pooling.include_prompt,
         normalize_chunks=normalizes,
         chunk_length=length,
@@ -87,7 +87,7 @@ def to_chunk_mean(
     result = SentenceTransformer(
         modules=modules,
         device=str(model.device),
-        prompts=dict(model.prompts),
+        prompts={name: prompt for name, prompt in model.prompts.items() if prompt is not None},
         default_prompt_name=model.default_prompt_name,
         similarity_fn_name=model.similarity_fn_name,
         truncate_dim=model.truncate_dim,
@@ -100,7 +100,9 @@ def _parts(model: SentenceTransformer) -> tuple[Transformer, Pooling, bool]:
     name = "This model cannot read in chunks:"
     names = [type(module).__name__ for module in model]
     if not 2 <= len(names) <= 3 or not isinstance(model[0], Transformer) or not isinstance(model[1], Pooling):
-        raise ModelError(f"{name} it consists of {', '.join(names)}, not of Transformer, Pooling and at most Normalize.")
+        raise ModelError(
+            f"{name} it consists of {', '.join(names)}, not of Transformer, Pooling and at most Normalize."
+        )
     if len(names) == 3 and not isinstance(model[2], Normalize):
         raise ModelError(f"{name} {names[2]} follows its pooling, where only Normalize may.")
     transformer, pooling = model[0], model[1]
@@ -149,7 +151,8 @@ def _around(encoder: PreTrainedModel, config: SimlteChunkMeanConfig) -> SimlteCh
             f"{type(reader.encoder).__name__} that AutoModel makes of its configuration{detail}."
         )
     reader.encoder = encoder
-    return reader.train(encoder.training)
+    reader.train(encoder.training)
+    return reader
 
 
 def _shapes(encoder: PreTrainedModel) -> dict[str, Any]:

@@ -16,9 +16,10 @@ from simlte_st.chunk_mean.chunks import ChunkBatch, document_spans, plan_chunks
 from simlte_st.chunk_mean.configuration import SimlteChunkMeanConfig
 from simlte_st.errors import ModelError
 
-# Padding slots that are cheaper than a further pass through the encoder: a CPU is slow in slots, a GPU in starting.
-_CPU_SLACK = 64
-_GPU_SLACK = 4096
+# Slots that go through the encoder at once, and how many of them may be padding. A CPU is fastest while what a pass
+# works on stays in its caches; a GPU starts slowly. Both bound the memory of inference.
+_CPU_PASS = (2048, 64)
+_GPU_PASS = (32768, 4096)
 
 
 class SimlteChunkMeanModel(PreTrainedModel):
@@ -89,15 +90,15 @@ class SimlteChunkMeanModel(PreTrainedModel):
             inputs_embeds: Embedded tokens instead of ``input_ids``, with the hidden size as a third dimension.
             prompt_length: Tokens of each document's prompt, ``[CLS]`` counted, as sentence-transformers gives it: they
                 stand before every chunk. One number, or a tensor that holds it. None: no prompt.
-            cu_seq_lens_q: Where each document begins in a flattened batch, and at last its length, ``(documents + 1,)``.
+            cu_seq_lens_q: Where each document begins in a flattened batch, and its length, ``(documents + 1,)``.
             output_attentions: Not available.
             output_hidden_states: Not available.
             return_dict: False for a tuple.
             **kwargs: Not used. Positions (``position_ids``) are counted anew in each chunk.
 
         Returns:
-            ``pooler_output``, the embeddings, ``(documents, hidden)``; ``last_hidden_state``, of the shape of the input,
-            with the embedding at each document's first token and zeros at padding.
+            ``pooler_output``, the embeddings, ``(documents, hidden)``; ``last_hidden_state``, the input's shape and the
+            hidden size, with the embedding at each document's first token and zeros at padding.
 
         Raises:
             ModelError: No input or two of them, or attention weights or the states of all layers asked for.
@@ -117,7 +118,7 @@ class SimlteChunkMeanModel(PreTrainedModel):
         else:
             mask = torch.ones(shape, dtype=torch.int64) if attention_mask is None else attention_mask.cpu()
             starts, lengths = document_spans(mask)
-        prompt = 1 if prompt_length is None else max(1, int(torch.as_tensor(prompt_length).flatten()[0]))
+        prompt = None if prompt_length is None else int(torch.as_tensor(prompt_length).flatten()[0])
         plan = [
             chunks.to(device)
             for chunks in plan_chunks(
@@ -125,10 +126,9 @@ class SimlteChunkMeanModel(PreTrainedModel):
                 lengths,
                 self.config.chunk_length,
                 self.config.chunk_overlap,
-                prompt,
+                max(1, prompt or 0),  # [CLS] stands before every chunk in any case
                 self.config.chunk_weights == "equal",
-                self.config.tokens_per_pass,
-                _CPU_SLACK if device.type == "cpu" else _GPU_SLACK,
+                *(_CPU_PASS if device.type == "cpu" else _GPU_PASS),
             )
         ]
 
@@ -137,15 +137,13 @@ class SimlteChunkMeanModel(PreTrainedModel):
             flat["token_type_ids"] = token_type_ids.expand(shape).flatten()
         if attention_mask is not None and cu_seq_lens_q is None:
             flat["attention_mask"] = attention_mask.flatten()
-        passes = [self._encode(chunks, flat, None if prompt_length is None else prompt) for chunks in plan]
+        passes = [self._encode(chunks, flat, prompt) for chunks in plan]
         embeddings, last = self._join(plan, passes, starts, lengths, shape.numel())
         output = BaseModelOutputWithPooling(last_hidden_state=last.view(*shape, -1), pooler_output=embeddings)
         as_dict = self.config.return_dict if return_dict is None else return_dict
         return output if as_dict else output.to_tuple()
 
-    def _encode(
-        self, chunks: ChunkBatch, flat: dict[str, Tensor], prompt_length: int | None
-    ) -> tuple[Tensor, Tensor]:
+    def _encode(self, chunks: ChunkBatch, flat: dict[str, Tensor], prompt_length: int | None) -> tuple[Tensor, Tensor]:
         """Run the encoder on a batch of chunks; give the states that are kept and the chunks' embeddings."""
         features: dict[str, Any] = {name: values[chunks.source] for name, values in flat.items()}
         mask = chunks.inside.long()
@@ -186,9 +184,10 @@ class SimlteChunkMeanModel(PreTrainedModel):
         chunk_embeddings = torch.cat([embeddings for _, embeddings in passes])
         document = torch.cat([chunks.document for chunks in plan])
         weight = torch.cat([chunks.weight for chunks in plan])
+        dtype = torch.promote_types(chunk_embeddings.dtype, torch.float32)
         means = torch.zeros(
-            len(lengths), chunk_embeddings.shape[1], dtype=torch.float32, device=chunk_embeddings.device
-        ).index_add(0, document, chunk_embeddings.float() * weight[:, None])
+            len(lengths), chunk_embeddings.shape[1], dtype=dtype, device=chunk_embeddings.device
+        ).index_add(0, document, chunk_embeddings.to(dtype) * weight[:, None])
         embeddings = means.to(chunk_embeddings.dtype)
 
         filled = (lengths > 0).nonzero().squeeze(1).to(embeddings.device)
