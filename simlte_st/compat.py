@@ -5,10 +5,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+import copy
+import inspect
+from typing import TYPE_CHECKING, Any
 
-from sentence_transformers.base.losses import gradcache, merged_forward
 from transformers import PreTrainedModel
+
+if TYPE_CHECKING:  # at run time this module must not import what may be half imported
+    from sentence_transformers.base.modules import Transformer
 
 
 def checkpoint_name(encoder: PreTrainedModel) -> str:
@@ -33,6 +37,8 @@ def mini_batch_ranges(features: dict[str, Any], size: int, tokens: int | None) -
     Returns:
         First row and row after the last of each mini-batch.
     """
+    from sentence_transformers.base.losses import gradcache
+
     found: list[tuple[int, int]] = gradcache._minibatch_ranges(features, size, tokens)
     return found
 
@@ -42,11 +48,30 @@ def slice_rows(features: dict[str, Any], begin: int, end: int) -> dict[str, Any]
 
     The padding at the end that all of them have is cut off.
     """
+    from sentence_transformers.base.losses import gradcache
+
     rows: dict[str, Any] = gradcache._create_minibatch(features, begin, end)
     return rows
 
 
 def merge_feature_batches(columns: list[dict[str, Any]]) -> dict[str, Any] | None:
     """Put the rows of several columns under each other, or give None where they do not fit."""
+    from sentence_transformers.base.losses import merged_forward
+
     merged: dict[str, Any] | None = merged_forward.merge_feature_batches(columns)
     return merged
+
+
+def with_encoder(transformer: Transformer, encoder: PreTrainedModel) -> Transformer:
+    """Copy a Transformer module, tokenizer included, around another encoder, which is not copied.
+
+    The module remembers which features its encoder takes: for the one to come that has to be found out again.
+    """
+    kept = {id(transformer.auto_model): encoder}  # deepcopy takes this for the copy of the old encoder
+    made = copy.deepcopy(transformer, kept)
+    parameters = inspect.signature(encoder.forward).parameters
+    made._declared_forward_params = set(parameters)
+    made.model_forward_params = None  # all features but sentence-transformers' own: forward must take **kwargs
+    assert any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values())
+    made.unpad_inputs = transformer.unpad_inputs  # assigning asks the new encoder whether it can go without padding
+    return made

@@ -19,6 +19,9 @@ def readable_tokens(model: SentenceTransformer) -> int | None:
     if transformer is None:
         return None
     config = transformer.config
+    usable = getattr(config, "usable_length", None)
+    if isinstance(usable, int):  # our own architectures say it themselves
+        return usable
     text_config = config.get_text_config() if hasattr(config, "get_text_config") else config
     positions = getattr(text_config, "max_position_embeddings", None)
     if not isinstance(positions, int) or positions <= 0:  # DeBERTa-like configurations write -1 for "no limit"

@@ -1,4 +1,4 @@
-"""Registers our architecture with transformers' Auto classes, without making ``import simlte_st`` import torch.
+"""Registers our architectures with transformers' Auto classes, without making ``import simlte_st`` import torch.
 
 Where transformers has been imported, it is done at once; else as soon as its Auto classes are, in whatever order the
 user's imports stand. Python offers no other moment than that import: transformers reads no entry points.
@@ -18,12 +18,13 @@ from types import ModuleType
 from simlte_st.files import read_json
 
 _AUTO = "transformers.models.auto.modeling_auto"
+_ARCHITECTURES = ("simlte_st.longformer", "simlte_st.chunk_mean")
 
 
 def register() -> None:
     """Register now if transformers' Auto classes are there, else when they are imported; once is enough."""
     if _AUTO in sys.modules:
-        importlib.import_module("simlte_st.longformer")
+        _import_architectures()
     elif not any(isinstance(finder, _AutoFinder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _AutoFinder())
 
@@ -32,6 +33,11 @@ def is_own_architecture(folder: Path) -> bool:
     """Tell whether a model's folder can be loaded only after ``import simlte_st``."""
     config = folder / "config.json"
     return config.exists() and str(read_json(config).get("model_type", "")).startswith("simlte_")
+
+
+def _import_architectures() -> None:
+    for name in _ARCHITECTURES:
+        importlib.import_module(name)
 
 
 class _AutoFinder(MetaPathFinder):
@@ -61,4 +67,4 @@ class _RegisteringLoader(Loader):
         assert spec is not None
         spec.loader = module.__loader__ = self._loader  # as if we had never been there
         self._loader.exec_module(module)
-        importlib.import_module("simlte_st.longformer")
+        _import_architectures()

@@ -5,9 +5,19 @@ from typing import Any
 
 import torch
 from sentence_transformers import SentenceTransformer
-from transformers import BertConfig, BertModel
+from sentence_transformers.base.modules import Transformer
+from torch import Tensor
+from transformers import AutoModel, BertConfig, BertModel
+from transformers.modeling_outputs import BaseModelOutput
 
-from simlte_st.compat import checkpoint_name, enable_checkpointing, merge_feature_batches, mini_batch_ranges, slice_rows
+from simlte_st.compat import (
+    checkpoint_name,
+    enable_checkpointing,
+    merge_feature_batches,
+    mini_batch_ranges,
+    slice_rows,
+    with_encoder,
+)
 from simlte_st.losses.mlm_head import encoder_of
 
 
@@ -58,3 +68,31 @@ def test_columns_merge_under_each_other() -> None:
     assert merged["attention_mask"].tolist() == [[1, 1, 0], [1, 0, 0], [1, 1, 1], [1, 0, 0]]
     assert merged["task"] == "x"
     assert merge_feature_batches([padded([2, 1]), {**padded([3, 1]), "task": "y"}]) is None
+
+
+class _Curious(BertModel):
+    """Takes a feature that sentence-transformers keeps to itself, unless a model asks for it by name."""
+
+    def forward(  # type: ignore[override]
+        self, input_ids: Tensor, prompt_length: int | None = None, **kwargs: Any
+    ) -> BaseModelOutput:
+        self.seen = {"prompt_length": prompt_length, **kwargs}
+        return BaseModelOutput(last_hidden_state=torch.zeros(*input_ids.shape, 8))
+
+
+def test_another_encoder_gets_the_features_that_it_asks_for(bert_path: Path) -> None:
+    transformer = Transformer(str(bert_path))
+    config = BertConfig(vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8)
+    encoder = _Curious(config)
+    made = with_encoder(transformer, encoder)
+    assert made.auto_model is encoder
+    made.max_seq_length = 7
+    assert transformer.max_seq_length == 64, "the tokenizer is another one"
+    features = made.preprocess(["ba bei bo bun bis"], prompt="bo ")
+    assert features["input_ids"].shape == (1, 7)
+    assert made(features)["token_embeddings"].shape == (1, 7, 8)
+    assert encoder.seen["prompt_length"] == 2
+    assert "attention_mask" in encoder.seen
+    assert "modality" not in encoder.seen
+    assert type(transformer.auto_model) is type(AutoModel.from_pretrained(bert_path))
+    assert transformer(transformer.preprocess(["ba"]))["token_embeddings"].shape[2] == 32

@@ -23,6 +23,7 @@ from transformers import (
     T5EncoderModel,
 )
 
+from simlte_st.chunk_mean import SimlteChunkMeanConfig
 from simlte_st.limits import readable_length, readable_tokens, view_budget
 
 
@@ -105,6 +106,13 @@ def test_no_limit_is_none() -> None:
     assert view_budget(unlimited) is None
     assert readable_length(unlimited, 100) == 100
     assert readable_length(stub(None, 300)) == 300
+
+
+def test_our_own_architectures_say_it_themselves() -> None:
+    # Around an encoder with positions from padding_idx + 1, which are no concern of the whole.
+    encoder = RobertaModel(RobertaConfig(**SMALL, max_position_embeddings=40, pad_token_id=1))
+    config = SimlteChunkMeanConfig(encoder.config, chunk_length=20, max_position_embeddings=1000)
+    assert readable_tokens(stub(SimpleNamespace(config=config, modules=encoder.modules))) == 1000
 
 
 def test_the_text_part_of_a_configuration_counts() -> None:

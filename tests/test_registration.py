@@ -1,4 +1,4 @@
-"""The architecture is registered whatever the order of imports, and nothing heavy is imported for it."""
+"""The architectures are registered whatever the order of imports, and nothing heavy is imported for it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,24 @@ import simlte_st
 assert "torch" not in sys.modules and "transformers" not in sys.modules
 from transformers import AutoConfig, AutoModel
 assert AutoModel and AutoConfig.for_model("simlte_longformer").model_type == "simlte_longformer"
+chunk_mean = AutoConfig.for_model("simlte_chunk_mean", encoder_config={"model_type": "bert"})
+assert chunk_mean.model_type == "simlte_chunk_mean"
 import transformers.models.auto.modeling_auto as auto
 assert "Registering" not in type(auto.__loader__).__name__ + type(auto.__spec__.loader).__name__
 assert not any("simlte" in type(finder).__module__ for finder in sys.meta_path)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_in_the_middle_of_sentence_transformers() -> None:
+    """Its import brings transformers' Auto classes, and ours with them, while it is half done itself."""
+    code = """
+import simlte_st
+import sentence_transformers, sys
+assert "simlte_st.chunk_mean.modeling" in sys.modules
+assert "simlte_st.chunk_mean.convert" not in sys.modules
+from simlte_st.chunk_mean import to_chunk_mean
+assert callable(to_chunk_mean)
 """
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -34,3 +49,8 @@ def test_after_transformers() -> None:
     )
     assert type(AutoModel.from_config(config)).__name__ == "SimlteLongformerModel"
     assert type(AutoModelForMaskedLM.from_config(config)).__name__ == "SimlteLongformerForMaskedLM"
+    chunk_mean = AutoConfig.for_model(
+        "simlte_chunk_mean",
+        encoder_config={"model_type": "bert", "hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1},
+    )
+    assert type(AutoModel.from_config(chunk_mean)).__name__ == "SimlteChunkMeanModel"

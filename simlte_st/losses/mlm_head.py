@@ -16,6 +16,7 @@ from torch.nn import functional
 from transformers import AutoModelForMaskedLM, PreTrainedModel
 from transformers.activations import ACT2FN
 
+from simlte_st.chunk_mean.modeling import SimlteChunkMeanModel
 from simlte_st.compat import checkpoint_name
 from simlte_st.errors import ModelError
 from simlte_st.losses.chunked_cross_entropy import chunked_cross_entropy
@@ -155,6 +156,8 @@ def make_mlm_head(model: SentenceTransformer, source: HeadSource = "auto", seed:
         ModelError: No pretrained head although one was asked for, or no encoder to build one for.
     """
     encoder = encoder_of(model)
+    if isinstance(encoder, SimlteChunkMeanModel):
+        encoder = encoder.encoder  # it was loaded from a checkpoint, and its configuration says how a head is built
     head: MLMHead | None = None
     reason = "a fresh head was asked for"
     if source != "fresh":

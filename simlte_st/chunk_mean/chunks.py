@@ -1,0 +1,139 @@
+"""Documents to chunks that fit the encoder, and chunks to batches without much padding."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from simlte_st.errors import ConfigurationError
+
+
+class ChunkBatch(NamedTuple):
+    """Chunks that go through the encoder together, the longest first, padded on the right.
+
+    Attributes:
+        source: For each slot the index of its token in the flattened batch of documents, ``(chunks, width)``, int64; a
+            padding slot has that of some token.
+        inside: Whether a slot is of the chunk, not padding, ``(chunks, width)``, bool.
+        document: Number of the chunk's document, ``(chunks,)``, int64.
+        weight: What the chunk counts in its document's mean, ``(chunks,)``, float32; a document's weights sum to 1.
+        kept: Which slots, of all flattened, hold a state that goes back to its document, ``(kept,)``, int64: each
+            token's once, but not the document's first token's, whose place the mean takes.
+        targets: Where in the flattened batch of documents these tokens stand, ``(kept,)``, int64.
+    """
+
+    source: Tensor
+    inside: Tensor
+    document: Tensor
+    weight: Tensor
+    kept: Tensor
+    targets: Tensor
+
+    def to(self, device: torch.device) -> ChunkBatch:
+        """Move all tensors to a device."""
+        return ChunkBatch(*(tensor.to(device) for tensor in self))
+
+
+def document_spans(mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Find the documents of a padded batch.
+
+    Args:
+        mask: 1 for tokens, 0 for padding, ``(batch, width)``, on the CPU.
+
+    Returns:
+        Index of each row's first token in the flattened batch, and the tokens from its first to its last, both
+        ``(batch,)``, int64; a row without a token has 0 tokens.
+    """
+    batch, width = mask.shape
+    seen = mask > 0
+    columns = torch.arange(width)
+    first = torch.where(seen, columns, width).amin(1) if width else torch.zeros(batch, dtype=torch.int64)
+    last = torch.where(seen, columns, -1).amax(1) if width else torch.full((batch,), -1)
+    return torch.arange(batch) * width + first, (last + 1 - first).clamp(min=0)
+
+
+def plan_chunks(
+    starts: Tensor,
+    lengths: Tensor,
+    chunk_length: int,
+    overlap: int = 0,
+    prefix: int = 1,
+    equal_weights: bool = False,
+    slots_per_pass: int = 2048,
+    slack: int = 64,
+) -> list[ChunkBatch]:
+    """Cut documents into chunks and put chunks of like lengths together.
+
+    A document that fits a chunk is one, as it is. Of a longer one each chunk is the document's ``prefix`` first tokens
+    (``[CLS]`` and the prompt), a stretch of what follows, and the document's last token (``[SEP]``). All stretches are
+    as long as fits, but for the last. Where two overlap, each chunk speaks for the tokens of its half.
+
+    Args:
+        starts: Index of each document's first token in the flattened batch, ``(documents,)``, int64, on the CPU.
+        lengths: Tokens of each document, special tokens included, ``(documents,)``, int64, on the CPU.
+        chunk_length: Most tokens in a chunk, special tokens included.
+        overlap: Tokens that a stretch shares with the one before.
+        prefix: Tokens that stand before every stretch.
+        equal_weights: Whether the chunks of a document count alike; else by the tokens of their stretches.
+        slots_per_pass: Most slots in a batch, unless a single chunk has more.
+        slack: Most padding slots in a batch.
+
+    Returns:
+        The batches; on the CPU.
+
+    Raises:
+        ConfigurationError: The prefix leaves no room for new tokens in a chunk.
+    """
+    room = chunk_length - prefix - 1
+    long = lengths > chunk_length
+    if bool(long.any()) and room <= overlap:
+        raise ConfigurationError(
+            f"A prompt of {prefix - 1} tokens leaves no room in chunks of {chunk_length} with an overlap of {overlap}: "
+            "use longer chunks or a shorter prompt."
+        )
+    stride = max(1, room - overlap)
+    body = (lengths - prefix - 1).clamp(min=0)
+    counts = torch.where(long, -(-(body - overlap) // stride), (lengths > 0).long())
+    document = torch.repeat_interleave(torch.arange(len(lengths)), counts)
+    number = torch.arange(len(document)) - (counts.cumsum(0) - counts)[document]
+    # Per chunk, counted in tokens of its document: where its stretch begins, and which tokens it speaks for.
+    begin = prefix + number * stride
+    stretch = torch.where(long[document], (body[document] - number * stride).clamp(max=room), body[document])
+    size = torch.where(long[document], prefix + stretch + 1, lengths[document])
+    is_last = number == counts[document] - 1
+    keep_from = torch.where(number == 0, 1, begin + overlap // 2)
+    keep_to = torch.where(is_last, lengths[document], begin + stride + overlap // 2)
+
+    share = torch.ones(len(document)) if equal_weights else stretch.clamp(min=1).float()
+    sums = torch.zeros(len(lengths)).index_add(0, document, share)
+    weight = share / sums[document]
+
+    batches = []
+    order = size.argsort(descending=True, stable=True)
+    for chosen in _split(order, size[order].tolist(), slots_per_pass, slack):
+        slot = torch.arange(int(size[chosen[0]]))
+        inside = slot < size[chosen, None]
+        owner = document[chosen]
+        place = torch.where(slot < prefix, slot, begin[chosen, None] + slot - prefix)
+        place = torch.where(slot >= size[chosen, None] - 1, lengths[owner, None] - 1, place)
+        source = starts[owner, None] + place
+        mine = inside & (place >= keep_from[chosen, None]) & (place < keep_to[chosen, None])
+        kept = mine.flatten().nonzero().squeeze(1)
+        batches.append(ChunkBatch(source, inside, owner, weight[chosen], kept, source.flatten()[kept]))
+    return batches
+
+
+def _split(order: Tensor, sizes: list[int], slots_per_pass: int, slack: int) -> list[Tensor]:
+    """Cut chunks sorted by length, the longest first, where a batch would hold too much, or too much padding."""
+    pieces, start, padding = [], 0, 0
+    for index, size in enumerate(sizes):
+        width = sizes[start]
+        padding += width - size
+        if index > start and (padding > slack or (index + 1 - start) * width > slots_per_pass):
+            pieces.append(order[start:index])
+            start, padding = index, 0
+    if sizes:
+        pieces.append(order[start:])
+    return pieces

@@ -1,0 +1,100 @@
+"""Configuration of a chunk mean: the encoder that it reads through, and how it cuts and averages."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, ClassVar, Literal, get_args
+
+from transformers import AutoConfig, PretrainedConfig
+
+from simlte_st.errors import ConfigurationError
+
+ChunkWeights = Literal["tokens", "equal"]
+
+
+class SimlteChunkMeanConfig(PretrainedConfig):
+    """Configuration of a :class:`~simlte_st.chunk_mean.SimlteChunkMeanModel`.
+
+    Args:
+        encoder_config: Configuration of the encoder, or its fields with their ``model_type``.
+        pooling_mode: How the states of a chunk become its embedding: one mode of sentence-transformers' ``Pooling``.
+        include_prompt: Whether the tokens of a prompt are pooled too, as in ``Pooling``.
+        normalize_chunks: Whether chunk embeddings are scaled to length 1 before their mean.
+        chunk_length: Tokens in a chunk, special tokens included.
+        chunk_overlap: Tokens that a chunk shares with the one before.
+        chunk_weights: What a chunk counts in the mean: ``"tokens"``, as many times as it has tokens (special tokens and
+            prompt not counted), or ``"equal"``, once, be it ever so short.
+        max_position_embeddings: Tokens to read of a document, special tokens included. sentence-transformers caps
+            ``max_seq_length`` at it; the model itself has no limit.
+        **kwargs: The fields that all configurations of transformers share.
+
+    Raises:
+        ConfigurationError: An unknown ``chunk_weights``, a chunk without room for a token beside two special tokens and
+            the overlap, a negative overlap, or a length below 1.
+    """
+
+    model_type = "simlte_chunk_mean"
+    sub_configs: ClassVar[dict[str, Any]] = {"encoder_config": AutoConfig}
+    has_no_defaults_at_init = True
+
+    def __init__(
+        self,
+        encoder_config: PretrainedConfig | dict[str, Any],
+        pooling_mode: str = "mean",
+        include_prompt: bool = True,
+        normalize_chunks: bool = False,
+        chunk_length: int = 512,
+        chunk_overlap: int = 0,
+        chunk_weights: ChunkWeights = "tokens",
+        max_position_embeddings: int = 4096,
+        **kwargs: Any,
+    ) -> None:
+        if isinstance(encoder_config, dict):
+            encoder_config = AutoConfig.for_model(**encoder_config)
+        self.encoder_config: PretrainedConfig = encoder_config
+        self.pooling_mode = pooling_mode
+        self.include_prompt = include_prompt
+        self.normalize_chunks = normalize_chunks
+        self.chunk_length = chunk_length
+        self.chunk_overlap = chunk_overlap
+        self.chunk_weights: ChunkWeights = chunk_weights
+        self.max_position_embeddings = max_position_embeddings
+        super().__init__(**kwargs)
+        if chunk_weights not in get_args(ChunkWeights):
+            raise ConfigurationError(f"weights={chunk_weights!r}: use 'tokens' or 'equal'.")
+        if chunk_overlap < 0:
+            raise ConfigurationError(f"overlap={chunk_overlap}: must not be negative.")
+        if chunk_length < chunk_overlap + 3:
+            raise ConfigurationError(
+                f"chunk_length={chunk_length}: with overlap={chunk_overlap} and two special tokens it has no room for "
+                f"a new token; it must be at least {chunk_overlap + 3}."
+            )
+        if max_position_embeddings < 1:
+            raise ConfigurationError(f"max_length={max_position_embeddings}: must be at least 1.")
+
+    @property
+    def usable_length(self) -> int:
+        """Most tokens of a document, special tokens included, that are read."""
+        return self.max_position_embeddings
+
+    @property
+    def hidden_size(self) -> int:
+        """Size of the encoder's states, and of the embedding."""
+        return int(self.encoder_config.hidden_size)
+
+    @property
+    def vocab_size(self) -> int:
+        """Size of the encoder's vocabulary; transformers sets it when word embeddings are added."""
+        return int(self.encoder_config.vocab_size)
+
+    @vocab_size.setter
+    def vocab_size(self, value: int) -> None:
+        self.encoder_config.vocab_size = value
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the fields, without the path that the encoder came from: it is of no use where the model goes."""
+        fields: dict[str, Any] = super().to_dict()
+        nameless = copy.deepcopy(self.encoder_config)
+        nameless.name_or_path = ""
+        fields["encoder_config"] = nameless.to_dict()
+        return fields

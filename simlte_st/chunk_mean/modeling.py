@@ -1,0 +1,203 @@
+"""The chunk mean as a transformers model, so that stock modules of sentence-transformers can end it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from transformers import AutoModel, PreTrainedModel
+from transformers.modeling_outputs import BaseModelOutputWithPooling
+
+from simlte_st.chunk_mean.chunks import ChunkBatch, document_spans, plan_chunks
+from simlte_st.chunk_mean.configuration import SimlteChunkMeanConfig
+from simlte_st.errors import ModelError
+
+# Slots that go through the encoder at once, and how many of them may be padding. A CPU is fastest while what a pass
+# works on stays in its caches; a GPU starts slowly. Both bound the memory of inference.
+_CPU_PASS = (2048, 64)
+_GPU_PASS = (32768, 4096)
+
+
+class SimlteChunkMeanModel(PreTrainedModel):
+    """Reads documents of any length through an encoder of short ones: the mean of the embeddings of their chunks.
+
+    The embedding takes the place of the state of each document's first token, ``[CLS]``, so that stock
+    ``Pooling("cls")`` ends the model; all other tokens have the states that their chunk gave them, so that a masked
+    language model can be trained on them. A document that fits one chunk has the embedding that the encoder with its
+    own pooling gives it.
+
+    Args:
+        config: The configuration. The encoder's weights are drawn anew; :func:`~simlte_st.chunk_mean.to_chunk_mean`
+            makes the model from an encoder.
+    """
+
+    config: SimlteChunkMeanConfig
+    config_class = SimlteChunkMeanConfig
+    base_model_prefix = "chunk_mean"
+    supports_gradient_checkpointing = True
+    _no_split_modules: ClassVar[list[str]] = []  # type: ignore[misc]
+    # The encoder has the last word on these.
+    _supports_sdpa = True
+    _supports_flash_attn = True
+    _supports_flex_attn = True
+    _supports_attention_backend = True
+
+    def __init__(self, config: SimlteChunkMeanConfig) -> None:
+        super().__init__(config)
+        # Here, because transformers registers this model while sentence-transformers may be half imported.
+        from sentence_transformers.sentence_transformer.modules import Pooling
+
+        self.encoder: PreTrainedModel = AutoModel.from_config(config.encoder_config)
+        # Stock pooling, and so the original's to the bit.
+        self.pooling = Pooling(config.hidden_size, config.pooling_mode, include_prompt=config.include_prompt)
+        self.post_init()  # type: ignore[no-untyped-call]
+
+    @classmethod
+    def _can_set_attn_implementation(cls) -> bool:
+        return True  # transformers looks for its dispatcher in this module's source; it is in the encoder's
+
+    def get_input_embeddings(self) -> nn.Module:
+        """Return the encoder's word embeddings."""
+        return self.encoder.get_input_embeddings()
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        """Replace the encoder's word embeddings."""
+        self.encoder.set_input_embeddings(value)
+
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        prompt_length: int | Tensor | None = None,
+        cu_seq_lens_q: Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        return_dict: bool | None = None,
+        **kwargs: Any,
+    ) -> BaseModelOutputWithPooling | tuple[Any, ...]:
+        """Encode documents, each ``[CLS]``, tokens, ``[SEP]``.
+
+        Args:
+            input_ids: Token ids, ``(batch, width)``, int64; or ``(1, total)`` with ``cu_seq_lens_q``.
+            attention_mask: 1 for tokens, 0 for padding on either side, ``(batch, width)``; None: all are tokens.
+            token_type_ids: Segments, of the shape of ``input_ids``; passed on to an encoder that takes them.
+            inputs_embeds: Embedded tokens instead of ``input_ids``, with the hidden size as a third dimension.
+            prompt_length: Tokens of each document's prompt, ``[CLS]`` counted, as sentence-transformers gives it: they
+                stand before every chunk. One number, or a tensor that holds it. None: no prompt.
+            cu_seq_lens_q: Where each document begins in a flattened batch, and its length, ``(documents + 1,)``.
+            output_attentions: Not available.
+            output_hidden_states: Not available.
+            return_dict: False for a tuple.
+            **kwargs: Not used. Positions (``position_ids``) are counted anew in each chunk.
+
+        Returns:
+            ``pooler_output``, the embeddings, ``(documents, hidden)``; ``last_hidden_state``, the input's shape and the
+            hidden size, with the embedding at each document's first token and zeros at padding.
+
+        Raises:
+            ModelError: No input or two of them, or attention weights or the states of all layers asked for.
+            ConfigurationError: A prompt that leaves no room in a chunk.
+        """
+        if (input_ids is None) == (inputs_embeds is None):
+            raise ModelError("Give either input_ids or inputs_embeds.")
+        if output_attentions or output_hidden_states or self.config.output_hidden_states:
+            raise ModelError("Attention weights and states of all layers are not put together again from chunks.")
+        given = inputs_embeds if input_ids is None else input_ids
+        assert given is not None
+        shape, device = given.shape[:2], given.device
+        # On the CPU, where the plan is made: one wait for the device here instead of one at each decision.
+        if cu_seq_lens_q is not None:
+            bounds = cu_seq_lens_q.cpu().long()
+            starts, lengths = bounds[:-1], bounds.diff()
+        else:
+            mask = torch.ones(shape, dtype=torch.int64) if attention_mask is None else attention_mask.cpu()
+            starts, lengths = document_spans(mask)
+        prompt = None if prompt_length is None else int(torch.as_tensor(prompt_length).flatten()[0])
+        plan = [
+            chunks.to(device)
+            for chunks in plan_chunks(
+                starts,
+                lengths,
+                self.config.chunk_length,
+                self.config.chunk_overlap,
+                max(1, prompt or 0),  # [CLS] stands before every chunk in any case
+                self.config.chunk_weights == "equal",
+                *(_CPU_PASS if device.type == "cpu" else _GPU_PASS),
+            )
+        ]
+
+        flat = {"inputs_embeds" if input_ids is None else "input_ids": given.flatten(0, 1)}
+        if token_type_ids is not None and _takes(self.encoder.forward, "token_type_ids"):
+            flat["token_type_ids"] = token_type_ids.expand(shape).flatten()
+        if attention_mask is not None and cu_seq_lens_q is None:
+            flat["attention_mask"] = attention_mask.flatten()
+        passes = [self._encode(chunks, flat, prompt) for chunks in plan]
+        embeddings, last = self._join(plan, passes, starts, lengths, shape.numel())
+        output = BaseModelOutputWithPooling(last_hidden_state=last.view(*shape, -1), pooler_output=embeddings)
+        as_dict = self.config.return_dict if return_dict is None else return_dict
+        return output if as_dict else output.to_tuple()
+
+    def _encode(self, chunks: ChunkBatch, flat: dict[str, Tensor], prompt_length: int | None) -> tuple[Tensor, Tensor]:
+        """Run the encoder on a batch of chunks; give the states that are kept and the chunks' embeddings."""
+        features: dict[str, Any] = {name: values[chunks.source] for name, values in flat.items()}
+        mask = chunks.inside.long()
+        if "attention_mask" in features:
+            mask = mask * features["attention_mask"]
+        features["attention_mask"] = mask
+        pad = getattr(self.encoder.config, "pad_token_id", None)
+        if "input_ids" in features and pad is not None:
+            # As a tokenizer pads: RoBERTa-like encoders count positions by it.
+            features["input_ids"] = features["input_ids"].masked_fill(~chunks.inside, pad)
+        hidden = self.encoder(**features, return_dict=True).last_hidden_state
+        tokens: dict[str, Any] = {"token_embeddings": hidden, "attention_mask": mask}
+        if prompt_length is not None:
+            tokens["prompt_length"] = prompt_length
+        embeddings: Tensor = self.pooling(tokens)["sentence_embedding"]
+        if self.config.normalize_chunks:
+            embeddings = functional.normalize(embeddings, dim=1)
+        return hidden.flatten(0, 1).index_select(0, chunks.kept), embeddings
+
+    def _join(
+        self,
+        plan: list[ChunkBatch],
+        passes: list[tuple[Tensor, Tensor]],
+        starts: Tensor,
+        lengths: Tensor,
+        slots: int,
+    ) -> tuple[Tensor, Tensor]:
+        """Average the chunks' embeddings, and put these and the tokens' states where they belong.
+
+        Returns:
+            Embeddings, ``(documents, hidden)``, and states of the flattened batch, ``(slots, hidden)``.
+        """
+        if not passes:
+            return (
+                torch.zeros(len(lengths), self.config.hidden_size, dtype=self.dtype, device=self.device),
+                torch.zeros(slots, self.config.hidden_size, dtype=self.dtype, device=self.device),
+            )
+        chunk_embeddings = torch.cat([embeddings for _, embeddings in passes])
+        document = torch.cat([chunks.document for chunks in plan])
+        weight = torch.cat([chunks.weight for chunks in plan])
+        dtype = torch.promote_types(chunk_embeddings.dtype, torch.float32)
+        means = torch.zeros(
+            len(lengths), chunk_embeddings.shape[1], dtype=dtype, device=chunk_embeddings.device
+        ).index_add(0, document, chunk_embeddings.to(dtype) * weight[:, None])
+        embeddings = means.to(chunk_embeddings.dtype)
+
+        filled = (lengths > 0).nonzero().squeeze(1).to(embeddings.device)
+        states = [*(states for states, _ in passes), embeddings[filled].to(passes[0][0].dtype)]
+        targets = [*(chunks.targets for chunks in plan), starts.to(embeddings.device)[filled]]
+        values = torch.cat(states)
+        last = values.new_zeros(slots, values.shape[1]).index_copy(0, torch.cat(targets), values)
+        return embeddings, last
+
+
+def _takes(function: Callable[..., Any], name: str) -> bool:
+    parameters = inspect.signature(function).parameters
+    return name in parameters or any(kind.kind is inspect.Parameter.VAR_KEYWORD for kind in parameters.values())
