@@ -8,9 +8,12 @@ from support import WORDS, make_document
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerFast
 
-TEXTS = [make_document(number) for number in range(30)] + [
-    "It's (a) U.S.-led “test”; e.g. 1,234.5% of naïve cafés."
-] * 3
+TEXTS = [
+    *map(make_document, range(30)),
+    *["It's (a) U.S.-led “test”; e.g. 1,234.5% of naïve cafés."] * 3,
+    " ".join(f"{one}{other}" for one in WORDS[::3] for other in WORDS[::5]),  # letters inside words, too
+    "b" * 30,
+]
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 

@@ -77,7 +77,7 @@ class TokenPreprocessor:
         rows = [self._row(view.ids(opening=not prompt), before, max_length) for view in inputs]
         features = self._pad(rows) if self._flatten is None else self._lay_out(rows)
         features["modality"] = "text"
-        made = {name: features[name] for name in self._keys}
+        made = {name: features[name] for name in self._keys if name in features}
         if prompt_length is not None:
             made["prompt_length"] = prompt_length
         return made

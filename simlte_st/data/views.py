@@ -242,7 +242,8 @@ class DocSplit:
             middle = document.words(0) // 2
             return [Piece(0, 0, middle)], [Piece(0, middle, document.words(0))]
         units = self._units(document, budget, rng)
-        sizes = [sum(document.tokens[sentence] for sentence in unit) for unit in units]
+        single = len(units) == len(document.tokens)
+        sizes = document.tokens if single else [sum(document.tokens[unit.start : unit.stop]) for unit in units]
         # The larger view holds the share max(p, 1 - p) of the window: that one must fit.
         room = None if budget is None else round(budget / max(self.p, 1 - self.p))
         window = choose_window(sizes, room, self.window, rng)
@@ -252,7 +253,7 @@ class DocSplit:
                 break
         sides: Sides = ([], [])
         for index, first in zip(window, dealt, strict=True):
-            sides[0 if first else 1].extend(whole(units[index]))
+            sides[0 if first else 1].extend(map(Piece, units[index]))
         return sides
 
     def _units(self, document: Outline, budget: int | None, rng: Random) -> list[range]:

@@ -7,6 +7,7 @@ import itertools
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -140,15 +141,15 @@ def test_what_a_cut_inside_a_long_word_gives() -> None:
 
 
 def test_an_opening_that_reaches_into_the_next_word_is_kept_whole() -> None:
-    name = "byte_level"
-    text = "漢字 ba"
-    segmented, tokenized = pair(text, name)
-    assert TokenView(tokenized, whole([0])).ids().tolist() == ids_of(name, text)
-    replaces = tokenized.head(0)[1]
-    first, second = TokenView(tokenized, [Piece(0, 0, 1)]), TokenView(tokenized, [Piece(0, 1, 3)])
-    assert tokenized.span(Piece(0, 0, 1))[1] < replaces  # the opening stands for tokens of both
-    assert segmented.words(0) == 3
-    assert [*first.ids().tolist(), *second.ids().tolist()] == ids_of(name, f" {text}")
+    numbers = [[4, 5, 6, 7], [4], [0], [3], [0, 1, 3], [8, 9, 10], [3], [2]]
+    document = TokenizedDocument("d", *(np.array(values, dtype=np.int32) for values in numbers))
+    assert TokenView(document, whole([0])).ids().tolist() == [8, 9, 10, 6, 7]
+    assert TokenView(document, [Piece(0, 0, 2)]).ids().tolist() == [8, 9, 10, 6]
+    # The opening stands for tokens of two words: one of them alone keeps its own.
+    assert TokenView(document, [Piece(0, 0, 1)]).ids().tolist() == [4]
+    assert TokenView(document, [Piece(0, 1, 3)]).ids().tolist() == [5, 6, 7]
+    assert TokenView(document, whole([0])).ids(opening=False).tolist() == [4, 5, 6, 7]
+    assert TokenView(document, [Piece(0, 2, 3), Piece(0)]).ids().tolist() == [7, 4, 5, 6, 7]
 
 
 def test_arrays_are_not_copied_to_be_looked_at() -> None:
