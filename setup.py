@@ -34,6 +34,7 @@ setup(
     install_requires=[
         "accelerate>=1.10",
         "datasets>=4.0,<6",
+        "filelock>=3.13",
         "nltk>=3.9.1,<4",
         "numpy>=2.0",
         "platformdirs>=4.2",

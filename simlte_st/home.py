@@ -14,7 +14,7 @@ VARIABLE = "SIMLTE_ST_HOME"
 def home() -> Path:
     """Give the folder of everything that is kept between runs; it need not exist yet."""
     chosen = os.environ.get(VARIABLE)
-    return Path(chosen).expanduser() if chosen else user_cache_path("simlte_st", appauthor=False)
+    return Path(chosen).expanduser().absolute() if chosen else user_cache_path("simlte_st", appauthor=False)
 
 
 def models_folder() -> Path:

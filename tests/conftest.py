@@ -10,6 +10,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,9 +22,17 @@ from support import make_document, make_tokenizer
 from transformers import BertConfig, BertForMaskedLM
 
 
+@pytest.fixture(autouse=True, scope="session")
+def caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep the shared caches out of the user's home."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SIMLTE_ST_HOME", str(tmp_path_factory.mktemp("home")))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A model folder of the test's own: no test sees or changes the user's."""
+    """A home of the test's own: its models and caches are no other test's."""
     path = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("SIMLTE_ST_HOME", str(path))
     return path

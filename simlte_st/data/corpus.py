@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -14,7 +13,7 @@ import pyarrow as pa
 from datasets import Dataset
 from tqdm.auto import tqdm
 
-from simlte_st.data.document import Document
+from simlte_st.data.document import Document, Outline
 from simlte_st.data.pairs import PairDrawer, to_row
 from simlte_st.data.segmenters import PunktSegmenter, Segmenter, make_segmenter, peek
 from simlte_st.data.sentences import TokenCounter, estimate_tokens, segment_documents
@@ -32,6 +31,7 @@ SCHEMA = pa.schema(
         "tokens": pa.list_(pa.int32()),
     }
 )
+_TOO_SHORT = "too short for two views"
 _BATCH = 256  # rows in an Arrow record batch ...
 _BATCH_CHARACTERS = 32_000_000  # ... or fewer, of long documents: one batch is held in memory
 
@@ -57,6 +57,27 @@ class CorpusReport:
     def to_dict(self) -> dict[str, Any]:
         """Give the report as JSON values."""
         return asdict(self)
+
+    def add(self, document: Outline, view: View) -> bool:
+        """Count a document; tell whether the view can use it."""
+        if not view.accepts(document):
+            self.left_out[_TOO_SHORT] = self.left_out.get(_TOO_SHORT, 0) + 1
+            return False
+        size = sum(document.tokens)
+        self.documents += 1
+        self.sentences += len(document.tokens)
+        self.tokens += size
+        self.longest = max(self.longest, size)
+        return True
+
+
+def check_size(report: CorpusReport) -> None:
+    """Raise :class:`EmptyCorpusError` where fewer than two documents can be used."""
+    if report.documents < 2:
+        reasons = "".join(f"; {count} left out: {reason}" for reason, count in report.left_out.items())
+        raise EmptyCorpusError(
+            f"{report.documents} usable documents: training with in-batch negatives needs at least 2{reasons}."
+        )
 
 
 def write_corpus(
@@ -100,11 +121,7 @@ def write_corpus(
         report = CorpusReport()
         with atomic_path(directory / "corpus.arrow") as path:
             _write_rows(path, _usable_rows(bar, cut, count_tokens, view, report))
-        if report.documents < 2:
-            reasons = "".join(f"; {count} left out: {reason}" for reason, count in report.left_out.items())
-            raise EmptyCorpusError(
-                f"{report.documents} usable documents: training with in-batch negatives needs at least 2{reasons}."
-            )
+        check_size(report)
         write_json(directory / "corpus.json", report.to_dict())
     return Dataset.from_file(str(directory / "corpus.arrow")), CorpusReport(**read_json(directory / "corpus.json"))
 
@@ -112,18 +129,9 @@ def write_corpus(
 def _usable_rows(
     documents: Iterable[Document], segmenter: Segmenter, count: TokenCounter, view: View, report: CorpusReport
 ) -> Iterator[dict[str, Any]]:
-    left_out: Counter[str] = Counter()
     for document in segment_documents(documents, segmenter, count):
-        if not view.accepts(document):
-            left_out["too short for two views"] += 1
-            report.left_out = dict(left_out)
-            continue
-        size = sum(document.tokens)
-        report.documents += 1
-        report.sentences += len(document.sentences)
-        report.tokens += size
-        report.longest = max(report.longest, size)
-        yield to_row(document)
+        if report.add(document, view):
+            yield to_row(document)
 
 
 def _write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
@@ -156,6 +164,16 @@ class Coverage:
     tokens: int
     seen: int
 
+    @classmethod
+    def of(cls, counts: Sequence[tuple[int, int]]) -> Coverage:
+        """Sum up documents, each given as (its tokens, how many of them are seen)."""
+        return cls(
+            documents=len(counts),
+            cut=sum(seen < tokens for tokens, seen in counts),
+            tokens=sum(tokens for tokens, _ in counts),
+            seen=sum(seen for _, seen in counts),
+        )
+
     @property
     def share(self) -> float:
         """Share of the tokens that a pass sees, 0 to 1."""
@@ -173,16 +191,12 @@ def measure_coverage(corpus: Dataset, drawer: PairDrawer, most: int = 2_000) -> 
     """Draw the first epoch's views of up to ``most`` documents, spread evenly over the corpus, and count tokens."""
     step = max(1, -(-len(corpus) // most))
     indices: Sequence[int] = range(0, len(corpus), step)
-    pairs = [
-        pair
-        for start in range(0, len(indices), _BATCH)
-        for pair in _draw(corpus, drawer, indices[start : start + _BATCH])
-    ]
-    return Coverage(
-        documents=len(pairs),
-        cut=sum(pair.seen < pair.tokens for pair in pairs),
-        tokens=sum(pair.tokens for pair in pairs),
-        seen=sum(pair.seen for pair in pairs),
+    return Coverage.of(
+        [
+            (pair.tokens, pair.seen)
+            for start in range(0, len(indices), _BATCH)
+            for pair in _draw(corpus, drawer, indices[start : start + _BATCH])
+        ]
     )
 
 

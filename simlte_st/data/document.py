@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
+
+from simlte_st.data.words import count_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,33 @@ class SegmentedDocument:
     sentences: tuple[str, ...]
     paragraphs: tuple[int, ...]
     tokens: tuple[int, ...]
+
+    def words(self, sentence: int) -> int:
+        """Count the words of a sentence."""
+        return count_words(self.sentences[sentence])
+
+
+class Outline(Protocol):
+    """What a view may know of a document: numbers only. It has as many sentences as numbers in ``tokens``."""
+
+    @property
+    def id(self) -> str:
+        """The document's id."""
+        ...
+
+    @property
+    def paragraphs(self) -> Sequence[int]:
+        """Index of the first sentence of each paragraph, ascending, beginning with 0."""
+        ...
+
+    @property
+    def tokens(self) -> Sequence[int]:
+        """Number of tokens of each sentence, special tokens not counted."""
+        ...
+
+    def words(self, sentence: int) -> int:
+        """Count the words of a sentence, as :func:`~simlte_st.data.words.count_words` does."""
+        ...
 
 
 def content_id(text: str) -> str:

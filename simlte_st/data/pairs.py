@@ -9,7 +9,8 @@ from typing import Any
 
 from simlte_st.data.document import SegmentedDocument
 from simlte_st.data.epochs import EpochClock
-from simlte_st.data.views import DocSplit, View, ViewPair, draw_views
+from simlte_st.data.tokenized_document import TokenizedDocument, TokenPair, TokenView
+from simlte_st.data.views import DocSplit, View, ViewPair, draw_sides, draw_views
 
 logger = logging.getLogger(__name__)
 
@@ -52,13 +53,27 @@ class PairDrawer:
 
     def draw(self, rows: Sequence[Mapping[str, Any]]) -> list[ViewPair]:
         """Draw one pair a row; rows that the view does not accept are left out."""
-        self._drawn += len(rows)
+        epoch = self._turn(len(rows))
+        pairs = (draw_views(from_row(row), self.view, seed=self.seed, epoch=epoch, budget=self.budget) for row in rows)
+        return [pair for pair in pairs if pair is not None]
+
+    def draw_tokens(self, documents: Sequence[TokenizedDocument]) -> list[TokenPair]:
+        """Draw one pair a document, as token ids; documents that the view does not accept are left out."""
+        epoch = self._turn(len(documents))
+        pairs = []
+        for document in documents:
+            sides = draw_sides(document, self.view, seed=self.seed, epoch=epoch, budget=self.budget)
+            if sides is not None:
+                pairs.append(TokenPair(TokenView(document, sides[0]), TokenView(document, sides[1])))
+        return pairs
+
+    def _turn(self, number: int) -> int:
+        """Count documents drawn, and tell the epoch."""
+        self._drawn += number
         if self.documents is not None and self._drawn > self.documents and not self.clock.connected:
             self.documents = None  # warn once
             logger.warning(
                 "More views were drawn than there are documents, and no Trainer tells the epoch: "
                 "every epoch gets the same views. Pass callbacks=[views.callback] to the Trainer."
             )
-        epoch = self.clock.epoch
-        pairs = (draw_views(from_row(row), self.view, seed=self.seed, epoch=epoch, budget=self.budget) for row in rows)
-        return [pair for pair in pairs if pair is not None]
+        return self.clock.epoch

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from simlte_st.data.document import SegmentedDocument
+from simlte_st.data.document import Outline
 from simlte_st.data.views import (
     DocSplit,
     Piece,
@@ -35,11 +35,11 @@ class Duplicate:
     def __post_init__(self) -> None:
         check_window(self.window)
 
-    def accepts(self, document: SegmentedDocument) -> bool:
+    def accepts(self, document: Outline) -> bool:
         """Accept any document that has a word."""
-        return len(document.sentences) > 0
+        return len(document.tokens) > 0
 
-    def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> Sides:
+    def draw(self, document: Outline, budget: int | None, rng: Random) -> Sides:
         """Take the window twice. See :meth:`simlte_st.data.views.View.draw`."""
         window = choose_window(document.tokens, budget, self.window, rng, at_least=1)
         return whole(window), whole(window)
@@ -64,17 +64,17 @@ class Crop:
         check_share("least", self.least, 1e-6, self.most)
         check_share("most", self.most, self.least, 1.0)
 
-    def accepts(self, document: SegmentedDocument) -> bool:
+    def accepts(self, document: Outline) -> bool:
         """Accept any document of two words or more."""
         return has_two_words(document)
 
-    def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> Sides:
+    def draw(self, document: Outline, budget: int | None, rng: Random) -> Sides:
         """Crop twice, independently. See :meth:`simlte_st.data.views.View.draw`."""
-        words = words_of(document, range(len(document.sentences)))
+        words = words_of(document, range(len(document.tokens)))
         return self._crop(document, words, budget, rng), self._crop(document, words, budget, rng)
 
     def _crop(
-        self, document: SegmentedDocument, words: Sequence[tuple[int, int]], budget: int | None, rng: Random
+        self, document: Outline, words: Sequence[tuple[int, int]], budget: int | None, rng: Random
     ) -> list[Piece]:
         length = max(1, round(len(words) * rng.uniform(self.least, self.most)))
         if budget is not None:
@@ -100,11 +100,11 @@ class InverseCloze:
         check_share("keep", self.keep, 0.0, 1.0)
         check_window(self.window)
 
-    def accepts(self, document: SegmentedDocument) -> bool:
+    def accepts(self, document: Outline) -> bool:
         """Accept two sentences or more: a lone sentence has no context."""
-        return len(document.sentences) > 1
+        return len(document.tokens) > 1
 
-    def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> Sides:
+    def draw(self, document: Outline, budget: int | None, rng: Random) -> Sides:
         """Take one sentence of a window, and the window. See :meth:`simlte_st.data.views.View.draw`."""
         window = choose_window(document.tokens, budget, self.window, rng)
         sentence = rng.choice(window)
@@ -128,11 +128,11 @@ class WordDeletion:
         check_share("p", self.p, 0.0, 0.99)
         check_window(self.window)
 
-    def accepts(self, document: SegmentedDocument) -> bool:
+    def accepts(self, document: Outline) -> bool:
         """Accept any document of two words or more."""
         return has_two_words(document)
 
-    def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> Sides:
+    def draw(self, document: Outline, budget: int | None, rng: Random) -> Sides:
         """Delete words from a window twice. See :meth:`simlte_st.data.views.View.draw`."""
         words = words_of(document, choose_window(document.tokens, budget, self.window, rng, at_least=1))
         return self._delete(words, rng), self._delete(words, rng)

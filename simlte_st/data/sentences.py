@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from simlte_st.data.document import Document, SegmentedDocument
 from simlte_st.data.segmenters import Segmenter
+from simlte_st.data.words import count_words, word_spans
 from simlte_st.errors import ConfigurationError, DataError
 
 if TYPE_CHECKING:
@@ -22,15 +23,9 @@ if TYPE_CHECKING:
 MAX_WORDS = 64
 """Longest sentence that stays whole, in words: about 85 tokens, so that views of 128 tokens still hold several."""
 
-LONGEST_WORD = 24
-"""A run of more characters without white space counts as several words: it becomes several tokens anyway."""
-
 TOKENS_PER_WORD = 1.3
 """Estimate where no tokenizer is given; BERT's vocabulary gives 1.2 to 1.5 on English prose."""
 
-# Scripts written without spaces: each character is a word, as BERT's own pre-tokenizer has it.
-_CJK = "\u2e80-\u2fff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f"
-_WORD = re.compile(rf"[{_CJK}]|[^\s{_CJK}]{{1,{LONGEST_WORD}}}")
 _BLANK_LINES = re.compile(r"\n[^\S\n]*\n\s*")
 _LINE = re.compile(r"\n+")
 _FOREIGN_STOP = re.compile(r"(?<=[。！？；｡．؟۔।॥።])")
@@ -39,20 +34,6 @@ _PIECE = 20_000  # characters handed to a segmenter at once: bounds what a patho
 
 TokenCounter = Callable[[Sequence[str]], Sequence[int]]
 """Counts the tokens of each of several texts, special tokens not included."""
-
-
-def word_spans(text: str) -> list[tuple[int, int]]:
-    """Find the words of ``text``: ``(start, stop)`` character offsets.
-
-    A word is a run of characters without white space, at most :data:`LONGEST_WORD` long; in scripts written without
-    spaces each character is one.
-    """
-    return [match.span() for match in _WORD.finditer(text)]
-
-
-def count_words(text: str) -> int:
-    """Count the words of ``text`` as :func:`word_spans` finds them."""
-    return sum(1 for _ in _WORD.finditer(text))
 
 
 def paragraphs_of(text: str) -> list[str]:
@@ -151,6 +132,31 @@ def estimate_tokens(texts: Sequence[str]) -> list[int]:
     return [max(1, round(TOKENS_PER_WORD * count_words(text))) for text in texts]
 
 
+def cut_document(document: Document, segmenter: Segmenter, max_words: int = MAX_WORDS) -> tuple[list[str], list[int]]:
+    """Cut one document into sentences, without counting tokens.
+
+    Args:
+        document: The document.
+        segmenter: Cuts each paragraph.
+        max_words: Longest sentence that stays whole, in words.
+
+    Returns:
+        The sentences, and the index of the first sentence of each paragraph.
+
+    Raises:
+        DataError: The segmenter changed the text.
+        ConfigurationError: ``max_words`` is less than 1.
+    """
+    if max_words < 1:
+        raise ConfigurationError(f"max_words={max_words}: a sentence needs room for at least 1 word.")
+    sentences: list[str] = []
+    starts: list[int] = []
+    for paragraph in paragraphs_of(document.text):
+        starts.append(len(sentences))
+        sentences.extend(cut_sentences(paragraph, segmenter, max_words))
+    return sentences, starts
+
+
 def segment_document(
     document: Document,
     segmenter: Segmenter,
@@ -172,13 +178,7 @@ def segment_document(
         DataError: The segmenter changed the text.
         ConfigurationError: ``max_words`` is less than 1.
     """
-    if max_words < 1:
-        raise ConfigurationError(f"max_words={max_words}: a sentence needs room for at least 1 word.")
-    sentences: list[str] = []
-    starts: list[int] = []
-    for paragraph in paragraphs_of(document.text):
-        starts.append(len(sentences))
-        sentences.extend(cut_sentences(paragraph, segmenter, max_words))
+    sentences, starts = cut_document(document, segmenter, max_words)
     return SegmentedDocument(
         id=document.id,
         sentences=tuple(sentences),

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
-from simlte_st.data.document import SegmentedDocument
-from simlte_st.data.sentences import count_words, word_spans
+from simlte_st.data.document import Outline, SegmentedDocument
 from simlte_st.data.windows import WindowMode, check_window, choose_window
+from simlte_st.data.words import word_spans
 from simlte_st.errors import ConfigurationError
 
 
@@ -35,11 +35,11 @@ Sides = tuple[list[Piece], list[Piece]]
 class View(Protocol):
     """Draws two views of one document. Implementations are frozen dataclasses; their ``repr`` tells their settings."""
 
-    def accepts(self, document: SegmentedDocument) -> bool:
+    def accepts(self, document: Outline) -> bool:
         """Tell whether this document can make two views; does not depend on chance."""
         ...
 
-    def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> Sides:
+    def draw(self, document: Outline, budget: int | None, rng: Random) -> Sides:
         """Draw the two views.
 
         Args:
@@ -93,16 +93,25 @@ def draw_views(
     Returns:
         The pair, or None where the view does not accept the document.
     """
-    if not view.accepts(document):
+    sides = draw_sides(document, view, seed=seed, epoch=epoch, budget=budget)
+    if sides is None:
         return None
-    anchor, positive = view.draw(document, budget, view_rng(seed, epoch, document.id))
     return ViewPair(
         id=document.id,
-        anchor=render(document, anchor),
-        positive=render(document, positive),
+        anchor=render(document, sides[0]),
+        positive=render(document, sides[1]),
         tokens=sum(document.tokens),
-        seen=_seen(document, (anchor, positive), budget),
+        seen=count_seen(document, sides, budget),
     )
+
+
+def draw_sides(
+    document: Outline, view: View, *, seed: int = 0, epoch: int = 0, budget: int | None = None
+) -> Sides | None:
+    """Draw the two views of a document as pieces; the arguments are those of :func:`draw_views`."""
+    if not view.accepts(document):
+        return None
+    return view.draw(document, budget, view_rng(seed, epoch, document.id))
 
 
 def render(document: SegmentedDocument, pieces: Sequence[Piece]) -> str:
@@ -117,13 +126,13 @@ def render(document: SegmentedDocument, pieces: Sequence[Piece]) -> str:
     return " ".join(parts)
 
 
-def _seen(document: SegmentedDocument, sides: Sides, budget: int | None) -> int:
+def count_seen(document: Outline, sides: Sides, budget: int | None) -> int:
     """Count the document's tokens that stand in a view and are not cut by the tokenizer at ``budget``."""
     parts: dict[int, list[tuple[float, float]]] = {}  # of each sentence, as shares of it: 0 to 1 is all of it
     for pieces in sides:
         left = float("inf") if budget is None else float(budget)
         for sentence, start, stop in pieces:
-            words = 1 if stop is None else max(1, count_words(document.sentences[sentence]))
+            words = 1 if stop is None else max(1, document.words(sentence))
             first, last = start / words, (words if stop is None else stop) / words
             size = (last - first) * document.tokens[sentence]
             kept = min(size, left)
@@ -149,9 +158,9 @@ def whole(sentences: Sequence[int]) -> list[Piece]:
     return [Piece(sentence) for sentence in sentences]
 
 
-def words_of(document: SegmentedDocument, sentences: Sequence[int]) -> list[tuple[int, int]]:
+def words_of(document: Outline, sentences: Sequence[int]) -> list[tuple[int, int]]:
     """List all words of some sentences in order, each as ``(sentence, word)``."""
-    return [(sentence, word) for sentence in sentences for word in range(count_words(document.sentences[sentence]))]
+    return [(sentence, word) for sentence in sentences for word in range(document.words(sentence))]
 
 
 def pieces_of_words(words: Sequence[tuple[int, int]]) -> list[Piece]:
@@ -165,9 +174,9 @@ def pieces_of_words(words: Sequence[tuple[int, int]]) -> list[Piece]:
     return pieces
 
 
-def has_two_words(document: SegmentedDocument) -> bool:
+def has_two_words(document: Outline) -> bool:
     """Tell whether a document has two words at least; without them no view is possible that is not a copy."""
-    return len(document.sentences) > 1 or (len(document.sentences) == 1 and count_words(document.sentences[0]) > 1)
+    return len(document.tokens) > 1 or (len(document.tokens) == 1 and document.words(0) > 1)
 
 
 def check_share(name: str, value: float, low: float, high: float) -> None:
@@ -221,19 +230,20 @@ class DocSplit:
     def _block_range(self) -> tuple[int, int]:
         return (self.block, self.block) if isinstance(self.block, int) else (self.block[0], self.block[1])
 
-    def accepts(self, document: SegmentedDocument) -> bool:
+    def accepts(self, document: Outline) -> bool:
         """Accept two sentences or more; one sentence only if it may and can be halved."""
-        if len(document.sentences) == 1 and self.single == "skip":
+        if len(document.tokens) == 1 and self.single == "skip":
             return False
         return has_two_words(document)
 
-    def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> Sides:
+    def draw(self, document: Outline, budget: int | None, rng: Random) -> Sides:
         """Deal the units of the document's window. See :meth:`View.draw`."""
-        if len(document.sentences) == 1:
-            middle = count_words(document.sentences[0]) // 2
-            return [Piece(0, 0, middle)], [Piece(0, middle, count_words(document.sentences[0]))]
+        if len(document.tokens) == 1:
+            middle = document.words(0) // 2
+            return [Piece(0, 0, middle)], [Piece(0, middle, document.words(0))]
         units = self._units(document, budget, rng)
-        sizes = [sum(document.tokens[sentence] for sentence in unit) for unit in units]
+        single = len(units) == len(document.tokens)
+        sizes = document.tokens if single else [sum(document.tokens[unit.start : unit.stop]) for unit in units]
         # The larger view holds the share max(p, 1 - p) of the window: that one must fit.
         room = None if budget is None else round(budget / max(self.p, 1 - self.p))
         window = choose_window(sizes, room, self.window, rng)
@@ -243,11 +253,11 @@ class DocSplit:
                 break
         sides: Sides = ([], [])
         for index, first in zip(window, dealt, strict=True):
-            sides[0 if first else 1].extend(whole(units[index]))
+            sides[0 if first else 1].extend(map(Piece, units[index]))
         return sides
 
-    def _units(self, document: SegmentedDocument, budget: int | None, rng: Random) -> list[range]:
-        count = len(document.sentences)
+    def _units(self, document: Outline, budget: int | None, rng: Random) -> list[range]:
+        count = len(document.tokens)
         if self.unit == "sentence":
             return [range(index, index + 1) for index in range(count)]
         if self.unit == "paragraph":

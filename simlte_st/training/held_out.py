@@ -34,10 +34,20 @@ class HeldOut:
     def divert(self, documents: Iterable[Document]) -> Iterator[Document]:
         """Yield the documents to train on; those held out gather in :attr:`documents`."""
         for document in documents:
-            if len(self.documents) < self.most and self._drawn(document.id) < self.share:
-                self.documents.append(document)
-            else:
+            if not self._take(document):
                 yield document
+
+    def note(self, documents: Iterable[Document]) -> Iterator[Document]:
+        """Yield all documents, for a cache that runs share; those held out gather in :attr:`documents` all the same."""
+        for document in documents:
+            self._take(document)
+            yield document
+
+    def _take(self, document: Document) -> bool:
+        taken = len(self.documents) < self.most and self._drawn(document.id) < self.share
+        if taken:
+            self.documents.append(document)
+        return taken
 
     def _drawn(self, document_id: str) -> float:
         key = f"held out\x00{self.seed}\x00{document_id}".encode("utf-8", "surrogatepass")

@@ -6,11 +6,14 @@ import json
 import logging
 
 import pytest
+from support import make_tokenizer
 
 from simlte_st.data.document import SegmentedDocument
 from simlte_st.data.epochs import EpochClock
 from simlte_st.data.pairs import COLUMNS, PairDrawer, from_row, to_row
-from simlte_st.data.views import DocSplit, draw_views
+from simlte_st.data.tokenized_document import TokenizedDocument, tokenize_document
+from simlte_st.data.tokens import SentenceTokenizer
+from simlte_st.data.views import DocSplit, draw_sides, draw_views
 
 
 def make(number: int, sentences: int = 6) -> SegmentedDocument:
@@ -44,6 +47,26 @@ def test_rows_that_the_view_refuses_are_left_out() -> None:
     assert [pair.id for pair in PairDrawer().draw(rows)] == ["doc 0", "doc 1", "doc 2"]
 
 
+def tokenized(number: int, sentences: int = 6) -> TokenizedDocument:
+    document = make(number, sentences)
+    return tokenize_document(document.id, document.sentences, document.paragraphs, SentenceTokenizer(make_tokenizer()))
+
+
+def test_pairs_of_tokens_are_drawn_as_those_of_texts() -> None:
+    documents = [tokenized(number) for number in range(5)]
+    clock = EpochClock(4)
+    drawer = PairDrawer(DocSplit(p=0.3), seed=9, budget=6, clock=clock)
+    for epoch in (4, 2):
+        clock.epoch = epoch
+        pairs = drawer.draw_tokens(documents)
+        assert [pair.anchor.document for pair in pairs] == [pair.positive.document for pair in pairs] == documents
+        assert [(pair.anchor.pieces, pair.positive.pieces) for pair in pairs] == [
+            draw_sides(document, DocSplit(p=0.3), seed=9, epoch=epoch, budget=6) for document in documents
+        ]
+    refusing = PairDrawer(DocSplit(single="skip"))
+    assert [pair.anchor.document.id for pair in refusing.draw_tokens([tokenized(0, 1), tokenized(1)])] == ["doc 1"]
+
+
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if "callbacks=[views.callback]" in record.getMessage()]
 
@@ -59,7 +82,10 @@ def test_warns_once_when_epochs_pass_that_no_trainer_tells(caplog: pytest.LogCap
         assert len(warnings(caplog)) == 1
         for _ in range(5):
             drawer.draw(rows)
-    assert len(warnings(caplog)) == 1
+            drawer.draw_tokens([tokenized(0)])
+        assert len(warnings(caplog)) == 1
+        PairDrawer(documents=1).draw_tokens([tokenized(0), tokenized(1)])
+    assert len(warnings(caplog)) == 2
 
 
 def test_does_not_warn_when_a_trainer_tells_or_the_size_is_unknown(caplog: pytest.LogCaptureFixture) -> None:

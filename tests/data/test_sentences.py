@@ -7,22 +7,21 @@ import time
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from odd_texts import letters, texts
 from sentence_transformers import SentenceTransformer
 
 from simlte_st.data.document import Document
 from simlte_st.data.segmenters import NupunktSegmenter, PunktSegmenter, Segmenter
 from simlte_st.data.sentences import (
-    LONGEST_WORD,
     MAX_WORDS,
-    count_words,
     cut_sentences,
     estimate_tokens,
     paragraphs_of,
     segment_document,
     segment_documents,
     tokenizer_counter,
-    word_spans,
 )
+from simlte_st.data.words import LONGEST_WORD, count_words
 from simlte_st.errors import ConfigurationError, DataError
 
 LEARNED = PunktSegmenter.learn(["Dr. Smith came in. He saw Dr. Jones there. The patient of Dr. Smith slept. " * 5])
@@ -34,47 +33,6 @@ SEGMENTERS: dict[str, Segmenter] = {
     "whole": lambda text: [text],
     "characters": list,
 }
-
-# Everything but lone surrogates, which the reader replaces; and, more often than chance would, what cuts are made at.
-characters = st.characters(exclude_categories=("Cs",))
-SPACES = [
-    "\n",
-    "\n\n",
-    "\r\n",
-    "\r",
-    "\t",
-    " ",
-    "  ",
-    "\x0b",
-    "\x0c",
-    "\x1c",
-    "\x85",
-    "\xa0",
-    "\u2028",
-    "\u2029",
-    "\u3000",
-]
-ENDS = ["One two. ", "Dr. A", "! ", "?", "...", '."', ".)", "1.5", "a.b.c", "漢字。", "한국어.", "।", "؟"]
-ODD = [
-    "\ufeff",
-    "\u200b",
-    "\x00",
-    "かな",
-    "\U00020000",
-    "é",
-    "e\u0301",
-    "👩‍👩‍👧",
-    "x" * 30,
-    "def f(x):\n    return x",
-    "| a |\n",
-]
-pieces = st.sampled_from(SPACES + ENDS + ODD)
-texts = st.one_of(st.text(characters, max_size=120), st.lists(st.one_of(pieces, characters), max_size=40).map("".join))
-
-
-def letters(text: str) -> str:
-    """The characters that are not white space."""
-    return "".join(text.split())
 
 
 @pytest.mark.parametrize("name", SEGMENTERS)
@@ -98,23 +56,6 @@ def test_no_character_is_lost_and_no_sentence_is_empty_or_too_long(name: str, te
     else:
         assert segmented.paragraphs == ()
     assert len(segmented.paragraphs) == len(paragraphs_of(text))
-
-
-@settings(deadline=None, max_examples=200)
-@given(texts)
-def test_words_are_all_there_is_but_white_space(text: str) -> None:
-    spans = word_spans(text)
-    assert "".join(text[start:stop] for start, stop in spans) == letters(text)
-    assert all(0 < stop - start <= LONGEST_WORD for start, stop in spans)
-    assert count_words(text) == len(spans)
-
-
-def test_words_of_scripts_without_spaces() -> None:
-    assert count_words("the cat sat") == 3
-    assert count_words("今天天气很好") == 6
-    assert count_words("GPU很快 yes") == 4
-    assert count_words("x" * (2 * LONGEST_WORD)) == 2
-    assert count_words("x" * (2 * LONGEST_WORD + 1)) == 3
 
 
 def cut(text: str, name: str = "punkt", max_words: int = MAX_WORDS) -> list[str]:

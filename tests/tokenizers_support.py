@@ -1,0 +1,143 @@
+"""Small tokenizers of each kind that there is, trained on made-up words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from support import WORDS, make_document
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import PreTrainedTokenizerFast
+
+TEXTS = [
+    *map(make_document, range(30)),
+    *["It's (a) U.S.-led “test”; e.g. 1,234.5% of naïve cafés."] * 3,
+    " ".join(f"{one}{other}" for one in WORDS[::3] for other in WORDS[::5]),  # letters inside words, too
+    "b" * 30,
+]
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+def _finish(tokenizer: Tokenizer, template: str = "[CLS] $A [SEP]") -> PreTrainedTokenizerFast:
+    special = [(token, tokenizer.token_to_id(token)) for token in ("[CLS]", "[SEP]") if token in template]
+    if special:
+        tokenizer.post_processor = processors.TemplateProcessing(single=template, special_tokens=special)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        unk_token="[UNK]",
+        pad_token="[PAD]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        mask_token="[MASK]",
+        model_max_length=64,
+    )
+
+
+def word_piece() -> PreTrainedTokenizerFast:
+    """As BERT's."""
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    trainer = trainers.WordPieceTrainer(vocab_size=300, special_tokens=SPECIAL, show_progress=False)
+    tokenizer.train_from_iterator(TEXTS, trainer)
+    return _finish(tokenizer)
+
+
+def _byte_level(pre_tokenizer: pre_tokenizers.PreTokenizer, texts: list[str] = TEXTS) -> PreTrainedTokenizerFast:
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizer
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=700,
+        special_tokens=SPECIAL,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    return _finish(tokenizer)
+
+
+def byte_level() -> PreTrainedTokenizerFast:
+    """As RoBERTa's and Longformer's."""
+    return _byte_level(pre_tokenizers.ByteLevel(add_prefix_space=False))
+
+
+def byte_level_prefixed() -> PreTrainedTokenizerFast:
+    """As RoBERTa's with a space put before every text."""
+    return _byte_level(pre_tokenizers.ByteLevel(add_prefix_space=True))
+
+
+def byte_level_split() -> PreTrainedTokenizerFast:
+    """With the pattern of newer models (Llama 3, Qwen)."""
+    pattern = (
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
+        r"|\s+(?!\S)|\s+"
+    )
+    return _byte_level(
+        pre_tokenizers.Sequence(
+            [
+                pre_tokenizers.Split(Regex(pattern), behavior="isolated"),
+                pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+            ]
+        )
+    )
+
+
+def crossing() -> PreTrainedTokenizerFast:
+    """A tokenizer whose tokens run on from one word, and one sentence, to the next."""
+    texts = ["One two. One two. One two. Three four."] * 50
+    return _byte_level(pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False), texts)
+
+
+def unigram() -> PreTrainedTokenizerFast:
+    """As XLM-R's."""
+    return _unigram(pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()]))
+
+
+def unigram_metaspace() -> PreTrainedTokenizerFast:
+    """As T5's."""
+    return _unigram(pre_tokenizers.Metaspace())
+
+
+def _unigram(pre_tokenizer: pre_tokenizers.PreTokenizer) -> PreTrainedTokenizerFast:
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.normalizer = normalizers.NFKC()
+    tokenizer.pre_tokenizer = pre_tokenizer
+    trainer = trainers.UnigramTrainer(vocab_size=300, special_tokens=SPECIAL, unk_token="[UNK]", show_progress=False)
+    tokenizer.train_from_iterator(TEXTS, trainer)
+    return _finish(tokenizer)
+
+
+def sentence_piece_bpe() -> PreTrainedTokenizerFast:
+    """As Llama 2's: spaces become letters in the normalizer, and nothing is cut before the merges."""
+    tokenizer = Tokenizer(models.BPE(unk_token="[UNK]", fuse_unk=True, byte_fallback=True))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    letters = [f"<0x{byte:02X}>" for byte in range(256)]
+    trainer = trainers.BpeTrainer(vocab_size=700, special_tokens=[*SPECIAL, *letters], show_progress=False)
+    tokenizer.train_from_iterator(TEXTS, trainer)
+    tokenizer.pre_tokenizer = None  # type: ignore[assignment]
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    return _finish(tokenizer, "[CLS] $A")
+
+
+def word_level() -> PreTrainedTokenizerFast:
+    """Whole words, cut at white space, of a vocabulary without lower-casing."""
+    vocabulary = {token: index for index, token in enumerate([*SPECIAL, *WORDS, "a", "b", "x"])}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return _finish(tokenizer, "$A [SEP]")
+
+
+TOKENIZERS: dict[str, Callable[[], PreTrainedTokenizerFast]] = {
+    function.__name__: function
+    for function in (
+        word_piece,
+        word_level,
+        byte_level,
+        byte_level_prefixed,
+        byte_level_split,
+        unigram,
+        unigram_metaspace,
+        sentence_piece_bpe,
+    )
+}
+"""Every kind whose tokens do not cross spaces, by name."""
