@@ -18,7 +18,7 @@ class RunFolder:
 
     Attributes:
         output: Where the finished model goes, by one rename.
-        path: The work folder: settings, segmented corpus, checkpoints.
+        path: The work folder: settings, what was read, a converted base, checkpoints.
     """
 
     output: Path
@@ -65,11 +65,6 @@ class RunFolder:
         ]
         if different:
             raise ResumeError("The interrupted run has other settings (" + "; ".join(different) + ").")
-
-    @property
-    def corpus(self) -> Path:
-        """Folder of the segmented corpus."""
-        return self.path / "corpus"
 
     @property
     def base(self) -> Path:

@@ -5,22 +5,25 @@ from __future__ import annotations
 import logging
 import os
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
-from datasets import Dataset
+from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 from transformers import set_seed
 
 from simlte_st.base_models import load_base, set_attention_dropout, set_dropout
 from simlte_st.compat import enable_checkpointing
-from simlte_st.data.corpus import CorpusReport, measure_coverage, write_corpus
+from simlte_st.data.corpus import CorpusReport
 from simlte_st.data.document import Document
-from simlte_st.data.documents import read_documents
+from simlte_st.data.documents import DocumentReader, read_documents
 from simlte_st.data.pairs import PairDrawer
-from simlte_st.data.segmenters import Segmenter
-from simlte_st.data.sentences import tokenizer_counter
+from simlte_st.data.segmenters import Segmenter, segmenter_identity
+from simlte_st.data.token_cache import tokenize_corpus
+from simlte_st.data.token_corpus import TokenCorpus, measure_token_coverage
 from simlte_st.errors import ConfigurationError, SimlteError
 from simlte_st.evaluation.comparison import compare_split_half
 from simlte_st.files import read_json, write_json
@@ -139,13 +142,13 @@ def train(
         backbone = make_backbone(loaded, final, folder)
         model = load_base(backbone, final.pooling, final.max_seq_length, torch.float32).model
         reads = loaded.model.max_seq_length if backbone == loaded.name else readable_tokens(model)
-        corpus, report, read, kept_out = _prepare(reader, folder, holder, final, model, segmenter, progress)
+        prepared = _prepare(reader, folder, holder, final, model, segmenter, progress)
     except SimlteError:
         if not resume:
             folder.close()  # nothing is in it that is worth resuming
         raise
     drawer = PairDrawer(final.view, seed, view_budget(model))
-    coverage = measure_coverage(corpus, drawer)
+    coverage = measure_token_coverage(prepared.corpus, drawer, prepared.rows)
     logger.info("%s", coverage.summary())
 
     loss = _make_loss(model, final, seed)
@@ -157,7 +160,7 @@ def train(
     if final.gradient_checkpointing:
         enable_checkpointing(encoder_of(model))
     options = RunOptions(seed, bf16, workers, save_steps, max_steps, progress)
-    trainer, interrupt = make_trainer(model, loss, corpus, drawer, final, folder, options)
+    trainer, interrupt = make_trainer(model, loss, prepared.corpus, prepared.rows, drawer, final, folder, options)
     checkpoint = folder.checkpoint if resume else None
     if resume:
         logger.info("Resuming from %s.", checkpoint or "the beginning: no checkpoint was complete")
@@ -175,8 +178,8 @@ def train(
         seconds=seconds,
         documents_per_second=(trainer.state.global_step - first_step) * trainer.args.train_batch_size / seconds,
         preset=final,
-        read=read,
-        corpus=report,
+        read=prepared.read,
+        corpus=prepared.report,
         coverage=coverage,
         log=trainer.state.log_history,
     )
@@ -185,11 +188,11 @@ def train(
 
     model.eval()
     model.max_seq_length = reads  # short views make training cheap; the model reads what it did
-    if len(kept_out) >= 2:
+    if len(prepared.held_out) >= 2:
         loaded.model.eval()
         models = {"base": loaded.model, "trained": model}
         result.gain = gain_record(
-            compare_split_half(models, kept_out, segmenter=segmenter, seed=seed, progress=progress)
+            compare_split_half(models, prepared.held_out, segmenter=segmenter, seed=seed, progress=progress)
         )
     save_result(model, result, loaded.name, seed)
     folder.close()
@@ -214,34 +217,43 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, (str, int, float, bool)) else repr(value)
 
 
+@dataclass(frozen=True)
+class _Prepared:
+    corpus: TokenCorpus
+    rows: NDArray[np.int64]
+    report: CorpusReport
+    read: dict[str, Any]
+    held_out: list[Document]
+
+
 def _prepare(
-    reader: Any,
+    reader: DocumentReader,
     folder: RunFolder,
     holder: HeldOut,
     preset: Preset,
     model: SentenceTransformer,
     segmenter: str | Segmenter,
     progress: bool,
-) -> tuple[Dataset, CorpusReport, dict[str, Any], list[Document]]:
-    """Read, hold out and segment; or find all that done by the run that is resumed."""
+) -> _Prepared:
+    """Read, hold out, segment and tokenize; or find what the run that is resumed did."""
     account = folder.path / "documents.json"
-
-    def documents() -> Any:
-        yield from holder.divert(reader)
-        # Before the corpus is marked complete: a run killed in between reads everything again.
+    if not account.exists():
+        # A callable that cannot tell what it does has no place in a cache that runs share.
+        unknown = not isinstance(segmenter, str) and segmenter_identity(segmenter) is None
+        own = folder.path / "tokens" if unknown else None
+        corpus = tokenize_corpus(
+            holder.note(reader), model.tokenizer, segmenter=segmenter, directory=own, progress=progress
+        )
         kept = [{"id": document.id, "text": document.text} for document in holder.documents]
-        write_json(account, {"read": reader.report.to_dict(), "summary": reader.report.summary(), "held_out": kept})
-
-    corpus, report = write_corpus(
-        documents(),
-        folder.corpus,
-        view=preset.view,
-        segmenter=segmenter,
-        count_tokens=tokenizer_counter(model.tokenizer),
-        progress=progress,
-    )
+        summary = reader.report.summary()
+        write_json(
+            account, {"read": reader.report.to_dict(), "summary": summary, "held_out": kept, "corpus": str(corpus.path)}
+        )
     saved = read_json(account)
     logger.info("%s", saved["summary"])
+    corpus = TokenCorpus(saved["corpus"])
+    held_out = [Document(row["id"], row["text"]) for row in saved["held_out"]]
+    rows, report = corpus.usable(preset.view, {document.id for document in held_out})
     if report.left_out:
         logger.warning("Left out of training: %s", report.left_out)
-    return corpus, report, saved["read"], [Document(row["id"], row["text"]) for row in saved["held_out"]]
+    return _Prepared(corpus, rows, report, saved["read"], held_out)

@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from datasets import Dataset
+import numpy as np
+from numpy.typing import NDArray
 from sentence_transformers import (
     SentenceTransformer,
     SentenceTransformerTrainer,
@@ -14,8 +15,10 @@ from sentence_transformers import (
 )
 from transformers import PrinterCallback, TrainerCallback
 
-from simlte_st.data.collator import DocSplitCollator
 from simlte_st.data.pairs import PairDrawer
+from simlte_st.data.token_collator import TokenCollator
+from simlte_st.data.token_corpus import TokenCorpus
+from simlte_st.data.token_inputs import TokenPreprocessor
 from simlte_st.losses.mlm_term import MLMTerm
 from simlte_st.training.batching import SeededBatchSampler
 from simlte_st.training.callbacks import (
@@ -54,15 +57,16 @@ class RunOptions:
 def make_trainer(
     model: SentenceTransformer,
     loss: MLMTerm,
-    corpus: Dataset,
+    corpus: TokenCorpus,
+    rows: NDArray[np.int64],
     drawer: PairDrawer,
     preset: Preset,
     folder: RunFolder,
     options: RunOptions,
 ) -> tuple[SentenceTransformerTrainer, InterruptCallback]:
     """Make the stock Trainer with our collator, batches and callbacks, and the callback that stops it on Ctrl-C."""
-    batch_size = min(preset.batch_size, len(corpus))
-    steps = options.max_steps or math.ceil(math.ceil(len(corpus) / batch_size) * preset.epochs)
+    batch_size = min(preset.batch_size, len(rows))
+    steps = options.max_steps or math.ceil(math.ceil(len(rows) / batch_size) * preset.epochs)
     arguments = SentenceTransformerTrainingArguments(
         output_dir=str(folder.checkpoints),
         per_device_train_batch_size=batch_size,
@@ -100,9 +104,9 @@ def make_trainer(
     trainer = SentenceTransformerTrainer(
         model=model,
         args=arguments,
-        train_dataset=corpus,
+        train_dataset=corpus.dataset(rows),
         loss=loss,
-        data_collator=DocSplitCollator(preprocess_fn=model.preprocess, drawer=drawer),
+        data_collator=TokenCollator(preprocess_fn=TokenPreprocessor(model), corpus=corpus, drawer=drawer),
         callbacks=callbacks,
     )
     trainer.remove_callback(PrinterCallback)  # prints each log line when tqdm is off
