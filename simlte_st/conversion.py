@@ -1,4 +1,4 @@
-"""A base model to a Longformer that is a sentence-transformers folder: ``simlte convert``, and what training does."""
+"""A base model to a folder of one that reads long documents: ``simlte convert``, and what training does."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from sentence_transformers import SentenceTransformer
 from transformers import PreTrainedModel
 
 from simlte_st.base_models import BaseModel, load_base
+from simlte_st.chunk_mean import to_chunk_mean
+from simlte_st.chunk_mean.configuration import ChunkWeights
 from simlte_st.compat import checkpoint_name
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.files import atomic_path
@@ -62,10 +64,8 @@ def convert_base(
     """
     if max_length is not None and max_length < 1:
         raise ConfigurationError(f"max_length={max_length}: must be at least 1.")
-    target = Path(output)
-    if not overwrite and target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise ConfigurationError(f"{target} exists already: choose another output, or overwrite it (--overwrite).")
-    loaded = load_base(Path(base) if os.path.isdir(base) else str(base), pooling)
+    target = _target(output, overwrite)
+    loaded = load_base(os.fspath(base), pooling)
     encoder = encoder_of(loaded.model)
     if encoder.config.model_type == STOCK:
         limit = readable_tokens(loaded.model)
@@ -79,6 +79,51 @@ def convert_base(
     with atomic_path(target) as path:
         save_with_encoder(loaded.model, converted, path)
     return loaded
+
+
+def convert_base_to_chunks(
+    base: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    *,
+    max_length: int = MAX_LENGTH,
+    chunk_length: int | None = None,
+    overlap: int = 0,
+    chunk_weights: ChunkWeights = "tokens",
+    pooling: str = "keep",
+    overwrite: bool = False,
+) -> BaseModel:
+    """Write a base model as one that reads chunk by chunk: a folder of stock modules.
+
+    Args:
+        base: The model; see :func:`~simlte_st.names.find_model`.
+        output: The folder to write, in one rename.
+        max_length: See :func:`~simlte_st.chunk_mean.to_chunk_mean`, as for the next three.
+        chunk_length: See there.
+        overlap: See there.
+        chunk_weights: See there.
+        pooling: See :func:`~simlte_st.base_models.load_base`.
+        overwrite: Replace what is at the output.
+
+    Returns:
+        The base as it was loaded, not converted.
+
+    Raises:
+        ModelError: The base cannot be loaded or cannot be converted; the message says why.
+        ConfigurationError: A setting is out of its range, or the output exists.
+    """
+    target = _target(output, overwrite)
+    loaded = load_base(os.fspath(base), pooling)
+    made = to_chunk_mean(loaded.model, max_length, chunk_length, overlap, chunk_weights)
+    with atomic_path(target) as path:
+        made.save_pretrained(str(path), create_model_card=False)
+    return loaded
+
+
+def _target(output: str | os.PathLike[str], overwrite: bool) -> Path:
+    target = Path(output)
+    if not overwrite and target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise ConfigurationError(f"{target} exists already: choose another output, or overwrite it (--overwrite).")
+    return target
 
 
 def _adopt(
