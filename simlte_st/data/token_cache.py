@@ -103,7 +103,7 @@ def tokenize_corpus(
             type(tokenizer).__name__,
             differ,
         )
-    logger.info("Tokenized %d of %d parts; the others were there already.", made, len(parts))
+    logger.info("Tokenized %d of %d parts; the cache had the rest.", made, len(parts))
     name = _digest([part["digest"] for part in parts])
     path = folder / "corpora" / f"{name}.json"
     if not path.exists():

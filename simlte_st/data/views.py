@@ -1,7 +1,7 @@
 """DocSplit, the papers' way to make two views of one document, and the protocol that its rivals share.
 
 A view works on numbers only (how many sentences, words and tokens there are) and answers with :class:`Piece` s, so that
-the same draw can be rendered as text now and as token ids elsewhere.
+the same draw can be rendered as text here and as token ids in :mod:`simlte_st.data.tokenized_document`.
 """
 
 from __future__ import annotations
@@ -241,9 +241,8 @@ class DocSplit:
         if len(document.tokens) == 1:
             middle = document.words(0) // 2
             return [Piece(0, 0, middle)], [Piece(0, middle, document.words(0))]
-        units = self._units(document, budget, rng)
-        single = len(units) == len(document.tokens)
-        sizes = document.tokens if single else [sum(document.tokens[unit.start : unit.stop]) for unit in units]
+        bounds = self._bounds(document, budget, rng)
+        sizes = _sizes(bounds, document.tokens)
         # The larger view holds the share max(p, 1 - p) of the window: that one must fit.
         room = None if budget is None else round(budget / max(self.p, 1 - self.p))
         window = choose_window(sizes, room, self.window, rng)
@@ -253,34 +252,39 @@ class DocSplit:
                 break
         sides: Sides = ([], [])
         for index, first in zip(window, dealt, strict=True):
-            sides[0 if first else 1].extend(map(Piece, units[index]))
+            sides[0 if first else 1].extend(map(Piece, range(bounds[index], bounds[index + 1])))
         return sides
 
-    def _units(self, document: Outline, budget: int | None, rng: Random) -> list[range]:
+    def _bounds(self, document: Outline, budget: int | None, rng: Random) -> Sequence[int]:
+        """Cut a document into units; one begins at each number but the last, where the document ends."""
         count = len(document.tokens)
         if self.unit == "sentence":
-            return [range(index, index + 1) for index in range(count)]
+            return range(count + 1)
         if self.unit == "paragraph":
             starts = [*document.paragraphs, count]
         else:
             starts = [*range(0, count, rng.randint(*self._block_range())), count]
-        units = [
-            part
-            for start, stop in itertools.pairwise(starts)
-            for part in _at_most(range(start, stop), document.tokens, budget)
-        ]
-        return units if len(units) > 1 else [range(index, index + 1) for index in range(count)]
+        bounds = [0]
+        for start, stop in itertools.pairwise(starts):
+            bounds.extend(_ends(start, stop, document.tokens, budget))
+        return bounds if len(bounds) > 2 else range(count + 1)
 
 
-def _at_most(unit: range, tokens: Sequence[int], budget: int | None) -> list[range]:
+def _sizes(bounds: Sequence[int], tokens: Sequence[int]) -> Sequence[int]:
+    if len(bounds) == len(tokens) + 1:
+        return tokens
+    return [sum(tokens[start:stop]) for start, stop in itertools.pairwise(bounds)]
+
+
+def _ends(start: int, stop: int, tokens: Sequence[int], budget: int | None) -> list[int]:
     """Cut a unit longer than a view into parts that fit one, at sentence ends."""
-    if budget is None:
-        return [unit]
-    parts: list[range] = []
-    start, taken = unit.start, 0
-    for sentence in unit:
+    if budget is None or sum(tokens[start:stop]) <= budget:
+        return [stop]
+    ends: list[int] = []
+    taken = 0
+    for sentence in range(start, stop):
         if taken + tokens[sentence] > budget and sentence > start:
-            parts.append(range(start, sentence))
+            ends.append(sentence)
             start, taken = sentence, 0
         taken += tokens[sentence]
-    return [*parts, range(start, unit.stop)]
+    return [*ends, stop]
