@@ -77,5 +77,7 @@ def _project(codes: Codes, rows: Rows, direction: Vector) -> Vector:
 
 
 def _sum(codes: Codes, rows: Rows) -> NDArray[np.float64]:
-    chunks = (rows[start : start + _CHUNK] for start in range(0, len(rows), _CHUNK))
-    return np.sum([codes[chunk].sum(axis=0, dtype=np.float64) for chunk in chunks], axis=0)
+    total = np.zeros(codes.shape[1])
+    for start in range(0, len(rows), _CHUNK):
+        total += codes[rows[start : start + _CHUNK]].sum(axis=0, dtype=np.float64)
+    return total

@@ -46,6 +46,10 @@ class Bucket:
         """Tokens of its largest batch, padding included."""
         return -(-self.documents // self.batches) * self.cost
 
+    def can_split(self, least: int) -> bool:
+        """Whether one batch more would still leave ``least`` documents in each."""
+        return self.documents // least > self.batches
+
 
 def cut_buckets(costs: Lengths, budget: int, least: int, most: int, ratio: float) -> list[Bucket] | None:
     """Cut documents into buckets of which every batch fits a budget.
@@ -90,13 +94,11 @@ def split_to(buckets: Sequence[Bucket], batches: int, least: int) -> list[Bucket
         # Only a handful of documents makes it so: the two shortest become one bucket.
         first, second = result[-2:]
         result[-2:] = [Bucket.of(first.start, second.stop, first.cost, first.size)]
-    heap = [
-        (-bucket.largest, index) for index, bucket in enumerate(result) if bucket.documents // least > bucket.batches
-    ]
+    heap = [(-bucket.largest, index) for index, bucket in enumerate(result) if bucket.can_split(least)]
     heapq.heapify(heap)
     for _ in range(batches - sum(bucket.batches for bucket in result)):
         _, index = heapq.heappop(heap)
-        bucket = result[index] = replace(result[index], batches=result[index].batches + 1)
-        if bucket.documents // least > bucket.batches:
-            heapq.heappush(heap, (-bucket.largest, index))
+        result[index] = replace(result[index], batches=result[index].batches + 1)
+        if result[index].can_split(least):
+            heapq.heappush(heap, (-result[index].largest, index))
     return result

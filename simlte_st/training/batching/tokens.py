@@ -27,9 +27,11 @@ class TokenBudgetBatchSampler(PlannedBatchSampler):
     In plain terms, in each epoch: documents are put into buckets by the length of their views, the buckets shuffled
     and cut into batches that fit the budget, and all batches shuffled. A bucket's longest view is at most ``ratio``
     times its shortest, unless it would hold fewer than four batches: so documents meet many others over the epochs.
-    Nothing is sorted within a bucket. In a batch lengths then say less about which view belongs to which than they do
-    in a random batch, where both views of a long document are long; what a model learns less of is to compare short
-    documents with long ones.
+
+    Nothing is sorted within a bucket. In random batches length is a shortcut: both views of a long document are long,
+    and by length alone the right view is found twice as often as by chance (20 Newsgroups, 512 tokens, 32 documents).
+    Within a bucket it is found less often than by chance, and that cannot be turned into similarity. What a model
+    gets to see less of is short documents beside long ones; a larger ``ratio`` shows more, and pads more.
 
     With ``packed`` nothing is padded, and there is nothing to sort for: every batch gets the same number of documents
     of all lengths, and nearly the same number of tokens.
@@ -38,9 +40,9 @@ class TokenBudgetBatchSampler(PlannedBatchSampler):
     Trainer needs: those that the first epoch's views need, and 2% more. In an epoch that needs more still the budget
     is exceeded by the least that suffices; the log tells if it is more than 5%.
 
-    Measured on 20 Newsgroups, views of up to 512 tokens: of a random batch of 32 documents 66% are padding, of
-    batches of 16,384 tokens 27%, and none exceeds that; with half the document's length for the length of a view it
-    would be 37%, and the largest batch of twice the size. With views of up to 256 tokens 46% and 25%.
+    Measured on 20 Newsgroups, views of up to 512 tokens: of random batches of 32 documents 66% is padding, of batches
+    of 16,384 tokens 27%, and none is larger; were the views taken to have half the document's tokens each, it would be
+    38%, and the largest batch of twice the size. With views of up to 256 tokens it is 46% and 25%.
 
     Args:
         dataset: The documents.
