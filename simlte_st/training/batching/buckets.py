@@ -10,7 +10,7 @@ import numpy as np
 
 from simlte_st.training.batching.lengths import Lengths
 
-_LEAST_BATCHES = 4  # in a bucket: with fewer the same documents would meet in every epoch
+_LEAST_BATCHES = 4  # in a bucket (two in that of the shortest): with few, the same documents meet in every epoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,23 +62,27 @@ def cut_buckets(costs: Lengths, budget: int, least: int, most: int, ratio: float
         ratio: A bucket's longest document through its shortest, unless that makes fewer than four batches.
 
     Returns:
-        The buckets; None where ``2 * least - 1`` of the longest documents do not fit the budget. With as many, any
-        number of documents from ``least`` on can be cut into batches that are neither too small nor too large.
+        The buckets; None where ``2 * least - 1`` of the longest documents (or all) do not fit the budget. If they do,
+        any number of documents from ``least`` on can be cut into batches that are neither too small nor too large.
     """
     buckets: list[Bucket] = []
     start = 0
     while start < len(costs):
         cost = int(costs[start])
-        size = min(most, budget // cost)
-        if size < 2 * least - 1:
+        size = _size(cost, budget, most)
+        if size < min(2 * least - 1, len(costs)):
             return None
         stop = int(np.searchsorted(-costs, -cost / ratio, side="right"))
         stop = max(stop, start + _LEAST_BATCHES * size)
-        if len(costs) - stop < _LEAST_BATCHES * size:
-            stop = len(costs)
+        if stop >= len(costs) or len(costs) - stop <= _size(int(costs[stop]), budget, most):
+            stop = len(costs)  # what is left would be one batch, the same in every epoch
         buckets.append(Bucket.of(start, stop, cost, size))
         start = stop
     return buckets
+
+
+def _size(cost: int, budget: int, most: int) -> int:
+    return min(most, budget // cost)
 
 
 def split_to(buckets: Sequence[Bucket], batches: int, least: int) -> list[Bucket]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -59,18 +60,18 @@ class ViewLengths:
     def _both(self, document: SegmentedDocument, epoch: int) -> list[int]:
         drawer = self.drawer
         sides = drawer.view.draw(document, drawer.budget, view_rng(drawer.seed, epoch, document.id))
-        counts = (sum(_tokens(document, piece) for piece in pieces) for pieces in sides)
+        counts = (math.ceil(sum(_tokens(document, piece) for piece in pieces) - 1e-6) for pieces in sides)
         return [
             self.special_tokens + (count if drawer.budget is None else min(count, drawer.budget)) for count in counts
         ]
 
 
-def _tokens(document: SegmentedDocument, piece: Piece) -> int:
+def _tokens(document: SegmentedDocument, piece: Piece) -> float:
     tokens = document.tokens[piece.sentence]
     if piece.stop is None:
         return tokens
     words = max(1, count_words(document.sentences[piece.sentence]))
-    return -(-tokens * (piece.stop - piece.start) // words)
+    return tokens * (piece.stop - piece.start) / words
 
 
 @dataclass(frozen=True, slots=True)

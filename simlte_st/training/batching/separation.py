@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 from simlte_st.training.batching.embeddings import Codes
 from simlte_st.training.batching.planned import Rows
 
-_TRIES = 256  # batches that are tried for a document before it is left out
+_TRIES = 256  # batches that are tried for a document, and exchanges, before it is left out
 
 Clashes = NDArray[np.bool_]
 
@@ -49,8 +48,8 @@ def separate(batches: list[Rows], apart: Apart, rng: np.random.Generator) -> tup
     """Exchange documents between batches until no two that clash are in one.
 
     Of documents that clash, the first stays. For each of the others a batch is looked for where it clashes with
-    nothing and that has a document to give in exchange which clashes with nothing in its batch; at most 256 batches,
-    in random order. A document for which there is none is left out, and its batch stays one short.
+    nothing, and there a document to give in exchange that clashes with nothing in a batch with room: batches in random
+    order, at most 256. A document for which there is none is left out, and a batch stays one short.
 
     Args:
         batches: The batches.
@@ -62,17 +61,16 @@ def separate(batches: list[Rows], apart: Apart, rng: np.random.Generator) -> tup
     """
     if apart.needless:
         return batches, []
-    sizes = [len(batch) for batch in batches]
-    members, homeless = [], []
+    members, homeless, room = [], [], []
     for number, batch in enumerate(batches):
         stay, leave = _split(apart, batch)
         members.append(stay)
-        homeless += [(row, number) for row in leave]
+        homeless += leave
+        room += [number] * len(leave)
     left_out = []
     for index in rng.permutation(len(homeless)):
-        row, home = homeless[index]
-        if not _place(row, home, members, sizes, apart, rng):
-            left_out.append(row)
+        if not _place(homeless[index], members, room, apart, rng):
+            left_out.append(homeless[index])
     return [np.array(batch, dtype=np.int64) for batch in members], left_out
 
 
@@ -88,27 +86,27 @@ def _split(apart: Apart, batch: Rows) -> tuple[list[int], list[int]]:
     return batch[stay].tolist(), batch[leave].tolist()
 
 
-def _place(
-    row: int, home: int, members: list[list[int]], sizes: list[int], apart: Apart, rng: np.random.Generator
-) -> bool:
-    """Find a batch for a row; ``home`` is where there is room for what is given in exchange."""
+def _place(row: int, members: list[list[int]], room: list[int], apart: Apart, rng: np.random.Generator) -> bool:
+    """Put a row into a batch; ``room`` names a batch as often as documents are missing from it."""
     alone = np.array([row])
-    for number in _some(len(members), rng):
+    exchanges = 0
+    for number in rng.permutation(len(members))[:_TRIES].tolist():
         there = np.array(members[number], dtype=np.int64)
         if apart.clashes(alone, there).any():
             continue
-        if len(there) < sizes[number]:
+        if number in room:
             members[number].append(row)
+            room.remove(number)
             return True
-        at_home = np.array(members[home], dtype=np.int64)
-        movable = np.flatnonzero(~apart.clashes(there, at_home).any(axis=1))
-        if len(movable):
-            place = int(rng.choice(movable))
-            members[home].append(members[number][place])
-            members[number][place] = row
-            return True
+        for other in rng.permutation(sorted(set(room))).tolist():
+            movable = np.flatnonzero(~apart.clashes(there, np.array(members[other], dtype=np.int64)).any(axis=1))
+            if len(movable):
+                place = int(rng.choice(movable))
+                members[other].append(members[number][place])
+                members[number][place] = row
+                room.remove(other)
+                return True
+            exchanges += 1
+            if exchanges == _TRIES:
+                return False
     return False
-
-
-def _some(count: int, rng: np.random.Generator) -> Iterator[int]:
-    yield from rng.permutation(count)[:_TRIES].tolist()

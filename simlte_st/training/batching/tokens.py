@@ -133,7 +133,9 @@ class TokenBudgetBatchSampler(PlannedBatchSampler):
 
     def _cut(self, costs: Lengths, looser: float = 1.0) -> list[Bucket] | None:
         """Cut documents, sorted by falling tokens, into buckets; None where the budget is too small."""
-        budget, ratio = int(self.batch_tokens * looser), self.ratio * looser
+        # Where the number of documents is the bound, a larger budget does not help; fewer buckets do.
+        ratio = self.ratio * looser if self.max_batch_size < self.documents else self.ratio
+        budget = int(self.batch_tokens * looser)
         return cut_buckets(costs, budget, self.min_batch_size, self.max_batch_size, ratio)
 
     def _fewest_padded(self) -> int:
@@ -141,10 +143,10 @@ class TokenBudgetBatchSampler(PlannedBatchSampler):
         costs = -np.sort(-lengths.max(axis=1) * lengths.shape[1])
         buckets = self._cut(costs)
         if buckets is None:
+            least = min(2 * self.min_batch_size - 1, self.documents)
             raise ConfigurationError(
-                f"batch_tokens={self.batch_tokens}: too small for {2 * self.min_batch_size - 1} of the longest "
-                f"documents, of {costs[0]} tokens each. Use at least {costs[0] * (2 * self.min_batch_size - 1)}, or "
-                "shorter views (max_seq_length)."
+                f"batch_tokens={self.batch_tokens}: too small for {least} of the longest documents, of {costs[0]} "
+                f"tokens each. Use at least {costs[0] * least}, or shorter views (max_seq_length)."
             )
         return sum(bucket.batches for bucket in buckets)
 
