@@ -10,6 +10,7 @@ EXTRAS = {
     "nupunkt": ["nupunkt>=0.8,<1"],
     "zstd": ["zstandard>=0.22"],
     "bm25": ["bm25s>=0.2,<1"],
+    "dedupe": ["datasketch>=2.0,<3"],
     "mteb": ["mteb>=2.0,<3"],
 }
 EXTRAS["all"] = sorted({requirement for requirements in EXTRAS.values() for requirement in requirements})

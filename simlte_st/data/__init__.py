@@ -4,6 +4,7 @@ from simlte_st.data.collator import DocSplitCollator
 from simlte_st.data.corpus import write_corpus
 from simlte_st.data.document import Document, SegmentedDocument
 from simlte_st.data.documents import read_documents
+from simlte_st.data.duplicates import Duplicates, find_duplicates
 from simlte_st.data.examples import docsplit_examples, docsplit_objectives
 from simlte_st.data.rival_views import Crop, Duplicate, InverseCloze, WordDeletion, make_view
 from simlte_st.data.segmenters import NupunktSegmenter, PunktSegmenter
@@ -22,6 +23,7 @@ __all__ = [
     "DocSplitTransform",
     "Document",
     "Duplicate",
+    "Duplicates",
     "InverseCloze",
     "NupunktSegmenter",
     "PunktSegmenter",
@@ -35,6 +37,7 @@ __all__ = [
     "docsplit_examples",
     "docsplit_objectives",
     "draw_views",
+    "find_duplicates",
     "make_view",
     "measure_token_coverage",
     "read_documents",

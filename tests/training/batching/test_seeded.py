@@ -4,7 +4,7 @@ import pytest
 import torch
 from datasets import Dataset
 
-from simlte_st.training.batching import SeededBatchSampler
+from simlte_st.training.batching.seeded import SeededBatchSampler
 
 
 def sampler(rows: int = 23, batch_size: int = 5, drop_last: bool = False, seed: int = 0) -> SeededBatchSampler:

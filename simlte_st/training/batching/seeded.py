@@ -1,4 +1,4 @@
-"""Which documents make a batch."""
+"""Random batches."""
 
 from __future__ import annotations
 

@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from datasets import Dataset
+from support import WORDS, make_document
+
+from simlte_st.data.document import Document, SegmentedDocument
+from simlte_st.data.duplicates import Duplicates, find_duplicates
+from simlte_st.errors import ConfigurationError, DataError, MissingExtraError
+
+TEXTS = [make_document(number) for number in range(30)]
+
+
+def with_words_changed(text: str, count: int, seed: int = 0) -> str:
+    draw = random.Random(seed)
+    words = text.split()
+    for place in draw.sample(range(len(words)), count):
+        words[place] = "changed" + draw.choice(WORDS)
+    return " ".join(words)
+
+
+def groups_of(documents: Any, **settings: Any) -> list[int]:
+    return find_duplicates(documents, **settings).groups.tolist()
+
+
+def test_documents_of_their_own_are_in_groups_of_their_own() -> None:
+    found = find_duplicates(TEXTS)
+    assert found.groups.dtype == np.int64
+    assert found.groups.tolist() == list(range(30))
+    assert found.first.all()
+    assert found.report.to_dict() == {"documents": 30, "exact": 0, "near": 0, "groups": 0, "largest": 1}
+
+
+@pytest.mark.parametrize("near", [False, True])
+def test_case_punctuation_and_white_space_make_no_difference(near: bool) -> None:
+    text = TEXTS[0]
+    copies = [text, TEXTS[1], text.upper(), text.replace(" ", "\n\n  "), text.replace(".", " —!"), "\u200b" + text]
+    found = find_duplicates(copies, near=near)
+    assert found.groups.tolist() == [0, 1, 0, 0, 0, 0]
+    assert found.report.to_dict() == {"documents": 6, "exact": 4, "near": 0, "groups": 1, "largest": 5}
+
+
+def test_a_changed_word_is_a_near_copy_only() -> None:
+    copies = [TEXTS[0], TEXTS[1], with_words_changed(TEXTS[0], 1)]
+    assert groups_of(copies, near=False) == [0, 1, 2]
+    found = find_duplicates(copies)
+    assert found.groups.tolist() == [0, 1, 0]
+    assert found.report.to_dict() == {"documents": 3, "exact": 0, "near": 1, "groups": 1, "largest": 2}
+    assert found.report.summary() == "1 of 3 documents are copies of others (0 exact, 1 near), in 1 groups"
+
+
+@pytest.mark.parametrize(("changed", "share"), [(1, 1.0), (2, 0.9), (20, 0.0)])
+def test_how_much_may_be_changed(changed: int, share: float) -> None:
+    # Of 92 n-grams of 5 words a changed word changes 5: Jaccard 0.90, 0.80, about 0.1.
+    copies = [with_words_changed(text, changed, seed) for seed, text in enumerate(TEXTS)]
+    found = find_duplicates([*TEXTS, *copies]).groups[30:] == np.arange(30)
+    assert found.mean() >= share if share else not found.any()
+
+
+def test_the_threshold_decides() -> None:
+    copies = [with_words_changed(text, 5, seed) for seed, text in enumerate(TEXTS)]
+    found = [
+        (find_duplicates([*TEXTS, *copies], threshold=threshold).groups[30:] == np.arange(30)).sum()
+        for threshold in (0.3, 0.6, 0.95)
+    ]
+    assert found[0] > 25
+    assert 3 < found[1] < 27
+    assert found[2] == 0
+
+
+def test_groups_are_closed() -> None:
+    words = random.Random(1).choices(WORDS, k=400)
+    # Each is like the next one, the first and the last are not alike; the middle comes last and joins two groups.
+    chain = [" ".join(words[start : start + 300]) for start in (0, 70, 35)]
+    assert groups_of(chain[:2]) == [0, 1]
+    assert groups_of(chain) == [0, 0, 0]
+    # A copy of a text that is a near copy itself.
+    assert groups_of([chain[0], chain[2], chain[2], TEXTS[0], chain[0]]) == [0, 0, 0, 3, 0]
+    assert groups_of([chain[1], TEXTS[0], chain[0], chain[2]]) == [0, 1, 0, 0]
+
+
+def test_shuffled_words_are_no_copies() -> None:
+    draw = random.Random(0)
+    words = TEXTS[0].split()
+    assert groups_of([" ".join(draw.sample(words, len(words))) for _ in range(5)]) == list(range(5))
+
+
+def test_short_and_odd_documents() -> None:
+    texts = [
+        "",
+        "Ba bun.",
+        "ba BUN",
+        "Ba cis.",
+        "!!!",
+        "???",
+        "!!!",
+        " ",
+        "今日は天気がいい。",
+        "今日は 天気がいい",
+        "कि",
+        "का",
+    ]
+    assert groups_of(texts) == [0, 1, 1, 3, 4, 5, 4, 0, 8, 8, 10, 11]
+
+
+def test_japanese_has_words_too() -> None:
+    draw = random.Random(0)
+    text = "".join(draw.choices("日本語文書分類学習今日天気東京大阪", k=120))
+    assert groups_of([text, text[:60] + "新" + text[61:]]) == [0, 0]
+    assert groups_of([text, text[60:] + text[:40]]) == [0, 1]
+
+
+def test_every_form_of_documents() -> None:
+    text, other = TEXTS[:2]
+    sentences = [f"{part}." for part in text.rstrip(".").split(". ")]
+    assert " ".join(sentences) == text
+    forms: list[Any] = [
+        text,
+        Document("a", text),
+        SegmentedDocument("b", tuple(sentences), (0,), (1,) * len(sentences)),
+        {"id": "c", "text": text},
+        {"sentences": sentences},
+        other,
+    ]
+    assert groups_of(forms) == [0, 0, 0, 0, 0, 5]
+    assert groups_of(iter(forms)) == [0, 0, 0, 0, 0, 5]
+    segmented = Dataset.from_list([{"id": "1", "sentences": sentences}, {"id": "2", "sentences": [other]}] * 2)
+    assert groups_of(segmented) == [0, 1, 0, 1]
+    assert groups_of(segmented.with_transform(lambda rows: {"nothing": [0] * len(rows["sentences"])})) == [0, 1, 0, 1]
+    assert groups_of(Dataset.from_dict({"text": [text, text]})) == [0, 0]
+    with pytest.raises(DataError, match="no column sentences or text, only body"):
+        find_duplicates(Dataset.from_dict({"body": [text]}))
+    with pytest.raises(DataError, match="A int without text"):
+        find_duplicates([text, 3])
+    with pytest.raises(DataError, match="A dict without text"):
+        find_duplicates([{"id": "1"}])
+
+
+def test_nothing_at_all() -> None:
+    found = find_duplicates([])
+    assert found.groups.shape == (0,)
+    assert found.report.documents == 0
+
+
+def test_the_first_of_each_group_is_kept() -> None:
+    texts = [TEXTS[0], TEXTS[1], TEXTS[0], with_words_changed(TEXTS[1], 1), TEXTS[2]]
+    dataset = Dataset.from_dict({"id": list("abcde"), "text": texts})
+    found = find_duplicates(dataset)
+    assert found.drop_from(dataset)["id"][:] == ["a", "b", "e"]
+    with pytest.raises(ConfigurationError, match="of 5 documents, not of 3"):
+        found.drop_from(found.drop_from(dataset))
+
+
+def test_they_are_kept_in_a_file(tmp_path: Path) -> None:
+    found = find_duplicates([*TEXTS[:3], TEXTS[1]])
+    found.save(tmp_path / "new" / "duplicates.safetensors")
+    again = Duplicates.load(tmp_path / "new" / "duplicates.safetensors")
+    assert again.groups.tolist() == [0, 1, 2, 1]
+    assert again.report == found.report
+
+
+def test_the_seed_decides_and_nothing_else() -> None:
+    copies = [with_words_changed(text, 4, seed) for seed, text in enumerate(TEXTS)]
+    state = np.random.get_state()[1].tolist()
+    answers = [groups_of([*TEXTS, *copies], seed=seed) for seed in (0, 0, 1, 2**63 - 1)]
+    assert answers[0] == answers[1]
+    assert answers[0] != answers[2] or answers[0] != answers[3]
+    assert np.random.get_state()[1].tolist() == state
+
+
+def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "datasketch", None)
+    assert groups_of([TEXTS[0], TEXTS[0].upper()], near=False) == [0, 0]
+    with pytest.raises(MissingExtraError, match=r"near-duplicate documents.*simlte-st\[dedupe\]"):
+        find_duplicates(TEXTS)
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [({"threshold": 0.0}, "threshold=0.0"), ({"threshold": 1.1}, "threshold=1.1"), ({"shingle": 0}, "shingle=0")],
+)
+def test_bad_settings(settings: dict[str, Any], named: str) -> None:
+    with pytest.raises(ConfigurationError, match=named):
+        find_duplicates(TEXTS, **settings)

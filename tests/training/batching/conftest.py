@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from datasets import Dataset
+from sentence_transformers import (
+    SentenceTransformer,
+    SentenceTransformerTrainer,
+    SentenceTransformerTrainingArguments,
+)
+from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+from transformers import TrainerCallback
+
+from simlte_st.base_models import set_dropout
+from simlte_st.data import DocSplit, DocSplitCollator, read_documents, write_corpus
+from simlte_st.data.pairs import PairDrawer
+from simlte_st.data.sentences import tokenizer_counter
+from simlte_st.limits import view_budget
+
+
+@pytest.fixture(scope="session")
+def corpus(documents: list[str], encoder_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    """The 48 documents and 5 longer ones, segmented, with the tiny model's tokens."""
+    texts = [*documents, *(" ".join(documents[start : start + 3]) for start in range(0, 15, 3))]
+    count = tokenizer_counter(SentenceTransformer(str(encoder_path), device="cpu").tokenizer)
+    folder = tmp_path_factory.mktemp("corpus")
+    return write_corpus(read_documents(texts), folder, view=DocSplit(), count_tokens=count)[0]
+
+
+class RecordingCollator(DocSplitCollator):
+    """Notes the batches that come by."""
+
+    def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
+        self.batches.append([row["id"] for row in features])  # type: ignore[attr-defined]
+        return super().__call__(features)
+
+
+Train = Callable[..., tuple[SentenceTransformerTrainer, list[list[str]]]]
+
+
+@pytest.fixture
+def train(encoder_path: Path, corpus: Dataset, tmp_path: Path) -> Train:
+    """Train the tiny model on the corpus; gives the trainer and the ids of the documents of each batch."""
+
+    def run(
+        make: Callable[[SentenceTransformer, PairDrawer], tuple[Any, list[TrainerCallback]]],
+        resume: int | None = None,
+        **settings: Any,
+    ) -> tuple[SentenceTransformerTrainer, list[list[str]]]:
+        torch.manual_seed(0)
+        model = SentenceTransformer(str(encoder_path), device="cpu")
+        set_dropout(model, 0.1)
+        drawer = PairDrawer(DocSplit(), 0, view_budget(model))
+        sampler, callbacks = make(model, drawer)
+        collator = RecordingCollator(preprocess_fn=model.preprocess, drawer=drawer)
+        batches: list[list[str]] = []
+        collator.batches = batches  # type: ignore[attr-defined]
+        options = {
+            "output_dir": str(tmp_path / "run"),
+            "num_train_epochs": 3,
+            "per_device_train_batch_size": 8,
+            "learning_rate": 3e-3,
+            "save_steps": 5,
+            "batch_sampler": sampler,
+            "report_to": "none",
+            "disable_tqdm": True,
+            "use_cpu": True,
+            **settings,
+        }
+        trainer = SentenceTransformerTrainer(
+            model=model,
+            args=SentenceTransformerTrainingArguments(**options),
+            train_dataset=corpus,
+            loss=MultipleNegativesRankingLoss(model),
+            data_collator=collator,
+            callbacks=[drawer.clock, *callbacks],
+        )
+        batches.clear()  # the Trainer may look at some for its model card
+        checkpoint = None if resume is None else str(tmp_path / "run" / f"checkpoint-{resume}")
+        trainer.train(resume_from_checkpoint=checkpoint)
+        return trainer, batches
+
+    return run
+
+
+@pytest.fixture
+def clouds() -> np.ndarray:
+    """300 embeddings of 24 dimensions in 12 clouds of 25, float32; neighbours in the list are in different clouds."""
+    rng = np.random.default_rng(0)
+    centres = 2 * rng.normal(size=(12, 24))
+    return (np.tile(centres, (25, 1)) + rng.normal(size=(300, 24)) + 5).astype(np.float32)

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from datasets import Dataset
+from sentence_transformers import SentenceTransformer
+
+from simlte_st.data import Crop, DocSplit, WordDeletion
+from simlte_st.data.pairs import PairDrawer
+from simlte_st.data.views import View
+from simlte_st.limits import view_budget
+from simlte_st.training.batching import Padding, ViewLengths, measure_padding
+
+
+@pytest.mark.parametrize("view", [DocSplit(), DocSplit(unit="block"), Crop(), WordDeletion()])
+@pytest.mark.parametrize("epoch", [0, 2])
+def test_lengths_are_those_of_the_tokenized_views(
+    view: View, epoch: int, model: SentenceTransformer, corpus: Dataset
+) -> None:
+    drawer = PairDrawer(view, 3, view_budget(model))
+    lengths = ViewLengths(corpus, drawer)(epoch)
+    assert lengths.shape == (53, 2)
+    assert lengths.dtype == np.int64
+    drawer.clock.epoch = epoch
+    pairs = drawer.draw(corpus.to_list())
+    tokenized = np.array(
+        [
+            model.preprocess([text for pair in pairs for text in (pair.anchor, pair.positive)])["attention_mask"]
+            .sum(dim=1)
+            .tolist()
+        ]
+    ).reshape(-1, 2)
+    if isinstance(view, DocSplit):
+        np.testing.assert_array_equal(lengths, tokenized)
+        assert lengths.max() == 64
+    else:  # cut sentences: their words are counted, and a full stop may stay or go
+        assert (abs(lengths - tokenized) <= 8).all()
+        assert abs(lengths.mean() - tokenized.mean()) < 2
+    assert lengths[:48].std() > 0
+
+
+def test_epochs_and_seeds_have_their_own_views(corpus: Dataset) -> None:
+    lengths = ViewLengths(corpus, PairDrawer(DocSplit(), 0, 60))
+    first = lengths(0)
+    assert lengths(0) is first  # drawn once
+    assert not np.array_equal(lengths(1), first)
+    np.testing.assert_array_equal(lengths(0), first)
+    assert not np.array_equal(ViewLengths(corpus, PairDrawer(DocSplit(), 1, 60))(0), first)
+    shown = corpus.with_transform(lambda rows: {"anchor": ["x"] * len(rows["id"])})
+    np.testing.assert_array_equal(ViewLengths(shown, PairDrawer(DocSplit(), 0, 60))(0), first)
+
+
+def test_nothing_is_cut_without_a_budget(corpus: Dataset) -> None:
+    lengths = ViewLengths(corpus, PairDrawer(DocSplit(), 0, None), special_tokens=3)(0)
+    assert (lengths.sum(axis=1) == np.array([sum(tokens) for tokens in corpus["tokens"][:]]) + 6).all()
+
+
+def test_the_drawer_does_not_count_it_as_drawing(corpus: Dataset) -> None:
+    drawer = PairDrawer(DocSplit(), 0, 60, documents=53)
+    ViewLengths(corpus, drawer)(4)
+    assert (drawer._drawn, drawer.clock.epoch) == (0, 0)
+
+
+def test_padding_is_counted() -> None:
+    lengths = np.array([[3, 5], [2, 2], [10, 1]])
+    padding = measure_padding([[0, 1], [2]], lengths)
+    assert padding == Padding(batches=2, documents=3, real=23, padded=20 + 20, largest=20)
+    assert padding.share == 1 - 23 / 40
+    assert measure_padding([[2], [0, 1]], lengths, packed=True) == Padding(2, 3, 23, 23, 12)
+    assert measure_padding([], lengths).share == 0
+    assert measure_padding([np.array([0]), np.array([1])], lengths).largest == 10

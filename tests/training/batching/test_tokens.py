@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from datasets import Dataset
+from sentence_transformers import SentenceTransformer
+from transformers import TrainerCallback
+
+from simlte_st.data.pairs import PairDrawer
+from simlte_st.errors import ConfigurationError
+from simlte_st.training.batching import (
+    ConfiguredBatchSampler,
+    SeededBatchSampler,
+    TokenBudgetBatchSampler,
+    ViewLengths,
+    measure_padding,
+)
+from simlte_st.training.batching.tokens import deal
+
+Train = Callable[..., tuple[Any, list[list[str]]]]
+
+
+def lengths_of(epoch: int, documents: int = 700, longest: int = 130) -> np.ndarray:
+    """Two views of each document, of chance lengths that add up to the document's."""
+    sizes = np.random.default_rng(0).lognormal(4, 1, size=documents)
+    share = np.random.default_rng([1, epoch]).beta(6, 6, size=documents)
+    views = np.stack([sizes * share, sizes * (1 - share)], axis=1)
+    return np.minimum(views.astype(np.int64) + 3, longest)
+
+
+def sampler(lengths: Any = lengths_of, batch_tokens: int = 4_000, documents: int = 700, **settings: Any) -> Any:
+    settings = {"seed": 1, **settings}
+    return TokenBudgetBatchSampler(range(documents), 8, False, lengths=lengths, batch_tokens=batch_tokens, **settings)
+
+
+def at_epoch(one: TokenBudgetBatchSampler, epoch: int) -> list[list[int]]:
+    one.set_epoch(epoch)
+    return list(one)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("settings", [{}, {"min_batch_size": 5, "max_batch_size": 20}, {"batch_tokens": 800}])
+def test_each_document_once_and_no_batch_too_large(packed: bool, settings: dict[str, Any]) -> None:
+    one = sampler(packed=packed, **settings)
+    budget = settings.get("batch_tokens", 4_000)
+    for epoch in range(6):
+        batches = at_epoch(one, epoch)
+        assert sorted(row for batch in batches for row in batch) == list(range(700))
+        assert len(batches) == len(one)
+        sizes = [len(batch) for batch in batches]
+        assert min(sizes) >= settings.get("min_batch_size", 2)
+        assert max(sizes) <= settings.get("max_batch_size", 700)
+        lengths = lengths_of(epoch)
+        for batch in batches:
+            tokens = lengths[batch]
+            assert (tokens.sum() if packed else tokens.max() * tokens.size) <= budget
+        assert all(type(row) is int for row in batches[0])
+
+
+def test_little_is_padded() -> None:
+    one = sampler()
+    for epoch in range(3):
+        lengths = lengths_of(epoch)
+        batches = at_epoch(one, epoch)
+        assert one.padding == measure_padding(batches, lengths)
+        drawn = SeededBatchSampler(range(700), 700 // len(one), False)
+        assert one.padding.share < 0.35
+        assert measure_padding(drawn, lengths).share > 0.6
+        # And the budget is used.
+        filled = [lengths[batch].max() * 2 * len(batch) for batch in batches]
+        assert np.mean(filled) > 0.8 * 4_000
+
+
+def test_a_larger_ratio_pads_more_and_mixes_more() -> None:
+    shares, spreads = [], []
+    for ratio in (1.1, 1.5, 3.0):
+        one = sampler(ratio=ratio)
+        batches = at_epoch(one, 0)
+        shares.append(one.padding.share)
+        longest = lengths_of(0).max(axis=1)
+        spreads.append(np.mean([longest[batch].max() / longest[batch].min() for batch in batches]))
+    assert shares == sorted(shares)
+    assert spreads == sorted(spreads)
+
+
+def test_the_right_view_is_not_found_by_its_length() -> None:
+    def found(batches: Any, lengths: np.ndarray) -> float:
+        """How often the view of the most similar length is the right one, in terms of chance."""
+        right = chance = 0.0
+        noise = np.random.default_rng(0)
+        for batch in batches:
+            first, second = lengths[batch].T
+            distances = abs(first[:, None] - second[None]) + noise.random((len(batch), len(batch))) / 2
+            right += (distances.argmin(axis=1) == np.arange(len(batch))).sum()
+            chance += 1
+        return right / chance
+
+    lengths = lengths_of(0)
+    assert found(SeededBatchSampler(range(700), 16, False), lengths) > 1.5
+    assert found(at_epoch(sampler(max_batch_size=16), 0), lengths) < 1.0
+
+
+def test_packed_batches_are_all_alike() -> None:
+    one = sampler(packed=True)
+    lengths = lengths_of(2)
+    batches = at_epoch(one, 2)
+    assert {len(batch) for batch in batches} <= {700 // len(one), 700 // len(one) + 1}
+    tokens = np.array([lengths[batch].sum() for batch in batches])
+    assert tokens.max() - tokens.min() < 0.03 * tokens.mean()
+    assert tokens.mean() > 0.9 * 4_000
+    assert one.padding.share == 0
+    assert one.padding.largest == tokens.max()
+    longest = [lengths[batch].max() / lengths[batch].min() for batch in batches]
+    assert min(longest) > 3  # long and short ones in each
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_batches_are_others_in_each_epoch(packed: bool) -> None:
+    fixed = lengths_of(0)
+
+    def pairs(epoch: int) -> set[tuple[int, int]]:
+        batches = at_epoch(sampler(fixed, packed=packed), epoch)
+        return {(a, b) for batch in batches for a in batch for b in batch if a < b}
+
+    assert pairs(0) == pairs(0)
+    assert len(pairs(0) & pairs(1)) < 0.4 * len(pairs(0))
+    # and they come in no order of length
+    means = [fixed[batch].mean() for batch in at_epoch(sampler(fixed, packed=packed), 0)]
+    assert abs(np.corrcoef(means, np.arange(len(means)))[0, 1]) < 0.5
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_seed_and_epoch_decide(packed: bool) -> None:
+    state = torch.get_rng_state()
+    one = sampler(packed=packed)
+    orders = [at_epoch(one, epoch) for epoch in range(3)]
+    assert at_epoch(sampler(packed=packed), 2) == orders[2]
+    assert at_epoch(sampler(packed=packed, seed=2), 2) != orders[2]
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_longer_views_in_a_later_epoch(packed: bool, caplog: pytest.LogCaptureFixture) -> None:
+    def lengths(epoch: int) -> np.ndarray:
+        return lengths_of(0) * (1 if epoch < 2 else 2)
+
+    one = sampler(lengths, packed=packed)
+    with caplog.at_level(logging.WARNING):
+        first = at_epoch(one, 1)
+    assert caplog.text == ""
+    with caplog.at_level(logging.WARNING):
+        later = at_epoch(one, 2)
+    assert len(later) == len(first) == len(one)
+    assert sorted(row for batch in later for row in batch) == list(range(700))
+    assert 4_000 * 1.05 < one.padding.largest < 4_000 * 2.3
+    assert "Epoch 2 has a batch of" in caplog.text
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_shorter_views_in_a_later_epoch(packed: bool) -> None:
+    one = sampler(lambda epoch: lengths_of(0) if epoch == 0 else np.full((700, 2), 3), packed=packed)
+    batches = at_epoch(one, 1)
+    assert len(batches) == len(one)
+    assert min(map(len, batches)) >= 2
+    assert sorted(row for batch in batches for row in batch) == list(range(700))
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("documents", [2, 3, 5, 9, 40])
+def test_few_documents(documents: int, packed: bool) -> None:
+    one = sampler(lambda epoch: lengths_of(epoch, documents), 780, documents, packed=packed)
+    for epoch in range(20):
+        batches = at_epoch(one, epoch)
+        assert len(batches) == len(one)
+        assert min(map(len, batches)) >= 2
+        assert sorted(row for batch in batches for row in batch) == list(range(documents))
+
+
+def test_documents_of_one_length() -> None:
+    one = sampler(np.full((700, 2), 50), 1_000)
+    batches = at_epoch(one, 0)
+    assert len(one) == 70 + 2
+    assert {len(batch) for batch in batches} == {9, 10}
+    assert one.padding.share == 0
+
+
+def test_dealing_is_even() -> None:
+    tokens = np.random.default_rng(0).integers(1, 1_000, size=103)
+    dealt = deal(tokens, 10, np.random.default_rng(1))
+    assert sorted(np.concatenate(dealt)) == list(range(103))
+    assert sorted(map(len, dealt)) == [10] * 7 + [11] * 3
+    sums = [tokens[rows].sum() for rows in dealt]
+    assert max(sums) - min(sums) <= 200  # the widest round, of two rounds' documents
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_resumed_run_sees_the_same_batches(packed: bool, corpus: Dataset, train: Train) -> None:
+    def make(model: SentenceTransformer, drawer: PairDrawer) -> tuple[Any, list[TrainerCallback]]:
+        lengths = ViewLengths(corpus, drawer)
+        return ConfiguredBatchSampler(TokenBudgetBatchSampler, lengths=lengths, batch_tokens=900, packed=packed), []
+
+    trainer, batches = train(make, save_steps=1)
+    number = trainer.state.max_steps // 3
+    assert len(batches) == 3 * number == trainer.state.global_step
+    for epoch in range(3):
+        ids = [row for batch in batches[epoch * number : (epoch + 1) * number] for row in batch]
+        assert sorted(ids) == sorted(corpus["id"][:])
+    assert len({len(batch) for batch in batches}) > 1
+    for step in (number, number + 2):
+        again, rest = train(make, resume=step, save_steps=1_000)
+        assert rest == batches[step:]
+        for name, value in trainer.model.state_dict().items():
+            assert torch.equal(again.model.state_dict()[name], value)
+
+
+def test_bad_settings() -> None:
+    for settings, named in [
+        ({"min_batch_size": 1}, "min_batch_size=1"),
+        ({"min_batch_size": 4, "max_batch_size": 6}, "max_batch_size=6: at least 7 with min_batch_size=4"),
+        ({"ratio": 0.9}, r"ratio=0\.9"),
+        ({"min_batch_size": 701}, "700 documents make no batch of min_batch_size=701"),
+        ({"lengths": lengths_of(0)[:9]}, r"lengths has 9 rows.*eval_dataset"),
+        ({"lengths": lengths_of(0)[:, 0]}, r"lengths of shape \(700,\)"),
+        ({"lengths": lengths_of(0) * 0}, "smallest 0"),
+        ({"batch_tokens": 779}, r"batch_tokens=779: too small for 3 of the longest.*Use at least 780"),
+        ({"batch_tokens": 260, "packed": True}, "batch_tokens=260: too small for batches of min_batch_size=2"),
+    ]:
+        with pytest.raises(ConfigurationError, match=named):
+            sampler(**settings)  # type: ignore[arg-type]
