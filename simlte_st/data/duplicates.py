@@ -20,7 +20,7 @@ from safetensors.numpy import save_file
 from tqdm.auto import tqdm
 
 from simlte_st.data.document import Document, SegmentedDocument
-from simlte_st.data.sentences import word_spans
+from simlte_st.data.words import word_spans
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.extras import require
 from simlte_st.files import atomic_path
@@ -73,7 +73,8 @@ class Duplicates:
     @property
     def first(self) -> NDArray[np.bool_]:
         """Whether a document is the first of its group (or the only one). Shape (documents,)."""
-        return self.groups == np.arange(len(self.groups))
+        is_first: NDArray[np.bool_] = self.groups == np.arange(len(self.groups))
+        return is_first
 
     def drop_from(self, dataset: Dataset) -> Dataset:
         """Keep the first document of each group.

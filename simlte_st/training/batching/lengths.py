@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from simlte_st.data.document import SegmentedDocument
 from simlte_st.data.pairs import PairDrawer, from_row
-from simlte_st.data.sentences import count_words
 from simlte_st.data.views import Piece, view_rng
+from simlte_st.data.words import count_words
 
 Lengths = NDArray[np.int64]
 

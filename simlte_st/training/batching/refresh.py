@@ -18,6 +18,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from simlte_st.errors import ConfigurationError
 from simlte_st.training.batching.embeddings import DocumentEmbeddings
+from simlte_st.training.batching.token_rows import TokenRows
 from simlte_st.training.callbacks import checkpoint_directory
 
 logger = logging.getLogger(__name__)
@@ -28,7 +29,7 @@ _CHUNK = 2_048  # documents whose text is in memory at once
 
 def embed_documents(
     model: SentenceTransformer,
-    corpus: Dataset,
+    corpus: Dataset | TokenRows,
     *,
     batch_size: int = 64,
     max_seq_length: int | None = None,
@@ -38,7 +39,7 @@ def embed_documents(
 
     Args:
         model: The encoder.
-        corpus: Rows of :func:`~simlte_st.data.corpus.write_corpus`.
+        corpus: Rows of :func:`~simlte_st.data.corpus.write_corpus`, or of a corpus of token ids.
         batch_size: Documents in a forward pass.
         max_seq_length: Tokens that are read of each; None for as many as the model reads.
         progress: Show a progress bar.
@@ -46,12 +47,17 @@ def embed_documents(
     Returns:
         The embeddings, float32, shape (documents, dimensions).
     """
-    rows = corpus.with_format(None)
     parts = []
     with (
         _evaluating(model, max_seq_length),
-        tqdm(total=len(rows), desc="Embedding documents", unit="doc", disable=not progress) as bar,
+        tqdm(total=len(corpus), desc="Embedding documents", unit="doc", disable=not progress) as bar,
     ):
+        if isinstance(corpus, TokenRows):
+            for vectors in corpus.embed(model, batch_size):
+                parts.append(vectors)
+                bar.update(len(vectors))
+            return np.concatenate(parts)
+        rows = corpus.with_format(None)
         for start in range(0, len(rows), _CHUNK):
             part = rows[start : start + _CHUNK]
             texts = [
@@ -78,6 +84,7 @@ def _beginning(sentences: Sequence[str], tokens: Sequence[int], limit: int | Non
 @contextmanager
 def _evaluating(model: SentenceTransformer, max_seq_length: int | None) -> Iterator[None]:
     modes = {module: module.training for module in model.modules()}
+    model.eval()
     length = model.max_seq_length
     devices = [model.device] if model.device.type == "cuda" else []
     with torch.random.fork_rng(devices=devices):
@@ -100,7 +107,8 @@ class EmbeddingRefreshCallback(TrainerCallback):
 
     Args:
         model: The encoder that is trained.
-        corpus: The documents: the training data, rows of :func:`~simlte_st.data.corpus.write_corpus`.
+        corpus: The documents: the training data, rows of :func:`~simlte_st.data.corpus.write_corpus`, or of a corpus
+            of token ids.
         embeddings: Gets the embeddings; the batch sampler has the same object.
         every: Epochs between two; None to keep the first.
         batch_size: Documents in a forward pass.
@@ -126,7 +134,7 @@ class EmbeddingRefreshCallback(TrainerCallback):
     def __init__(
         self,
         model: SentenceTransformer,
-        corpus: Dataset,
+        corpus: Dataset | TokenRows,
         embeddings: DocumentEmbeddings,
         *,
         every: int | None = 1,
