@@ -47,6 +47,13 @@ def add_parser(subparsers: Any) -> None:
         "reads fewer than 4,096 tokens",
     )
     group.add_argument("--batch-size", type=int, metavar="N", help="documents in a batch")
+    group.add_argument(
+        "--batching", choices=("random", "similar", "tokens"),
+        help="which documents make a batch: random ones, ones that are alike, or as many as fill --batch-tokens",
+    )  # fmt: skip
+    group.add_argument("--hardness", type=float, metavar="X", help="share of a similar batch that is alike, 0 to 1")
+    group.add_argument("--batch-tokens", type=int, metavar="N", help="tokens of a batch, both views counted")
+    group.add_argument("--duplicates", choices=("keep", "exact", "near"), help="copies that are never put in one batch")
     group.add_argument("--learning-rate", type=float, metavar="X", help="peak learning rate of AdamW")
     group.add_argument("--epochs", type=float, metavar="X", help="passes over the documents")
     group.add_argument("--max-steps", type=int, metavar="N", help="stop after N steps instead")
@@ -100,8 +107,8 @@ def run(arguments: argparse.Namespace) -> int:
     from simlte_st.training.train import train
 
     names = (
-        "batch_size", "learning_rate", "epochs", "scale", "warmup", "dropout", "attention_dropout",
-        "gradient_checkpointing", "pooling", "max_seq_length",
+        "batch_size", "batching", "hardness", "batch_tokens", "duplicates", "learning_rate", "epochs", "scale",
+        "warmup", "dropout", "attention_dropout", "gradient_checkpointing", "pooling", "max_seq_length",
         "mlm_weight", "mlm_probability", "mlm_input", "mlm_every", "mlm_share", "mini_batch_size", "mini_batch_tokens",
     )  # fmt: skip
     result = train(

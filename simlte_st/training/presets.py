@@ -18,6 +18,12 @@ class Preset:
     Attributes:
         view: How the two views of a document are drawn.
         batch_size: Documents in a batch (on each device).
+        batching: Which documents make a batch: ``"random"`` ones; ``"similar"``, documents that the encoder finds
+            alike, so that the negatives are near misses; ``"tokens"``, as many as fill ``batch_tokens``.
+        hardness: Share of a ``"similar"`` batch that is made of like documents, 0 to 1.
+        batch_tokens: Tokens of a batch of ``"tokens"``, both views and padding counted.
+        duplicates: Documents that say the same are false negatives: ``"exact"`` copies, or ``"near"`` ones too (needs
+            the extra ``dedupe``), are never put in one batch; ``"keep"`` does not look for them. Not for ``"tokens"``.
         learning_rate: Peak learning rate of AdamW.
         warmup: Share of the steps over which the learning rate rises; it falls linearly afterwards.
         epochs: Passes over the corpus.
@@ -44,6 +50,10 @@ class Preset:
 
     view: View = field(default_factory=DocSplit)
     batch_size: int = 36
+    batching: Literal["random", "similar", "tokens"] = "random"
+    hardness: float = 0.5
+    batch_tokens: int | None = None
+    duplicates: Literal["keep", "exact", "near"] = "keep"
     learning_rate: float = 5e-5
     warmup: float = 0.0
     epochs: float = 1.0
@@ -66,11 +76,19 @@ class Preset:
         for name in ("batch_size", "learning_rate", "epochs", "scale"):
             if getattr(self, name) <= 0:
                 raise ConfigurationError(f"{name}={getattr(self, name)}: must be greater than 0.")
-        for name in ("max_seq_length", "min_length", "mini_batch_size", "mini_batch_tokens"):
+        for name in ("max_seq_length", "min_length", "mini_batch_size", "mini_batch_tokens", "batch_tokens"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise ConfigurationError(f"{name}={getattr(self, name)}: must be at least 1.")
         if self.batch_size < 2:
             raise ConfigurationError("batch_size=1: the negatives are the other documents of the batch; use 2 or more.")
+        if self.batching not in ("random", "similar", "tokens"):
+            raise ConfigurationError(f"batching={self.batching!r}: use 'random', 'similar' or 'tokens'.")
+        if self.duplicates not in ("keep", "exact", "near"):
+            raise ConfigurationError(f"duplicates={self.duplicates!r}: use 'keep', 'exact' or 'near'.")
+        if self.batching == "tokens" and self.duplicates != "keep":
+            raise ConfigurationError("duplicates= is for batches of a number of documents, not for batching='tokens'.")
+        if not 0 <= self.hardness <= 1:
+            raise ConfigurationError(f"hardness={self.hardness}: must lie between 0 and 1.")
         if self.pooling not in ("cls", "mean", "keep"):
             raise ConfigurationError(f"pooling={self.pooling!r}: use 'cls', 'mean' or 'keep'.")
         if not 0 <= self.warmup < 1:

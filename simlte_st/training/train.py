@@ -24,7 +24,7 @@ from simlte_st.data.pairs import PairDrawer
 from simlte_st.data.segmenters import Segmenter, segmenter_identity
 from simlte_st.data.token_cache import tokenize_corpus
 from simlte_st.data.token_corpus import TokenCorpus, measure_token_coverage
-from simlte_st.errors import ConfigurationError, SimlteError
+from simlte_st.errors import ConfigurationError, ResumeError, SimlteError
 from simlte_st.evaluation.comparison import compare_split_half
 from simlte_st.files import read_json, write_json
 from simlte_st.limits import readable_tokens, view_budget
@@ -33,6 +33,7 @@ from simlte_st.losses.mlm_head import encoder_of
 from simlte_st.losses.mlm_term import MLMTerm
 from simlte_st.packaged import PACKAGED_BASE
 from simlte_st.training.backbone import make_backbone, preset_for
+from simlte_st.training.batching.token_rows import TokenRows
 from simlte_st.training.gains import gain_record
 from simlte_st.training.held_out import HeldOut
 from simlte_st.training.presets import Preset, get_preset
@@ -160,7 +161,8 @@ def train(
     if final.gradient_checkpointing:
         enable_checkpointing(encoder_of(model))
     options = RunOptions(seed, bf16, workers, save_steps, max_steps, progress)
-    trainer, interrupt = make_trainer(model, loss, prepared.corpus, prepared.rows, drawer, final, folder, options)
+    rows = TokenRows(prepared.corpus, prepared.rows)
+    trainer, interrupt = make_trainer(model, loss, rows, drawer, final, folder, options)
     checkpoint = folder.checkpoint if resume else None
     if resume:
         logger.info("Resuming from %s.", checkpoint or "the beginning: no checkpoint was complete")
@@ -237,19 +239,20 @@ def _prepare(
 ) -> _Prepared:
     """Read, hold out, segment and tokenize; or find what the run that is resumed did."""
     account = folder.path / "documents.json"
-    if not account.exists():
+    saved = read_json(account) if account.exists() else None
+    if saved is None or not Path(saved["corpus"]).exists():  # caches may be deleted at any time
         # A callable that cannot tell what it does has no place in a cache that runs share.
         unknown = not isinstance(segmenter, str) and segmenter_identity(segmenter) is None
         own = folder.path / "tokens" if unknown else None
         corpus = tokenize_corpus(
             holder.note(reader), model.tokenizer, segmenter=segmenter, directory=own, progress=progress
         )
+        if saved is not None and corpus.path != Path(saved["corpus"]):
+            raise ResumeError(f"{folder.path} was begun with other documents, and their tokens are no longer there.")
         kept = [{"id": document.id, "text": document.text} for document in holder.documents]
         summary = reader.report.summary()
-        write_json(
-            account, {"read": reader.report.to_dict(), "summary": summary, "held_out": kept, "corpus": str(corpus.path)}
-        )
-    saved = read_json(account)
+        saved = {"read": reader.report.to_dict(), "summary": summary, "held_out": kept, "corpus": str(corpus.path)}
+        write_json(account, saved)
     logger.info("%s", saved["summary"])
     corpus = TokenCorpus(saved["corpus"])
     held_out = [Document(row["id"], row["text"]) for row in saved["held_out"]]

@@ -6,8 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from sentence_transformers import (
     SentenceTransformer,
     SentenceTransformerTrainer,
@@ -17,10 +15,10 @@ from transformers import PrinterCallback, TrainerCallback
 
 from simlte_st.data.pairs import PairDrawer
 from simlte_st.data.token_collator import TokenCollator
-from simlte_st.data.token_corpus import TokenCorpus
 from simlte_st.data.token_inputs import TokenPreprocessor
 from simlte_st.losses.mlm_term import MLMTerm
-from simlte_st.training.batching import SeededBatchSampler
+from simlte_st.training.batches import make_batches
+from simlte_st.training.batching.token_rows import TokenRows
 from simlte_st.training.callbacks import (
     CompleteCallback,
     InterruptCallback,
@@ -57,19 +55,18 @@ class RunOptions:
 def make_trainer(
     model: SentenceTransformer,
     loss: MLMTerm,
-    corpus: TokenCorpus,
-    rows: NDArray[np.int64],
+    rows: TokenRows,
     drawer: PairDrawer,
     preset: Preset,
     folder: RunFolder,
     options: RunOptions,
 ) -> tuple[SentenceTransformerTrainer, InterruptCallback]:
     """Make the stock Trainer with our collator, batches and callbacks, and the callback that stops it on Ctrl-C."""
-    batch_size = min(preset.batch_size, len(rows))
-    steps = options.max_steps or math.ceil(math.ceil(len(rows) / batch_size) * preset.epochs)
+    batches = make_batches(rows, model, drawer, preset, options.seed, options.progress)
+    steps = options.max_steps or math.ceil(batches.steps * preset.epochs)
     arguments = SentenceTransformerTrainingArguments(
         output_dir=str(folder.checkpoints),
-        per_device_train_batch_size=batch_size,
+        per_device_train_batch_size=batches.size,
         num_train_epochs=preset.epochs,
         max_steps=options.max_steps or -1,
         learning_rate=preset.learning_rate,
@@ -78,7 +75,7 @@ def make_trainer(
         seed=options.seed,
         bf16=bf16_available() if options.bf16 is None else options.bf16,
         use_cpu=not has_accelerator(),
-        batch_sampler=SeededBatchSampler,
+        batch_sampler=batches.sampler,
         dataloader_num_workers=options.workers,
         dataloader_pin_memory=has_accelerator(),
         save_strategy="steps",
@@ -91,22 +88,23 @@ def make_trainer(
     interrupt = InterruptCallback()
     callbacks: list[TrainerCallback] = [
         drawer.clock,
+        *batches.callbacks,
         LossMetricsCallback(loss),
         LossStateCallback(loss),
         CompleteCallback(),
         interrupt,
     ]
     if options.progress:
-        callbacks.insert(2, ProgressBarCallback(batch_size * arguments.world_size))
+        callbacks.insert(-3, ProgressBarCallback(batches.size * arguments.world_size))
     # Without these the card would show the user's own documents, and their names.
     example: dict[str, Any] = {"source_sentence": "A long document ...", "sentences": ["Another ...", "A third ..."]}
     model.model_card_data.widget = [example]
     trainer = SentenceTransformerTrainer(
         model=model,
         args=arguments,
-        train_dataset=corpus.dataset(rows),
+        train_dataset=rows.corpus.dataset(rows.rows),
         loss=loss,
-        data_collator=TokenCollator(preprocess_fn=TokenPreprocessor(model), corpus=corpus, drawer=drawer),
+        data_collator=TokenCollator(preprocess_fn=TokenPreprocessor(model), corpus=rows.corpus, drawer=drawer),
         callbacks=callbacks,
     )
     trainer.remove_callback(PrinterCallback)  # prints each log line when tqdm is off

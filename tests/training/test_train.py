@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -295,3 +296,56 @@ def test_mini_batches_change_memory_not_the_model(bert_path: Path, documents: li
 def test_the_mlm_pass_now_and_then(bert_path: Path, documents: list[str], tmp_path: Path) -> None:
     result = train(documents, tmp_path / "m", base=bert_path, preset="docsplit-bert", mlm_every=2, **LONG)
     assert [line["mlm"] > 0 for line in result.log if "mlm" in line] == [True, False, True, False]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"batching": "similar", "hardness": 1.0, "duplicates": "exact"},
+        {"batching": "random", "duplicates": "near"},
+        {"batching": "tokens", "batch_tokens": 400},
+    ],
+    ids=lambda settings: settings["batching"],
+)
+def test_batches_resume_to_the_same_bytes(
+    settings: dict[str, Any], encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    if settings.get("duplicates") == "near":
+        pytest.importorskip("datasketch")
+    options: dict[str, Any] = {"base": encoder_path, "batch_size": 8, "epochs": 3, "save_steps": 4, "held_out": 0.0}
+    options |= {"progress": False, **settings}
+    rows = [*documents, documents[3]]
+    with caplog.at_level("INFO", "simlte_st"):
+        whole = train(rows, tmp_path / "a", **options)
+    assert whole.documents_per_second > 0
+    if settings.get("duplicates", "keep") != "keep":
+        assert "1 of 49 documents are copies of others" in caplog.text
+    if settings["batching"] == "similar":
+        assert caplog.text.count("Embedded 49 documents") == 3
+
+    def stop(self: object, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if state.global_step == whole.steps - 2:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(callbacks.CompleteCallback, "on_step_end", stop)
+        with pytest.raises(KeyboardInterrupt):
+            train(rows, tmp_path / "b", **options)
+    train(rows, tmp_path / "b", resume=True, **options)
+    assert_same_bytes(tmp_path / "a", tmp_path / "b")
+
+
+def test_the_cache_may_be_deleted_but_not_the_documents_changed(
+    encoder_path: Path, documents: list[str], tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options: dict[str, Any] = {"base": encoder_path, "max_steps": 4, "save_steps": 2, "mlm_weight": 0.0, **OPTIONS}
+    monkeypatch.setattr(callbacks.CompleteCallback, "on_train_end", lambda *args, **kwargs: 1 / 0, raising=False)
+    with pytest.raises(ZeroDivisionError):
+        train(documents, tmp_path / "m", **options)
+    monkeypatch.undo()
+    monkeypatch.setenv("SIMLTE_ST_HOME", str(home))
+    shutil.rmtree(home / "tokens")
+    with pytest.raises(ResumeError, match="other documents"):
+        train([*documents[:-1], "Ba bei. Bo bun."], tmp_path / "m", resume=True, **options)
+    assert train(documents, tmp_path / "m", resume=True, **options).steps == 4
