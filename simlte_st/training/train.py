@@ -39,7 +39,7 @@ from simlte_st.training.held_out import HeldOut
 from simlte_st.training.presets import Preset, get_preset
 from simlte_st.training.result import TrainingResult, save_result
 from simlte_st.training.run_folder import RunFolder
-from simlte_st.training.trainer import RunOptions, make_trainer
+from simlte_st.training.trainer import RunOptions, make_trainer, restore_finished
 
 logger = logging.getLogger(__name__)
 
@@ -167,23 +167,26 @@ def train(
     if resume:
         logger.info("Resuming from %s.", checkpoint or "the beginning: no checkpoint was complete")
     began = time.perf_counter()
-    try:
-        trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
-    finally:
-        interrupt.restore()
+    state = restore_finished(model, checkpoint)
+    if state is None:
+        try:
+            trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+        finally:
+            interrupt.restore()
+        state = trainer.state
     seconds = time.perf_counter() - began
     first_step = int(checkpoint.name.rsplit("-", 1)[1]) if checkpoint else 0
     result = TrainingResult(
         output=Path(output),
-        interrupted=interrupt.interrupted and trainer.state.global_step < trainer.state.max_steps,
-        steps=trainer.state.global_step,
+        interrupted=interrupt.interrupted and state.global_step < state.max_steps,
+        steps=state.global_step,
         seconds=seconds,
-        documents_per_second=(trainer.state.global_step - first_step) * trainer.args.train_batch_size / seconds,
+        documents_per_second=(state.global_step - first_step) * trainer.args.train_batch_size / seconds,
         preset=final,
         read=prepared.read,
         corpus=prepared.report,
         coverage=coverage,
-        log=trainer.state.log_history,
+        log=state.log_history,
     )
     if result.interrupted:
         return result

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from sentence_transformers import (
@@ -11,7 +12,8 @@ from sentence_transformers import (
     SentenceTransformerTrainer,
     SentenceTransformerTrainingArguments,
 )
-from transformers import PrinterCallback, TrainerCallback
+from transformers import PrinterCallback, TrainerCallback, TrainerState
+from transformers.trainer import TRAINER_STATE_NAME
 
 from simlte_st.data.pairs import PairDrawer
 from simlte_st.data.token_collator import TokenCollator
@@ -109,3 +111,23 @@ def make_trainer(
     )
     trainer.remove_callback(PrinterCallback)  # prints each log line when tqdm is off
     return trainer, interrupt
+
+
+def restore_finished(model: SentenceTransformer, checkpoint: Path | None) -> TrainerState | None:
+    """Take over the weights of a checkpoint of the last step, which the Trainer would train for one step more.
+
+    Args:
+        model: Gets the weights, if there are such.
+        checkpoint: The newest complete checkpoint.
+
+    Returns:
+        The Trainer's state there; None where steps are left to do.
+    """
+    if checkpoint is None:
+        return None
+    state: TrainerState = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE_NAME))
+    if state.global_step < state.max_steps:
+        return None
+    finished = SentenceTransformer(str(checkpoint), device=str(model.device))
+    model.load_state_dict(finished.state_dict())
+    return state

@@ -348,4 +348,9 @@ def test_the_cache_may_be_deleted_but_not_the_documents_changed(
     shutil.rmtree(home / "tokens")
     with pytest.raises(ResumeError, match="other documents"):
         train([*documents[:-1], "Ba bei. Bo bun."], tmp_path / "m", resume=True, **options)
-    assert train(documents, tmp_path / "m", resume=True, **options).steps == 4
+    result = train(documents, tmp_path / "m", resume=True, **options)
+    assert result.steps == 4, "what was killed after its last step is not trained further"
+    assert result.gain is not None
+    assert [line["step"] for line in result.log if "loss" in line] == [1, 2, 3, 4]
+    train(documents, tmp_path / "n", **options)
+    assert_same_bytes(tmp_path / "m", tmp_path / "n")
