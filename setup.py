@@ -11,6 +11,7 @@ EXTRAS = {
     "zstd": ["zstandard>=0.22"],
     "bm25": ["bm25s>=0.2,<1"],
     "mteb": ["mteb>=2.0,<3"],
+    "lora": ["peft>=0.21,<1"],
 }
 EXTRAS["all"] = sorted({requirement for requirements in EXTRAS.values() for requirement in requirements})
 EXTRAS["dev"] = [
