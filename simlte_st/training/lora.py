@@ -22,8 +22,8 @@ from simlte_st.training.callbacks import checkpoint_directory
 logger = logging.getLogger(__name__)
 
 LEARNING_RATE_FACTOR = 10.0
-"""How much higher the learning rate of adapters is than that of whole weights. MiniLM at rank 16 then lowers the loss of
-DocSplit as fast as without adapters; at the same rate it is far behind."""
+"""How much higher the learning rate of adapters is than that of whole weights. MiniLM at rank 16 then lowers the loss
+of DocSplit as fast as without adapters; at the same learning rate it stays behind."""
 
 ADAPTER_FILE = "lora.safetensors"
 """File in a checkpoint: the weights that learn."""
