@@ -12,6 +12,7 @@ EXTRAS = {
     "bm25": ["bm25s>=0.2,<1"],
     "dedupe": ["datasketch>=2.0,<3"],
     "mteb": ["mteb>=2.0,<3"],
+    "lora": ["peft>=0.21,<1"],
 }
 EXTRAS["all"] = sorted({requirement for requirements in EXTRAS.values() for requirement in requirements})
 EXTRAS["dev"] = [

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from transformers import PreTrainedModel
 
 if TYPE_CHECKING:  # at run time this module must not import what may be half imported
+    from sentence_transformers import SentenceTransformer
     from sentence_transformers.base.modules import Transformer
 
 
@@ -75,3 +76,8 @@ def with_encoder(transformer: Transformer, encoder: PreTrainedModel) -> Transfor
     assert any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values())
     made.unpad_inputs = transformer.unpad_inputs  # assigning asks the new encoder whether it can go without padding
     return made
+
+
+def forget_model_card_text(model: SentenceTransformer) -> None:
+    """Make a model write a new card instead of the text of the one it was loaded with."""
+    model._model_card_text = None

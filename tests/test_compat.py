@@ -13,6 +13,7 @@ from transformers.modeling_outputs import BaseModelOutput
 from simlte_st.compat import (
     checkpoint_name,
     enable_checkpointing,
+    forget_model_card_text,
     merge_feature_batches,
     mini_batch_ranges,
     slice_rows,
@@ -96,3 +97,15 @@ def test_another_encoder_gets_the_features_that_it_asks_for(bert_path: Path) -> 
     assert "modality" not in encoder.seen
     assert type(transformer.auto_model) is type(AutoModel.from_pretrained(bert_path))
     assert transformer(transformer.preprocess(["ba"]))["token_embeddings"].shape[2] == 32
+
+
+def test_the_text_of_a_loaded_card_is_forgotten(encoder_path: Path, tmp_path: Path) -> None:
+    SentenceTransformer(str(encoder_path), device="cpu").save_pretrained(str(tmp_path / "first"))
+    with (tmp_path / "first" / "README.md").open("a") as file:
+        file.write("\nOf the first model only.\n")
+    model = SentenceTransformer(str(tmp_path / "first"), device="cpu")
+    for name in ("kept", "new"):
+        model.save_pretrained(str(tmp_path / name))
+        forget_model_card_text(model)
+    assert "Of the first model only." in (tmp_path / "kept" / "README.md").read_text()
+    assert "Of the first model only." not in (tmp_path / "new" / "README.md").read_text()
