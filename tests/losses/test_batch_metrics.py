@@ -88,3 +88,12 @@ def test_half_precision_and_no_graph() -> None:
     assert all(column.grad_fn is None and column.grad is None for column in embeddings)
     assert all(not value.requires_grad for value in metrics._sums.values())
     assert metrics.take() == pytest.approx(naive(*(column.float() for column in embeddings)), abs=6e-5)
+
+
+def test_of_a_large_batch_the_first_rows_are_looked_at() -> None:
+    metrics = BatchMetrics()
+    large = batch(6, 1100)
+    metrics.update([column[:1024] for column in large])
+    expected = metrics.take()
+    metrics.update([torch.cat([column[:1024], -column[1024:]]) for column in large])
+    assert metrics.take() == expected

@@ -43,7 +43,7 @@ def test_the_second_embedding_step_replays_dropout(
     torch.manual_seed(7)
     loss(columns, None)
     passes = len(calls)
-    assert passes == 3 if mlm_input == "shared" else 6
+    assert passes == (3 if mlm_input == "shared" else 6)
     with_head.forward = forward  # type: ignore[method-assign]
     plain = MultipleNegativesRankingMLMLoss(with_head, mlm_input=mlm_input)
     torch.manual_seed(7)
