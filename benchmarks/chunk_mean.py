@@ -75,8 +75,11 @@ def main() -> None:
     parser.add_argument("--skip-cost", action="store_true")
     parser.add_argument("--work", type=Path, default=Path("chunk-mean.work"), help="folder of finished parts")
     arguments = parser.parse_args()
-    if not arguments.skip_cost and not (arguments.work / "cost.json").exists():
-        write_json(arguments.work / "cost.json", measure_cost(arguments.tokens, arguments.repeats))
+    cost = arguments.work / "cost.json"
+    if cost.exists() and read_json(cost)["tokens"] != arguments.tokens:
+        raise SystemExit(f"{arguments.work} holds results of other settings: give another --work.")
+    if not arguments.skip_cost and not cost.exists():
+        write_json(cost, measure_cost(arguments.tokens, arguments.repeats))
     if arguments.data is None or not arguments.data.exists():
         print(f"Quality skipped: {arguments.data or '--data'} is not there.")
     else:
@@ -136,6 +139,7 @@ def measure_quality(arguments: argparse.Namespace) -> None:
     columns = [[getattr(row, key) for row in part] for part in (train, test) for key in ("text", "label")]
     settings = {
         "data": arguments.data.name,
+        "limit": arguments.limit,
         "documents": len(chosen),
         "classes": len({row.label for row in chosen}),
         "words": statistics.median(len(row.text.split()) for row in chosen),
@@ -143,6 +147,8 @@ def measure_quality(arguments: argparse.Namespace) -> None:
         "shots": arguments.shots,
     }
     tfidf = arguments.work / "TF-IDF.json"
+    if tfidf.exists() and {name: read_json(tfidf)[name] for name in settings} != settings:
+        raise SystemExit(f"{arguments.work} holds results of other settings: give another --work.")
     if not tfidf.exists():
         draws = tfidf_few_shot(*columns, shots=arguments.shots).draws
         write_json(tfidf, {**settings, "macro_f1": [draw.macro_f1 for draw in draws]})
@@ -192,7 +198,12 @@ def report(arguments: argparse.Namespace) -> None:
             quality_table({name: np.array(part["macro_f1"]) for name, part in finished.items()}),
             "",
         ]
-    text += [f"    python -m benchmarks.chunk_mean --data {arguments.data.name if arguments.data else 'DATA'}", ""]
+    command = "python -m benchmarks.chunk_mean"
+    if "cost" in record:
+        command += f" --repeats {record['cost']['repeats']} --tokens {record['cost']['tokens']}"
+    if finished:
+        command += f" --data {settings['data']} --limit {settings['limit']} --shots {settings['shots']}"
+    text += [f"    {command}", ""]
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "chunk_mean.md").write_text("\n".join(text), encoding="utf-8")
     write_json(RESULTS / "chunk_mean.json", record)

@@ -150,10 +150,6 @@ class SimlteChunkMeanModel(PreTrainedModel):
         if "attention_mask" in features:
             mask = mask * features["attention_mask"]
         features["attention_mask"] = mask
-        pad = getattr(self.encoder.config, "pad_token_id", None)
-        if "input_ids" in features and pad is not None:
-            # As a tokenizer pads: RoBERTa-like encoders count positions by it.
-            features["input_ids"] = features["input_ids"].masked_fill(~chunks.inside, pad)
         hidden = self.encoder(**features, return_dict=True).last_hidden_state
         tokens: dict[str, Any] = {"token_embeddings": hidden, "attention_mask": mask}
         if prompt_length is not None:
