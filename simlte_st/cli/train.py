@@ -57,6 +57,12 @@ def add_parser(subparsers: Any) -> None:
     group.add_argument("--learning-rate", type=float, metavar="X", help="peak learning rate of AdamW")
     group.add_argument("--epochs", type=float, metavar="X", help="passes over the documents")
     group.add_argument("--max-steps", type=int, metavar="N", help="stop after N steps instead")
+    group.add_argument("--lora", type=int, metavar="RANK", help="train low-rank adapters only, merged at the end")
+    group.add_argument(
+        "--interpolate", type=_weight, metavar="X|auto",
+        help="go back to the base in part: X of the trained weights, 1 - X of the base's; auto chooses X without "
+        "labels, on half of the held-out documents",
+    )  # fmt: skip
     group.add_argument("--scale", type=float, metavar="X", help="inverse temperature; 20 is tau = 0.05")
     group.add_argument("--warmup", type=float, metavar="X", help="share of the steps in which the rate rises")
     group.add_argument("--dropout", type=float, metavar="X", help="dropout in the encoder while training")
@@ -119,6 +125,8 @@ def run(arguments: argparse.Namespace) -> int:
         segmenter=arguments.segmenter,
         held_out=arguments.held_out,
         max_steps=arguments.max_steps,
+        lora=arguments.lora,
+        interpolate=arguments.interpolate,
         seed=arguments.seed,
         bf16=arguments.bf16,
         workers=arguments.workers,
@@ -199,3 +207,7 @@ def _block(text: str) -> int | tuple[int, int]:
         return numbers[0] if len(numbers) == 1 else (numbers[0], numbers[1])
     except ValueError as error:
         raise ConfigurationError(f"--block {text}: give a number, or a range such as 2-12.") from error
+
+
+def _weight(text: str) -> Any:
+    return text if text == "auto" else float(text)

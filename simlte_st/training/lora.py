@@ -154,7 +154,15 @@ class LoraStateCallback(TrainerCallback):
             if state.is_world_process_zero:
                 _write(frozen_path, self._weights(learn=False))
             return
-        for path, learn in ((frozen_path, False), (checkpoint_directory(args, state) / ADAPTER_FILE, True)):
+        self.restore(checkpoint_directory(args, state))
+
+    def restore(self, checkpoint: Path) -> None:
+        """Take over the weights of a checkpoint.
+
+        Raises:
+            ResumeError: A file is missing, or belongs to another model.
+        """
+        for path, learn in ((checkpoint.parent / FROZEN_FILE, False), (checkpoint / ADAPTER_FILE, True)):
             if not path.exists():
                 raise ResumeError(
                     f"{path} is missing. Resume from a checkpoint in the Trainer's output_dir that was written with "

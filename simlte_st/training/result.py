@@ -33,6 +33,7 @@ class TrainingResult:
         coverage: What one pass sees of them.
         gain: Split-half retrieval on held-out documents for TF-IDF, the base and the trained model; None if too few
             documents were held out.
+        interpolation: How much of the trained weights the model has (``weight``), and what led to it; None for all.
         log: The Trainer's log lines.
     """
 
@@ -46,6 +47,7 @@ class TrainingResult:
     corpus: CorpusReport
     coverage: Coverage
     gain: dict[str, Any] | None = None
+    interpolation: dict[str, Any] | None = None
     log: list[dict[str, Any]] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
@@ -59,6 +61,7 @@ class TrainingResult:
             "corpus": self.corpus.to_dict(),
             "coverage": {**asdict(self.coverage), "share": self.coverage.share},
             "gain": self.gain,
+            "interpolation": self.interpolation,
             "log": self.log,
         }
 

@@ -7,7 +7,7 @@ import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -26,6 +26,7 @@ from simlte_st.data.token_cache import tokenize_corpus
 from simlte_st.data.token_corpus import TokenCorpus, measure_token_coverage
 from simlte_st.errors import ConfigurationError, ResumeError, SimlteError
 from simlte_st.evaluation.comparison import compare_split_half
+from simlte_st.extras import require
 from simlte_st.files import read_json, write_json
 from simlte_st.limits import readable_tokens, view_budget
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
@@ -36,6 +37,9 @@ from simlte_st.training.backbone import make_backbone, preset_for
 from simlte_st.training.batching.token_rows import TokenRows
 from simlte_st.training.gains import gain_record
 from simlte_st.training.held_out import HeldOut
+from simlte_st.training.interpolation import check_interpolable, choose_interpolation
+from simlte_st.training.interpolation import interpolate as interpolate_weights
+from simlte_st.training.lora import LEARNING_RATE_FACTOR, LoraStateCallback, add_lora, merge_lora
 from simlte_st.training.presets import Preset, get_preset
 from simlte_st.training.result import TrainingResult, save_result
 from simlte_st.training.run_folder import RunFolder
@@ -57,6 +61,8 @@ def train(
     limit: int | None = None,
     held_out: float = 0.1,
     max_steps: int | None = None,
+    lora: int | None = None,
+    interpolate: float | Literal["auto"] | None = None,
     seed: int = 0,
     bf16: bool | None = None,
     workers: int = 0,
@@ -82,6 +88,10 @@ def train(
         limit: Use no more than so many documents.
         held_out: Share of the documents (at most 500) kept out of training, to measure the gain on; 0 for none.
         max_steps: Stop after so many steps, instead of after the preset's epochs.
+        lora: Train low-rank adapters of this rank only, and add them to the weights at the end. The learning rate is
+            ten times the preset's unless it is given.
+        interpolate: Go back to the base in part: this much of the trained weights and the rest of the base's, 0 to 1;
+            ``"auto"`` chooses without labels, on half of the held-out documents.
         seed: Decides everything that is drawn.
         bf16: Compute in bfloat16; None where the hardware has it.
         workers: Processes that make batches; 0 makes them in the training process.
@@ -109,6 +119,14 @@ def train(
     holder = HeldOut(held_out, seed=seed)
     if max_steps is not None and max_steps < 1:
         raise ConfigurationError(f"max_steps={max_steps}: at least one step is needed.")
+    if interpolate is not None and interpolate != "auto" and not 0 <= interpolate <= 1:
+        raise ConfigurationError(f"interpolate={interpolate}: from 0, the base, to 1, the trained model, or 'auto'.")
+    if interpolate == "auto" and held_out == 0:
+        raise ConfigurationError("interpolate='auto' chooses on held-out documents: held_out must not be 0.")
+    if lora is not None:
+        if lora < 1:
+            raise ConfigurationError(f"lora={lora}: the rank of the adapters is at least 1.")
+        require("peft", "lora", "LoRA")
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise ConfigurationError(
             "simlte_st.train() runs in one process. For several, use DocSplitTransform with SentenceTransformerTrainer "
@@ -128,6 +146,8 @@ def train(
             "limit": limit,
             "held_out": held_out,
             "max_steps": max_steps,
+            "lora": lora,
+            "interpolate": interpolate,
             "seed": seed,
             "bf16": bf16,
         },
@@ -138,12 +158,24 @@ def train(
     try:
         loaded = load_base(os.fspath(base), dtype=torch.float32)
         final = (chosen or get_preset(preset_for(loaded))).changed(**settings)
+        if lora is not None and chosen is None and settings.get("learning_rate") is None:
+            final = final.changed(learning_rate=LEARNING_RATE_FACTOR * final.learning_rate)
         logger.info("Preset: %r", final)
         # Loaded again with the preset's pooling and length; the first load told which preset.
         backbone = make_backbone(loaded, final, folder)
         model = load_base(backbone, final.pooling, final.max_seq_length, torch.float32).model
         reads = loaded.model.max_seq_length if backbone == loaded.name else readable_tokens(model)
+        start = None if interpolate is None else load_base(backbone, final.pooling, dtype=torch.float32).model
+        if start is not None:
+            check_interpolable(start, model)
         prepared = _prepare(reader, folder, holder, final, model, segmenter, progress)
+        if interpolate == "auto" and len(prepared.held_out) < 4:
+            raise ConfigurationError(
+                f"interpolate='auto': {len(prepared.held_out)} documents were held out; 4 are needed, to choose on 2 "
+                "and measure the gain on 2. Give a number instead, or a larger held_out."
+            )
+        if lora is not None:
+            add_lora(model, lora, seed=seed)
     except SimlteError:
         if not resume:
             folder.close()  # nothing is in it that is worth resuming
@@ -162,12 +194,13 @@ def train(
         enable_checkpointing(encoder_of(model))
     options = RunOptions(seed, bf16, workers, save_steps, max_steps, progress)
     rows = TokenRows(prepared.corpus, prepared.rows)
-    trainer, interrupt = make_trainer(model, loss, rows, drawer, final, folder, options)
+    adapters = None if lora is None else LoraStateCallback(model)
+    trainer, interrupt = make_trainer(model, loss, rows, drawer, final, folder, options, adapters)
     checkpoint = folder.checkpoint if resume else None
     if resume:
         logger.info("Resuming from %s.", checkpoint or "the beginning: no checkpoint was complete")
     began = time.perf_counter()
-    state = restore_finished(model, checkpoint)
+    state = restore_finished(model, checkpoint, adapters)
     if state is None:
         try:
             trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
@@ -191,13 +224,27 @@ def train(
     if result.interrupted:
         return result
 
+    if lora is not None:
+        merge_lora(model)
     model.eval()
     model.max_seq_length = reads  # short views make training cheap; the model reads what it did
-    if len(prepared.held_out) >= 2:
+    measured = prepared.held_out
+    if start is not None and interpolate == "auto":
+        # The choice has seen its documents: the gain is measured on the others.
+        choice = choose_interpolation(
+            start, model, measured[::2], segmenter=segmenter, seed=seed, in_place=True, progress=progress
+        )
+        logger.info("%s", choice.summary())
+        result.interpolation = choice.to_dict()
+        measured = measured[1::2]
+    elif start is not None and isinstance(interpolate, (int, float)):
+        interpolate_weights(start, model, interpolate, in_place=True)
+        result.interpolation = {"weight": interpolate, "curve": []}
+    if len(measured) >= 2:
         loaded.model.eval()
         models = {"base": loaded.model, "trained": model}
         result.gain = gain_record(
-            compare_split_half(models, prepared.held_out, segmenter=segmenter, seed=seed, progress=progress)
+            compare_split_half(models, measured, segmenter=segmenter, seed=seed, progress=progress)
         )
     save_result(model, result, loaded.name, seed)
     folder.close()

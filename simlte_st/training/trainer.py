@@ -29,6 +29,7 @@ from simlte_st.training.callbacks import (
     ProgressBarCallback,
 )
 from simlte_st.training.hardware import bf16_available, has_accelerator
+from simlte_st.training.lora import LoraStateCallback
 from simlte_st.training.presets import Preset
 from simlte_st.training.run_folder import RunFolder
 
@@ -62,6 +63,7 @@ def make_trainer(
     preset: Preset,
     folder: RunFolder,
     options: RunOptions,
+    adapters: LoraStateCallback | None = None,
 ) -> tuple[SentenceTransformerTrainer, InterruptCallback]:
     """Make the stock Trainer with our collator, batches and callbacks, and the callback that stops it on Ctrl-C."""
     batches = make_batches(rows, model, drawer, preset, options.seed, options.progress)
@@ -93,11 +95,12 @@ def make_trainer(
         *batches.callbacks,
         LossMetricsCallback(loss),
         LossStateCallback(loss),
+        *([] if adapters is None else [adapters]),
         CompleteCallback(),
         interrupt,
     ]
     if options.progress:
-        callbacks.insert(-3, ProgressBarCallback(batches.size * arguments.world_size))
+        callbacks.insert(1, ProgressBarCallback(batches.size * arguments.world_size))
     # Without these the card would show the user's own documents, and their names.
     example: dict[str, Any] = {"source_sentence": "A long document ...", "sentences": ["Another ...", "A third ..."]}
     model.model_card_data.widget = [example]
@@ -113,12 +116,15 @@ def make_trainer(
     return trainer, interrupt
 
 
-def restore_finished(model: SentenceTransformer, checkpoint: Path | None) -> TrainerState | None:
+def restore_finished(
+    model: SentenceTransformer, checkpoint: Path | None, adapters: LoraStateCallback | None = None
+) -> TrainerState | None:
     """Take over the weights of a checkpoint of the last step, which the Trainer would train for one step more.
 
     Args:
         model: Gets the weights, if there are such.
         checkpoint: The newest complete checkpoint.
+        adapters: What saved the weights of a model with adapters.
 
     Returns:
         The Trainer's state there; None where steps are left to do.
@@ -128,6 +134,9 @@ def restore_finished(model: SentenceTransformer, checkpoint: Path | None) -> Tra
     state: TrainerState = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE_NAME))
     if state.global_step < state.max_steps:
         return None
-    finished = SentenceTransformer(str(checkpoint), device=str(model.device))
-    model.load_state_dict(finished.state_dict())
+    if adapters is not None:
+        adapters.restore(checkpoint)
+    else:
+        finished = SentenceTransformer(str(checkpoint), device=str(model.device))
+        model.load_state_dict(finished.state_dict())
     return state

@@ -354,3 +354,47 @@ def test_the_cache_may_be_deleted_but_not_the_documents_changed(
     assert [line["step"] for line in result.log if "loss" in line] == [1, 2, 3, 4]
     train(documents, tmp_path / "n", **options)
     assert_same_bytes(tmp_path / "m", tmp_path / "n")
+
+
+@pytest.mark.parametrize("which", ["encoder", "bert"])
+def test_adapters_are_merged_and_a_run_with_them_resumes(
+    which: str, encoder_path: Path, bert_path: Path, documents: list[str], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    pytest.importorskip("peft")
+    options: dict[str, Any] = {
+        "base": encoder_path if which == "encoder" else bert_path, "epochs": 3, "save_steps": 5, "mlm_weight": 0.1,
+        "lora": 4, "interpolate": 0.75, "held_out": 0.3, "dropout": 0.1, "learning_rate": 1e-2, **OPTIONS,
+    }  # fmt: skip
+    train(documents, tmp_path / "a", **options)
+
+    def stop(self: object, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if state.global_step in (10, state.max_steps):
+            raise KeyboardInterrupt
+
+    for name, moment in (("b", "on_step_end"), ("c", "on_train_end")):
+        with monkeypatch.context() as patch:
+            patch.setattr(callbacks.CompleteCallback, moment, stop, raising=False)
+            with pytest.raises(KeyboardInterrupt):
+                train(documents, tmp_path / name, **options)
+        result = train(documents, tmp_path / name, resume=True, **options)
+        assert result.interpolation == {"weight": 0.75, "curve": []}
+        assert_same_bytes(tmp_path / "a", tmp_path / name)
+    assert not list((tmp_path / "a").glob("*adapter*"))
+
+
+def test_part_of_the_way(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
+    options: dict[str, Any] = {"base": encoder_path, "max_steps": 3, "pooling": "cls", **OPTIONS}
+    for name, weight in (("full", None), ("half", 0.5), ("one", 1.0)):
+        train(documents, tmp_path / name, interpolate=weight, **options)
+    before, full, half = weights(encoder_path), weights(tmp_path / "full"), weights(tmp_path / "half")
+    for name in before:
+        np.testing.assert_allclose(half[name], (before[name] + full[name]) / 2, atol=1e-6)
+    assert_same_bytes(tmp_path / "one", tmp_path / "full")
+    result = train(documents, tmp_path / "auto", interpolate="auto", **{**options, "held_out": 0.4})
+    assert result.interpolation is not None
+    assert result.interpolation["weight"] in (0.0, 0.25, 0.5, 0.75, 1.0)
+    assert json.loads((tmp_path / "auto" / "simlte.json").read_text())["interpolation"] == result.interpolation
+    for wrong in ({"interpolate": 2}, {"interpolate": "auto", "held_out": 0}, {"lora": 0}):
+        with pytest.raises(ConfigurationError, match=next(iter(wrong))):
+            train(documents, tmp_path / "x", **{**options, **wrong})
