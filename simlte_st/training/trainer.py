@@ -90,17 +90,17 @@ def make_trainer(
         disable_tqdm=True,  # our own bar counts documents
     )
     interrupt = InterruptCallback()
+    bar = [ProgressBarCallback(batches.size * arguments.world_size)] if options.progress else []
     callbacks: list[TrainerCallback] = [
         drawer.clock,
         *batches.callbacks,
         LossMetricsCallback(loss),
+        *bar,  # shows what the metrics have added to the log
         LossStateCallback(loss),
         *([] if adapters is None else [adapters]),
         CompleteCallback(),
         interrupt,
     ]
-    if options.progress:
-        callbacks.insert(1, ProgressBarCallback(batches.size * arguments.world_size))
     # Without these the card would show the user's own documents, and their names.
     example: dict[str, Any] = {"source_sentence": "A long document ...", "sentences": ["Another ...", "A third ..."]}
     model.model_card_data.widget = [example]
