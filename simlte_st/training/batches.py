@@ -12,7 +12,6 @@ from sentence_transformers import SentenceTransformer
 from transformers import TrainerCallback
 
 from simlte_st.data.pairs import PairDrawer
-from simlte_st.errors import ConfigurationError
 from simlte_st.losses.mlm_head import encoder_of
 from simlte_st.training.batching import (
     ConfiguredBatchSampler,
@@ -67,10 +66,7 @@ def make_batches(
     """
     size = min(preset.batch_size, len(rows))
     if preset.batching == "tokens":
-        if preset.batch_tokens is None:
-            raise ConfigurationError(
-                "batching='tokens' needs batch_tokens=: the tokens of a batch, both views counted."
-            )
+        assert preset.batch_tokens is not None  # the preset has checked it
         special = int(model.tokenizer.num_special_tokens_to_add(pair=False))
         sampler = ConfiguredBatchSampler(
             TokenBudgetBatchSampler,

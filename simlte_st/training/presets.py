@@ -85,6 +85,8 @@ class Preset:
             raise ConfigurationError(f"batching={self.batching!r}: use 'random', 'similar' or 'tokens'.")
         if self.duplicates not in ("keep", "exact", "near"):
             raise ConfigurationError(f"duplicates={self.duplicates!r}: use 'keep', 'exact' or 'near'.")
+        if self.batching == "tokens" and self.batch_tokens is None:
+            raise ConfigurationError("batching='tokens' needs batch_tokens=, the tokens of a batch (both views).")
         if self.batching == "tokens" and self.duplicates != "keep":
             raise ConfigurationError("duplicates= is for batches of a number of documents, not for batching='tokens'.")
         if not 0 <= self.hardness <= 1:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -88,8 +90,8 @@ def train(
         limit: Use no more than so many documents.
         held_out: Share of the documents (at most 500) kept out of training, to measure the gain on; 0 for none.
         max_steps: Stop after so many steps, instead of after the preset's epochs.
-        lora: Train low-rank adapters of this rank only, and add them to the weights at the end. The learning rate is
-            ten times the preset's unless it is given.
+        lora: Train low-rank adapters of this rank only, and add them to the weights at the end. The learning rate of a
+            named preset is multiplied by ten, unless one is given.
         interpolate: Go back to the base in part: this much of the trained weights and the rest of the base's, 0 to 1;
             ``"auto"`` chooses without labels, on half of the held-out documents.
         seed: Decides everything that is drawn.
@@ -155,10 +157,10 @@ def train(
         overwrite=overwrite,
     )
     set_seed(seed)
-    try:
+    with _leaving_nothing(folder, resume):
         loaded = load_base(os.fspath(base), dtype=torch.float32)
         final = (chosen or get_preset(preset_for(loaded))).changed(**settings)
-        if lora is not None and chosen is None and settings.get("learning_rate") is None:
+        if lora is not None and not isinstance(preset, Preset) and settings.get("learning_rate") is None:
             final = final.changed(learning_rate=LEARNING_RATE_FACTOR * final.learning_rate)
         logger.info("Preset: %r", final)
         # Loaded again with the preset's pooling and length; the first load told which preset.
@@ -176,10 +178,6 @@ def train(
             )
         if lora is not None:
             add_lora(model, lora, seed=seed)
-    except SimlteError:
-        if not resume:
-            folder.close()  # nothing is in it that is worth resuming
-        raise
     drawer = PairDrawer(final.view, seed, view_budget(model))
     coverage = measure_token_coverage(prepared.corpus, drawer, prepared.rows)
     logger.info("%s", coverage.summary())
@@ -195,7 +193,8 @@ def train(
     options = RunOptions(seed, bf16, workers, save_steps, max_steps, progress)
     rows = TokenRows(prepared.corpus, prepared.rows)
     adapters = None if lora is None else LoraStateCallback(model)
-    trainer, interrupt = make_trainer(model, loss, rows, drawer, final, folder, options, adapters)
+    with _leaving_nothing(folder, resume):
+        trainer, interrupt = make_trainer(model, loss, rows, drawer, final, folder, options, adapters)
     checkpoint = folder.checkpoint if resume else None
     if resume:
         logger.info("Resuming from %s.", checkpoint or "the beginning: no checkpoint was complete")
@@ -249,6 +248,17 @@ def train(
     save_result(model, result, loaded.name, seed)
     folder.close()
     return result
+
+
+@contextmanager
+def _leaving_nothing(folder: RunFolder, resume: bool) -> Iterator[None]:
+    """Remove the folder of a run that could not begin: nothing is in it that is worth resuming."""
+    try:
+        yield
+    except SimlteError:
+        if not resume:
+            folder.close()
+        raise
 
 
 def _make_loss(model: SentenceTransformer, preset: Preset, seed: int) -> MLMTerm:

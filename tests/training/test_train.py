@@ -210,6 +210,8 @@ def test_bad_input_is_refused_before_anything_is_written(
         train("nowhere.jsonl", output, base=encoder_path, progress=False)
     with pytest.raises(ModelError, match="could not be loaded"):
         train(documents, output, base=tmp_path / "no-model", progress=False)
+    with pytest.raises(ConfigurationError, match="batch_tokens"):
+        train(documents, output, base=encoder_path, batching="tokens", batch_tokens=10, progress=False)
     assert list(tmp_path.iterdir()) == [], "a run that could not begin leaves nothing to resume"
 
 
