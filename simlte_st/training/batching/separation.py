@@ -10,7 +10,11 @@ from numpy.typing import NDArray
 from simlte_st.training.batching.embeddings import Codes
 from simlte_st.training.batching.planned import Rows
 
-_TRIES = 256  # batches that are tried for a document, and exchanges, before it is left out
+# What is tried for a document before it is left out, and how many in a row may be left out before the rest is too:
+# bounds on the time that a corpus costs which has more copies of a text than there are batches.
+_BATCHES = 256
+_EXCHANGES = 32
+_FAILURES = 50
 
 Clashes = NDArray[np.bool_]
 
@@ -49,7 +53,8 @@ def separate(batches: list[Rows], apart: Apart, rng: np.random.Generator) -> tup
 
     Of documents that clash, the first stays. For each of the others a batch is looked for where it clashes with
     nothing, and there a document to give in exchange that clashes with nothing in a batch with room: batches in random
-    order, at most 256. A document for which there is none is left out, and a batch stays one short.
+    order, at most 256. A document for which there is none is left out, and a batch stays one short; after 50 such
+    documents in a row all that are left are left out.
 
     Args:
         batches: The batches.
@@ -67,9 +72,13 @@ def separate(batches: list[Rows], apart: Apart, rng: np.random.Generator) -> tup
         members.append(stay)
         homeless += leave
         room += [number] * len(leave)
-    left_out = []
+    left_out: list[int] = []
+    failures = 0
     for index in rng.permutation(len(homeless)):
-        if not _place(homeless[index], members, room, apart, rng):
+        if failures < _FAILURES and _place(homeless[index], members, room, apart, rng):
+            failures = 0
+        else:
+            failures += 1
             left_out.append(homeless[index])
     return [np.array(batch, dtype=np.int64) for batch in members], left_out
 
@@ -90,7 +99,7 @@ def _place(row: int, members: list[list[int]], room: list[int], apart: Apart, rn
     """Put a row into a batch; ``room`` names a batch as often as documents are missing from it."""
     alone = np.array([row])
     exchanges = 0
-    for number in rng.permutation(len(members))[:_TRIES].tolist():
+    for number in rng.permutation(len(members))[:_BATCHES].tolist():
         there = np.array(members[number], dtype=np.int64)
         if apart.clashes(alone, there).any():
             continue
@@ -107,6 +116,6 @@ def _place(row: int, members: list[list[int]], room: list[int], apart: Apart, rn
                 room.remove(other)
                 return True
             exchanges += 1
-            if exchanges == _TRIES:
+            if exchanges == _EXCHANGES:
                 return False
     return False

@@ -101,3 +101,10 @@ def test_the_generator_decides() -> None:
 
     assert run(1) == run(1)
     assert run(1) != run(2)
+
+
+def test_a_hopeless_case_ends() -> None:
+    apart = Apart(np.zeros(4_000, dtype=int))
+    after, left_out = separate(batches_of(np.arange(4_000), 10), apart, np.random.default_rng(0))
+    assert [len(batch) for batch in after] == [1] * 400
+    assert sorted([*np.concatenate(after), *left_out]) == list(range(4_000))
