@@ -83,12 +83,13 @@ class InterpolationChoice:
         }
 
     def summary(self) -> str:
-        """Say it in a sentence."""
+        """Say it in a sentence, or two where the base was chosen."""
         curve = ", ".join(f"{score.mrr:.3f} at {weight:g}" for weight, score in self.scores.items())
         documents = next(iter(self.scores.values())).documents
         return (
             f"Between the base (0) and the adapted model (1), {self.weight:g} was chosen by split-half MRR among "
             f"{documents} documents: {curve}."
+            + ("" if self.weight else " No gain over the base was clear, so the model is the base again.")
         )
 
 

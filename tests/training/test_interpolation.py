@@ -25,6 +25,7 @@ from simlte_st.evaluation.split_half import result_from_ranks
 from simlte_st.longformer import convert_to_longformer
 from simlte_st.losses import MultipleNegativesRankingMLMLoss
 from simlte_st.training.interpolation import (
+    InterpolationChoice,
     check_interpolable,
     choose_interpolation,
     interpolate,
@@ -347,6 +348,8 @@ def test_the_curve_is_that_of_the_interpolated_models(
     assert [point["mrr"] for point in choice.to_dict()["curve"]] == [score.mrr for score in choice.scores.values()]
     assert f"{choice.weight:g} was chosen" in choice.summary()
     assert "24 documents" in choice.summary()
+    for weight, said in ((0.0, True), (0.5, False)):
+        assert ("the base again" in InterpolationChoice(weight, choice.scores, base).summary()) is said
 
 
 def test_a_model_that_forgot_everything_goes_back_to_the_base(
