@@ -11,7 +11,8 @@ from simlte_st.training.batching.embeddings import Codes
 from simlte_st.training.batching.planned import Rows
 
 # After the first cut, made by two random documents, the line between the centres of both halves cuts again, so often.
-# More cuts make documents of a leaf more alike, and the leaves of two epochs too (measured: see SimilarBatchSampler).
+# More cuts make documents of a leaf more alike, but the leaves of two epochs too: 0, 1, 2 and 5 cuts gave losses of
+# 2.54, 2.96, 3.07 and 3.07 (random: 1.74), and 3, 9, 14 and 20% of the pairs again (20 Newsgroups, leaves of 32).
 _REFINEMENTS = 2
 _CHUNK = 65_536
 
