@@ -247,7 +247,12 @@ class Bench:
         """Write what has been measured so far."""
         name = "longformer" if self.device == "cpu" else "longformer_gpu"
         found = environment()
-        options = {key: str(value) for key, value in vars(self.options).items() if value is not None}
+        # Names, not places: results are published.
+        options = {
+            key: Path(value).name if key == "lengths_from" else str(value)
+            for key, value in vars(self.options).items()
+            if value is not None and key != "output"
+        }
         record = {
             "options": options,
             "environment": found,
