@@ -14,7 +14,7 @@ from simlte_st.chunk_mean import to_chunk_mean
 from simlte_st.chunk_mean.configuration import ChunkWeights
 from simlte_st.compat import checkpoint_name
 from simlte_st.errors import ConfigurationError, ModelError
-from simlte_st.files import atomic_path
+from simlte_st.files import atomic_path, check_free
 from simlte_st.limits import readable_tokens
 from simlte_st.longformer import SimlteLongformerForMaskedLM, SimlteLongformerModel, convert_to_longformer
 from simlte_st.longformer.configuration import GlobalTokens
@@ -64,7 +64,8 @@ def convert_base(
     """
     if max_length is not None and max_length < 1:
         raise ConfigurationError(f"max_length={max_length}: must be at least 1.")
-    target = _target(output, overwrite)
+    target = Path(output)
+    check_free(target, overwrite)
     loaded = load_base(os.fspath(base), pooling)
     encoder = encoder_of(loaded.model)
     if encoder.config.model_type == STOCK:
@@ -111,19 +112,13 @@ def convert_base_to_chunks(
         ModelError: The base cannot be loaded or cannot be converted; the message says why.
         ConfigurationError: A setting is out of its range, or the output exists.
     """
-    target = _target(output, overwrite)
+    target = Path(output)
+    check_free(target, overwrite)
     loaded = load_base(os.fspath(base), pooling)
     made = to_chunk_mean(loaded.model, max_length, chunk_length, overlap, chunk_weights)
     with atomic_path(target) as path:
         made.save_pretrained(str(path), create_model_card=False)
     return loaded
-
-
-def _target(output: str | os.PathLike[str], overwrite: bool) -> Path:
-    target = Path(output)
-    if not overwrite and target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise ConfigurationError(f"{target} exists already: choose another output, or overwrite it (--overwrite).")
-    return target
 
 
 def _adopt(

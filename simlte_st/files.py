@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from simlte_st.errors import ConfigurationError
+
 
 @contextmanager
 def atomic_path(target: str | os.PathLike[str]) -> Iterator[Path]:
@@ -37,6 +39,16 @@ def atomic_path(target: str | os.PathLike[str]) -> Iterator[Path]:
         os.replace(temporary, target)
     finally:
         shutil.rmtree(holder, ignore_errors=True)
+
+
+def check_free(target: Path, overwrite: bool) -> None:
+    """Check that a folder can be written to ``target`` without losing anything.
+
+    Raises:
+        ConfigurationError: Something is there, other than an empty folder, and it shall not be overwritten.
+    """
+    if not overwrite and target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise ConfigurationError(f"{target} exists already: choose another output, or overwrite it (--overwrite).")
 
 
 def write_json(target: str | os.PathLike[str], value: Any) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from simlte_st.errors import ConfigurationError, ResumeError
-from simlte_st.files import read_json, write_json
+from simlte_st.files import check_free, read_json, write_json
 from simlte_st.training.callbacks import last_complete_checkpoint
 
 
@@ -42,8 +42,7 @@ class RunFolder:
         if resume:
             folder._check(settings)
             return folder
-        if not overwrite and output.exists() and (not output.is_dir() or any(output.iterdir())):
-            raise ConfigurationError(f"{output} exists already: choose another output, or overwrite it (--overwrite).")
+        check_free(output, overwrite)
         if folder.path.exists():
             if not overwrite:
                 raise ConfigurationError(

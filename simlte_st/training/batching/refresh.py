@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,7 +18,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from simlte_st.errors import ConfigurationError
 from simlte_st.training.batching.embeddings import DocumentEmbeddings
-from simlte_st.training.batching.token_rows import TokenRows
+from simlte_st.training.batching.token_rows import TokenRows, sentences_to_fill
 from simlte_st.training.callbacks import checkpoint_directory
 
 logger = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ def embed_documents(
         for start in range(0, len(rows), _CHUNK):
             part = rows[start : start + _CHUNK]
             texts = [
-                _beginning(sentences, tokens, model.max_seq_length)
+                " ".join(sentences[: sentences_to_fill(tokens, model.max_seq_length)])
                 for sentences, tokens in zip(part["sentences"], part["tokens"], strict=True)
             ]
             parts.append(
@@ -71,14 +71,6 @@ def embed_documents(
             )
             bar.update(len(texts))
     return np.concatenate(parts)
-
-
-def _beginning(sentences: Sequence[str], tokens: Sequence[int], limit: int | None) -> str:
-    """Take as many sentences as fill the limit: tokenizing all of a long document would be wasted."""
-    if limit is None:
-        return " ".join(sentences)
-    needed = int(np.searchsorted(np.cumsum(tokens), limit)) + 1
-    return " ".join(sentences[:needed])
 
 
 @contextmanager

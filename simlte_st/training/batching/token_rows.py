@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,13 +83,13 @@ class TokenRows:
         return find_duplicates(texts, near=near, seed=seed)
 
 
+def sentences_to_fill(tokens: Sequence[int], limit: int | None) -> int:
+    """Count the first sentences that it takes to fill a limit of tokens: more of a long document is not read."""
+    return len(tokens) if limit is None else int(np.searchsorted(np.cumsum(tokens), limit)) + 1
+
+
 def _beginning(document: TokenizedDocument, limit: int | None) -> TokenView:
-    sentences, taken = 0, 0
-    for size in document.tokens:
-        sentences += 1
-        taken += size
-        if limit is not None and taken >= limit:
-            break
+    sentences = min(len(document.tokens), sentences_to_fill(document.tokens, limit))
     return TokenView(document, whole(range(sentences)))
 
 
