@@ -1,6 +1,6 @@
 """The training step against what a user would put together today, side by side.
 
-    python -m benchmarks.training --data 20newsgroups.parquet enwiki2014.parquet --large 1024
+    python -m benchmarks.training --data 20newsgroups.parquet enwiki2014.parquet
 
 All sides train all-MiniLM-L6-v2 on the same documents with the papers' loss: contrastive + 0.1 MLM, fp32, AdamW.
 
@@ -11,10 +11,12 @@ simlte_st, every view masked: the same computation in this package, without drop
 simlte_st: the MLM term sees a quarter of the views of each batch.
 simlte_st, mini-batches: besides, 4,096 tokens are passed at a time, by gradient caching.
 
-Each turn trains on one batch of each side; documents a second are over all turns. Memory is the peak of a process of
-its own beyond what it had when the model stood. Time outside the model is that of the Trainer's loop, from the end of a
-step to the beginning of the next. ``--large`` compares one batch of so many documents through gradient caching with
-batches of ``--batch-size``. Results are written after each source and length; those of other ones stay.
+Parts (``--parts``), each written as soon as it is there, beside what other runs have left in the results:
+
+time: each turn trains on one batch of each side; documents a second are over all turns.
+memory: the peak of one step in a process of its own: beyond what it had before (activations and gradients), and all.
+outside: the share of the Trainer's time from the end of a step to the beginning of the next.
+large: one batch of ``--large`` documents through gradient caching against batches of ``--batch-size``.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +37,7 @@ from transformers import TrainerCallback
 
 from benchmarks.longformer import resident
 from benchmarks.records import RESULTS, environment
-from benchmarks.training_sides import SIDES, Step, as_texts, ours, segmenter
+from benchmarks.training_sides import SIDES, as_texts, ours, segmenter
 from simlte_st.base_models import load_base, set_dropout
 from simlte_st.data import DocSplit, SegmentedDocument, read_documents
 from simlte_st.data.pairs import PairDrawer
@@ -57,8 +60,9 @@ def main() -> None:
     parser.add_argument("--lengths", type=int, nargs="+", default=[256, 512], help="tokens a view may have")
     parser.add_argument("--documents", type=int, default=1500, help="documents of each source")
     parser.add_argument("--batch-size", type=int, default=32)
-    parser.add_argument("--repeats", type=int, default=4)
-    parser.add_argument("--large", type=int, help="documents of the large batch; left out where not given")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--large", type=int, default=1024, help="documents of the large batch (default: %(default)s)")
+    parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder (default: %(default)s)")
     parser.add_argument("--peak", choices=list(SIDES), help=argparse.SUPPRESS)  # one side's process
@@ -71,11 +75,13 @@ def main() -> None:
             if options.peak:
                 step = SIDES[options.peak](documents, length, options.batch_size)
                 before = resident()
-                for _ in range(2):  # the optimizer's state is there from the second on
-                    step()
-                print(json.dumps({"bytes": resident(peak=True) - before}))
+                step()
+                print(json.dumps({"step": resident(peak=True) - before, "process": resident(peak=True)}))
                 return
-            write(measure(source, documents, length, options), options)
+            for part in options.parts:
+                measured = PARTS[part](source, documents, length, options)
+                measured["environment"] = environment()
+                write(Path(source).name, length, part, measured, options.output)
 
 
 def segmented(source: str, limit: int) -> list[SegmentedDocument]:
@@ -90,54 +96,48 @@ def segmented(source: str, limit: int) -> list[SegmentedDocument]:
     ]
 
 
-def measure(
+def measure_time(
     source: str, documents: list[SegmentedDocument], length: int, options: argparse.Namespace
 ) -> dict[str, Any]:
-    """Measure the sides in turns, then the memory of each, the Trainer's loop, and the large batch."""
+    """Time the sides in turns."""
     steps = {side: make(documents, length, options.batch_size) for side, make in SIDES.items()}
     turns: dict[str, list[float]] = {side: [] for side in steps}
-    for turn in range(options.repeats + 1):
+    for turn in range(options.repeats):
         for side, step in steps.items():
-            if turn == 1:
-                step.reset()  # the first turn warms up
             former = step.seconds, step.documents
             step()
             turns[side].append((step.documents - former[1]) / (step.seconds - former[0]))
-        say(f"{Path(source).name}, {length} tokens: turn {turn} of {options.repeats}", turns)
-    rates = {side: step.documents / step.seconds for side, step in steps.items()}
-    making = {side: step.outside / step.seconds for side, step in steps.items()}
-    del steps, step
-    row: dict[str, Any] = {
-        "source": Path(source).name,
-        "tokens": length,
+        say(f"{Path(source).name}, {length} tokens: turn {turn + 1} of {options.repeats}", turns)
+    return {
         "documents": len(documents),
-        "repeats": options.repeats,
         "batch_size": options.batch_size,
-        "documents_per_second": rates,
-        "turns": {side: values[1:] for side, values in turns.items()},
-        "share_making_batches": making,
-        "peak_bytes": {side: peak(side, source, length, options) for side in SIDES},
-        "share_outside_model": outside_the_model(documents, length, options),
-        "environment": environment(),
+        "documents_per_second": {side: step.documents / step.seconds for side, step in steps.items()},
+        "turns": turns,
+        "share_making_batches": {side: step.outside / step.seconds for side, step in steps.items()},
     }
-    if options.large:
-        row["large_batch"] = large_batch(documents, length, options)
-    return row
 
 
 def say(what: str, turns: dict[str, list[float]]) -> None:
     print(what, *(f"{side}: {values[-1]:.2f}" for side, values in turns.items()), sep="; ", flush=True)
 
 
-def peak(side: str, source: str, length: int, options: argparse.Namespace) -> int:
-    """Measure the memory of a side's steps, in bytes, in a process of its own."""
-    command = [
-        sys.executable, "-m", "benchmarks.training", "--data", source, "--lengths", str(length), "--documents",
-        str(options.documents), "--batch-size", str(options.batch_size), "--threads", str(options.threads),
-        "--peak", side,
-    ]  # fmt: skip
-    run = subprocess.run(command, capture_output=True, text=True, check=True)
-    return int(json.loads(run.stdout.splitlines()[-1])["bytes"])
+def measure_memory(
+    source: str, documents: list[SegmentedDocument], length: int, options: argparse.Namespace
+) -> dict[str, Any]:
+    """Measure the memory of a step of each side, in bytes, in processes of their own."""
+    peaks: dict[str, dict[str, int]] = {"step": {}, "process": {}}
+    for side in SIDES:
+        command = [
+            sys.executable, "-m", "benchmarks.training", "--data", source, "--lengths", str(length), "--documents",
+            str(options.documents), "--batch-size", str(options.batch_size), "--threads", str(options.threads),
+            "--peak", side,
+        ]  # fmt: skip
+        run = subprocess.run(command, capture_output=True, text=True, check=True)
+        found = json.loads(run.stdout.splitlines()[-1])
+        for name, by_side in peaks.items():
+            by_side[side] = found[name]
+        print(f"{Path(source).name}, {length} tokens: {side}: {found['step'] / 2**20:,.0f} MiB", flush=True)
+    return {"batch_size": options.batch_size, "peak_bytes": peaks}
 
 
 class StepClock(TrainerCallback):
@@ -162,7 +162,9 @@ class StepClock(TrainerCallback):
         self._last = ended
 
 
-def outside_the_model(documents: list[SegmentedDocument], length: int, options: argparse.Namespace) -> float:
+def measure_outside(
+    source: str, documents: list[SegmentedDocument], length: int, options: argparse.Namespace
+) -> dict[str, Any]:
     """Measure the share of the Trainer's time that is not between the beginning and the end of a step.
 
     A step is forward, loss, backward, clipping and optimizer; outside are views, batches, logging and checkpoints.
@@ -187,76 +189,90 @@ def outside_the_model(documents: list[SegmentedDocument], length: int, options: 
             trainer.train()
         finally:
             interrupt.restore()
-    return clock.outside / (clock.inside + clock.outside)
+    return {"share": clock.outside / (clock.inside + clock.outside)}
 
 
-def large_batch(documents: list[SegmentedDocument], length: int, options: argparse.Namespace) -> dict[str, Any]:
-    """Compare tokens a second of large batches through gradient caching with those of small ones."""
-    steps: dict[str, tuple[Step, int]] = {
-        "small": (ours(documents, length, options.batch_size, 0.25, exactly=True), options.large // options.batch_size),
-        "large": (ours(documents, length, options.large, 0.25, mini_batch_tokens=4096, exactly=True), 1),
-    }
-    steps["small"][0]()  # warms up
-    steps["small"][0].reset()
-    # Half of the small batches before the large one, half after: what disturbs the machine falls on both.
-    halves = [steps["small"][1] // 2, steps["small"][1] - steps["small"][1] // 2]
-    for name, times in (("small", halves[0]), ("large", 1), ("small", halves[1])):
+def measure_large(
+    source: str, documents: list[SegmentedDocument], length: int, options: argparse.Namespace
+) -> dict[str, Any]:
+    """Compare tokens a second of a large batch through gradient caching with those of small ones."""
+    small = ours(documents, length, options.batch_size, 0.25, exactly=True)
+    large = ours(documents, length, options.large, 0.25, mini_batch_tokens=4096, exactly=True)
+    # Small batches before the large one and after: what disturbs the machine falls on both.
+    count = max(2, options.large // options.batch_size // 4)
+    for name, step, times in (("small", small, count), ("large", large, 1), ("small", small, count)):
         for _ in range(times):
-            steps[name][0]()
-    rates = {name: step.tokens / step.seconds for name, (step, _) in steps.items()}
-    return {"documents": options.large, "tokens_per_second": rates, "ratio": rates["large"] / rates["small"]}
+            step()
+        print(f"{name}: {step.tokens / step.seconds:,.0f} tokens a second", flush=True)
+    rates = {"small": small.tokens / small.seconds, "large": large.tokens / large.seconds}
+    record = {"documents": options.large, "batch_size": options.batch_size, "tokens_per_second": rates}
+    return {**record, "ratio": rates["large"] / rates["small"]}
 
 
-def write(row: dict[str, Any], options: argparse.Namespace) -> None:
-    """Add a row to what has been measured so far."""
-    path = options.output / "training.json"
+PARTS: dict[str, Callable[..., dict[str, Any]]] = {
+    "time": measure_time,
+    "memory": measure_memory,
+    "outside": measure_outside,
+    "large": measure_large,
+}
+
+
+def write(source: str, length: int, part: str, measured: dict[str, Any], output: Path) -> None:
+    """Add a part to what has been measured so far."""
+    path = output / "training.json"
     rows = read_json(path)["rows"] if path.exists() else []
-    key = ("source", "tokens")
-    rows = [old for old in rows if [old[name] for name in key] != [row[name] for name in key]] + [row]
-    rows.sort(key=lambda row: (row["source"], row["tokens"]))
+    row = next((row for row in rows if (row["source"], row["tokens"]) == (source, length)), None)
+    if row is None:
+        row = {"source": source, "tokens": length}
+        rows = sorted([*rows, row], key=lambda row: (row["source"], row["tokens"]))
+    row[part] = measured
+    output.mkdir(parents=True, exist_ok=True)
     write_json(path, {"rows": rows})
     text = [
         "# The training step",
         "",
-        f"all-MiniLM-L6-v2, {row['batch_size']} documents a batch, contrastive + MLM, fp32, "
-        f"{row['environment']['threads']} threads on {row['environment']['device']}; {row['repeats']} turns of each "
-        "side in one process. What the sides are: `python -m benchmarks.training --help`. Times: documents a second "
-        "over those of the obvious composition, with its dropout and without. Memory: peak of a step over the obvious "
-        "composition's.",
+        f"all-MiniLM-L6-v2, contrastive + MLM, fp32, {measured['environment']['threads']} threads on "
+        f"{measured['environment']['device']}; the sides take turns in one process. What they are: `python -m "
+        "benchmarks.training --help`. Times: documents a second over those of the obvious composition, with its "
+        "dropout and without. Memory: what a step adds to the process, and all that the process has.",
         "",
     ]
     for row in rows:
-        text += [f"## {row['source']}, {row['tokens']} tokens a view", "", table(row), ""]
-        text += [f"Outside the model: {row['share_outside_model']:.1%} of the Trainer's time.", ""]
-        if "large_batch" in row:
-            large = row["large_batch"]
+        text += [f"## {row['source']}, {row['tokens']} tokens a view", ""]
+        if "time" in row or "memory" in row:
+            sizes = {row[part]["batch_size"] for part in ("time", "memory") if part in row}
+            text += [table(row), "", f"Batches of {' and '.join(map(str, sorted(sizes)))} documents.", ""]
+        if "outside" in row:
+            text += [f"Outside the model: {row['outside']['share']:.1%} of the Trainer's time.", ""]
+        if "large" in row:
+            large = row["large"]
             text += [
                 f"A batch of {large['documents']:,} through gradient caching has {large['ratio']:.2f} times the "
-                f"tokens a second of batches of {row['batch_size']}.",
+                f"tokens a second of batches of {large['batch_size']}.",
                 "",
             ]
     names = " ".join(dict.fromkeys(row["source"] for row in rows))
-    text += [f"    python -m benchmarks.training --data {names} --large 1024", ""]
-    (options.output / "training.md").write_text("\n".join(text), encoding="utf-8")
+    text += [f"    python -m benchmarks.training --data {names}", ""]
+    (output / "training.md").write_text("\n".join(text), encoding="utf-8")
 
 
 def table(row: dict[str, Any]) -> str:
     """Make the table of a source and a length."""
-    rates, peaks = row["documents_per_second"], row["peak_bytes"]
-    cells = [
-        [
-            side,
-            f"{rate:.2f}",
-            f"{rate / rates['obvious']:.2f}x",
-            f"{rate / rates['obvious, no dropout']:.2f}x",
-            f"{peaks[side] / 2**20:,.0f}",
-            f"{peaks[side] / peaks['obvious']:.2f}",
-            f"{row['share_making_batches'][side]:.1%}",
-        ]
-        for side, rate in rates.items()
-    ]
-    header = ["side", "doc/s", "times", "times, no dropout", "peak, MiB", "memory", "making batches"]
-    return markdown_table(header, cells)
+    rates = row.get("time", {}).get("documents_per_second", {})
+    making = row.get("time", {}).get("share_making_batches", {})
+    peaks = row.get("memory", {}).get("peak_bytes", {})
+    cells = []
+    for side in SIDES:
+        cells.append([side])
+        if rates:
+            over = [f"{rates[side] / rates[other]:.2f}x" for other in ("obvious", "obvious, no dropout")]
+            cells[-1] += [f"{rates[side]:.2f}", *over, f"{making[side]:.1%}"]
+        if peaks:
+            for by_side in peaks.values():
+                cells[-1] += [f"{by_side[side] / 2**20:,.0f}", f"{by_side[side] / by_side['obvious']:.2f}"]
+    header = ["side"]
+    header += ["doc/s", "times", "times, no dropout", "making batches"] if rates else []
+    return markdown_table(header + (["a step, MiB", "times", "process, MiB", "times"] if peaks else []), cells)
 
 
 if __name__ == "__main__":
