@@ -13,7 +13,8 @@ simlte_st, mini-batches: besides, 4,096 tokens are passed at a time, by gradient
 
 Parts (``--parts``), each written as soon as it is there, beside what other runs have left in the results:
 
-time: each turn trains on one batch of each side; documents a second are over all turns.
+time: each turn trains on one batch of each side, the first one not counted; documents a second are the tokens a second
+    over all turns, for documents of mean length.
 memory: the peak of one step in a process of its own: beyond what it had before (activations and gradients), and all.
 outside: the share of the Trainer's time from the end of a step to the beginning of the next.
 large: one batch of ``--large`` documents through gradient caching against batches of ``--batch-size``.
@@ -39,7 +40,7 @@ from benchmarks.longformer import resident
 from benchmarks.records import RESULTS, environment
 from benchmarks.training_sides import SIDES, as_texts, ours, segmenter
 from simlte_st.base_models import load_base, set_dropout
-from simlte_st.data import DocSplit, SegmentedDocument, read_documents
+from simlte_st.data import DocSplit, SegmentedDocument, draw_views, read_documents
 from simlte_st.data.pairs import PairDrawer
 from simlte_st.data.sentences import segment_documents, tokenizer_counter
 from simlte_st.data.token_cache import tokenize_corpus
@@ -102,19 +103,34 @@ def measure_time(
     """Time the sides in turns."""
     steps = {side: make(documents, length, options.batch_size) for side, make in SIDES.items()}
     turns: dict[str, list[float]] = {side: [] for side in steps}
-    for turn in range(options.repeats):
+    for turn in range(options.repeats + 1):  # the first warms up
         for side, step in steps.items():
-            former = step.seconds, step.documents
+            former = step.seconds, step.tokens
             step()
-            turns[side].append((step.documents - former[1]) / (step.seconds - former[0]))
-        say(f"{Path(source).name}, {length} tokens: turn {turn + 1} of {options.repeats}", turns)
+            turns[side].append((step.tokens - former[1]) / (step.seconds - former[0]))
+        say(f"{Path(source).name}, {length} tokens: turn {turn} of {options.repeats}, tokens a second", turns)
+        if turn == 0:
+            for step in steps.values():
+                step.forget()
+    # Batches of like lengths hold more short documents or fewer long ones: tokens are what can be compared.
+    tokens = mean_tokens(documents, length)
     return {
         "documents": len(documents),
         "batch_size": options.batch_size,
-        "documents_per_second": {side: step.documents / step.seconds for side, step in steps.items()},
-        "turns": turns,
+        "tokens_per_document": tokens,
+        "documents_per_second": {side: step.tokens / step.seconds / tokens for side, step in steps.items()},
+        "turns": {side: values[1:] for side, values in turns.items()},
         "share_making_batches": {side: step.outside / step.seconds for side, step in steps.items()},
     }
+
+
+def mean_tokens(documents: list[SegmentedDocument], length: int) -> float:
+    """Count the tokens of a document's two views, on average."""
+    tokenizer = load_base(PACKAGED_BASE).model.tokenizer
+    pairs = [draw_views(document, DocSplit(), budget=length - 2) for document in documents]
+    texts = [text for pair in pairs if pair is not None for text in (pair.anchor, pair.positive)]
+    ids = tokenizer(texts, truncation=True, max_length=length)["input_ids"]
+    return sum(map(len, ids)) / len(documents)
 
 
 def say(what: str, turns: dict[str, list[float]]) -> None:

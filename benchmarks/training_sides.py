@@ -37,7 +37,6 @@ class Step:
         model: What is trained.
 
     Attributes:
-        documents: Documents trained on so far.
         tokens: Tokens of their views, padding not counted.
         outside: Seconds spent on making batches.
         seconds: Seconds of all steps.
@@ -50,7 +49,11 @@ class Step:
             parameter.grad = torch.zeros_like(parameter)
         self.optimizer.step()
         self.optimizer.zero_grad()
-        self.documents = self.tokens = 0
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget what was counted."""
+        self.tokens = 0
         self.outside = self.seconds = 0.0
 
     def __call__(self) -> None:
@@ -63,7 +66,6 @@ class Step:
         self.optimizer.zero_grad()
         self.seconds += time.perf_counter() - began
         self.outside += made - began
-        self.documents += len(columns[0]["input_ids"])
         self.tokens += sum(int(column["attention_mask"].sum()) for column in columns)
 
 
@@ -153,7 +155,7 @@ def ours(
         lengths = TokenViewLengths(rows, drawer)
         mean = float(lengths(0).sum()) / len(rows)
         # An eighth for the padding that is left: the batches then have batch_size documents on average.
-        budget = max(4 * length, int(1.125 * mean * batch_size))
+        budget = max(6 * length, int(1.125 * mean * batch_size))  # three of the longest at least
         sampler = TokenBudgetBatchSampler(rows, batch_size, False, lengths=lengths, batch_tokens=budget, seed=0)
         for epoch in count():
             sampler.set_epoch(epoch)
