@@ -8,9 +8,9 @@ a probe on a few labelled documents a class then says what the embeddings are wo
 
 First, alone on the machine, each setting is timed over a few steps (``--calibrate`` does nothing else); that gives the
 steps it has in ``--seconds``, with what it spends before the first step. The trainings themselves then count steps, so
-that what else the machine does changes no result. ``--steps`` gives all the same number instead. Finished runs are kept in
-the work folder: an interrupted benchmark goes on, several processes can share it (``--only``), and ``--report`` writes
-``results/equal_time.json`` and ``.md`` from what is there.
+that what else the machine does changes no result. ``--steps`` gives all the same number instead. Finished runs are kept
+in the work folder: an interrupted benchmark goes on, several processes can share it (``--only``), and ``--report``
+writes ``results/equal_time.json`` and ``.md`` from what is there.
 """
 
 from __future__ import annotations
@@ -236,14 +236,12 @@ def table(records: list[dict[str, Any]]) -> str:
             continue
         record = next(record for record in records if record["name"] == name)
         values = np.concatenate(list(by_seed.values()))
-        row = [
-            name,
-            str(record.get("steps", "")),
-            str(record["steps"] * record["batch_size"] if "steps" in record else ""),
-        ]
-        row += [str(len(by_seed)), f"{values.mean():.1f} ± {values.std(ddof=1):.1f}"]
+        steps = record.get("steps")
+        row = [name, *(["", ""] if steps is None else [str(steps), str(steps * record["batch_size"])])]
+        row += [f"{values.mean():.1f} ± {values.std(ddof=1):.1f}"]
+        row += [", ".join(f"{by_seed[seed].mean():.1f}" for seed in sorted(by_seed))]
         rows.append(row + [difference(by_seed, scores[other]) for other in ("base", PAPERS, "random, 32")])
-    header = ["setting", "steps", "documents", "seeds", "macro-F1"]
+    header = ["setting", "steps", "documents", "macro-F1", "of each seed"]
     header += [f"against {other} [95%]" for other in ("the base", PAPERS, "random, 32")]
     return markdown_table(header, rows)
 
