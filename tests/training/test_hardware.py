@@ -56,7 +56,9 @@ def test_the_real_compiler(model: SentenceTransformer) -> None:
     texts = ["Ba bei bo.", "Cun dis lal gor hun tis wet wal."]
     expected = [model.encode([text]) for text in texts]
     compile_encoder(model)
-    assert all(np.allclose(model.encode([text]), vector, atol=1e-5) for text, vector in zip(texts, expected, strict=True))
+    assert all(
+        np.allclose(model.encode([text]), vector, atol=1e-5) for text, vector in zip(texts, expected, strict=True)
+    )
 
 
 def test_of_a_chunk_mean_the_encoder_is_compiled(model: SentenceTransformer) -> None:
