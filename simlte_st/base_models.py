@@ -12,6 +12,7 @@ from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from torch import nn
 
+from simlte_st.chunk_mean.modeling import SimlteChunkMeanModel
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.limits import readable_tokens
 from simlte_st.names import find_model
@@ -91,6 +92,11 @@ def _is_tuned(source: str) -> bool:
 
 
 def _set_pooling(model: SentenceTransformer, name: str, mode: str) -> None:
+    if isinstance(model[0].auto_model, SimlteChunkMeanModel) and mode != "cls":
+        raise ModelError(
+            f"The base model {name!r} reads chunk by chunk and pools inside of them, which cannot be set to {mode!r} "
+            "any more; use pooling='keep', or convert it anew with the pooling that you want."
+        )
     for index, module in enumerate(model):
         if isinstance(module, Pooling):
             pooling = Pooling(module.embedding_dimension, pooling_mode=mode, include_prompt=module.include_prompt)

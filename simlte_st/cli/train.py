@@ -73,6 +73,11 @@ def add_parser(subparsers: Any) -> None:
         "--gradient-checkpointing", action=argparse.BooleanOptionalAction, default=None,
         help="less memory for a third more time",
     )  # fmt: skip
+    group.add_argument("--min-length", type=int, metavar="N", help="tokens that the model shall read of a document")
+    group.add_argument(
+        "--reader", choices=("longformer", "chunk-mean"),
+        help="how a base that reads fewer is made to: converted to a Longformer, or as the mean over chunks",
+    )  # fmt: skip
     group.add_argument("--pooling", choices=("cls", "mean", "keep"), help="pooling of the model; keep the base's")
     group.add_argument("--max-seq-length", type=int, metavar="N", help="tokens a view may have while training")
     group.add_argument("--mlm-weight", type=float, metavar="X", help="weight of the masked language model; 0: none")
@@ -101,6 +106,7 @@ def add_parser(subparsers: Any) -> None:
         help="share of the documents, at most 500, kept to measure the gain (default: %(default)s)",
     )  # fmt: skip
     group.add_argument("--bf16", action=argparse.BooleanOptionalAction, help="default: where the hardware has it")
+    group.add_argument("--compile", action="store_true", help="compile the encoder; for long runs")
     group.add_argument("--workers", type=int, default=0, metavar="N", help="processes that make batches")
     group.add_argument("--save-steps", type=int, metavar="N", help="steps between checkpoints")
     add_source_arguments(parser)
@@ -115,6 +121,7 @@ def run(arguments: argparse.Namespace) -> int:
     names = (
         "batch_size", "batching", "hardness", "batch_tokens", "duplicates", "learning_rate", "epochs", "scale",
         "warmup", "dropout", "attention_dropout", "gradient_checkpointing", "pooling", "max_seq_length",
+        "min_length", "reader",
         "mlm_weight", "mlm_probability", "mlm_input", "mlm_every", "mlm_share", "mini_batch_size", "mini_batch_tokens",
     )  # fmt: skip
     result = train(
@@ -129,6 +136,7 @@ def run(arguments: argparse.Namespace) -> int:
         interpolate=arguments.interpolate,
         seed=arguments.seed,
         bf16=arguments.bf16,
+        compile=arguments.compile,
         workers=arguments.workers,
         save_steps=arguments.save_steps,
         resume=arguments.resume,

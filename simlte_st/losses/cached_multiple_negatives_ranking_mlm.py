@@ -14,7 +14,7 @@ from torch import Tensor
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.losses.columns import LABELS, Features
 from simlte_st.losses.gradient_cache import ContrastivePass, MLMPass, joined_terms
-from simlte_st.losses.mlm_head import HeadSource
+from simlte_st.losses.mlm_head import HeadSource, MLMHead
 from simlte_st.losses.mlm_term import CITATION, MLMInput, MLMTerm, average_gradient
 
 
@@ -83,7 +83,7 @@ class CachedMultipleNegativesRankingMLMLoss(MLMTerm, CachedMultipleNegativesRank
         mlm_weight: float = 0.1,
         mlm_probability: float = 0.15,
         mlm_input: MLMInput = "separate",
-        mlm_head: HeadSource = "auto",
+        mlm_head: HeadSource | MLMHead = "auto",
         similarity_fct: Callable[[Tensor, Tensor], Tensor] = cos_sim,
         seed: int = 0,
         mlm_every: int = 1,

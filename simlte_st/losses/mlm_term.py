@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any, Literal
 
 import torch
@@ -24,6 +25,8 @@ class MLMTerm(nn.Module):
     Attributes:
         mlm_head: The head; None at ``mlm_weight=0``.
         mlm_step: Training batches that the loss has seen, where ``mlm_every`` counts them.
+        mlm_bf16: Whether the head computes in bfloat16 although no autocast is on: the Trainer's ends with the model.
+            :class:`~simlte_st.training.LossStateCallback` sets it. Softmax and sums are in 32 bits all the same.
         metrics: What :class:`~simlte_st.training.LossMetricsCallback` logs.
     """
 
@@ -36,7 +39,7 @@ class MLMTerm(nn.Module):
         weight: float,
         probability: float,
         mlm_input: MLMInput,
-        head: HeadSource,
+        head: HeadSource | MLMHead,
         seed: int,
         every: int,
         share: float,
@@ -46,8 +49,8 @@ class MLMTerm(nn.Module):
             raise ConfigurationError(f"mlm_weight={weight}: must not be negative.")
         if mlm_input not in ("separate", "shared"):
             raise ConfigurationError(f"mlm_input={mlm_input!r}: use 'separate' or 'shared'.")
-        if head not in ("auto", "pretrained", "fresh"):
-            raise ConfigurationError(f"mlm_head={head!r}: use 'auto', 'pretrained' or 'fresh'.")
+        if not isinstance(head, MLMHead) and head not in ("auto", "pretrained", "fresh"):
+            raise ConfigurationError(f"mlm_head={head!r}: use 'auto', 'pretrained', 'fresh' or an MLMHead.")
         for name, value in (("mlm_every", every), ("mlm_chunk_size", chunk_size)):
             if not isinstance(value, int) or value < 1:
                 raise ConfigurationError(f"{name}={value!r}: must be a whole number from 1.")
@@ -65,12 +68,13 @@ class MLMTerm(nn.Module):
         self.mlm_share = share
         self.mlm_chunk_size = chunk_size
         self.mlm_step = 0
+        self.mlm_bf16 = False
         self.metrics = BatchMetrics()
         self.mlm_head: MLMHead | None = None
         self.masker: TokenMasker | None = None
         if weight > 0:
             self.masker = TokenMasker(model.tokenizer, probability)
-            self.mlm_head = make_mlm_head(model, head, seed)
+            self.mlm_head = head.to(model.device) if isinstance(head, MLMHead) else make_mlm_head(model, head, seed)
 
     def _next_mlm_weight(self) -> float:
         """Give the weight of the MLM term in this batch, 0 where it is left out; counts training batches."""
@@ -103,7 +107,10 @@ class MLMTerm(nn.Module):
         targets = torch.cat([labels[labels != IGNORE] for _, labels in pairs])
         words = encoder_of(self.model).get_input_embeddings().weight
         assert isinstance(words, Tensor)
-        return self.mlm_head.summed_loss(hidden, words, targets, self.mlm_chunk_size), len(targets)
+        precision = torch.autocast(hidden.device.type, torch.bfloat16) if self.mlm_bf16 else nullcontext()
+        with precision:
+            total = self.mlm_head.summed_loss(hidden, words, targets, self.mlm_chunk_size)
+        return total, len(targets)
 
     def extra_state(self) -> dict[str, Tensor]:
         """Give what the loss holds beside the model: the MLM head, and with ``mlm_every`` above 1 the batch count.

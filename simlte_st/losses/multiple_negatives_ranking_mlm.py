@@ -12,7 +12,7 @@ from sentence_transformers.util import cos_sim
 from torch import Tensor
 
 from simlte_st.losses.columns import Features, encode_columns, split_embeddings
-from simlte_st.losses.mlm_head import HeadSource
+from simlte_st.losses.mlm_head import HeadSource, MLMHead
 from simlte_st.losses.mlm_term import CITATION, MLMInput, MLMTerm, average_gradient
 
 
@@ -41,8 +41,8 @@ class MultipleNegativesRankingMLMLoss(MLMTerm, MultipleNegativesRankingLoss):
         mlm_probability: Share of tokens masked (80% mask token, 10% random, 10% kept; special tokens, padding and
             prompts never).
         mlm_input: ``"separate"`` or ``"shared"``, see above.
-        mlm_head: ``"pretrained"``, ``"fresh"`` or ``"auto"``; see
-            :func:`~simlte_st.losses.mlm_head.make_mlm_head`.
+        mlm_head: ``"pretrained"``, ``"fresh"`` or ``"auto"``, see
+            :func:`~simlte_st.losses.mlm_head.make_mlm_head`; or a head that was made already.
         seed: Seed of a fresh head's weights.
         mlm_every: The MLM term is there in every ``mlm_every``-th training batch only, from the first one on, and
             weighs ``mlm_every`` times as much there: so the expected gradient stays that of ``mlm_weight``, and
@@ -117,7 +117,7 @@ class MultipleNegativesRankingMLMLoss(MLMTerm, MultipleNegativesRankingLoss):
         mlm_weight: float = 0.1,
         mlm_probability: float = 0.15,
         mlm_input: MLMInput = "separate",
-        mlm_head: HeadSource = "auto",
+        mlm_head: HeadSource | MLMHead = "auto",
         similarity_fct: Callable[[Tensor, Tensor], Tensor] = cos_sim,
         seed: int = 0,
         mlm_every: int = 1,

@@ -1,17 +1,33 @@
-"""Which model is trained: the base as it is, or a Longformer made of it."""
+"""Which model is trained: the base as it is, or one made of it that reads more."""
 
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 
 from simlte_st.base_models import BaseModel
-from simlte_st.conversion import STOCK, convert_base
+from simlte_st.conversion import STOCK, convert_base, convert_base_to_chunks
 from simlte_st.limits import readable_tokens
-from simlte_st.losses.mlm_head import encoder_of
-from simlte_st.training.presets import Preset
+from simlte_st.losses.mlm_head import MLMHead, encoder_of, make_mlm_head
+from simlte_st.training.presets import Pooling, Preset
 from simlte_st.training.run_folder import RunFolder
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Backbone:
+    """What to train.
+
+    Attributes:
+        name: A folder, or the base's name.
+        pooling: Pooling to load it with.
+        head: The MLM head, where the folder has none although the base has; None to find it by the name.
+    """
+
+    name: str
+    pooling: Pooling
+    head: MLMHead | None = None
 
 
 def preset_for(base: BaseModel) -> str:
@@ -21,21 +37,33 @@ def preset_for(base: BaseModel) -> str:
     return "docsplit-longformer" if "longformer" in encoder_of(base.model).config.model_type else "docsplit-bert"
 
 
-def make_backbone(base: BaseModel, preset: Preset, folder: RunFolder) -> str:
+def make_backbone(base: BaseModel, preset: Preset, folder: RunFolder, seed: int = 0) -> Backbone:
     """Convert the base where the preset asks for more tokens than it reads, or where it is a stock Longformer.
 
-    Returns:
-        The folder of the converted base, kept for as long as the run; the base's name where it is taken as it is.
+    A converted base is kept in the run's folder for as long as the run.
+
+    Args:
+        base: The base as it was loaded.
+        preset: How to train.
+        folder: Folder of the run.
+        seed: Seed of an MLM head that is new.
     """
     limit = readable_tokens(base.model)
     stock = encoder_of(base.model).config.model_type == STOCK
     short = preset.min_length is not None and limit is not None and limit < preset.min_length
     if not stock and not short:
-        return base.name
+        return Backbone(base.name, preset.pooling)
+    if not stock and preset.reader == "chunk-mean":
+        assert preset.min_length is not None
+        if not folder.base.exists():
+            convert_base_to_chunks(base.name, folder.base, max_length=preset.min_length, pooling=preset.pooling)
+        logger.info("Base: %s, read in chunks, up to %s tokens of a document.", base.name, f"{preset.min_length:,}")
+        head = make_mlm_head(base.model, seed=seed) if preset.mlm_weight > 0 else None
+        return Backbone(str(folder.base), "keep", head)  # it pools inside its chunks
     if not folder.base.exists():
         length = None if stock else preset.min_length
         # A sentence encoder was tuned with what its own implementation does: no token attends globally.
         convert_base(base.name, folder.base, max_length=length, global_tokens="none" if stock and base.tuned else "cls")
     change = "trained as" if stock else f"which reads {limit:,} tokens, converted to"
     logger.info("Base: %s, %s a Longformer of %s tokens.", base.name, change, f"{preset.min_length or limit:,}")
-    return str(folder.base)
+    return Backbone(str(folder.base), preset.pooling)

@@ -30,6 +30,8 @@ def checkpoint_directory(args: TrainingArguments, state: TrainerState) -> Path:
 class LossStateCallback(TrainerCallback):
     """Saves the state of the loss (the MLM head, ...) with each checkpoint, and restores it when a run resumes.
 
+    It also tells the loss to compute the head in bfloat16 where the Trainer computes the model so.
+
     The Trainer optimises them but saves only the model's, so a resumed run would start with another head.
 
     Args:
@@ -58,11 +60,15 @@ class LossStateCallback(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Restore the parameters if the run begins at a checkpoint.
+        """Restore the parameters if the run begins at a checkpoint, and let the head compute as the model does.
+
+        The Trainer's autocast is around the model only. In 16-bit floats, which need their gradients scaled, the head
+        stays in 32 bits.
 
         Raises:
             ResumeError: The checkpoint has none.
         """
+        self.loss.mlm_bf16 = bool(args.bf16)
         if state.global_step == 0 or not self.loss.extra_state():
             return
         path = checkpoint_directory(args, state) / LOSS_FILE

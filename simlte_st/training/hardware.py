@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import torch
+from sentence_transformers import SentenceTransformer
+
+from simlte_st.chunk_mean.modeling import SimlteChunkMeanModel
+from simlte_st.losses.mlm_head import encoder_of
 
 
 def bf16_available() -> bool:
@@ -17,3 +21,19 @@ def bf16_available() -> bool:
 def has_accelerator() -> bool:
     """Tell whether training will not run on the CPU."""
     return torch.cuda.is_available() or torch.backends.mps.is_available()
+
+
+def compile_encoder(model: SentenceTransformer, backend: str = "inductor") -> None:
+    """Let ``torch.compile`` make kernels of the encoder, in place, when it is first called; lengths may vary.
+
+    The encoder stays the module that it was: its weights keep their names, and it is saved as ever. Where a model reads
+    in chunks, what reads a chunk is compiled. Chunk plans and packing are not for the compiler.
+
+    Args:
+        model: The model.
+        backend: The compiler; ``"inductor"`` needs a C++ compiler on CPUs and Triton on GPUs.
+    """
+    encoder = encoder_of(model)
+    if isinstance(encoder, SimlteChunkMeanModel):
+        encoder = encoder.encoder
+    encoder.compile(backend=backend, dynamic=True)

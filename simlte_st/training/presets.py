@@ -9,6 +9,7 @@ from simlte_st.data.views import DocSplit, View
 from simlte_st.errors import ConfigurationError
 
 Pooling = Literal["cls", "mean", "keep"]
+Reader = Literal["longformer", "chunk-mean"]
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,12 @@ class Preset:
         gradient_checkpointing: Compute each layer twice instead of holding its activations: a third more time, for
             single documents that would not fit the memory.
         max_seq_length: Tokens a view may have, special tokens included; None keeps the base's.
-        min_length: Tokens that the model shall read: a base that reads fewer is converted to a Longformer of so many;
-            None takes every base as it is.
+        min_length: Tokens that the model shall read: a base that reads fewer is made to, as ``reader`` says; None takes
+            every base as it is.
+        reader: How: ``"longformer"``, or None, converts it, see :func:`~simlte_st.conversion.convert_base`;
+            ``"chunk-mean"`` averages over the chunks that it can read, see
+            :func:`~simlte_st.chunk_mean.to_chunk_mean`. A model that reads chunk by chunk pools inside of them, in the
+            way that ``pooling`` says.
     """
 
     view: View = field(default_factory=DocSplit)
@@ -71,6 +76,7 @@ class Preset:
     gradient_checkpointing: bool = False
     max_seq_length: int | None = None
     min_length: int | None = None
+    reader: Reader | None = None
 
     def __post_init__(self) -> None:
         for name in ("batch_size", "learning_rate", "epochs", "scale"):
@@ -93,6 +99,10 @@ class Preset:
             raise ConfigurationError(f"hardness={self.hardness}: must lie between 0 and 1.")
         if self.pooling not in ("cls", "mean", "keep"):
             raise ConfigurationError(f"pooling={self.pooling!r}: use 'cls', 'mean' or 'keep'.")
+        if self.reader not in (None, "longformer", "chunk-mean"):
+            raise ConfigurationError(f"reader={self.reader!r}: use 'longformer' or 'chunk-mean'.")
+        if self.reader is not None and self.min_length is None:
+            raise ConfigurationError(f"reader={self.reader!r} needs min_length=, the tokens that the model shall read.")
         if not 0 <= self.warmup < 1:
             raise ConfigurationError(f"warmup={self.warmup}: a share of the steps, from 0 to below 1.")
         for name in ("dropout", "attention_dropout"):

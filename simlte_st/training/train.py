@@ -32,12 +32,13 @@ from simlte_st.extras import require
 from simlte_st.files import read_json, write_json
 from simlte_st.limits import readable_tokens, view_budget
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
-from simlte_st.losses.mlm_head import encoder_of
+from simlte_st.losses.mlm_head import MLMHead, encoder_of
 from simlte_st.losses.mlm_term import MLMTerm
 from simlte_st.packaged import PACKAGED_BASE
 from simlte_st.training.backbone import make_backbone, preset_for
 from simlte_st.training.batching.token_rows import TokenRows
 from simlte_st.training.gains import gain_record
+from simlte_st.training.hardware import compile_encoder
 from simlte_st.training.held_out import HeldOut
 from simlte_st.training.interpolation import check_interpolable, choose_interpolation
 from simlte_st.training.interpolation import interpolate as interpolate_weights
@@ -67,6 +68,7 @@ def train(
     interpolate: float | Literal["auto"] | None = None,
     seed: int = 0,
     bf16: bool | None = None,
+    compile: bool = False,
     workers: int = 0,
     save_steps: int | None = None,
     resume: bool = False,
@@ -96,6 +98,8 @@ def train(
             ``"auto"`` chooses without labels, on half of the held-out documents.
         seed: Decides everything that is drawn.
         bf16: Compute in bfloat16; None where the hardware has it.
+        compile: Compile the encoder, see :func:`~simlte_st.training.hardware.compile_encoder`. Worth it for long runs
+            on GPUs; the results differ from those without it by rounding.
         workers: Processes that make batches; 0 makes them in the training process.
         save_steps: Steps between checkpoints; None for about ten a run.
         resume: Go on with the interrupted run at ``OUTPUT.run``. All other settings must be the same.
@@ -152,6 +156,7 @@ def train(
             "interpolate": interpolate,
             "seed": seed,
             "bf16": bf16,
+            "compile": compile,
         },
         resume=resume,
         overwrite=overwrite,
@@ -164,10 +169,10 @@ def train(
             final = final.changed(learning_rate=LEARNING_RATE_FACTOR * final.learning_rate)
         logger.info("Preset: %r", final)
         # Loaded again with the preset's pooling and length; the first load told which preset.
-        backbone = make_backbone(loaded, final, folder)
-        model = load_base(backbone, final.pooling, final.max_seq_length, torch.float32).model
-        reads = loaded.model.max_seq_length if backbone == loaded.name else readable_tokens(model)
-        start = None if interpolate is None else load_base(backbone, final.pooling, dtype=torch.float32).model
+        backbone = make_backbone(loaded, final, folder, seed)
+        model = load_base(backbone.name, backbone.pooling, final.max_seq_length, torch.float32).model
+        reads = loaded.model.max_seq_length if backbone.name == loaded.name else readable_tokens(model)
+        start = None if interpolate is None else load_base(backbone.name, backbone.pooling, dtype=torch.float32).model
         if start is not None:
             check_interpolable(start, model)
         prepared = _prepare(reader, folder, holder, final, model, segmenter, progress)
@@ -182,7 +187,7 @@ def train(
     coverage = measure_token_coverage(prepared.corpus, drawer, prepared.rows)
     logger.info("%s", coverage.summary())
 
-    loss = _make_loss(model, final, seed)
+    loss = _make_loss(model, final, backbone.head, seed)
     model.train()
     if final.dropout is not None:
         set_dropout(model, final.dropout)
@@ -190,6 +195,8 @@ def train(
         set_attention_dropout(model, final.attention_dropout)
     if final.gradient_checkpointing:
         enable_checkpointing(encoder_of(model))
+    if compile:
+        compile_encoder(model)
     options = RunOptions(seed, bf16, workers, save_steps, max_steps, progress)
     rows = TokenRows(prepared.corpus, prepared.rows)
     adapters = None if lora is None else LoraStateCallback(model)
@@ -261,9 +268,10 @@ def _leaving_nothing(folder: RunFolder, resume: bool) -> Iterator[None]:
         raise
 
 
-def _make_loss(model: SentenceTransformer, preset: Preset, seed: int) -> MLMTerm:
+def _make_loss(model: SentenceTransformer, preset: Preset, head: MLMHead | None, seed: int) -> MLMTerm:
     names = ("scale", "mlm_weight", "mlm_probability", "mlm_input", "mlm_every", "mlm_share")
-    options = {name: getattr(preset, name) for name in names}
+    options: dict[str, Any] = {name: getattr(preset, name) for name in names}
+    options["mlm_head"] = head or "auto"
     if preset.mini_batch_size is None and preset.mini_batch_tokens is None:
         return MultipleNegativesRankingMLMLoss(model, seed=seed, **options)
     return CachedMultipleNegativesRankingMLMLoss(

@@ -19,6 +19,7 @@ from transformers import TrainerCallback
 
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
+from simlte_st.losses.mlm_head import make_mlm_head
 from simlte_st.losses.mlm_term import MLMTerm
 from simlte_st.training import LossStateCallback
 from simlte_st.training.batching import SeededBatchSampler
@@ -283,3 +284,32 @@ def test_the_mean_over_a_share_is_that_over_all_rows(
             torch.manual_seed(0)
             means.append(statistics.mean(float(loss(columns, None)["mlm"]) for _ in range(40)))
     assert means[1] == pytest.approx(means[0], rel=0.1)
+
+
+# Precision.
+
+
+def test_the_head_in_bfloat16(kind: Kind, with_head: SentenceTransformer, documents: list[str]) -> None:
+    loss = kind(with_head, mlm_share=1.0)
+    columns = [with_head.preprocess(documents[at : at + 4]) for at in (0, 4)]
+
+    def mlm(bf16: bool) -> tuple[Tensor, Tensor]:
+        torch.manual_seed(0)  # the same masks
+        loss.mlm_bf16 = bf16
+        loss.zero_grad()
+        terms = loss([dict(column) for column in columns], None)
+        terms["mlm"].backward() if kind is MultipleNegativesRankingMLMLoss else sum(terms.values()).backward()
+        assert loss.mlm_head is not None
+        return terms["mlm"].detach(), loss.mlm_head.dense.weight.grad.clone()
+
+    (wide, wide_gradient), (narrow, narrow_gradient) = mlm(False), mlm(True)
+    assert narrow.dtype == wide.dtype == narrow_gradient.dtype == torch.float32
+    assert not torch.equal(narrow, wide)
+    assert torch.allclose(narrow, wide, rtol=0.01)
+    assert (narrow_gradient - wide_gradient).norm() < 0.05 * wide_gradient.norm()
+
+
+def test_a_head_that_is_there_already(kind: Kind, with_head: SentenceTransformer) -> None:
+    head = make_mlm_head(with_head, "fresh", seed=5)
+    loss = kind(with_head, mlm_head=head)
+    assert loss.mlm_head is head

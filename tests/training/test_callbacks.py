@@ -150,6 +150,16 @@ def test_a_checkpoint_without_the_file_is_not_resumed(
     assert resumed.state.global_step == 2  # not a step was made
 
 
+@pytest.mark.parametrize("bf16", [True, False])
+def test_the_head_computes_as_the_model_does(
+    make_trainer: Callable[..., SentenceTransformerTrainer], bf16: bool
+) -> None:
+    trainer = make_trainer(lambda loss: [LossStateCallback(loss)], bf16=bf16, max_steps=1)
+    trainer.train()
+    assert trainer.loss.mlm_bf16 is bf16
+    assert all(value.dtype == torch.float32 for value in trainer.loss.parameters())
+
+
 def test_without_mlm_there_is_nothing_to_save(
     make_trainer: Callable[..., SentenceTransformerTrainer], tmp_path: Path
 ) -> None:

@@ -1,0 +1,270 @@
+"""Settings of training at equal cost: what is an embedding worth after so many seconds of it?
+
+    python -m benchmarks.equal_time --data 20newsgroups.parquet arxiv_abstracts.parquet --seconds 240 --seeds 0 1
+
+The papers' setting against random, similar and large batches, from all-MiniLM-L6-v2, on documents without their labels;
+a probe on a few labelled documents a class then says what the embeddings are worth. The data: parquet with ``text`` and
+``label``, and ``split`` ("train" and "test") or else halves by class.
+
+First, alone on the machine, each setting is timed over a few steps (``--calibrate`` does nothing else); that gives the
+steps it has in ``--seconds``, with what it spends before the first step. The trainings themselves then count steps, so
+that what else the machine does changes no result. ``--steps`` gives all the same number instead. Finished runs are kept
+in the work folder: an interrupted benchmark goes on, several processes can share it (``--only``), and ``--report``
+writes ``results/equal_time.json`` and ``.md`` from what is there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import torch
+from sentence_transformers import SentenceTransformer
+
+from benchmarks.records import RESULTS, environment
+from simlte_st import train
+from simlte_st.base_models import load_base
+from simlte_st.data.document import Document
+from simlte_st.evaluation import FewShotProbeEvaluator, bootstrap_interval, tfidf_few_shot
+from simlte_st.evaluation.splits import sample_documents, split_by_label
+from simlte_st.evaluation.table import markdown_table
+from simlte_st.files import read_json, write_json
+from simlte_st.packaged import PACKAGED_BASE
+from simlte_st.training import TrainingResult
+
+PAPERS = "the papers' setting"
+RUNS: dict[str, dict[str, Any] | None] = {
+    "base": None,
+    PAPERS: {"preset": "docsplit-bert"},
+    "random, 32": {"preset": "docsplit-tuned"},
+    "similar, 32": {"preset": "docsplit-tuned", "batching": "similar"},
+    "random, 128": {
+        "preset": "docsplit-tuned", "batch_size": 128, "mini_batch_tokens": 4096, "learning_rate": 1e-4
+    },
+    "similar, 128": {
+        "preset": "docsplit-tuned", "batching": "similar", "batch_size": 128, "mini_batch_tokens": 4096,
+        "learning_rate": 1e-4,
+    },
+}  # fmt: skip
+"""Settings of :func:`simlte_st.train` by name. The rate of large batches grows with the square root of their size."""
+
+Posts = dict[str, list[Document]]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, nargs="+", required=True)
+    parser.add_argument(
+        "--only", nargs="+", choices=list(RUNS), default=list(RUNS), metavar="RUN", help=", ".join(RUNS)
+    )
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--seconds", type=float, default=240.0, help="for each training (default: %(default)s)")
+    parser.add_argument("--steps", type=int, help="so many steps for each training instead")
+    parser.add_argument("--tokens", type=int, default=128, help="tokens a view may have")
+    parser.add_argument("--read", type=int, default=256, help="tokens that are read for the probe")
+    parser.add_argument("--documents", type=int, default=3000, help="training documents, drawn once")
+    parser.add_argument("--test-documents", type=int, default=1500, help="test documents, drawn once")
+    parser.add_argument("--shots", type=int, default=5, help="labelled documents a class")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--work", type=Path, default=Path("equal-time.work"), help="folder of finished runs")
+    parser.add_argument("--calibrate", action="store_true", help="time the settings, and nothing else")
+    parser.add_argument("--report", action="store_true", help="write the table of what is finished, run nothing")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    present = [path for path in arguments.data if path.exists()]
+    for path in set(arguments.data) - set(present):
+        print(f"Skipped: {path} is not there.")
+    if arguments.report:
+        report(arguments)
+        return
+    for path in present:
+        posts = read_posts(path, arguments)
+        folder = arguments.work / path.stem
+        if arguments.steps is None:
+            for name in arguments.only:
+                calibrate(name, posts, folder, arguments)
+        if arguments.calibrate:
+            continue
+        tfidf = folder / "TF-IDF-0.json"
+        if not tfidf.exists():
+            draws = tfidf_few_shot(*columns(posts), shots=arguments.shots).draws
+            record = {"name": "TF-IDF", "seed": 0, "data": path.stem, **settings(arguments)}
+            write_json(tfidf, {**record, "macro_f1": [draw.macro_f1 for draw in draws]})
+        for seed in arguments.seeds:
+            for name in arguments.only:
+                target = folder / f"{name}-{seed}.json"
+                if target.exists() or (name == "base" and seed != arguments.seeds[0]):
+                    continue
+                record = {"name": name, "seed": seed, "data": path.stem, **settings(arguments)}
+                write_json(target, {**record, **one_run(name, seed, posts, folder, arguments)})
+                print(
+                    f"{path.stem}: {name}, seed {seed}: {100 * np.mean(read_json(target)['macro_f1']):.1f}", flush=True
+                )
+
+
+def settings(arguments: argparse.Namespace) -> dict[str, Any]:
+    names = ("seconds", "steps", "tokens", "read", "documents", "test_documents", "shots", "threads")
+    return {"options": {name: getattr(arguments, name) for name in names}, "environment": environment()}
+
+
+def read_posts(path: Path, arguments: argparse.Namespace) -> Posts:
+    """Read the labelled documents, and draw as many as are asked for."""
+    table = pq.read_table(path)
+    splits = table["split"].to_pylist() if "split" in table.column_names else ["all"] * len(table)
+    rows = [
+        (split, Document(str(number), text, label=str(label)))
+        for number, (text, label, split) in enumerate(
+            zip(table["text"].to_pylist(), table["label"].to_pylist(), splits, strict=True)
+        )
+        if text.strip()
+    ]
+    parts = {split: [document for kind, document in rows if kind == split] for split in ("train", "test", "all")}
+    if parts["all"]:
+        parts["train"], parts["test"] = split_by_label(parts["all"], 0.5, seed=0)
+    return {
+        "train": sample_documents(parts["train"], arguments.documents, seed=0),
+        "test": sample_documents(parts["test"], arguments.test_documents, seed=0),
+    }
+
+
+def columns(posts: Posts) -> list[list[Any]]:
+    return [
+        values
+        for part in ("train", "test")
+        for values in ([post.text for post in posts[part]], [post.label for post in posts[part]])
+    ]
+
+
+def trained(
+    name: str, seed: int, steps: int, posts: Posts, output: Path, arguments: argparse.Namespace
+) -> TrainingResult:
+    options = RUNS[name]
+    assert options is not None
+    return train(
+        [{"id": post.id, "text": post.text} for post in posts["train"]],
+        output,
+        base=PACKAGED_BASE,
+        max_seq_length=arguments.tokens,
+        max_steps=steps,
+        save_steps=10_000,
+        held_out=0.0,
+        seed=seed,
+        overwrite=True,
+        progress=False,
+        **options,
+    )
+
+
+def calibrate(name: str, posts: Posts, folder: Path, arguments: argparse.Namespace) -> None:
+    """Time one step and three; what one has more than a third of the difference is spent before the first."""
+    path = folder / f"{name}.cost.json"
+    if path.exists() or RUNS[name] is None:
+        return
+    output = folder / f"{name}.timed"
+    seconds = {steps: trained(name, 0, steps, posts, output, arguments).seconds for steps in (1, 1, 3)}
+    shutil.rmtree(output)
+    step = (seconds[3] - seconds[1]) / 2
+    record = {"step": step, "before": max(0.0, seconds[1] - step), **settings(arguments)}
+    write_json(path, record)
+    print(f"{folder.name}: {name}: {step:.2f} s a step, {record['before']:.1f} s before", flush=True)
+
+
+def one_run(name: str, seed: int, posts: Posts, folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
+    record: dict[str, Any] = {}
+    if RUNS[name] is None:
+        model = load_base(PACKAGED_BASE).model
+    else:
+        steps = arguments.steps
+        if steps is None:
+            cost = read_json(folder / f"{name}.cost.json")
+            steps = max(1, int((arguments.seconds - cost["before"]) / cost["step"]))
+            record["cost"] = {"step": cost["step"], "before": cost["before"]}
+        output = folder / f"{name}-{seed}.model"
+        result = trained(name, seed, steps, posts, output, arguments)
+        losses = [line for line in result.log if "loss" in line]
+        record |= {"steps": steps, "seconds": result.seconds, "loss": [losses[0], losses[-1]]}
+        record["batch_size"] = result.preset.batch_size
+        model = SentenceTransformer(str(output))
+        shutil.rmtree(output)
+    evaluator = FewShotProbeEvaluator(
+        *columns(posts), shots=arguments.shots, max_seq_length=arguments.read, write_csv=False
+    )
+    record["metrics"] = evaluator(model)
+    record["macro_f1"] = [draw.macro_f1 for draw in evaluator.last_draws]
+    return record
+
+
+def report(arguments: argparse.Namespace) -> None:
+    """Write the tables of what is finished."""
+    records = [read_json(path) for path in sorted(arguments.work.glob("*/*-*.json"))]
+    text = ["# Settings of training at equal cost", ""]
+    for data in dict.fromkeys(record["data"] for record in records):
+        here = [record for record in records if record["data"] == data]
+        options = here[0]["options"]
+        text += [f"## {data}", "", account(options, here[0]["environment"]), "", table(here), ""]
+    names = " ".join(path.name for path in arguments.data)
+    text += [f"    python -m benchmarks.equal_time --data {names} --seconds {arguments.seconds:g}", ""]
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "equal_time.md").write_text("\n".join(text), encoding="utf-8")
+    write_json(RESULTS / "equal_time.json", {"runs": records})
+    print("\n".join(text))
+
+
+def account(options: dict[str, Any], machine: dict[str, Any]) -> str:
+    cost = f"{options['steps']} steps" if options["steps"] else f"{options['seconds']:g} s on {options['threads']} core"
+    return (
+        f"all-MiniLM-L6-v2, {cost} of {machine['device']} for each training, {options['documents']} documents at most, "
+        f"{options['tokens']} tokens a view; MLP probe on {options['shots']} documents a class, 10 draws, at most "
+        f"{options['test_documents']} test documents, read at {options['read']} tokens. After ± is the standard "
+        "deviation over draws and seeds; the differences are paired by draw and seed, with bootstrap intervals."
+    )
+
+
+def table(records: list[dict[str, Any]]) -> str:
+    """Make the table of one source."""
+    scores = {
+        name: {record["seed"]: 100 * np.array(record["macro_f1"]) for record in records if record["name"] == name}
+        for name in ("TF-IDF", *RUNS)
+    }
+    rows = []
+    for name, by_seed in scores.items():
+        if not by_seed:
+            continue
+        record = next(record for record in records if record["name"] == name)
+        values = np.concatenate(list(by_seed.values()))
+        steps = record.get("steps")
+        row = [name, *(["", ""] if steps is None else [str(steps), str(steps * record["batch_size"])])]
+        row += [f"{values.mean():.1f} ± {values.std(ddof=1):.1f}"]
+        row += [", ".join(f"{by_seed[seed].mean():.1f}" for seed in sorted(by_seed))]
+        rows.append(row + [difference(by_seed, scores[other]) for other in ("base", PAPERS, "random, 32")])
+    header = ["setting", "steps", "documents", "macro-F1", "of each seed"]
+    header += [f"against {other} [95%]" for other in ("the base", PAPERS, "random, 32")]
+    return markdown_table(header, rows)
+
+
+def difference(mine: dict[int, np.ndarray], others: dict[int, np.ndarray]) -> str:
+    """Compare in pairs of draws; what has one seed only stands against every seed."""
+    if not others:
+        return ""
+    pairs = []
+    for seed, values in mine.items():
+        if seed in others:
+            pairs.append(values - others[seed])
+        elif len(others) == 1:
+            pairs.append(values - next(iter(others.values())))
+    if len(mine) == 1 and len(others) > 1:
+        pairs = [next(iter(mine.values())) - values for values in others.values()]
+    if not pairs:
+        return ""
+    # Draws of one seed share what was trained: the mean over seeds first, so that draws are what varies.
+    values = np.mean(pairs, axis=0)
+    low, high = bootstrap_interval(values)
+    return f"{values.mean():+.1f} [{low:+.1f}, {high:+.1f}]"
+
+
+if __name__ == "__main__":
+    main()

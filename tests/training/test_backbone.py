@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+
+from simlte_st import train
+from simlte_st.base_models import load_base
+from simlte_st.chunk_mean import SimlteChunkMeanModel
+from simlte_st.errors import ModelError
+from simlte_st.losses.mlm_head import make_mlm_head
+from simlte_st.training import Preset
+from simlte_st.training.backbone import make_backbone
+from simlte_st.training.run_folder import RunFolder
+
+CHUNKED: dict[str, Any] = {"min_length": 400, "reader": "chunk-mean"}
+SHORT: dict[str, Any] = {
+    "batch_size": 4, "max_steps": 2, "held_out": 0.0, "learning_rate": 3e-3, "dropout": 0.0, "progress": False
+}  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    return RunFolder.open(tmp_path / "model", {}, resume=False, overwrite=False)
+
+
+@pytest.fixture
+def long(documents: list[str]) -> list[str]:
+    """Documents of 324 tokens."""
+    return [" ".join(documents[number : number + 3]) for number in range(24)]
+
+
+def test_a_base_that_reads_enough_stays(bert_path: Path, folder: RunFolder) -> None:
+    backbone = make_backbone(load_base(bert_path), Preset(min_length=64, pooling="mean"), folder)
+    assert (backbone.name, backbone.pooling, backbone.head) == (str(bert_path), "mean", None)
+    assert not folder.base.exists()
+
+
+def test_a_short_base_reads_in_chunks_and_keeps_its_head(bert_path: Path, folder: RunFolder) -> None:
+    base = load_base(bert_path)
+    backbone = make_backbone(base, Preset(pooling="mean", **CHUNKED), folder)
+    assert (backbone.name, backbone.pooling) == (str(folder.base), "keep")
+    assert backbone.head is not None
+    assert backbone.head.pretrained
+    expected = make_mlm_head(base.model, "pretrained").state_dict()
+    assert all(torch.equal(value, expected[name]) for name, value in backbone.head.state_dict().items())
+    reader = load_base(backbone.name, backbone.pooling).model[0].auto_model
+    assert isinstance(reader, SimlteChunkMeanModel)
+    assert (reader.config.pooling_mode, reader.config.chunk_length) == ("mean", 64)
+
+
+def test_without_a_masked_language_model_no_head_is_made(bert_path: Path, folder: RunFolder) -> None:
+    assert make_backbone(load_base(bert_path), Preset(mlm_weight=0.0, **CHUNKED), folder).head is None
+
+
+@pytest.mark.parametrize("lora", [None, 2])
+def test_training_in_chunks(bert_path: Path, long: list[str], tmp_path: Path, lora: int | None, caplog: Any) -> None:
+    if lora is not None:
+        pytest.importorskip("peft")
+    with caplog.at_level("INFO", "simlte_st"):
+        result = train(long, tmp_path / "m", base=bert_path, preset="docsplit-bert", lora=lora, **CHUNKED, **SHORT)
+    assert "read in chunks, up to 400 tokens" in caplog.text
+    assert "MLM head: the checkpoint's" in caplog.text
+    assert (result.coverage.cut, result.coverage.share) == (0, 1.0)
+    assert {"contrastive", "mlm"} <= set(result.log[0])
+    model = SentenceTransformer(str(tmp_path / "m"), device="cpu")
+    assert model.max_seq_length == 400
+    assert json.loads((tmp_path / "m" / "simlte.json").read_text())["base"] == str(bert_path)
+    # What fits one chunk is embedded as by the trained encoder alone, and that was trained.
+    before = load_base(bert_path, "cls").model.encode(["Ba bei bo."])
+    assert not np.allclose(model.encode(["Ba bei bo."]), before, atol=1e-4)
+
+
+def test_the_same_seed_gives_the_same_bytes(bert_path: Path, long: list[str], tmp_path: Path) -> None:
+    options: dict[str, Any] = {**CHUNKED, **SHORT, "base": bert_path, "preset": "docsplit-bert", "max_steps": 3}
+    train(long, tmp_path / "a", **options)
+    train(long, tmp_path / "b", **options)
+    assert (tmp_path / "a" / "model.safetensors").read_bytes() == (tmp_path / "b" / "model.safetensors").read_bytes()
+
+
+def test_a_chunked_base_keeps_its_pooling(bert_path: Path, folder: RunFolder) -> None:
+    backbone = make_backbone(load_base(bert_path), Preset(**CHUNKED), folder)
+    with pytest.raises(ModelError, match="reads chunk by chunk and pools inside"):
+        load_base(backbone.name, "mean")

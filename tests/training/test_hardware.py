@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from sentence_transformers import SentenceTransformer
+
+from simlte_st import train
+from simlte_st.chunk_mean import to_chunk_mean
+from simlte_st.training import hardware
+from simlte_st.training.hardware import compile_encoder
+
+OPTIONS: dict[str, Any] = {
+    "batch_size": 4, "max_steps": 3, "held_out": 0.0, "learning_rate": 3e-3, "dropout": 0.0, "mlm_weight": 0.1,
+    "progress": False,
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def uncompiled() -> Any:
+    yield
+    torch._dynamo.reset()
+
+
+@pytest.mark.parametrize("mini_batch_size", [None, 3])
+def test_a_compiled_run_trains_the_same_model(
+    bert_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mini_batch_size: int | None
+) -> None:
+    compiled = []
+
+    def counting(graph: torch.fx.GraphModule, inputs: Any) -> Any:
+        compiled.append(graph)
+        return graph.forward
+
+    def compile_with_it(model: SentenceTransformer) -> None:
+        compile_encoder(model, counting)  # type: ignore[arg-type]
+
+    options = {**OPTIONS, "base": bert_path, "mini_batch_size": mini_batch_size}
+    train(documents, tmp_path / "plain", **options)
+    assert not compiled
+    monkeypatch.setattr("simlte_st.training.train.compile_encoder", compile_with_it)
+    train(documents, tmp_path / "compiled", compile=True, **options)
+    assert compiled, "nothing went through the compiler"
+    first, second = (load_file(tmp_path / name / "model.safetensors") for name in ("plain", "compiled"))
+    assert first.keys() == second.keys()
+    assert all(torch.allclose(first[name], second[name], atol=1e-5) for name in first)
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="inductor needs a C++ compiler")
+def test_the_real_compiler(model: SentenceTransformer) -> None:
+    texts = ["Ba bei bo.", "Cun dis lal gor hun tis wet wal."]
+    expected = [model.encode([text]) for text in texts]
+    compile_encoder(model)
+    assert all(
+        np.allclose(model.encode([text]), vector, atol=1e-5) for text, vector in zip(texts, expected, strict=True)
+    )
+
+
+def test_of_a_chunk_mean_the_encoder_is_compiled(model: SentenceTransformer) -> None:
+    chunked = to_chunk_mean(model, max_length=200, chunk_length=32)
+    text = " ".join(["Ba bei bo cun dis lal gor."] * 12)
+    expected = chunked.encode([text])
+    compile_encoder(chunked, "eager")
+    reader = chunked[0].auto_model
+    assert reader._compiled_call_impl is None
+    assert reader.encoder._compiled_call_impl is not None
+    assert np.allclose(chunked.encode([text]), expected, atol=1e-6)
+
+
+def test_bf16_is_asked_of_the_hardware(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    for capabilities, expected in (({}, False), ({"avx512_bf16": True}, True), ({"amx_bf16": True}, True)):
+        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda found=capabilities: found, raising=False)
+        assert hardware.bf16_available() is expected
