@@ -160,12 +160,12 @@ def trained(
 
 
 def calibrate(name: str, posts: Posts, folder: Path, arguments: argparse.Namespace) -> None:
-    """Time one step and three; what one has more than a third of the difference is spent before the first."""
+    """Time runs of one step and of three: half of the difference is a step, the rest of the first is spent before it."""
     path = folder / f"{name}.cost.json"
     if path.exists() or RUNS[name] is None:
         return
     output = folder / f"{name}.timed"
-    seconds = {steps: trained(name, 0, steps, posts, output, arguments).seconds for steps in (1, 1, 3)}
+    seconds = {steps: trained(name, 0, steps, posts, output, arguments).seconds for steps in (1, 3)}
     shutil.rmtree(output)
     step = (seconds[3] - seconds[1]) / 2
     record = {"step": step, "before": max(0.0, seconds[1] - step), **settings(arguments)}

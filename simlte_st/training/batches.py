@@ -26,8 +26,9 @@ from simlte_st.training.presets import Preset
 
 logger = logging.getLogger(__name__)
 
-REFRESH_TOKENS = 256
-"""Tokens of a document that are read to find out which ones are alike."""
+REFRESH_TOKENS = 128
+"""Tokens of a document that are read to find out which ones are alike: as many make batches as hard as
+``benchmarks/results/batching_hardness.md`` says, and a pass over more costs a good part of an epoch."""
 
 
 @dataclass(frozen=True)
