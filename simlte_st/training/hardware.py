@@ -36,4 +36,5 @@ def compile_encoder(model: SentenceTransformer, backend: str = "inductor") -> No
     encoder = encoder_of(model)
     if isinstance(encoder, SimlteChunkMeanModel):
         encoder = encoder.encoder
-    encoder.compile(backend=backend, dynamic=True)
+    # Not encoder.compile(): sentence-transformers calls forward itself, past what that replaces.
+    encoder.forward = torch.compile(encoder.forward, backend=backend, dynamic=True)  # type: ignore[method-assign]

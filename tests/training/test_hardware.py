@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ def test_a_compiled_run_trains_the_same_model(
     options = {**OPTIONS, "base": bert_path, "mini_batch_size": mini_batch_size}
     train(documents, tmp_path / "plain", **options)
     assert not compiled
-    monkeypatch.setattr("simlte_st.training.train.compile_encoder", compile_with_it)
+    monkeypatch.setattr(sys.modules["simlte_st.training.train"], "compile_encoder", compile_with_it)  # not the function
     train(documents, tmp_path / "compiled", compile=True, **options)
     assert compiled, "nothing went through the compiler"
     first, second = (load_file(tmp_path / name / "model.safetensors") for name in ("plain", "compiled"))
@@ -56,9 +57,11 @@ def test_the_real_compiler(model: SentenceTransformer) -> None:
     texts = ["Ba bei bo.", "Cun dis lal gor hun tis wet wal."]
     expected = [model.encode([text]) for text in texts]
     compile_encoder(model)
+    torch._dynamo.utils.counters.clear()
     assert all(
         np.allclose(model.encode([text]), vector, atol=1e-5) for text, vector in zip(texts, expected, strict=True)
     )
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] >= 1
 
 
 def test_of_a_chunk_mean_the_encoder_is_compiled(model: SentenceTransformer) -> None:
@@ -66,10 +69,9 @@ def test_of_a_chunk_mean_the_encoder_is_compiled(model: SentenceTransformer) -> 
     text = " ".join(["Ba bei bo cun dis lal gor."] * 12)
     expected = chunked.encode([text])
     compile_encoder(chunked, "eager")
-    reader = chunked[0].auto_model
-    assert reader._compiled_call_impl is None
-    assert reader.encoder._compiled_call_impl is not None
+    torch._dynamo.utils.counters.clear()
     assert np.allclose(chunked.encode([text]), expected, atol=1e-6)
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 1, "the plan of chunks is not compiled"
 
 
 def test_bf16_is_asked_of_the_hardware(monkeypatch: pytest.MonkeyPatch) -> None:
