@@ -244,11 +244,11 @@ def write(source: str, length: int, part: str, measured: dict[str, Any], output:
     row[part] = measured
     output.mkdir(parents=True, exist_ok=True)
     write_json(path, {"rows": rows})
+    machine = next((row["time"] for row in rows if "time" in row), measured)["environment"]
     text = [
         "# The training step",
         "",
-        f"all-MiniLM-L6-v2, contrastive + MLM, fp32, {measured['environment']['threads']} threads on "
-        f"{measured['environment']['device']}; the sides take turns in one process. What they are: `python -m "
+        f"all-MiniLM-L6-v2, contrastive + MLM, fp32, {machine['threads']} threads on {machine['device']}; the sides take turns in one process. What they are: `python -m "
         "benchmarks.training --help`. Times: documents a second over those of the obvious composition, with its "
         "dropout and without. Memory: what a step adds to the process, and all that the process has.",
         "",
