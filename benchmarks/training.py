@@ -248,9 +248,10 @@ def write(source: str, length: int, part: str, measured: dict[str, Any], output:
     text = [
         "# The training step",
         "",
-        f"all-MiniLM-L6-v2, contrastive + MLM, fp32, {machine['threads']} threads on {machine['device']}; the sides take turns in one process. What they are: `python -m "
-        "benchmarks.training --help`. Times: documents a second over those of the obvious composition, with its "
-        "dropout and without. Memory: what a step adds to the process, and all that the process has.",
+        f"all-MiniLM-L6-v2, contrastive + MLM, fp32, {machine['threads']} threads on {machine['device']}; the sides take "
+        "turns in one process. What they are: `python -m benchmarks.training --help`. Times: documents a second over "
+        "those of the obvious composition, with its dropout and without. Memory: what a step adds to the process, and "
+        "all that the process has.",
         "",
     ]
     for row in rows:
@@ -267,8 +268,13 @@ def write(source: str, length: int, part: str, measured: dict[str, Any], output:
                 f"tokens a second of batches of {large['batch_size']}.",
                 "",
             ]
-    names = " ".join(dict.fromkeys(row["source"] for row in rows))
-    text += [f"    python -m benchmarks.training --data {names}", ""]
+    text += [
+        f"    python -m benchmarks.training --data {row['source']} --lengths {row['tokens']} "
+        f"--batch-size {row['time']['batch_size']} --repeats {len(row['time']['turns']['obvious'])}"
+        for row in rows
+        if "time" in row
+    ]
+    text.append("")
     (output / "training.md").write_text("\n".join(text), encoding="utf-8")
 
 
