@@ -37,4 +37,4 @@ def compile_encoder(model: SentenceTransformer, backend: str = "inductor") -> No
     if isinstance(encoder, SimlteChunkMeanModel):
         encoder = encoder.encoder
     # Not encoder.compile(): sentence-transformers calls forward itself, past what that replaces.
-    encoder.forward = torch.compile(encoder.forward, backend=backend, dynamic=True)  # type: ignore[method-assign]
+    encoder.forward = torch.compile(encoder.forward, backend=backend, dynamic=True)
