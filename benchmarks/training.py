@@ -250,8 +250,8 @@ def write(source: str, length: int, part: str, measured: dict[str, Any], output:
         "",
         f"all-MiniLM-L6-v2, contrastive + MLM, fp32, {machine['threads']} threads on {machine['device']}; the sides "
         "take turns in one process. What they are: `python -m benchmarks.training --help`. Times: documents a second "
-        "over those of the obvious composition, with its dropout and without. Memory: what a step adds to the process, and "
-        "all that the process has.",
+        "over those of the obvious composition, with its dropout and without. Memory: what a step adds to the process, "
+        "and all that the process has.",
         "",
     ]
     for row in rows:
