@@ -304,9 +304,9 @@ def account(settings: dict[str, Any], records: Sequence[dict[str, Any]]) -> str:
         f"The base: {what}. Each objective: {settings['steps']} steps of {settings['batch_size']} documents of "
         f"{settings['corpus']}, {settings['tokens']} tokens a view, learning rate {settings['learning_rate']:g}; the "
         "other settings are the papers'. Equal steps are not equal time: MLM is a second pass. Probes: "
-        f"{settings['head']} head, read at {settings['read']} tokens at most, {settings['draws']} few-shot draws. After "
-        "± is the standard deviation over seeds and draws. Intervals: 95% bootstrap over seeds and draws, paired by both; "
-        "with one seed they leave out what another training would change. "
+        f"{settings['head']} head, read at {settings['read']} tokens at most, {settings['draws']} few-shot draws; "
+        "after ± is the standard deviation over seeds and draws. The intervals are a 95% bootstrap over both, "
+        "in pairs; with one seed they leave out what another training would change. "
         f"Device: {records[0]['environment']['device']}."
     )
 
