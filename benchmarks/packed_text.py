@@ -8,7 +8,8 @@ of a sequence, its [SEP] opens the next one.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -155,20 +156,35 @@ def word_piece_tokenizer(vocabulary: dict[str, int], max_length: int) -> BertTok
     return BertTokenizer(vocab=vocabulary, do_lower_case=True, model_max_length=max_length)
 
 
-def learn_word_pieces(texts: Iterable[str], size: int, progress: bool = False) -> dict[str, int]:
+def learn_word_pieces(texts: Callable[[], Iterable[str]], size: int, progress: bool = False) -> dict[str, int]:
     """Learn a vocabulary of word pieces, of lower-cased text, with ``tokenizers``.
 
     Args:
-        texts: Read once.
+        texts: Gives the texts; called twice.
         size: Entries, BERT's five special tokens included; a small corpus may have fewer.
-        progress: Show a progress bar.
+        progress: Show progress bars.
 
     Returns:
-        Ids by piece; the special tokens come first.
+        Ids by piece; the special tokens come first. The same texts give the same vocabulary.
     """
+    words, pieces = Tokenizer(models.WordLevel()), Tokenizer(models.WordPiece(unk_token="[UNK]"))
     cuts = word_piece_tokenizer({token: number for number, token in enumerate(SPECIAL)}, 512).backend_tokenizer
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    tokenizer.normalizer, tokenizer.pre_tokenizer = cuts.normalizer, cuts.pre_tokenizer
-    trainer = trainers.WordPieceTrainer(vocab_size=size, special_tokens=SPECIAL, show_progress=progress)
-    tokenizer.train_from_iterator(texts, trainer)
-    return dict(sorted(tokenizer.get_vocab().items(), key=lambda item: item[1]))
+    for tokenizer in (words, pieces):
+        tokenizer.normalizer, tokenizer.pre_tokenizer = cuts.normalizer, cuts.pre_tokenizer
+    words.train_from_iterator(texts(), trainers.WordLevelTrainer(vocab_size=2**31 - 1, show_progress=progress))
+    # Left to itself the trainer numbers characters as its hash table has them, and numbers decide between equals.
+    first, inside = Counter[str](), Counter[str]()
+    for word in words.get_vocab():
+        first[word[0]] += 1
+        inside.update(set(word[1:]))
+    frequent = sorted((first + inside).items(), key=lambda item: (-item[1], item[0]))
+    alphabet = sorted(character for character, _ in frequent[: min(1000, max(size // 16, 64))])
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=size,
+        special_tokens=[*SPECIAL, *(f"##{character}" for character in alphabet if inside[character])],
+        initial_alphabet=alphabet,
+        limit_alphabet=len(alphabet),
+        show_progress=progress,
+    )
+    pieces.train_from_iterator(texts(), trainer)
+    return dict(sorted(pieces.get_vocab().items(), key=lambda item: item[1]))

@@ -191,7 +191,10 @@ def make_tokenizer(arguments: argparse.Namespace, folder: RunFolder) -> BertToke
         return word_piece_tokenizer(packaged.get_vocab(), arguments.max_length)
     path = folder.path / "vocabulary.json"
     if not path.exists():
-        texts = (document.text for document in reader_of(arguments))
+
+        def texts() -> Iterator[str]:
+            return (document.text for document in reader_of(arguments))
+
         write_json(path, learn_word_pieces(texts, arguments.vocabulary, progress=True))
     return word_piece_tokenizer(read_json(path), arguments.max_length)
 
