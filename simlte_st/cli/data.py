@@ -42,7 +42,9 @@ def add_parser(subparsers: Any) -> None:
     add_common_arguments(stats)
     stats.set_defaults(run=run_stats)
 
-    listing = commands.add_parser("list", help="list the data sets: where to get them, and in which form")
+    listing = commands.add_parser(
+        "list", help="list the data sets: where to get them, and in which form", allow_abbrev=False
+    )
     add_common_arguments(listing)
     listing.set_defaults(run=run_list)
 

@@ -48,8 +48,7 @@ def test_rows_before_a_break_are_given_first() -> None:
     assert table.columns == ["a"]
     given = []
     with pytest.raises(BrokenSourceError, match="cut off"):
-        for row in table.rows(["a"], ()):
-            given.append(row.where)
+        given.extend(row.where for row in table.rows(["a"], ()))
     assert given == ["line 1", "line 2"]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from simlte_st.data.benchmarks.shapes import Shape, split_name, table_events
-from simlte_st.data.columns import Event, Row, Skip
+from simlte_st.data.columns import Columns, Event, Row, Skip
 from simlte_st.data.sources import UNREADABLE, Columns, Reading, text_row
 from simlte_st.data.streams import check_encoding
 from simlte_st.data.tables import open_table, table_suffix

@@ -87,7 +87,7 @@ class Shape:
         label = values.get(self.label)
         if self.make_label is not None and label is not None:
             label = self.make_label(label)
-        if self.known is not None and label not in (None, "") and label not in self.known:
+        if self.known is not None and label not in (None, "") and not (isinstance(label, str) and label in self.known):
             return Skip(raw.where, UNKNOWN_LABEL, repr(label))
         given = values.get(self.split)
         if part is None and given not in (None, ""):
