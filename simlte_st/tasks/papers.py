@@ -10,7 +10,7 @@ import numpy as np
 from datasets import Dataset, DatasetDict
 from mteb import TaskMetadata
 
-from simlte_st.data.benchmarks import Benchmark, CitationBenchmark, find_set, load_benchmark
+from simlte_st.data.benchmarks import SETS, Benchmark, CitationBenchmark, load_benchmark
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.evaluation.document_similarity import load_lee
 from simlte_st.tasks.datasets import (
@@ -44,7 +44,7 @@ _FIELDS: dict[str, dict[str, Any]] = {
 
 
 def _metadata(benchmark: str, name: str, kind: Kind, description: str) -> TaskMetadata:
-    card = find_set(benchmark).card
+    card = SETS[benchmark].card
     return make_metadata(
         name,
         kind,
