@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -69,19 +68,18 @@ def long_document_tasks(names: Sequence[str] | None = None) -> list[AbsTask]:
             (Zhu et al., 2024), whose names begin with ``LEMB``.
 
     Raises:
-        ConfigurationError: mteb has no task of that name; the message proposes others.
+        ConfigurationError: mteb has no task of that name, or none in English.
     """
     with kept_generators():
         if names is None:
             return list(mteb.get_benchmark("LongEmbed").tasks)
-        there = {task.metadata.name for task in _english_tasks()}
+        made = []
         for name in names:
-            if name not in there:
-                near = difflib.get_close_matches(name, there) or sorted(long_document_task_names())
-                raise ConfigurationError(
-                    f"mteb {mteb.__version__} has no English text task {name!r}; it has: {', '.join(near)}."
-                )
-        return [mteb.get_task(name, languages=["eng"]) for name in names]
+            try:
+                made.append(mteb.get_task(name, languages=["eng"]))
+            except (KeyError, ValueError) as error:  # no such task; none of its texts are English
+                raise ConfigurationError(f"mteb {mteb.__version__} has no English task {name!r}: {error}") from error
+        return made
 
 
 def long_document_task_names(min_characters: int = 5_000) -> dict[str, int]:

@@ -23,6 +23,7 @@ MAIN_SCORES: dict[Kind, str] = {
 CUT = "Texts are cut by the model, at its max_seq_length."
 
 _NAME = re.compile(r"\w[\w .+-]*")
+_LANGUAGE = re.compile(r"[a-z]{3}-[A-Z][a-z]{3}")
 
 
 def make_metadata(
@@ -47,10 +48,12 @@ def make_metadata(
         more: Further fields of mteb's ``TaskMetadata``: ``reference``, ``license``, ``domains``, ...
 
     Raises:
-        ConfigurationError: The name cannot be used, or mteb refuses a field.
+        ConfigurationError: The name cannot be used, the language is written otherwise, or mteb refuses a field.
     """
     if not _NAME.fullmatch(name):
         raise ConfigurationError(f"A task cannot be called {name!r}: use letters, digits, blanks and _ . + -")
+    if not _LANGUAGE.fullmatch(language):
+        raise ConfigurationError(f"language={language!r}: write language and script as mteb does, such as eng-Latn.")
     try:
         return TaskMetadata(
             name=name,

@@ -48,7 +48,7 @@ def test_names(capsys: pytest.CaptureFixture[str]) -> None:
     mteb_tasks.main(["--list"])
     listed = capsys.readouterr().out.split()
     assert {"BBCNewsClassification", "LongEmbed", "LEMBQMSumRetrieval"} <= set(listed)
-    with pytest.raises(SystemExit, match="no English text task 'bcc'"):
+    with pytest.raises(SystemExit, match="no English task 'bcc'"):
         mteb_tasks.main(["--tasks", "bcc"])
     with pytest.raises(SystemExit, match="write DATA=PATH"):
         mteb_tasks.main(["--tasks", "bbc", "--path", "bbc"])

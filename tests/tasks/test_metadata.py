@@ -22,7 +22,12 @@ def test_names_that_are_no_file_names(name: str) -> None:
         make_metadata(name, "STS", "What.", source="own")
 
 
-@pytest.mark.parametrize("fields", [{"language": "English"}, {"licence": "mit"}, {"license": "none of mteb's"}])
+@pytest.mark.parametrize("fields", [{"licence": "mit"}, {"license": "none of mteb's"}])
 def test_fields_that_mteb_refuses(fields: dict[str, str]) -> None:
     with pytest.raises(ConfigurationError, match="mteb refuses"):
         make_metadata("Task", "STS", "What.", source="own", **fields)  # type: ignore[arg-type]
+
+
+def test_a_language_that_is_not_written_as_mteb_does() -> None:
+    with pytest.raises(ConfigurationError, match="such as eng-Latn"):
+        make_metadata("Task", "STS", "What.", source="own", language="English")
