@@ -9,7 +9,7 @@ from pathlib import Path
 
 from simlte_st.data.benchmarks.shapes import Shape, split_name, table_events
 from simlte_st.data.columns import Columns, Event, Row, Skip
-from simlte_st.data.sources import UNREADABLE, Columns, Reading, text_row
+from simlte_st.data.sources import UNREADABLE, Reading, text_row
 from simlte_st.data.streams import check_encoding
 from simlte_st.data.tables import open_table, table_suffix
 
