@@ -92,7 +92,7 @@ def test_it_is_the_probe_on_features_of_one_scale() -> None:
     x, topic = topic_papers(40, 4, 8, 0)
     train, test = topic_pairs(topic, range(30), 100, 1), topic_pairs(topic, range(40), 60, 2)
     used = np.unique(train.pairs)
-    scaled = x / np.sqrt(np.square(x[used]).mean())
+    scaled = x / np.float32(np.sqrt(np.square(x[used], dtype=np.float64).mean()))
     expected = fit_probe(
         link_features(scaled, train.pairs),
         train.labels.tolist(),

@@ -45,9 +45,6 @@ def test_hand_made_case() -> None:
     metrics = result.metrics()
     assert metrics["mrr"] == metrics["mrr_low"] == 0.5
     assert (metrics["queries"], metrics["pool"]) == (2.0, 4.0)
-    # Had it not been left out, paper 1 would have found itself first.
-    other = citation_retrieval(scores, [(0, 1), (0, 3), (1, 2), (1, 4)])
-    assert other.per_query["mrr"].tolist() == [0.5, 0.5]
 
 
 def test_recall_counts_what_is_cited_not_ten() -> None:
@@ -74,7 +71,9 @@ def random_case(seed: int, dim: int = 5) -> tuple[np.ndarray, np.ndarray]:
     return x, np.array(links)
 
 
-def test_against_sentence_transformers_and_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_against_sentence_transformers_and_scikit_learn(
+    tiny_model_for_evaluation: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
     x, links = random_case(0)
     result = citation_retrieval(CosineScores(x), links)
     pool = np.unique(links[:, 1])
@@ -87,13 +86,12 @@ def test_against_sentence_transformers_and_scikit_learn(monkeypatch: pytest.Monk
         precision_recall_at_k=[10, 100],
         write_csv=False,
     )
-    model = SentenceTransformer(modules=[], device="cpu")
     monkeypatch.setattr(
         evaluator,
         "embed_inputs",
         lambda model, texts, **options: torch.tensor(x[[int(t) for t in texts]]),
     )
-    theirs = evaluator(model)
+    theirs = evaluator(tiny_model_for_evaluation())
     ours = result.metrics()
     assert ours["recall@10"] == pytest.approx(theirs["cosine_recall@10"])
     assert ours["recall@100"] == pytest.approx(theirs["cosine_recall@100"])
