@@ -26,7 +26,7 @@ from simlte_st.tasks.generators import kept_generators
 with kept_generators():
     require("mteb", "mteb", "the MTEB-style tasks")
 
-from simlte_st.tasks.choosing import long_document_task_names, long_document_tasks, paper_tasks
+from simlte_st.tasks.choosing import LONG_EMBED, long_document_task_names, long_document_tasks, paper_tasks
 from simlte_st.tasks.evaluate import evaluate
 from simlte_st.tasks.kinds import (
     ClassificationTask,
@@ -47,6 +47,7 @@ from simlte_st.tasks.own import (
 from simlte_st.tasks.papers import TASKS, BenchmarkTask, LeeDocumentSTS
 
 __all__ = [
+    "LONG_EMBED",
     "MAIN_SCORES",
     "TASKS",
     "BenchmarkTask",

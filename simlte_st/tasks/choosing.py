@@ -14,6 +14,16 @@ from simlte_st.tasks.generators import kept_generators
 from simlte_st.tasks.kinds import LocalTask
 from simlte_st.tasks.papers import TASKS, BenchmarkTask, PathLike
 
+LONG_EMBED = (
+    "LEMBNarrativeQARetrieval",
+    "LEMBNeedleRetrieval",
+    "LEMBPasskeyRetrieval",
+    "LEMBQMSumRetrieval",
+    "LEMBSummScreenFDRetrieval",
+    "LEMBWikimQARetrieval",
+)
+"""The tasks of LongEmbed (Zhu et al., 2024), by their names in mteb."""
+
 # Where mteb's statistics have the length of the texts that are embedded; of retrieval, of the documents.
 _LENGTHS = ("documents_text_statistics", "text_statistics", "text1_statistics")
 
@@ -64,17 +74,15 @@ def long_document_tasks(names: Sequence[str] | None = None) -> list[AbsTask]:
     """Get ready-made tasks of mteb. Their data comes from the Hub when they are evaluated.
 
     Args:
-        names: Names of tasks of mteb, such as :func:`long_document_task_names` gives. None for the six of LongEmbed
-            (Zhu et al., 2024), whose names begin with ``LEMB``.
+        names: Names of tasks of mteb, such as :func:`long_document_task_names` gives. None for
+            :data:`LONG_EMBED`.
 
     Raises:
         ConfigurationError: mteb has no task of that name, or none in English.
     """
     with kept_generators():
-        if names is None:
-            return list(mteb.get_benchmark("LongEmbed").tasks)
         made = []
-        for name in names:
+        for name in LONG_EMBED if names is None else names:
             try:
                 made.append(mteb.get_task(name, languages=["eng"]))
             except (KeyError, ValueError) as error:  # no such task; none of its texts are English

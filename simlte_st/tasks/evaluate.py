@@ -14,6 +14,7 @@ from simlte_st.tasks.generators import kept_generators
 
 if TYPE_CHECKING:
     from mteb.results import ModelResult
+    from mteb.types import EncodeKwargs
     from sentence_transformers import SentenceTransformer
 
 
@@ -49,12 +50,13 @@ def evaluate(
     chosen = [tasks] if isinstance(tasks, AbsTask) else list(tasks)
     if not chosen:
         raise ConfigurationError("There are no tasks to evaluate.")
+    encoding: EncodeKwargs = {"batch_size": batch_size, "show_progress_bar": show_progress_bar}
     with kept_generators(), reading_at_most(model, max_seq_length):
         return mteb.evaluate(
             model,
             chosen,
             cache=None,
             co2_tracker=False,
-            encode_kwargs={"batch_size": batch_size, "show_progress_bar": show_progress_bar},
+            encode_kwargs=encoding,
             show_progress_bar=show_progress_bar,
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -37,13 +36,13 @@ class LocalTask(AbsTask):
         with kept_generators():
             super().__init__(seed=seed)
 
-    @abstractmethod
     def make_data(self) -> Any:
         """Make what mteb has in ``dataset`` after loading; :mod:`simlte_st.tasks.datasets` has the forms.
 
         Raises:
             DataError: The data is not there, or cannot be used.
         """
+        raise NotImplementedError(f"{type(self).__name__} does not say what its data is.")
 
     def load_data(self, num_proc: int | None = None, **kwargs: Any) -> None:
         """Make the data, unless it is there. The arguments are mteb's and make no difference."""

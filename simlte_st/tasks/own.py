@@ -230,7 +230,7 @@ def _divide(
     ]
     parts: list[list[Any]] = []
     for part in split_by_label(documents, test_share, seed):
-        parts += [[document.text for document in part], [kind(document.label) for document in part]]
+        parts += [[document.text for document in part], [kind(str(document.label)) for document in part]]
     train, train_labels, test, their_labels = parts
     return train, train_labels, test, their_labels
 

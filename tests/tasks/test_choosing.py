@@ -6,20 +6,21 @@ pytest.importorskip("mteb")
 import mteb
 
 from simlte_st.errors import ConfigurationError
-from simlte_st.tasks import long_document_task_names, long_document_tasks
+from simlte_st.tasks import LONG_EMBED, long_document_task_names, long_document_tasks
 
 pytestmark = pytest.mark.usefixtures("no_network")
 
 
 def test_longembed_by_default() -> None:
     tasks = long_document_tasks()
-    assert len(tasks) == 6
-    assert all(task.metadata.name.startswith("LEMB") and isinstance(task, mteb.AbsTask) for task in tasks)
+    assert [task.metadata.name for task in tasks] == list(LONG_EMBED)
+    assert all(isinstance(task, mteb.AbsTask) for task in tasks)
+    assert {task.metadata.dataset["path"] for task in tasks} == {"dwzhu/LongEmbed"}
 
 
 def test_long_documents_are_found_in_mtebs_statistics() -> None:
     lengths = long_document_task_names()
-    assert {task.metadata.name for task in long_document_tasks()} <= set(lengths)
+    assert set(LONG_EMBED) <= set(lengths)
     assert lengths["LEMBQMSumRetrieval"] == 53_336
     assert "ArxivClassification.v2" in lengths
     assert "Banking77Classification" not in lengths
