@@ -199,7 +199,7 @@ def report(parts: Parts, models: Sequence[str], tasks: Sequence[AbsTask], settin
         "",
         markdown_table(["task", "score", "texts", "words", *models], rows),
         "",
-        f"    python -m benchmarks.mteb_tasks --tasks {' '.join(records)} --max-seq-length "
+        f"    python -m benchmarks.mteb_tasks --tasks {' '.join(records)} --path ... --max-seq-length "
         f"{settings['max_seq_length']} --max-documents {settings['max_documents']}",
         "",
     ]

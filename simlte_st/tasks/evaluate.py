@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import mteb
 from mteb import AbsTask
@@ -50,7 +50,7 @@ def evaluate(
     chosen = [tasks] if isinstance(tasks, AbsTask) else list(tasks)
     if not chosen:
         raise ConfigurationError("There are no tasks to evaluate.")
-    encoding: EncodeKwargs = {"batch_size": batch_size, "show_progress_bar": show_progress_bar}
+    encoding = cast("EncodeKwargs", {"batch_size": batch_size, "show_progress_bar": show_progress_bar})
     with kept_generators(), reading_at_most(model, max_seq_length):
         return mteb.evaluate(
             model,

@@ -15,7 +15,7 @@ def test_longembed_by_default() -> None:
     tasks = long_document_tasks()
     assert [task.metadata.name for task in tasks] == list(LONG_EMBED)
     assert all(isinstance(task, mteb.AbsTask) for task in tasks)
-    assert {task.metadata.dataset["path"] for task in tasks} == {"dwzhu/LongEmbed"}
+    assert {task.metadata.type for task in tasks} == {"Retrieval"}
 
 
 def test_long_documents_are_found_in_mtebs_statistics() -> None:
