@@ -20,7 +20,8 @@ _BATCH = 256
 
 def _where(dataset: Dataset, column: str, value: str | int) -> Dataset:
     """Give the rows in which a column has a value; the text is not touched."""
-    return dataset.select(pc.indices_nonzero(pc.equal(dataset.data.column(column), value)).to_numpy())
+    rows = pc.indices_nonzero(pc.equal(dataset.data.column(column), value))
+    return dataset.select(rows.to_numpy().astype("int64"))  # datasets stumbles over unsigned ones
 
 
 def _part(dataset: Dataset, split: str) -> Dataset:
