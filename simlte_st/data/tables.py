@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from simlte_st.data.columns import LOOK_AHEAD_ROWS, RawRow, Skip
-from simlte_st.data.streams import COMPRESSED, TOO_LONG, WRONG_ENCODING, BrokenSourceError, read_lines
+from simlte_st.data.streams import COMPRESSED, TOO_LONG, WRONG_ENCODING, BrokenSourceError, Line, read_lines
 from simlte_st.errors import DataError
 
 MALFORMED_JSON = "malformed JSON"
@@ -52,17 +52,52 @@ def json_objects(path: Path, encoding: str, max_characters: int) -> Iterator[Raw
             yield Skip(where, NOT_AN_OBJECT, f"a JSON {type(values).__name__}")
 
 
+class _RowLines:
+    """The lines of a CSV file, broken off by an error where one row takes too many of them.
+
+    A quote that is never closed swallows what follows up to the limit of a field; but that limit is one for the whole
+    process, so it is as high as any other reader once needed it.
+    """
+
+    def __init__(self, lines: Iterator[Line], most: int) -> None:
+        self._lines, self._most = lines, most
+        self._taken = 0
+        self.problem: tuple[str, str] | None = None
+
+    def __iter__(self) -> _RowLines:
+        return self
+
+    def __next__(self) -> str:
+        if self._taken > self._most:
+            self.start_row()
+            raise _EndlessRowError(f"a row of more than {self._most:,} characters")
+        line = next(self._lines)
+        if line.problem:
+            self.problem = (line.problem, line.what)
+        self._taken += len(line.text)
+        return line.text
+
+    def start_row(self) -> None:
+        """Forget the row before."""
+        self._taken, self.problem = 0, None
+
+
+class _EndlessRowError(Exception):
+    """A row that does not end."""
+
+
 def separated_rows(
     path: Path, encoding: str, max_characters: int, delimiter: str
 ) -> tuple[list[str], Iterator[RawRow | Skip]]:
     """Read a CSV or TSV file with a header; the made id of a row is its index from 0.
 
     Quoting must be sound: a row in which it is not is counted as malformed, since guessing would run rows together.
+    A quote that is never closed swallows the rows after it, up to twice ``max_characters``.
 
     Args:
         path: A plain, ``.gz`` or ``.zst`` file.
         encoding: The encoding of a file without a byte order mark.
-        max_characters: Longest field.
+        max_characters: Longest text wanted.
         delimiter: What stands between two fields.
 
     Returns:
@@ -73,23 +108,17 @@ def separated_rows(
     """
     # The limit is one for the whole process; it is only ever raised, so that no other user of `csv` is hurt.
     csv.field_size_limit(max(csv.field_size_limit(), max_characters + 1))
-    problem: tuple[str, str] | None = None
+    # Rows may have several long texts; the spare is for their other columns.
+    lines = _RowLines(read_lines(path, encoding, max_characters), 2 * max_characters + (1 << 16))
 
-    def texts() -> Iterator[str]:
-        nonlocal problem
-        for line in read_lines(path, encoding, max_characters):
-            if line.problem:
-                problem = (line.problem, line.what)
-            yield line.text
-
-    reader = csv.reader(texts(), delimiter=delimiter, strict=True)
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
     try:
         header = [name.strip() for name in next(reader, [])]
-    except csv.Error as error:
+    except (csv.Error, _EndlessRowError) as error:
         raise DataError(f"The header of {path} cannot be read: {error}.") from error
-    if problem:
+    if lines.problem:
         raise DataError(
-            f"The header of {path} cannot be read: {problem[1]}. "
+            f"The header of {path} cannot be read: {lines.problem[1]}. "
             "Name the file's encoding with encoding= (on the command line: --encoding)."
         )
     if len(header) == 1 and (found := next((mark for mark in ";\t|," if mark in header[0]), None)):
@@ -99,24 +128,26 @@ def separated_rows(
         )
 
     def rows() -> Iterator[RawRow | Skip]:
-        nonlocal problem
         index = -1
         while True:
-            first, problem = reader.line_num + 1, None
-            malformed = ""
+            lines.start_row()
+            first = reader.line_num + 1
+            malformed = endless = ""
             try:
                 row = next(reader, None)
             except csv.Error as error:
                 row, malformed = [], str(error)
+            except _EndlessRowError as error:
+                row, endless = [], str(error)
             if row is None:
                 return
             last = reader.line_num
             where = f"line {first:,}" if last <= first else f"lines {first:,} to {last:,}"
             index += 1
-            if problem:
-                yield Skip(where, *problem)
-            elif "field larger than field limit" in malformed:
-                yield Skip(where, TOO_LONG, malformed)
+            if lines.problem:
+                yield Skip(where, *lines.problem)
+            elif endless or "field larger than field limit" in malformed:
+                yield Skip(where, TOO_LONG, endless or malformed)
             elif malformed:
                 yield Skip(where, MALFORMED_ROW, malformed)
             elif not row:

@@ -15,7 +15,7 @@ SET = CitationSet(
         "Long Range Arena. ICLR 2021.",
         forms=(
             "the folder tsv_data with new_aan_pairs.train.tsv, new_aan_pairs.eval.tsv and new_aan_pairs.test.tsv",
-            "a folder with a table aan_papers (id, text) and a table aan_citations (citing_id, cited_id), as .parquet, "
+            "a folder with a table aan_papers (id, text) and a table aan_citations (citing, cited), as .parquet, "
             ".jsonl or .csv",
         ),
     ),

@@ -26,7 +26,7 @@ PARTS = (("train", 0.8), ("validation", 0.1), ("test", 0.1))
 """Splits that are made of papers and links, with their shares of the citing papers."""
 
 _FIELDS = 5  # label, id1, id2, text1, text2
-_LINK_COLUMNS = (("citing_id", "cited_id"), ("citing", "cited"))
+_LINK_COLUMNS = (("citing", "cited"), ("citing_id", "cited_id"))
 _BYTES = re.compile(r"""b(['"]).*\1""", re.DOTALL)
 
 Pair = tuple[str, str, int, str]

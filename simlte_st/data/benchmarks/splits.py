@@ -58,7 +58,7 @@ def _test_size(places: NDArray[np.uint64], share: float) -> int:
     ends = np.flatnonzero(places[1:] != places[:-1]) + 1  # sizes at which no copies are parted
     if wanted < 1 or not len(ends):
         return 0
-    return int(ends[min(np.searchsorted(ends, wanted), len(ends) - 1)])
+    return int(ends[min(int(np.searchsorted(ends, wanted)), len(ends) - 1)])
 
 
 def _mix(keys: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:

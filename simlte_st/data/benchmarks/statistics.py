@@ -92,6 +92,8 @@ def statistics_table(measured: Statistics, printed: PrintedStatistics | None = N
     """Put the numbers beside those that the papers print, as text."""
     lines = [("", "here", *(["papers"] if printed else []))]
     for name, title, form in _ROWS:
+        if name == "classes" and not measured.classes and printed is None:
+            continue
         values = [getattr(measured, name), *([getattr(printed, name)] if printed else [])]
         lines.append((title, *(format(value, form).removesuffix(".0") for value in values)))
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]

@@ -89,7 +89,10 @@ SET = TextSet(
         citation="Ken Lang. NewsWeeder: Learning to Filter Netnews. ICML 1995.",
         forms=("the folder with 20news-bydate-train and 20news-bydate-test, a folder a newsgroup in each",),
         printed=PrintedStatistics(18_846, 20, 258, 153, 11_554),
-        notes=("INSTRUCTOR was trained on 20 Newsgroups: the papers leave its result out.",),
+        notes=(
+            "INSTRUCTOR was trained on 20 Newsgroups: the papers leave its result out.",
+            "34 posts are empty without their headers: the papers count them, here they are skipped.",
+        ),
     ),
     folder=folder,
     hub=Hub(

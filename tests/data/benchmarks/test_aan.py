@@ -134,7 +134,7 @@ def test_what_it_is_not(tmp_path: Path, arena: Path) -> None:
         read_benchmark("aan", arena)
     folder = links(tmp_path)
     (folder / "aan_citations.csv").write_text("from,to\na,b\n")
-    with pytest.raises(DataError, match="columns from, to; it should have: citing_id and cited_id; or"):
+    with pytest.raises(DataError, match="columns from, to; it should have: citing and cited; or"):
         load_benchmark("aan", folder)
     (folder / "aan_citations.csv").write_text("citing_id,cited_id\nx,y\n")
     with pytest.raises(EmptyCorpusError, match="no pair of papers"):
