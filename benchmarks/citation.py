@@ -146,9 +146,11 @@ class KnownScores:
         self.citing, self.cited, self.table = citing, cited, scores.rows(citing, cited)
 
     def rows(self, queries: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """Look up every query against every other paper."""
         return self.table[np.ix_(np.searchsorted(self.citing, queries), np.searchsorted(self.cited, others))]
 
     def pairs(self, pairs: np.ndarray) -> np.ndarray:
+        """Look up pairs."""
         return self.table[np.searchsorted(self.citing, pairs[:, 0]), np.searchsorted(self.cited, pairs[:, 1])]
 
 
