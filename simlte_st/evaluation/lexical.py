@@ -13,13 +13,17 @@ from simlte_st.errors import DataError
 from simlte_st.extras import require
 
 
-def fit_tfidf(texts: Sequence[str]) -> TfidfVectorizer:
+def fit_tfidf(texts: Sequence[str], **settings: Any) -> TfidfVectorizer:
     """Fit scikit-learn's vectorizer with sublinear term frequencies; its rows have length 1.
+
+    Args:
+        texts: Texts that vocabulary and idf are taken from.
+        **settings: Further settings of scikit-learn's ``TfidfVectorizer``, such as ``stop_words`` and ``min_df``.
 
     Raises:
         DataError: The texts hold no words.
     """
-    vectorizer = TfidfVectorizer(sublinear_tf=True)
+    vectorizer = TfidfVectorizer(sublinear_tf=True, **settings)
     try:
         return vectorizer.fit(texts)
     except ValueError as error:  # scikit-learn's "empty vocabulary"

@@ -67,6 +67,8 @@ class TfidfScores:
     Args:
         texts: The texts.
         corpus: Texts that vocabulary and idf are taken from; None for the texts themselves.
+        **settings: Further settings of scikit-learn's ``TfidfVectorizer``. English papers are retrieved best with
+            ``stop_words="english", min_df=2``.
 
     Raises:
         DataError: The texts hold no words.
@@ -74,8 +76,8 @@ class TfidfScores:
 
     tolerance = 1e-9
 
-    def __init__(self, texts: Sequence[str], corpus: Sequence[str] | None = None) -> None:
-        self._rows = fit_tfidf(texts if corpus is None else corpus).transform(texts)
+    def __init__(self, texts: Sequence[str], corpus: Sequence[str] | None = None, **settings: Any) -> None:
+        self._rows = fit_tfidf(texts if corpus is None else corpus, **settings).transform(texts)
         self.size = len(texts)
 
     def rows(self, queries: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.float64]:

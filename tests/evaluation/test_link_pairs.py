@@ -18,7 +18,7 @@ def random_links(papers: int, count: int, seed: int) -> np.ndarray:
     generator = np.random.default_rng(seed)
     links: set[tuple[int, int]] = set()
     while len(links) < count:
-        citing, cited = int(generator.integers(papers)), int(papers * generator.random() ** 2)
+        citing, cited = int(generator.integers(papers)), int(papers * generator.random() ** 1.3)
         if citing != cited:
             links.add((citing, cited))
     return np.array(sorted(links))
