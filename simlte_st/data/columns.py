@@ -47,6 +47,7 @@ class Row:
         id: The value of the id column.
         label: The value of the label column.
         has_id: Whether the source has an id column, so that a missing id is worth a mention.
+        split: The part of a benchmark it belongs to, where the source says.
     """
 
     where: str
@@ -55,6 +56,7 @@ class Row:
     id: object = None
     label: object = None
     has_id: bool = False
+    split: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,13 @@ class Document:
         id: Unique name of the document in its corpus.
         text: The text, with at least one character that is not white space.
         label: Its class, where the source has one and it was asked for; training never looks at it.
+        split: The part of a benchmark it belongs to (``"train"``, ``"validation"``, ``"test"``), where the source says.
     """
 
     id: str
     text: str
     label: str | None = None
+    split: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -249,7 +249,7 @@ class DocumentReader:
             report._note(report.repaired, NUL_REMOVED, row.where, f"{nuls:,}")
         if surrogates:
             report._note(report.repaired, SURROGATES, row.where)
-        return Document(self._id(row, text, ids, report), text, self._label(row, report))
+        return Document(self._id(row, text, ids, report), text, self._label(row, report), row.split)
 
     def _id(self, row: Row, text: str, ids: _Ids, report: ReadReport) -> str:
         try:

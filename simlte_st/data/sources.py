@@ -6,11 +6,9 @@ malformed line, a file that cannot be decoded) is given as a ``Skip``, so that t
 
 from __future__ import annotations
 
-import csv
-import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,25 +24,13 @@ from simlte_st.data.columns import (
     make_row,
     rows_by_look_ahead,
 )
-from simlte_st.data.streams import (
-    TOO_LONG,
-    WRONG_ENCODING,
-    BadTextError,
-    BrokenSourceError,
-    decode_text,
-    read_lines,
-)
+from simlte_st.data.streams import TOO_LONG, BadTextError, BrokenSourceError, decode_text
+from simlte_st.data.tables import json_objects, label_name, parquet_rows, parquet_schema, separated_rows
 from simlte_st.errors import DataError
 
 TEXT_SUFFIXES = (".txt", ".md")
-MALFORMED_JSON = "malformed JSON"
-NOT_AN_OBJECT = "not an object"
-WRONG_FIELDS = "wrong number of fields"
-MALFORMED_ROW = "malformed row"
 UNREADABLE = "unreadable"
-BLANK_LINE = "blank line"
 
-_BATCH_ROWS = 128
 _SPLIT = re.compile(r"(train|training|validation|valid|val|dev|test|unsupervised)([^a-z].*)?")
 
 
@@ -63,7 +49,8 @@ def _no_columns(source: str, asked: Columns) -> None:
         raise DataError(f"{source}: text files have no columns, so {named} cannot be used with it.")
 
 
-def _text_file(path: Path, name: str, made_id: str, how: Reading) -> Row | Skip:
+def text_row(path: Path, name: str, made_id: str, how: Reading) -> Row | Skip:
+    """Read a text file as a row, or tell why it gives none."""
     try:
         # No encoding in use takes more than four bytes a character: a larger file need not be read to be too long.
         if (size := path.stat().st_size) > 4 * how.max_characters + 4:
@@ -78,7 +65,7 @@ def _text_file(path: Path, name: str, made_id: str, how: Reading) -> Row | Skip:
 def text_file(path: Path, how: Reading) -> Iterator[Event]:
     """Give the one document of a text file; its id is the file's name."""
     _no_columns(str(path), how.asked)
-    yield _text_file(path, path.name, path.name, how)
+    yield text_row(path, path.name, path.name, how)
 
 
 def text_folder(folder: Path, how: Reading) -> Iterator[Event]:
@@ -101,7 +88,7 @@ def text_folder(folder: Path, how: Reading) -> Iterator[Event]:
             elif entry.is_dir():  # a link to a folder may lead back up here and never end
                 yield Skip(name, "linked folder", ignored=True)
             elif path.suffix.lower() in TEXT_SUFFIXES:
-                yield _text_file(path, name, name, how)
+                yield text_row(path, name, name, how)
             else:
                 yield Skip(name, path.suffix.lower() or "no suffix", ignored=True)
 
@@ -114,27 +101,7 @@ def _is_string(value: object) -> bool:
 
 def json_lines(path: Path, how: Reading) -> Iterator[Event]:
     """Give the objects of a JSON lines file, plain or compressed; the made id is the line's index from 0."""
-
-    def raws() -> Iterator[RawRow | Skip]:
-        for line in read_lines(path, how.encoding, how.max_characters):
-            where = f"line {line.number:,}"
-            if line.problem:
-                yield Skip(where, line.problem, line.what)
-                continue
-            if not line.text.strip():
-                yield Skip(where, BLANK_LINE, ignored=True)
-                continue
-            try:
-                values = json.loads(line.text)
-            except (ValueError, RecursionError) as error:  # ValueError: also a number of thousands of digits
-                yield Skip(where, MALFORMED_JSON, str(error))
-                continue
-            if isinstance(values, dict):
-                yield RawRow(where, str(line.number - 1), values)
-            else:
-                yield Skip(where, NOT_AN_OBJECT, f"a JSON {type(values).__name__}")
-
-    return rows_by_look_ahead(raws(), how.asked, str(path), _is_string)
+    return rows_by_look_ahead(json_objects(path, how.encoding, how.max_characters), how.asked, str(path), _is_string)
 
 
 def _is_words(value: object) -> bool:
@@ -153,8 +120,6 @@ def _is_words(value: object) -> bool:
 def separated(path: Path, how: Reading, delimiter: str) -> Iterator[Event]:
     """Give the rows of a CSV or TSV file with a header; the made id is the row's index from 0.
 
-    Quoting must be sound: a row in which it is not is counted as malformed, since guessing would run rows together.
-
     Args:
         path: A plain, ``.gz`` or ``.zst`` file.
         how: How to read it.
@@ -166,63 +131,8 @@ def separated(path: Path, how: Reading, delimiter: str) -> Iterator[Event]:
     Raises:
         DataError: The header cannot be used, or the file cannot be read to its end.
     """
-    # The limit is one for the whole process; it is only ever raised, so that no other user of `csv` is hurt.
-    csv.field_size_limit(max(csv.field_size_limit(), how.max_characters + 1))
-    problem: tuple[str, str] | None = None
-
-    def texts() -> Iterator[str]:
-        nonlocal problem
-        for line in read_lines(path, how.encoding, how.max_characters):
-            if line.problem:
-                problem = (line.problem, line.what)
-            yield line.text
-
-    reader = csv.reader(texts(), delimiter=delimiter, strict=True)
-    try:
-        header = [name.strip() for name in next(reader, [])]
-    except csv.Error as error:
-        raise DataError(f"The header of {path} cannot be read: {error}.") from error
-    if problem:
-        raise DataError(
-            f"The header of {path} cannot be read: {problem[1]}. "
-            "Name the file's encoding with encoding= (on the command line: --encoding)."
-        )
-    if len(header) == 1 and (found := next((mark for mark in ";\t|," if mark in header[0]), None)):
-        raise DataError(
-            f"The header of {path} is a single column {header[0]!r}: it seems to be separated by {found!r}, not by "
-            f"{delimiter!r}. Use .csv for commas and .tsv for tabs."
-        )
-
-    def raws() -> Iterator[RawRow | Skip]:
-        nonlocal problem
-        index = -1
-        while True:
-            first, problem = reader.line_num + 1, None
-            malformed = ""
-            try:
-                row = next(reader, None)
-            except csv.Error as error:
-                row, malformed = [], str(error)
-            if row is None:
-                return
-            last = reader.line_num
-            where = f"line {first:,}" if last <= first else f"lines {first:,} to {last:,}"
-            index += 1
-            if problem:
-                yield Skip(where, *problem)
-            elif "field larger than field limit" in malformed:
-                yield Skip(where, TOO_LONG, malformed)
-            elif malformed:
-                yield Skip(where, MALFORMED_ROW, malformed)
-            elif not row:
-                index -= 1
-                yield Skip(where, BLANK_LINE, ignored=True)
-            elif len(row) != len(header):
-                yield Skip(where, WRONG_FIELDS, f"{len(row)} instead of {len(header)}")
-            else:
-                yield RawRow(where, str(index), dict(zip(header, row, strict=True)))
-
-    yield from rows_by_look_ahead(raws(), how.asked, str(path), _is_words, header)
+    header, rows = separated_rows(path, how.encoding, how.max_characters, delimiter)
+    yield from rows_by_look_ahead(rows, how.asked, str(path), _is_words, header)
 
 
 def _is_string_feature(feature: object) -> bool:
@@ -235,60 +145,18 @@ def _is_string_type(kind: Any) -> bool:
     return name in ("string", "large_string", "string_view")
 
 
-def _label_name(feature: Any) -> Callable[[object], object]:
-    """Turn a ``ClassLabel``'s number into its name; -1 stands for no label in many test splits."""
-    names = getattr(feature, "names", None)
-    if names is None:
-        return lambda value: value
-    return lambda value: names[value] if isinstance(value, int) and 0 <= value < len(names) else None
-
-
-def _scalars(column: Any) -> list[object]:
-    try:
-        return list(column.to_pylist())
-    except UnicodeDecodeError:
-        values: list[object] = []
-        for scalar in column:
-            try:
-                values.append(scalar.as_py())
-            except UnicodeDecodeError as error:
-                values.append(error)
-        return values
-
-
 def parquet(path: Path, how: Reading) -> Iterator[Event]:
     """Give the rows of a parquet file by record batches, reading the chosen columns only."""
-    import pyarrow
-    import pyarrow.parquet
-
-    try:
-        with pyarrow.parquet.ParquetFile(path) as file:
-            schema = file.schema_arrow
-            strings = [field.name for field in schema if _is_string_type(field.type)]
-            chosen = choose_columns(how.asked, schema.names, strings, str(path))
-            yield chosen
-            label_name: Callable[[object], object] = _label_name(None)
-            if chosen.label and b"huggingface" in (schema.metadata or {}):
-                from datasets import Features
-
-                label_name = _label_name(Features.from_arrow_schema(schema).get(chosen.label))
-            wanted = chosen.distinct()
-            index = 0
-            for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=wanted):
-                columns = {name: _scalars(batch.column(name)) for name in wanted}
-                for at in range(batch.num_rows):
-                    values = {name: column[at] for name, column in columns.items()}
-                    where, made_id = f"row {index:,}", str(index)
-                    index += 1
-                    undecoded = [value for value in values.values() if isinstance(value, UnicodeDecodeError)]
-                    if undecoded:
-                        yield Skip(where, WRONG_ENCODING, str(undecoded[0]))
-                        continue
-                    if chosen.label:
-                        values[chosen.label] = label_name(values[chosen.label])
-                    yield make_row(where, made_id, values, chosen)
-    except (OSError, pyarrow.ArrowException) as error:
-        raise BrokenSourceError(f"{path} is truncated, corrupt or no parquet file ({error})") from error
+    schema = parquet_schema(path)
+    strings = [field.name for field in schema if _is_string_type(field.type)]
+    chosen = choose_columns(how.asked, schema.names, strings, str(path))
+    yield chosen
+    for raw in parquet_rows(path, chosen.distinct(), [chosen.label] if chosen.label else []):
+        if isinstance(raw, Skip):
+            yield raw
+        else:
+            assert isinstance(raw.values, Mapping)  # only lists and streams hold bare strings
+            yield make_row(raw.where, raw.made_id, raw.values, chosen)
 
 
 def items(source: Iterable[Any], name: str, how: Reading) -> Iterator[Event]:
@@ -318,11 +186,11 @@ def dataset(source: Any, name: str, how: Reading) -> Iterator[Event]:
     strings = [column for column, feature in features.items() if _is_string_feature(feature)]
     chosen = choose_columns(how.asked, list(features), strings, name)
     yield chosen
-    label_name = _label_name(features[chosen.label] if chosen.label else None)
+    name_of = label_name(features[chosen.label] if chosen.label else None)
     wanted = chosen.distinct()
     for index, row in enumerate(plain.select_columns(wanted)):
         if chosen.label:
-            row = {**row, chosen.label: label_name(row[chosen.label])}
+            row = {**row, chosen.label: name_of(row[chosen.label])}
         yield make_row(f"row {index:,}", str(index), row, chosen)
 
 

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-from sklearn.feature_extraction.text import TfidfVectorizer
 
 from simlte_st.errors import DataError
 from simlte_st.evaluation.few_shot import FewShotResult, few_shot_probe
 from simlte_st.evaluation.labels import Label, check_lengths
+from simlte_st.evaluation.lexical import Bm25Index, fit_tfidf
 from simlte_st.evaluation.probe import ProbeResult, fit_probe
 from simlte_st.evaluation.split_half import SplitHalfResult, check_documents, diagonal_ranks, result_from_ranks
-from simlte_st.extras import require
 
 
 def tfidf_split_half(
@@ -35,7 +30,7 @@ def tfidf_split_half(
         DataError: The lists differ in length, hold fewer than two documents, or no words.
     """
     _check_pairs(anchors, positives)
-    vectorizer = _fitted([*anchors, *positives])
+    vectorizer = fit_tfidf([*anchors, *positives])
     first, second = vectorizer.transform(anchors), vectorizer.transform(positives).T.tocsc()
     ranks = diagonal_ranks(lambda rows: (first[rows] @ second).toarray(), len(anchors), chunk=chunk, tolerance=1e-9)
     return result_from_ranks(ranks, seed=seed)
@@ -58,26 +53,10 @@ def bm25_split_half(anchors: Sequence[str], positives: Sequence[str], seed: int 
         DataError: The lists differ in length, hold fewer than two documents, or no words.
         MissingExtraError: bm25s is not installed.
     """
-    bm25s = require("bm25s", "bm25", "the BM25 baseline")
     _check_pairs(anchors, positives)
-
-    def words(texts: Sequence[str]) -> list[list[str]]:
-        # No stop words: bm25s only knows lists by language, and idf already makes frequent words count little.
-        split: list[list[str]] = bm25s.tokenize(list(texts), stopwords=None, return_ids=False, show_progress=False)
-        return split
-
-    queries, corpus = words(anchors), words(positives)
-    if not any(corpus):
-        raise DataError("None of the positives holds a word of two or more letters.")
-    index = bm25s.BM25()
-    index.index(corpus, show_progress=False)
-
-    def scores(rows: slice) -> NDArray[Any]:
-        # bm25s cannot score a query without words; such a query matches nothing, which is a tie of all at 0.
-        return np.stack([index.get_scores(query) if query else np.zeros(len(corpus)) for query in queries[rows]])
-
-    # Equal documents get bit-equal scores here, as each adds up the same numbers in the same order.
-    return result_from_ranks(diagonal_ranks(scores, len(anchors), chunk=256, tolerance=0.0), seed=seed)
+    index = Bm25Index(positives)
+    ranks = diagonal_ranks(lambda rows: index.scores(anchors[rows]), len(anchors), chunk=256, tolerance=0.0)
+    return result_from_ranks(ranks, seed=seed)
 
 
 def tfidf_probe(
@@ -104,7 +83,7 @@ def tfidf_probe(
     """
     check_lengths(train_texts, train_labels, "training")
     check_lengths(test_texts, test_labels, "test")
-    vectorizer = _fitted(train_texts)
+    vectorizer = fit_tfidf(train_texts)
     return fit_probe(
         vectorizer.transform(train_texts),
         train_labels,
@@ -152,7 +131,7 @@ def tfidf_few_shot(
     """
     check_lengths(train_texts, train_labels, "training")
     check_lengths(test_texts, test_labels, "test")
-    vectorizer = _fitted(train_texts if corpus is None else corpus)
+    vectorizer = fit_tfidf(train_texts if corpus is None else corpus)
     return few_shot_probe(
         vectorizer.transform(train_texts),
         train_labels,
@@ -164,14 +143,6 @@ def tfidf_few_shot(
         seed=seed,
         inverse_l2=inverse_l2,
     )
-
-
-def _fitted(texts: Sequence[str]) -> TfidfVectorizer:
-    vectorizer = TfidfVectorizer(sublinear_tf=True)
-    try:
-        return vectorizer.fit(texts)
-    except ValueError as error:  # scikit-learn's "empty vocabulary"
-        raise DataError(f"TF-IDF cannot be fitted on these {len(texts)} texts: {error}") from error
 
 
 def _check_pairs(anchors: Sequence[str], positives: Sequence[str]) -> None:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -59,7 +60,7 @@ def fit_probe(
     seed: int = 0,
     learning_rate: float = 3e-4,
     batch_size: int = 8,
-    hidden: int | None = None,
+    hidden: int | Sequence[int] | None = None,
     epochs: int | None = None,
     weight_decay: float = 0.01,
     inverse_l2: float = 1.0,
@@ -85,7 +86,8 @@ def fit_probe(
         seed: Seed of the MLP.
         learning_rate: Learning rate of the MLP.
         batch_size: Batch size of the MLP.
-        hidden: Width of the MLP's hidden layer; None for the embedding's dimension.
+        hidden: Width of the MLP's hidden layer, or the widths of several from the first to the last; None for one as
+            wide as the embedding.
         epochs: Passes of the MLP over the training rows; None for :func:`default_epochs`.
         weight_decay: AdamW's decoupled weight decay.
         inverse_l2: ``C`` of the logistic regression.
@@ -109,8 +111,9 @@ def fit_probe(
         model = LogisticRegression(C=inverse_l2, max_iter=2000).fit(train, train_index)
         predicted = model.predict(test)
     else:
+        widths = [train.shape[1]] if hidden is None else [hidden] if isinstance(hidden, int) else list(hidden)
         for key, value in {"batch_size": batch_size, "hidden": hidden, "epochs": epochs}.items():
-            if value is not None and value < 1:
+            if value is not None and (np.size(value) == 0 or np.min(value) < 1):
                 raise ConfigurationError(f"{key} must be at least 1, got {value}.")
         if learning_rate <= 0:
             raise ConfigurationError(f"learning_rate must be positive, got {learning_rate}.")
@@ -119,7 +122,7 @@ def fit_probe(
             parameters = _train_mlp(
                 torch.from_numpy(train),
                 torch.from_numpy(train_index),
-                hidden=train.shape[1] if hidden is None else hidden,
+                hidden=widths,
                 epochs=default_epochs(len(train), batch_size) if epochs is None else epochs,
                 batch_size=batch_size,
                 learning_rate=learning_rate,
@@ -159,14 +162,14 @@ def _train_mlp(
     x: torch.Tensor,
     y: torch.Tensor,
     *,
-    hidden: int,
+    hidden: Sequence[int],
     epochs: int,
     batch_size: int,
     learning_rate: float,
     weight_decay: float,
     generator: torch.Generator,
 ) -> list[torch.Tensor]:
-    """Weights and biases of both layers. Plain tensors, because ``nn.Linear`` draws from the global random state."""
+    """Weights and biases by turns. Plain tensors, because ``nn.Linear`` draws from the global random state."""
 
     def layer(inputs: int, outputs: int) -> list[torch.Tensor]:
         bound = 1.0 / math.sqrt(inputs)  # nn.Linear's own start, for weights and biases alike
@@ -176,7 +179,8 @@ def _train_mlp(
             for shape in shapes
         ]
 
-    parameters = layer(x.shape[1], hidden) + layer(hidden, int(y.max()) + 1)
+    widths = [x.shape[1], *hidden, int(y.max()) + 1]
+    parameters = [parameter for inputs, outputs in pairwise(widths) for parameter in layer(inputs, outputs)]
     for parameter in parameters:
         parameter.requires_grad_()
     # Fused, because with batches of 8 the optimiser's walk over the weights costs more than the two layers do.
@@ -194,8 +198,10 @@ def _train_mlp(
 
 def _logits(x: torch.Tensor, parameters: list[torch.Tensor]) -> torch.Tensor:
     """``[n, dim]`` to ``[n, classes]``; only classes with training examples have an output."""
-    inner_weight, inner_bias, outer_weight, outer_bias = parameters
-    return functional.linear(functional.relu(functional.linear(x, inner_weight, inner_bias)), outer_weight, outer_bias)
+    *inner, outer_weight, outer_bias = parameters
+    for weight, bias in zip(inner[::2], inner[1::2], strict=True):
+        x = functional.relu(functional.linear(x, weight, bias))
+    return functional.linear(x, outer_weight, outer_bias)
 
 
 def _checked(x: Rows, head: Head) -> Any:

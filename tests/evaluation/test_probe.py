@@ -62,6 +62,17 @@ def test_mlp_learns_what_no_linear_head_can() -> None:
     assert mlp.accuracy > 0.9 > 0.7 > linear.accuracy
 
 
+def test_several_hidden_layers_agree_with_scikit_learns() -> None:
+    (x, y), (tx, ty) = clouds(200, 1.5), clouds(600, 1.5, seed=1)
+    other = MLPClassifier((32, 16), batch_size=8, learning_rate_init=3e-4, max_iter=80, random_state=0, tol=0.0)
+    with pytest.warns(Warning, match="Maximum iterations"):
+        predicted = other.fit(x, y).predict(tx)
+    result = fit_probe(x, y.tolist(), tx, ty.tolist(), hidden=(32, 16))
+    assert result.accuracy == pytest.approx(accuracy_score(ty, predicted), abs=0.03)
+    arguments = (x, y.tolist(), tx, ty.tolist())
+    assert fit_probe(*arguments, hidden=[16], epochs=5) == fit_probe(*arguments, hidden=16, epochs=5)
+
+
 @pytest.mark.parametrize(("rows", "batch", "epochs"), [(10, 8, 1000), (100, 8, 154), (1600, 8, 10), (9999, 8, 10)])
 def test_epoch_rule(rows: int, batch: int, epochs: int) -> None:
     assert default_epochs(rows, batch) == epochs
@@ -140,7 +151,16 @@ def test_unusable_data_is_refused(head: str, x: np.ndarray, y: list, tx: np.ndar
 
 
 @pytest.mark.parametrize(
-    "settings", [{"head": "svm"}, {"batch_size": 0}, {"epochs": 0}, {"hidden": 0}, {"learning_rate": 0.0}]
+    "settings",
+    [
+        {"head": "svm"},
+        {"batch_size": 0},
+        {"epochs": 0},
+        {"hidden": 0},
+        {"hidden": (8, 0)},
+        {"hidden": ()},
+        {"learning_rate": 0.0},
+    ],
 )
 def test_settings_out_of_range_are_refused(settings: dict) -> None:
     with pytest.raises(ConfigurationError):

@@ -1,0 +1,181 @@
+"""``simlte data``: the papers' data sets, and any corpus in numbers."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from simlte_st.cli.arguments import SOURCE_HELP, add_common_arguments, add_source_arguments, reading_options
+from simlte_st.errors import ConfigurationError
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the subcommand and its own ones."""
+    parser = subparsers.add_parser(
+        "data",
+        help="list the papers' data sets; count documents, classes and words of one, or of any corpus",
+        description="The data sets of the papers, by name, and any corpus in numbers.",
+        allow_abbrev=False,
+    )
+    commands = parser.add_subparsers(required=True, metavar="ACTION")
+
+    stats = commands.add_parser(
+        "stats",
+        help="count documents, classes and words, beside what the papers print",
+        description="Count documents, classes and words (mean, median, longest; a word is what white space separates). "
+        "For a data set of the papers their own numbers stand beside, to see whether it is the same data.",
+        allow_abbrev=False,
+    )
+    stats.add_argument("source", metavar="NAME|SOURCE", help=f"name of a data set (simlte data list); or {SOURCE_HELP}")
+    stats.add_argument("--path", metavar="PATH", help="where the named data set is, in the form it comes in")
+    stats.add_argument("--label-column", metavar="NAME", help="column of the class (for a data set: found)")
+    stats.add_argument("--split-column", metavar="NAME", help="column of the split of a data set (default: split)")
+    stats.add_argument(
+        "--option", metavar="KEY=VALUE", action="append", default=[], help="option of the data set, e.g. text=abstract"
+    )
+    stats.add_argument("--json", action="store_true", help="print JSON")
+    add_source_arguments(stats)
+    add_common_arguments(stats)
+    stats.set_defaults(run=run_stats)
+
+    listing = commands.add_parser(
+        "list", help="list the data sets: where to get them, and in which form", allow_abbrev=False
+    )
+    add_common_arguments(listing)
+    listing.set_defaults(run=run_list)
+
+
+def run_list(arguments: argparse.Namespace) -> int:
+    """List the data sets."""
+    from simlte_st.data.benchmarks import SETS
+
+    for name, item in SETS.items():
+        hub = getattr(item, "hub", None)
+        print(f"{name}\t{item.card.title}")
+        print(f"  from     {item.card.home}" + (f"; on the Hub: {hub.id}" if hub else ""))
+        print(f"  licence  {item.card.licence}")
+        for form in item.card.forms:
+            print(f"  --path   {form}")
+    return 0
+
+
+def run_stats(arguments: argparse.Namespace) -> int:
+    """Count."""
+    from simlte_st.data.benchmarks import SETS
+
+    result = _named(arguments) if arguments.source in SETS else _corpus(arguments, ", ".join(SETS))
+    if arguments.json:
+        print(json.dumps(result, indent=2, ensure_ascii=False))
+    return 0
+
+
+def _named(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Count a data set of the papers."""
+    from dataclasses import asdict
+
+    from simlte_st.data.benchmarks import CitationBenchmark, load_benchmark, read_benchmark, statistics
+    from simlte_st.data.benchmarks.benchmark import count_values
+    from simlte_st.data.benchmarks.citations import CitationSet
+    from simlte_st.data.benchmarks.registry import find_set
+
+    name, settings = arguments.source, _settings(arguments)
+    card = find_set(name).card
+    result: dict[str, Any] = {"name": name, "title": card.title}
+    if isinstance(find_set(name), CitationSet):
+        progress = not arguments.quiet
+        benchmark = load_benchmark(name, arguments.path, seed=arguments.seed, progress=progress, **settings)
+        assert isinstance(benchmark, CitationBenchmark)
+        report, counted = benchmark.report, statistics(benchmark)
+        result["pairs"] = count_values(benchmark.pairs, "split")
+        result["citations"] = len(benchmark.links)
+        result["split_origin"] = benchmark.split_origin
+        lines = [f"pairs: {_counts(result['pairs'])}; {result['citations']:,} of them citations"]
+        lines.append(f"pairs and splits: {benchmark.split_origin}")
+    else:
+        reader = read_benchmark(name, arguments.path, **settings)
+        counted = statistics(_bar(reader, arguments))
+        report, lines = reader.report, []
+    result |= {"source": report.source, "statistics": counted.to_dict()}
+    result |= {"papers": asdict(card.printed) if card.printed else None, "report": report.to_dict()}
+    if not arguments.json:
+        _print(counted, card.printed, lines, f"{name}: {card.title}, from {report.source}")
+        for note in card.notes:
+            print(f"note: {note}")
+        print(f"licence: {card.licence}")
+    print(report.summary(), file=sys.stderr)
+    return result
+
+
+def _corpus(arguments: argparse.Namespace, names: str) -> dict[str, Any]:
+    """Count any corpus."""
+    from simlte_st.data.benchmarks import statistics
+    from simlte_st.data.documents import read_documents
+
+    source = arguments.source
+    if not source.startswith("hub:") and not os.path.exists(source):
+        raise ConfigurationError(
+            f"There is no data set and no file or folder {source!r}. The data sets are {names}; a corpus is a "
+            f"{SOURCE_HELP}."
+        )
+    for flag, value in (("--path", arguments.path), ("--option", arguments.option)):
+        if value:
+            raise ConfigurationError(f"{flag} is for a data set of the papers ({names}), not for {source}.")
+    if arguments.split_column:
+        raise ConfigurationError(f"--split-column is for a data set of the papers ({names}), not for {source}.")
+    reader = read_documents(source, label_column=arguments.label_column, **reading_options(arguments))
+    counted = statistics(_bar(reader, arguments))
+    if not arguments.json:
+        _print(counted, None, [], source)
+    print(reader.report.summary(), file=sys.stderr)
+    return {"source": source, "statistics": counted.to_dict(), "report": reader.report.to_dict()}
+
+
+def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Give the settings for a data set: what was asked for, and its own options."""
+    settings = {
+        key: value
+        for key in ("text_column", "label_column", "id_column", "split_column", "limit")
+        if (value := getattr(arguments, key)) is not None
+    }
+    if arguments.encoding != "utf-8":  # the default of the command; a data set has one of its own
+        settings["encoding"] = arguments.encoding
+    for option in arguments.option:
+        key, equals, value = option.partition("=")
+        if not equals or not key.isidentifier() or key in settings or hasattr(arguments, key):
+            raise ConfigurationError(f"--option {option}: give an option of the data set as KEY=VALUE.")
+        settings[key] = value
+    return settings
+
+
+def _bar(documents: Iterable[Any], arguments: argparse.Namespace) -> Iterator[Any]:
+    from simlte_st.data.benchmarks.store import watched
+
+    return watched(documents, not arguments.quiet)
+
+
+def _counts(numbers: dict[str, int]) -> str:
+    return ", ".join(f"{number:,} {name}" for name, number in numbers.items())
+
+
+def _print(counted: Any, printed: Any, lines: list[str], title: str) -> None:
+    from simlte_st.data.benchmarks import statistics_table
+
+    print(title)
+    print(statistics_table(counted, printed))
+    if counted.labels:
+        shown = dict(list(counted.labels.items())[:_CLASSES])
+        rest = len(counted.labels) - len(shown)
+        print(f"classes: {_counts(shown)}" + (f", and {rest} more" if rest else ""))
+    if counted.unlabelled and counted.labels:
+        print(f"without a class: {counted.unlabelled:,}")
+    if counted.splits:
+        print(f"splits: {_counts(counted.splits)}")
+    for line in lines:
+        print(line)
+
+
+_CLASSES = 40

@@ -1,0 +1,235 @@
+"""Document similarity: does a model find the same documents alike as people do?"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow.parquet as pq
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import rankdata
+
+from simlte_st.errors import ConfigurationError, DataError
+from simlte_st.evaluation.encoding import encode_texts
+from simlte_st.evaluation.link_pairs import check_pairs
+from simlte_st.evaluation.pair_scores import CosineScores, PairScores
+from simlte_st.evaluation.reporting import ReportingEvaluator
+from simlte_st.files import read_json
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+LEE_DOCUMENTS, LEE_SIMILARITIES = "lee_documents.parquet", "lee_similarities_50x50.json"
+"""Names of the files that :func:`load_lee` reads."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JudgedPairs:
+    """Documents, and what people said of pairs of them.
+
+    Attributes:
+        texts: The documents.
+        pairs: Rows of ``texts``, shape ``[n, 2]``, int64.
+        scores: Mean judged similarity of each pair, shape ``[n]``, float64; the higher, the more alike.
+    """
+
+    texts: list[str]
+    pairs: NDArray[np.int64]
+    scores: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarityResult:
+    """Correlation of a model's similarities with people's.
+
+    Attributes:
+        pearson: Pearson's r.
+        pearson_low: Lower end of its 95 % bootstrap interval over documents.
+        pearson_high: Upper end.
+        spearman: Spearman's rho.
+        spearman_low: Lower end of its 95 % bootstrap interval over documents.
+        spearman_high: Upper end.
+        pairs: Number of pairs.
+    """
+
+    pearson: float
+    pearson_low: float
+    pearson_high: float
+    spearman: float
+    spearman_low: float
+    spearman_high: float
+    pairs: int
+
+    def metrics(self) -> dict[str, float]:
+        """The numbers by name."""
+        return {name: float(getattr(self, name)) for name in self.__slots__}
+
+
+def load_lee(folder: str | os.PathLike[str]) -> JudgedPairs:
+    """Read the Lee corpus: 50 short news texts and the judged similarity of each of their 1,225 pairs.
+
+    Source: Lee, Pincombe & Welsh, "An empirical evaluation of models of text document similarity" (2005).
+
+    Args:
+        folder: Where ``lee_documents.parquet`` (column ``text``, in the order of the matrix) and
+            ``lee_similarities_50x50.json`` (a square matrix as a list of rows, of which the upper triangle is read)
+            are.
+
+    Raises:
+        DataError: A file is not there, or the matrix does not fit the documents.
+    """
+    documents, similarities = Path(folder) / LEE_DOCUMENTS, Path(folder) / LEE_SIMILARITIES
+    for path in (documents, similarities):
+        if not path.is_file():
+            raise DataError(f"{path} is not there: give the folder with {LEE_DOCUMENTS} and {LEE_SIMILARITIES}.")
+    texts = pq.read_table(documents, columns=["text"]).column("text").to_pylist()
+    matrix = np.array(read_json(similarities), dtype=np.float64)
+    if matrix.shape != (len(texts), len(texts)):
+        raise DataError(f"{similarities} has shape {matrix.shape}, but there are {len(texts)} documents.")
+    first, second = np.triu_indices(len(texts), k=1)
+    return JudgedPairs(texts, np.column_stack([first, second]).astype(np.int64), matrix[first, second])
+
+
+def document_similarity(
+    scores: PairScores, pairs: ArrayLike, judged: ArrayLike, *, resamples: int = 2000, seed: int = 0
+) -> SimilarityResult:
+    """Correlate a model's similarities with people's.
+
+    The intervals are over documents, not over pairs: pairs share documents, and intervals that took them for
+    independent would be too narrow. A resample draws documents with replacement and takes each pair as often as both
+    of its documents were drawn.
+
+    Args:
+        scores: Scores of pairs of texts: :class:`CosineScores` of embeddings, or a bag of words. Where the order of two
+            texts matters to it, as to BM25, the mean of both orders is taken.
+        pairs: Rows of the texts, shape ``[n, 2]``.
+        judged: Judged similarities, shape ``[n]``.
+        resamples: Number of resamples. The few that leave a correlation undefined are left out.
+        seed: Seed of the resampling.
+
+    Returns:
+        The result. Where all pairs are equally similar to the model, both correlations are 0: it knows nothing.
+
+    Raises:
+        DataError: Pairs and judgements cannot be used: other shapes, rows that do not exist, not finite, all the same.
+        ConfigurationError: ``resamples`` is below 1.
+    """
+    if resamples < 1:
+        raise ConfigurationError(f"resamples must be at least 1, got {resamples}.")
+    data, people = check_judged(pairs, judged, scores.size)
+    model = (np.asarray(scores.pairs(data), dtype=np.float64) + scores.pairs(data[:, ::-1])) / 2.0
+    if np.ptp(model) <= scores.tolerance:
+        return SimilarityResult(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, len(data))
+    generator = np.random.default_rng(seed)
+    documents, rows = np.unique(data, return_inverse=True)
+    first, second = rows.reshape(data.shape).T
+    drawn = []
+    for _ in range(resamples):
+        times = np.bincount(generator.integers(0, len(documents), len(documents)), minlength=len(documents))
+        chosen = np.repeat(np.arange(len(data)), times[first] * times[second])
+        if len(chosen) and np.ptp(model[chosen]) > 0 and np.ptp(people[chosen]) > 0:
+            drawn.append(_correlations(model[chosen], people[chosen]))
+    if not drawn:
+        raise DataError(f"{len(data)} pairs of {len(documents)} documents are too few for an interval.")
+    (pearson_low, spearman_low), (pearson_high, spearman_high) = np.quantile(drawn, [0.025, 0.975], axis=0).tolist()
+    pearson, spearman = _correlations(model, people)
+    return SimilarityResult(pearson, pearson_low, pearson_high, spearman, spearman_low, spearman_high, pairs=len(data))
+
+
+def check_judged(pairs: ArrayLike, judged: ArrayLike, texts: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Bring pairs and judgements to arrays ``[n, 2]``, int64, and ``[n]``, float64.
+
+    Raises:
+        DataError: They cannot be used: other shapes, rows that do not exist, not finite, all the same.
+    """
+    data, people = check_pairs(pairs, texts), np.asarray(judged, dtype=np.float64)
+    if people.shape != (len(data),) or not np.isfinite(people).all():
+        raise DataError(f"{len(data)} pairs need as many finite judgements, got shape {people.shape}.")
+    if np.ptp(people) == 0:
+        raise DataError(f"All {len(people)} judgements are {people[0]}: nothing to correlate with.")
+    return data, people
+
+
+def _correlations(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float]:
+    """Pearson's r and Spearman's rho, without the tests of significance that would take most of scipy's time."""
+    return float(np.corrcoef(x, y)[0, 1]), float(np.corrcoef(rankdata(x), rankdata(y))[0, 1])
+
+
+class DocumentSimilarityEvaluator(ReportingEvaluator):
+    """Correlation of a model's cosine similarities with people's; see :func:`document_similarity`.
+
+    Returns ``spearman`` (primary) and ``pearson``, each with the ends of its 95 % interval (``pearson_low``, ...), and
+    ``pairs``. Without intervals, and for other similarities than the cosine, sentence-transformers'
+    ``EmbeddingSimilarityEvaluator`` gives the same numbers; but it encodes a document again for each of its pairs.
+
+    Args:
+        texts: The documents.
+        pairs: Rows of ``texts``, shape ``[n, 2]``.
+        scores: Judged similarity of each pair, shape ``[n]``.
+        batch_size: Texts encoded at once.
+        name: Prefix of the metrics.
+        max_seq_length: Tokens read of each text, or as many as the model can read where that is less; the model's own
+            setting is put back afterwards. None keeps the model's own setting.
+        seed: Seed of the bootstrap.
+        show_progress_bar: Whether encoding shows a progress bar.
+        write_csv: Whether results are appended to a CSV file.
+        truncate_dim: Leading dimensions of the embedding to use; None for the model's own setting.
+
+    Raises:
+        DataError: Pairs and scores cannot be used.
+
+    Example:
+        ::
+
+            lee = load_lee("data")
+            DocumentSimilarityEvaluator(lee.texts, lee.pairs, lee.scores, name="lee")(model)
+    """
+
+    def __init__(
+        self,
+        texts: Sequence[str],
+        pairs: ArrayLike,
+        scores: ArrayLike,
+        *,
+        batch_size: int = 32,
+        name: str = "",
+        max_seq_length: int | None = None,
+        seed: int = 0,
+        show_progress_bar: bool = False,
+        write_csv: bool = True,
+        truncate_dim: int | None = None,
+    ) -> None:
+        super().__init__(name=name, csv_prefix="document_similarity", primary_metric="spearman", write_csv=write_csv)
+        self.pairs, self.scores = check_judged(pairs, scores, len(texts))
+        self.texts = list(texts)
+        self.batch_size = batch_size
+        self.max_seq_length = max_seq_length
+        self.seed = seed
+        self.show_progress_bar = show_progress_bar
+        self.truncate_dim = truncate_dim
+
+    def __call__(  # type: ignore[override]  # a SentenceTransformer, as in every evaluator of sentence-transformers
+        self, model: SentenceTransformer, output_path: str | None = None, epoch: float = -1, steps: int = -1
+    ) -> dict[str, float]:
+        """Encode and correlate. Arguments and result as in :class:`BaseEvaluator`."""
+        embeddings = encode_texts(
+            model,
+            self.texts,
+            batch_size=self.batch_size,
+            max_seq_length=self.max_seq_length,
+            show_progress_bar=self.show_progress_bar,
+            truncate_dim=self.truncate_dim,
+        )
+        result = document_similarity(CosineScores(embeddings), self.pairs, self.scores, seed=self.seed)
+        return self.report(model, result.metrics(), output_path, epoch, steps)
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """The settings for the model card."""
+        config: dict[str, Any] = {"pairs": len(self.pairs), "max_seq_length": self.max_seq_length, "seed": self.seed}
+        if self.truncate_dim is not None:
+            config["truncate_dim"] = self.truncate_dim
+        return config

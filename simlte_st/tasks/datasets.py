@@ -1,0 +1,173 @@
+"""The data of each kind of task, in the columns in which mteb wants it, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
+
+from simlte_st.errors import DataError
+from simlte_st.evaluation.labels import Label, check_lengths, number_labels, plain_labels
+
+
+def classification_dataset(
+    texts: Sequence[str], labels: Sequence[Label], test_texts: Sequence[str], test_labels: Sequence[Label]
+) -> DatasetDict:
+    """Make the two parts of a classification task.
+
+    Args:
+        texts: Training documents.
+        labels: Their classes, all strings or all integers.
+        test_texts: Test documents.
+        test_labels: Their classes, of the same kind.
+
+    Returns:
+        ``train`` and ``test``, each with ``text`` and ``label``, a ``ClassLabel``.
+
+    Raises:
+        DataError: Texts and labels do not fit, or there are fewer than two classes in the training part.
+    """
+    parts = {"train": (_texts(texts, "training"), labels), "test": (_texts(test_texts, "test"), test_labels)}
+    for part, (some, theirs) in parts.items():
+        check_lengths(some, theirs, part)
+    classes, *numbers = number_labels(labels, test_labels)
+    features = Features({"text": Value("string"), "label": ClassLabel(names=[str(name) for name in classes])})
+    return DatasetDict(
+        {
+            part: Dataset.from_dict({"text": some, "label": theirs.tolist()}, features=features)
+            for (part, (some, _)), theirs in zip(parts.items(), numbers, strict=True)
+        }
+    )
+
+
+def clustering_dataset(texts: Sequence[str], labels: Sequence[Label]) -> DatasetDict:
+    """Make the documents of a clustering task.
+
+    Args:
+        texts: The documents.
+        labels: Their classes, all strings or all integers.
+
+    Returns:
+        ``test``, with ``sentences`` (each a whole document) and ``labels``.
+
+    Raises:
+        DataError: Texts and labels do not fit, or there are fewer than two classes.
+    """
+    documents = _texts(texts, "clustering")
+    check_lengths(documents, labels, "clustering")
+    names = [str(label) for label in plain_labels(labels)]
+    if len(set(names)) < 2:
+        raise DataError(f"Clustering needs at least two classes, got {sorted(set(names))}.")
+    return DatasetDict({"test": Dataset.from_dict({"sentences": documents, "labels": names})})
+
+
+def retrieval_dataset(
+    queries: Mapping[str, str],
+    corpus: Mapping[str, str],
+    relevant: Mapping[str, Iterable[str]],
+    *,
+    leave_out_own: bool,
+) -> dict[str, Any]:
+    """Make a retrieval task's corpus, queries and judgements.
+
+    Args:
+        queries: Text of each query, by id.
+        corpus: Text of each document, by id.
+        relevant: Ids of the documents that each query should find. A query without any is left out.
+        leave_out_own: Whether the document of a query's own id is left out of its search.
+
+    Returns:
+        What mteb calls the split ``test`` of the subset ``default``.
+
+    Raises:
+        DataError: No query has a relevant document, an id has no text, or a relevant document would be left out.
+    """
+    judged: dict[str, dict[str, int]] = {}
+    for query, found in relevant.items():
+        if isinstance(found, str):
+            raise DataError(f"The relevant documents of query {query!r} are a single string: give a list of ids.")
+        if documents := dict.fromkeys(found, 1):
+            judged[query] = documents
+        if leave_out_own and query in documents:
+            raise DataError(
+                f"The document of query {query!r}'s own id is one that it should find, but is left out of its search: "
+                "take it out of the relevant ones, or say that equal ids are not the same text."
+            )
+    if not judged:
+        raise DataError("No query has a relevant document.")
+    for kind, wanted, there in (
+        ("queries", judged.keys(), queries),
+        ("documents", {document for found in judged.values() for document in found}, corpus),
+    ):
+        if missing := sorted(set(wanted) - set(there)):
+            raise DataError(f"{len(missing)} {kind} have judgements but no text: {missing[:5]}.")
+    asked = {query: queries[query] for query in judged}
+    split = {
+        "queries": Dataset.from_dict({"id": list(asked), "text": _texts(list(asked.values()), "query")}),
+        "corpus": Dataset.from_dict({"id": list(corpus), "text": _texts(list(corpus.values()), "corpus")}),
+        "relevant_docs": judged,
+        "top_ranked": None,
+    }
+    return {"default": {"test": split}}
+
+
+def pair_dataset(first: Sequence[str], second: Sequence[str], labels: Sequence[int]) -> DatasetDict:
+    """Make the pairs of a pair classification task.
+
+    Args:
+        first: The first text of each pair.
+        second: The second.
+        labels: 1 where they belong together, 0 where not.
+
+    Returns:
+        ``test``, with ``sentence1``, ``sentence2`` and ``labels``.
+
+    Raises:
+        DataError: The three do not fit, or a label is missing altogether or neither 0 nor 1.
+    """
+    one, two = _texts(first, "first"), _texts(second, "second")
+    check_lengths(one, labels, "first")
+    check_lengths(two, labels, "second")
+    numbers = plain_labels(labels)
+    if set(numbers) != {0, 1}:
+        raise DataError(
+            f"Pairs need labels of both kinds, 0 and 1, and no others; got {sorted(set(numbers), key=str)[:5]}."
+        )
+    return DatasetDict({"test": Dataset.from_dict({"sentence1": one, "sentence2": two, "labels": numbers})})
+
+
+def sts_dataset(first: Sequence[str], second: Sequence[str], scores: Sequence[float]) -> DatasetDict:
+    """Make the pairs of a similarity task.
+
+    Args:
+        first: The first text of each pair.
+        second: The second.
+        scores: How alike they are; the higher, the more alike.
+
+    Returns:
+        ``test``, with ``sentence1``, ``sentence2`` and ``score``.
+
+    Raises:
+        DataError: The three do not fit, or the scores are not finite or all the same: nothing to correlate with.
+    """
+    one, two = _texts(first, "first"), _texts(second, "second")
+    values = np.asarray(scores, dtype=np.float64)
+    if values.shape != (len(one),) or len(two) != len(one):
+        raise DataError(f"{len(one)} first and {len(two)} second texts need as many scores, got shape {values.shape}.")
+    if not np.isfinite(values).all() or np.ptp(values) == 0:
+        raise DataError("The scores must be finite and not all the same.")
+    return DatasetDict({"test": Dataset.from_dict({"sentence1": one, "sentence2": two, "score": values.tolist()})})
+
+
+def _texts(texts: Sequence[str], part: str) -> list[str]:
+    if isinstance(texts, str):
+        raise DataError(f"The {part} texts are a single string: give a list of texts.")
+    given = list(texts)
+    if not given:
+        raise DataError(f"There are no {part} texts.")
+    for number, text in enumerate(given):
+        if not isinstance(text, str):
+            raise DataError(f"The {part} text at index {number} is {type(text).__name__}, not a string.")
+    return given

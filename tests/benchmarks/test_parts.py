@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sentence_transformers import SentenceTransformer
+
+from benchmarks.parts import Parts, readers
+
+
+def test_a_finished_part_is_not_made_again(tmp_path: Path) -> None:
+    calls: list[str] = []
+
+    def make() -> dict[str, Any]:
+        calls.append("made")
+        return {"value": len(calls)}
+
+    for _ in range(2):
+        parts = Parts(tmp_path, {"seeds": [0, 1]})
+        parts.finish("one", make)
+        assert parts.finished("one") == {"value": 1}
+    assert parts.finished("two") is None
+    with pytest.raises(SystemExit, match="other settings"):
+        Parts(tmp_path, {"seeds": [0]})
+
+
+def test_an_interrupted_encoding_keeps_its_pieces(
+    model: SentenceTransformer, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = model.encode(documents)
+    encode, calls = model.encode, []
+
+    def interrupted(texts: list[str], **options: Any) -> np.ndarray:
+        calls.append(len(texts))
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return encode(texts, **options)
+
+    monkeypatch.setattr(model, "encode", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Parts(tmp_path, {}).embed("tiny", model, documents, piece=20)
+    embeddings = Parts(tmp_path, {}).embed("tiny", model, documents, piece=20)
+    assert calls == [20, 20, 8, 8]
+    assert embeddings == pytest.approx(whole, abs=1e-5)
+
+
+def test_readers(encoder_path: Path) -> None:
+    made = readers(str(encoder_path), [], 200)
+    assert [model().max_seq_length for model in made.values()] == [64, 200]
+    again = readers("base", [str(encoder_path)], 40)
+    assert list(again) == ["base, truncated", "base, chunk-mean", "tiny-encoder"]
+    assert again["tiny-encoder"]().max_seq_length == 40
+    with pytest.raises(SystemExit, match="Two models are called 'tiny-encoder'"):
+        readers("base", [str(encoder_path), str(encoder_path)], 40)
