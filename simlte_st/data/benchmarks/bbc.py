@@ -29,9 +29,9 @@ SET = TextSet(
         forms=("the folder bbc of bbc-fulltext.zip, with a folder of .txt files a class",),
         printed=PrintedStatistics(2_225, 5, 133, 130, 445),
         notes=(
-            "The papers' lengths are not those of the published articles (384 words in the mean, 4,432 at most), nor of "
-            "these without stop words: they seem to have used a shortened form.",
-            "They name no split; their few-shot accuracies are multiples of 1/225, so about a tenth was the test "
+            "The papers' lengths are not those of the published articles (384 words in the mean, 4,432 at most), nor "
+            "of these without stop words: they seem to have used a shortened form.",
+            "They name no split; the baselines' few-shot accuracies are multiples of 1/225, so a tenth was the test "
             "(test_share=0.1).",
         ),
     ),
