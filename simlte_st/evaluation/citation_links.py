@@ -91,7 +91,7 @@ def citation_link_probe(
         check_pairs(part.pairs, len(data))
     scale = np.sqrt(np.square(data[np.unique(train.pairs)], dtype=np.float64).mean())
     if scale > 0:  # a model that maps everything to 0 is left to the head, which then scores at chance
-        data = data / np.float32(scale)
+        data = np.divide(data, np.float32(scale))
     result = fit_probe(
         link_features(data, train.pairs),
         train.labels.tolist(),
@@ -194,7 +194,9 @@ class CitationLinkEvaluator(ReportingEvaluator):
         check_head(head)
         used = np.unique(np.concatenate([check_pairs(part.pairs, len(texts)) for part in (train, test)]))
         self.texts = [texts[row] for row in used.tolist()]
-        self.train, self.test = (LinkPairs(np.searchsorted(used, part.pairs), part.labels) for part in (train, test))
+        self.train, self.test = (
+            LinkPairs(np.searchsorted(used, part.pairs).astype(np.int64), part.labels) for part in (train, test)
+        )
         self.head: Head = head
         self.max_seq_length = max_seq_length
         self.batch_size = batch_size

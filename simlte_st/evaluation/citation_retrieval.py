@@ -96,7 +96,8 @@ def _ranks(relevant: NDArray[Any], others: NDArray[Any], tolerance: float) -> ND
     """Ranks of the relevant papers from 1, best first, by the scores of both kinds; ties are lost to the others."""
     own = np.sort(relevant)[::-1]
     ahead = len(others) - np.searchsorted(np.sort(others), own - tolerance, side="left")
-    return 1 + np.arange(len(own)) + ahead
+    ranks: NDArray[np.int64] = np.asarray(1 + np.arange(len(own)) + ahead, dtype=np.int64)
+    return ranks
 
 
 def _query_metrics(ranks: NDArray[np.int64]) -> tuple[float, ...]:
