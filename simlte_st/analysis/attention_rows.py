@@ -78,9 +78,7 @@ def _layer_index(encoder: PreTrainedModel, layer: int) -> int:
     if not isinstance(layers, int):
         raise ModelError(f"{type(encoder).__name__} has no layers of attention.")
     if not -layers <= layer < layers:
-        raise ConfigurationError(
-            f"layer={layer}: the model has {layers} layers, 0 to {layers - 1}, or -1 for the last."
-        )
+        raise ConfigurationError(f"layer={layer}: the model has the layers 0 to {layers - 1}; -1 is the last.")
     return layer % layers
 
 
