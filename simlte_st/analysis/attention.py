@@ -13,7 +13,7 @@ from tqdm.auto import tqdm
 
 from simlte_st.analysis.alignment import CLASSES, Aligned, align
 from simlte_st.analysis.readings import Reading, read_texts
-from simlte_st.analysis.tagging import Tagger, batches
+from simlte_st.analysis.tagging import Tagger, batches, described
 from simlte_st.data.document import Document
 from simlte_st.errors import ConfigurationError
 from simlte_st.evaluation.statistics import bootstrap_interval
@@ -131,7 +131,7 @@ class AttentionResult:
         """Say what was read, a line for each model, and what decided the parts of speech."""
         lines = [f"{name}: {model.summary()}." for name, model in self.models.items()]
         layer = "last layer" if self.layer == -1 else f"layer {self.layer}"
-        return "\n".join([*lines, f"Attention of the {layer}, mean over its heads; tags: {self.tagger}."])
+        return "\n".join([*lines, f"Attention of the {layer}, mean over its heads; tags: {described(self.tagger)}."])
 
     def to_dict(self) -> dict[str, Any]:
         """Give the result as a dictionary that can be written as JSON."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
-from simlte_st.analysis.tagging import TaggedWord, Tagger, tag_documents
+from simlte_st.analysis.tagging import TaggedWord, Tagger, described, tag_documents
 from simlte_st.data.document import Document
 from simlte_st.data.words import count_words
 from simlte_st.evaluation.statistics import bootstrap_interval
@@ -100,7 +100,7 @@ class RedundancyResult:
 
     def summary(self) -> str:
         """Say what the table is of and what is not in it."""
-        text = f"Nouns and verbs to distinct ones in {self.all.documents:,} documents; tags: {self.tagger}"
+        text = f"Nouns and verbs to distinct ones in {self.all.documents:,} documents; tags: {described(self.tagger)}"
         if self.all.without:
             text += f"; {self.all.without:,} more have neither nouns nor verbs and are in no mean"
         return text + "."

@@ -165,6 +165,11 @@ def cut(text: str, size: int) -> Iterator[tuple[int, int]]:
         yield start, len(text)
 
 
+def described(tagger: dict[str, str]) -> str:
+    """Put what a tagger says of itself into a phrase."""
+    return ", ".join(f"{name} {value}" for name, value in tagger.items())
+
+
 def tag_documents(documents: Iterable[Document], tagger: Tagger) -> Iterator[tuple[Document, list[TaggedWord]]]:
     """Tag documents in batches, holding one batch at a time.
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -97,7 +99,7 @@ def test_classes() -> None:
 def spans(most: int) -> st.SearchStrategy[list[tuple[int, int]]]:
     """Draw spans that do not overlap, with and without gaps."""
     cuts = st.lists(st.integers(0, most), min_size=2, max_size=20, unique=True).map(sorted)
-    pairs = cuts.map(lambda places: list(zip(places, places[1:], strict=False)))
+    pairs = cuts.map(lambda places: list(itertools.pairwise(places)))
     return pairs.flatmap(lambda all_pairs: st.lists(st.sampled_from(all_pairs), unique=True).map(sorted))
 
 

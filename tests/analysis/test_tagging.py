@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -130,7 +131,7 @@ def test_texts_beyond_spacys_limit_are_tagged_to_their_end(
         list(tagger._nlp.pipe([text]))
     monkeypatch.setattr(tagger, "_piece", min(tagging.PIECE, tagger._nlp.max_length))
     words = tagger.tag([text])[0]
-    spaces = [text[before.stop : after.start] for before, after in zip(words, words[1:], strict=False)]
+    spaces = [text[before.stop : after.start] for before, after in itertools.pairwise(words)]
     assert words[0].start == 0
     assert words[-1].stop == len(text)
     assert set(spaces) <= {"", " "}
