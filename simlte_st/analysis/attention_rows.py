@@ -129,7 +129,7 @@ def _held(encoder: PreTrainedModel, features: Mapping[str, Tensor], index: int) 
         raise ModelError(
             f"{type(encoder).__name__} ({encoder.config.model_type}) gives no attention weights between its tokens."
         )
-    weights = attentions[index].float()
+    weights: Tensor = attentions[index].float()
     valid = features["attention_mask"].to(weights.device) > 0
     if weights.shape[-1] != valid.shape[1]:
         raise ModelError(

@@ -68,7 +68,7 @@ def test_a_prompt_is_read_and_is_no_part_of_the_text(model: SentenceTransformer)
 def test_the_layer_is_the_one_asked_for(model: SentenceTransformer) -> None:
     first, last, named = (read_texts(model, TEXTS[:1], layer=layer)[0].weights for layer in (0, -1, 1))
     assert np.array_equal(last, named)
-    assert np.abs(first - last).max() > 0.01
+    assert np.abs(first - last).max() > 0.005
 
 
 def test_a_longformer(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_a_longformer(tmp_path: Path) -> None:
     assert reading.weights[20:-1].sum() > 0.1
 
 
-def test_models_that_cannot_be_analysed(model: SentenceTransformer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_that_cannot_be_analysed(model: SentenceTransformer) -> None:
     with pytest.raises(ConfigurationError, match="leaves no room"):
         read_texts(model, TEXTS, max_seq_length=2)
     with pytest.raises(ConfigurationError, match="layer=2"):
@@ -92,9 +92,9 @@ def test_models_that_cannot_be_analysed(model: SentenceTransformer, monkeypatch:
     with pytest.raises(ModelError, match="begins with Pooling"):
         read_texts(SentenceTransformer(modules=[Pooling(32)], device="cpu"), TEXTS)
     tokenizer = model.tokenizer
-    monkeypatch.setattr(tokenizer, "cls_token", "ba")
+    tokenizer.cls_token = "ba"
     with pytest.raises(ModelError, match=r"puts '\[CLS\]' first, not 'ba'"):
         read_texts(model, TEXTS)
-    monkeypatch.setattr(tokenizer, "cls_token", None)
+    tokenizer.cls_token = None
     with pytest.raises(ModelError, match=r"no \[CLS\] token"):
         read_texts(model, TEXTS)
