@@ -8,6 +8,7 @@ from __future__ import annotations
 import html
 import os
 import re
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -120,7 +121,8 @@ def write_heat_map(
         return
     drawn = [list(_layout(text, panel.words)) for panel in panels]
     lines = [max((line for line, _, _, _ in words), default=0) + 1 for words in drawn]
-    height = 3 + sum(lines) + 2 * len(panels)
+    notes = textwrap.wrap(_plain(below), _COLUMNS)
+    height = 2 + sum(lines) + 2 * len(panels) + len(notes)
     with _figure(path, ((_COLUMNS + 4) * _CHARACTER, (height + 1) * _LINE)) as figure:
         axes = figure.add_axes((0, 0, 1, 1))
         axes.set_xlim(-2, _COLUMNS + 2)
@@ -137,7 +139,8 @@ def write_heat_map(
                 axes.add_patch(_rectangle(place, len(shown), ground))
                 axes.text(column, top + 1.5 + line, shown, family="monospace", **write)
             top += count + 2
-        axes.text(0, top + 0.5, _plain(below), color="0.4", **write)
+        for number, line in enumerate(notes):
+            axes.text(0, top + 0.5 + number, line, color="0.4", **write)
 
 
 def _rectangle(place: tuple[float, float], width: float, style: Mapping[str, Any]) -> Any:

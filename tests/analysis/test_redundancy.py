@@ -41,8 +41,8 @@ def test_the_worked_example_with_spacy() -> None:
         tagger = SpacyTagger()
     except MissingExtraError as error:
         pytest.skip(str(error))
-    # Nouns: dog, man, dogs, men, dog; verbs: chased, chased, chases. N = 8; distinct: dog, man, chase, so D = 3.
-    text = "The dog chased a man. The dogs chased two men. The dog chases."
+    # Nouns: dog, man, dogs, men, dog; verbs: chased, three times. N = 8; distinct: dog, man, chase, so D = 3.
+    text = "The dog chased a man. The dogs chased two men. The dog has chased him."
     result = measure_redundancy([Document("a", text)], tagger)
     assert result.all.mean == pytest.approx(8 / 3)
 
