@@ -139,8 +139,8 @@ def write_heat_map(
                 axes.add_patch(_rectangle(place, len(shown), ground))
                 axes.text(column, top + 1.5 + line, shown, family="monospace", **write)
             top += count + 2
-        for number, line in enumerate(notes):
-            axes.text(0, top + 0.5 + number, line, color="0.4", **write)
+        for number, part in enumerate(notes):
+            axes.text(0, top + 0.5 + number, part, color="0.4", **write)
 
 
 def _rectangle(place: tuple[float, float], width: float, style: Mapping[str, Any]) -> Any:
