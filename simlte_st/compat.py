@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import copy
 import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from transformers import PreTrainedModel
@@ -81,3 +83,17 @@ def with_encoder(transformer: Transformer, encoder: PreTrainedModel) -> Transfor
 def forget_model_card_text(model: SentenceTransformer) -> None:
     """Make a model write a new card instead of the text of the one it was loaded with."""
     model._model_card_text = None
+
+
+@contextmanager
+def eager_attention(encoder: PreTrainedModel) -> Iterator[None]:
+    """Let an encoder compute attention so that it can give the weights, while the block runs."""
+    before = encoder.config._attn_implementation
+    if before == "eager":
+        yield
+        return
+    encoder.set_attn_implementation("eager")
+    try:
+        yield
+    finally:
+        encoder.set_attn_implementation(before)

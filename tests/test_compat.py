@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
@@ -12,6 +13,7 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from simlte_st.compat import (
     checkpoint_name,
+    eager_attention,
     enable_checkpointing,
     forget_model_card_text,
     merge_feature_batches,
@@ -109,3 +111,19 @@ def test_the_text_of_a_loaded_card_is_forgotten(encoder_path: Path, tmp_path: Pa
         forget_model_card_text(model)
     assert "Of the first model only." in (tmp_path / "kept" / "README.md").read_text()
     assert "Of the first model only." not in (tmp_path / "new" / "README.md").read_text()
+
+
+def test_attention_is_eager_for_a_while_and_then_as_before(bert_path: Path) -> None:
+    encoder = encoder_of(SentenceTransformer(str(bert_path), device="cpu"))
+    inputs = {"input_ids": torch.tensor([[2, 9, 3]]), "output_attentions": True}
+    assert encoder.config._attn_implementation == "sdpa"
+    with eager_attention(encoder):
+        assert encoder.config._attn_implementation == "eager"
+        assert encoder(**inputs).attentions[0].shape == (1, 4, 3, 3)
+        with eager_attention(encoder):
+            pass
+        assert encoder.config._attn_implementation == "eager"
+    assert encoder.config._attn_implementation == "sdpa"
+    with pytest.raises(KeyError), eager_attention(encoder):
+        raise KeyError
+    assert encoder.config._attn_implementation == "sdpa"

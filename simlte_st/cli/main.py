@@ -9,10 +9,10 @@ import sys
 from collections.abc import Sequence
 
 from simlte_st import __version__
-from simlte_st.cli import convert, data, encode, evaluate, models, train
+from simlte_st.cli import analyze, convert, data, encode, evaluate, models, train
 from simlte_st.errors import SimlteError
 
-COMMANDS = (train, encode, evaluate, convert, models, data)
+COMMANDS = (train, encode, evaluate, analyze, data, convert, models)
 """Modules with ``add_parser(subparsers)`` and ``run(arguments) -> int``."""
 
 INTERRUPTED = 130

@@ -1,0 +1,162 @@
+"""``simlte analyze``: the papers' looks into corpora and models."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from simlte_st.cli.arguments import SOURCE_HELP, add_common_arguments, add_source_arguments, reading_options
+
+if TYPE_CHECKING:
+    from simlte_st.analysis import Tagger
+    from simlte_st.data import Document
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the subcommand and its own ones."""
+    parser = subparsers.add_parser(
+        "analyze",
+        help="redundancy of a corpus, or what models attend to",
+        description="The analyses of the SimLTE paper, on any corpus and model. Both need spaCy and a pipeline of its: "
+        'pip install "simlte-st[pos]".',
+        allow_abbrev=False,
+    )
+    commands = parser.add_subparsers(required=True, metavar="ANALYSIS")
+
+    redundancy = commands.add_parser(
+        "redundancy",
+        help="how often documents repeat their nouns and verbs",
+        description="Nouns and verbs to distinct ones, by the length of the documents (equation 2 and table 3).",
+        allow_abbrev=False,
+    )
+    redundancy.add_argument("source", metavar="SOURCE", help=SOURCE_HELP)
+    _add_shared(redundancy)
+    redundancy.set_defaults(run=run_redundancy)
+
+    attention = commands.add_parser(
+        "attention",
+        help="what [CLS] attends to, by part of speech",
+        description="Attention from [CLS] to nouns, verbs, adjectives and other words (figure 3 and appendix C), in "
+        "one model or before and after training.",
+        allow_abbrev=False,
+    )
+    attention.add_argument("source", metavar="SOURCE", help=SOURCE_HELP)
+    attention.add_argument("--model", required=True, metavar="MODEL", help="folder or name of a model")
+    attention.add_argument("--compare", metavar="MODEL", help="another one, such as what training made of it")
+    attention.add_argument("--layer", type=int, default=-1, metavar="N", help="layer from 0 (default: -1, the last)")
+    attention.add_argument(
+        "--max-seq-length", type=int, metavar="N", help="tokens to read of a document (default: what all models read)"
+    )
+    attention.add_argument("--batch-size", type=int, default=8, metavar="N", help="default: %(default)s")
+    attention.add_argument("--bars", metavar="FILE.svg|png", help="draw the weights of a word as bars")
+    attention.add_argument("--heatmap", metavar="FILE.svg|png|html", help="draw one document's words")
+    attention.add_argument("--document", metavar="ID", help="id of the document to draw (default: the first)")
+    _add_shared(attention)
+    attention.set_defaults(run=run_attention)
+
+
+def _add_shared(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--pipeline",
+        default="en_core_web_sm",
+        metavar="NAME",
+        help="an installed spaCy pipeline (default: %(default)s)",
+    )
+    parser.add_argument("--output", metavar="FILE.json", help="write the results there too")
+    add_source_arguments(parser)
+    add_common_arguments(parser)
+
+
+def run_redundancy(arguments: argparse.Namespace) -> int:
+    """Measure redundancy."""
+    from simlte_st.analysis import SpacyTagger, measure_redundancy
+    from simlte_st.data.documents import read_documents
+    from simlte_st.files import write_json
+
+    tagger = SpacyTagger(arguments.pipeline)
+    reader = read_documents(arguments.source, **reading_options(arguments))
+    result = measure_redundancy(reader, tagger, seed=arguments.seed, progress=not arguments.quiet)
+    print(reader.report.summary(), file=sys.stderr)
+    print(result.table())
+    print(result.summary())
+    if arguments.output:
+        write_json(arguments.output, {"data": arguments.source, **result.to_dict()})
+    return 0
+
+
+def run_attention(arguments: argparse.Namespace) -> int:
+    """Measure attention."""
+    from simlte_st.analysis import SpacyTagger, measure_attention, write_bars
+    from simlte_st.analysis.figures import BAR_FORMATS, HEAT_MAP_FORMATS, check_figure
+    from simlte_st.base_models import load_base
+    from simlte_st.data.documents import read_documents
+    from simlte_st.errors import ConfigurationError
+    from simlte_st.files import write_json
+
+    if arguments.document and not arguments.heatmap:
+        raise ConfigurationError("--document chooses what --heatmap draws: give that too.")
+    if arguments.bars:
+        check_figure(arguments.bars, BAR_FORMATS)
+    if arguments.heatmap:
+        check_figure(arguments.heatmap, HEAT_MAP_FORMATS)
+    tagger = SpacyTagger(arguments.pipeline, lemmas=False)
+    reader = read_documents(arguments.source, **reading_options(arguments))
+    names = dict.fromkeys(name for name in (arguments.model, arguments.compare) if name)
+    models = {name: load_base(name).model for name in names}
+    chosen = _Chosen(arguments.document)
+    result = measure_attention(
+        models,
+        chosen.among(reader),
+        tagger,
+        layer=arguments.layer,
+        max_seq_length=arguments.max_seq_length,
+        batch_size=arguments.batch_size,
+        seed=arguments.seed,
+        progress=not arguments.quiet,
+    )
+    print(reader.report.summary(), file=sys.stderr)
+    print(result.table())
+    print(result.summary())
+    if arguments.output:
+        write_json(arguments.output, {"data": arguments.source, **result.to_dict()})
+    if arguments.bars:
+        write_bars(arguments.bars, result)
+    if arguments.heatmap:
+        _draw(arguments, models, chosen.found(), tagger)
+    return 0
+
+
+def _draw(arguments: argparse.Namespace, models: dict[str, Any], document: Document, tagger: Tagger) -> None:
+    from simlte_st.analysis import HeatMapPanel, read_document, write_heat_map
+
+    found = read_document(models, document, tagger, layer=arguments.layer, max_seq_length=arguments.max_seq_length)
+    notes = [
+        f"{name} read {reading.length - reading.cut:,} of {reading.length:,} tokens; the rest is not shown."
+        for name, (reading, _) in found.items()
+        if reading.cut
+    ]
+    panels = [HeatMapPanel(name, aligned.words) for name, (_, aligned) in found.items()]
+    write_heat_map(arguments.heatmap, document.text, panels, f"Attention from [CLS]: {document.id}", " ".join(notes))
+
+
+class _Chosen:
+    """Keeps the document that shall be drawn while all pass by."""
+
+    def __init__(self, name: str | None) -> None:
+        self._name = name
+        self._document: Document | None = None
+
+    def among(self, documents: Iterable[Document]) -> Iterator[Document]:
+        for document in documents:
+            if self._document is None and self._name in (None, document.id):
+                self._document = document
+            yield document
+
+    def found(self) -> Document:
+        from simlte_st.errors import DataError
+
+        if self._document is None:
+            raise DataError(f"No document among those read has the id {self._name!r}: there is no heat map.")
+        return self._document

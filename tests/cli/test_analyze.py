@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+from analysis_support import EndingTagger
+from support import make_document
+
+import simlte_st.analysis
+from simlte_st.cli.main import main
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "corpus.jsonl"
+    rows = [{"id": f"d{n}", "text": make_document(n, sentences=2 + 3 * n)} for n in range(6)]
+    path.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
+    """Put a tagger that needs no spaCy in its place; the list has what was asked of it."""
+    asked: list[tuple[str, bool]] = []
+
+    def tagger(pipeline: str, *, lemmas: bool = True) -> EndingTagger:
+        asked.append((pipeline, lemmas))
+        return EndingTagger()
+
+    monkeypatch.setattr(simlte_st.analysis, "SpacyTagger", tagger)
+    return asked
+
+
+def test_redundancy(
+    source: Path, asked: list[tuple[str, bool]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "redundancy.json"
+    command = f"analyze redundancy {source} --pipeline some_name --limit 5 --seed 2 --output {output} --quiet"
+    assert main(shlex.split(command)) == 0
+    out, err = capsys.readouterr()
+    for row in ("| 0-50 ", "| 101-200 ", "| more than 300 ", "| all "):
+        assert row in out
+    assert "stopped at the limit of 5" in err
+    values = json.loads(output.read_text())
+    assert (values["data"], values["seed"], values["all"]["documents"]) == (str(source), 2, 5)
+    assert asked == [("some_name", True)]
+
+
+def test_attention(
+    source: Path,
+    asked: list[tuple[str, bool]],
+    encoder_path: Path,
+    bert_path: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    heat_map, output = tmp_path / "map.html", tmp_path / "attention.json"
+    command = (
+        f"analyze attention {source} --model {encoder_path} --compare {bert_path} --heatmap {heat_map} --document d4 "
+        f"--output {output} --layer 0 --max-seq-length 50 --quiet"
+    )
+    assert main(shlex.split(command)) == 0
+    out = capsys.readouterr().out
+    assert f"a word, % [95%]: {encoder_path}" in out
+    assert "| nouns " in out
+    assert f"{bert_path}: 6 documents, of which 4 were longer than 50 tokens" in out
+    assert "Attention of the layer 0" in out
+    values = json.loads(output.read_text())
+    assert set(values["models"]) == {str(encoder_path), str(bert_path)}
+    assert values["models"][str(bert_path)]["cut_tokens"] == sum(9 * (2 + 3 * n) - 48 for n in range(2, 6))
+    page = heat_map.read_text(encoding="utf-8")
+    assert make_document(4, sentences=14).split()[0] in page
+    assert f"{bert_path} read 48 of 126 tokens; the rest is not shown." in page
+    assert asked == [("en_core_web_sm", False)]
+
+
+def test_bars(source: Path, asked: list[tuple[str, bool]], encoder_path: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed (the extra figures)")
+    bars, heat_map = tmp_path / "bars.svg", tmp_path / "map.png"
+    command = f"analyze attention {source} --model {encoder_path} --bars {bars} --heatmap {heat_map} --quiet"
+    assert main(shlex.split(command)) == 0
+    assert bars.read_bytes().startswith(b"<?xml")
+    assert heat_map.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--bars bars.html", "bars.html: a figure of this kind ends in .svg, .png"),
+        ("--document d1", "--heatmap"),
+        ("--heatmap {out}/map.html --document d99", "has the id 'd99'"),
+        ("--layer 7", "layer=7"),
+    ],
+)
+@pytest.mark.usefixtures("asked")
+def test_errors(
+    options: str, message: str, source: Path, encoder_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = f"analyze attention {source} --model {encoder_path} --quiet {options.format(out=tmp_path)}"
+    assert main(shlex.split(command)) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert "Traceback" not in error
+
+
+def test_without_spacy(source: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(sys.modules, "spacy", None)
+    assert main(shlex.split(f"analyze redundancy {source} --quiet")) == 1
+    assert 'pip install "simlte-st[pos]"' in capsys.readouterr().err
