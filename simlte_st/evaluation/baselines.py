@@ -35,7 +35,7 @@ def tfidf_split_half(
         DataError: The lists differ in length, hold fewer than two documents, or no words.
     """
     _check_pairs(anchors, positives)
-    vectorizer = _fitted([*anchors, *positives])
+    vectorizer = fit_tfidf([*anchors, *positives])
     first, second = vectorizer.transform(anchors), vectorizer.transform(positives).T.tocsc()
     ranks = diagonal_ranks(lambda rows: (first[rows] @ second).toarray(), len(anchors), chunk=chunk, tolerance=1e-9)
     return result_from_ranks(ranks, seed=seed)
@@ -104,7 +104,7 @@ def tfidf_probe(
     """
     check_lengths(train_texts, train_labels, "training")
     check_lengths(test_texts, test_labels, "test")
-    vectorizer = _fitted(train_texts)
+    vectorizer = fit_tfidf(train_texts)
     return fit_probe(
         vectorizer.transform(train_texts),
         train_labels,
@@ -152,7 +152,7 @@ def tfidf_few_shot(
     """
     check_lengths(train_texts, train_labels, "training")
     check_lengths(test_texts, test_labels, "test")
-    vectorizer = _fitted(train_texts if corpus is None else corpus)
+    vectorizer = fit_tfidf(train_texts if corpus is None else corpus)
     return few_shot_probe(
         vectorizer.transform(train_texts),
         train_labels,
@@ -166,7 +166,12 @@ def tfidf_few_shot(
     )
 
 
-def _fitted(texts: Sequence[str]) -> TfidfVectorizer:
+def fit_tfidf(texts: Sequence[str]) -> TfidfVectorizer:
+    """Learn vocabulary and idf from texts, without labels.
+
+    Raises:
+        DataError: The texts hold no words.
+    """
     vectorizer = TfidfVectorizer(sublinear_tf=True)
     try:
         return vectorizer.fit(texts)

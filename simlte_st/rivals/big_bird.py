@@ -1,0 +1,37 @@
+"""transformers' BigBird, kept from changing as it is used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+
+SPARSE = "block_sparse"
+
+
+def steady_big_bird(encoder: PreTrainedModel) -> None:
+    """Let a BigBird read each batch as its length asks for, whatever it has read before.
+
+    At its first batch of few tokens the stock model goes over to full attention, for all batches to come; and its
+    sparse attention reseeds numpy's global generator at every pass.
+
+    Args:
+        encoder: A stock BigBird. Only one that is set to sparse attention is changed.
+    """
+    if getattr(encoder, "attention_type", None) != SPARSE:
+        return
+    states: list[Any] = []
+
+    def before(module: nn.Module, arguments: Any) -> None:
+        states.append(np.random.get_state())
+        with torch.random.fork_rng():  # the layers that it makes are drawn at random and then get the old weights
+            module.set_attention_type(SPARSE)  # type: ignore[operator]  # BigBirdModel's
+
+    def after(module: nn.Module, arguments: Any, result: Any) -> None:
+        np.random.set_state(states.pop())
+
+    encoder.register_forward_pre_hook(before)
+    encoder.register_forward_hook(after, always_call=True)
