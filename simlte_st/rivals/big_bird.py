@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-SPARSE = "block_sparse"
+SPARSE, FULL = "block_sparse", "original_full"
 
 
 def steady_big_bird(encoder: PreTrainedModel) -> None:
@@ -19,19 +19,22 @@ def steady_big_bird(encoder: PreTrainedModel) -> None:
     sparse attention reseeds numpy's global generator at every pass.
 
     Args:
-        encoder: A stock BigBird. Only one that is set to sparse attention is changed.
+        encoder: A stock BigBird. One that is set to full attention stays as it is.
     """
     if getattr(encoder, "attention_type", None) != SPARSE:
         return
+    config: Any = encoder.config
+    fewest = (5 + 2 * config.num_random_blocks) * config.block_size  # tokens that sparse attention needs more than
     states: list[Any] = []
 
-    def before(module: nn.Module, arguments: Any) -> None:
+    def before(module: nn.Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         states.append(np.random.get_state())
-        with torch.random.fork_rng():  # the layers that it makes are drawn at random and then get the old weights
-            module.set_attention_type(SPARSE)  # type: ignore[operator]  # BigBirdModel's
+        ids = arguments[0] if arguments else keywords["input_ids"]
+        with torch.random.fork_rng():  # the layers that it makes are drawn at random, and then get the old weights
+            module.set_attention_type(SPARSE if ids.shape[1] > fewest else FULL)  # type: ignore[operator]
 
     def after(module: nn.Module, arguments: Any, result: Any) -> None:
         np.random.set_state(states.pop())
 
-    encoder.register_forward_pre_hook(before)
+    encoder.register_forward_pre_hook(before, with_kwargs=True)
     encoder.register_forward_hook(after, always_call=True)

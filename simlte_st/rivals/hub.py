@@ -18,7 +18,6 @@ from simlte_st.compat import with_encoder
 from simlte_st.errors import ModelError
 from simlte_st.limits import readable_tokens
 from simlte_st.longformer import SimlteLongformerModel
-from simlte_st.losses.mlm_head import encoder_of
 from simlte_st.rivals.big_bird import steady_big_bird
 from simlte_st.rivals.encoders import ModelEncoder, Task
 
@@ -157,13 +156,13 @@ def load_hub_model(
     except (OSError, ValueError, ImportError, SafetensorError) as error:
         raise ModelError(f"{entry.repository} could not be loaded: {error}") from error
     _set_pooling(model, entry)
-    kind = encoder_of(model).config.model_type
+    encoder = model.transformers_model
+    kind = None if encoder is None else encoder.config.model_type
     if kind == "longformer":
-        ours = SimlteLongformerModel.from_longformer(encoder_of(model), "cls")
-        model[0] = with_encoder(model[0], ours.eval())  # type: ignore[arg-type]  # encoder_of has seen a Transformer
-        model.to(model.device)
+        device = model.device
+        model[0] = with_encoder(model[0], SimlteLongformerModel.from_longformer(encoder, "cls").to(device))
     elif kind == "big_bird":
-        steady_big_bird(encoder_of(model))
+        steady_big_bird(encoder)
     limits = (entry.max_tokens, max_seq_length, readable_tokens(model))
     model.max_seq_length = min(limit for limit in limits if limit is not None)
     return ModelEncoder(entry.title, model.eval(), entry.prompts, batch_size)
@@ -207,7 +206,7 @@ def _set_pooling(model: SentenceTransformer, entry: HubModel) -> None:
 
 def _pooler(model: SentenceTransformer, repository: str) -> Dense:
     """Make a module of the pooler that the encoder has and sentence-transformers leaves unused."""
-    dense = getattr(getattr(encoder_of(model), "pooler", None), "dense", None)
+    dense = getattr(getattr(model.transformers_model, "pooler", None), "dense", None)
     if not isinstance(dense, nn.Linear):
         raise ModelError(f"{repository} has no pooler.")
     weight, bias = dense.weight.detach().clone(), dense.bias.detach().clone()
