@@ -20,7 +20,7 @@ def test_every_encoder_has_a_title_of_its_own() -> None:
     assert set(HUB_MODELS) < set(ENCODERS)
     assert len({entry.title for entry in ENCODERS.values()}) == len(ENCODERS)
     assert [name for name, entry in ENCODERS.items() if entry.ranks_only] == ["bm25"]
-    with pytest.raises(ConfigurationError, match="Unknown encoder 'glove'.*chunk-mean"):
+    with pytest.raises(ConfigurationError, match=r"Unknown encoder 'glove'.*chunk-mean"):
         load_encoder("glove")
 
 

@@ -217,6 +217,6 @@ def test_a_big_bird_does_not_remember_what_it_read_and_leaves_numpys_generator_a
 
 
 def test_a_repository_without_what_the_entry_wants_is_said(pooled_path: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
     with pytest.raises(ModelError, match="could not be loaded"):
-        (tmp_path / "empty").mkdir()
         load_hub_model(HubModel("X", str(tmp_path / "empty")))

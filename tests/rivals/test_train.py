@@ -48,7 +48,7 @@ def trained(
 def test_a_rival_moves_the_base_and_loads_as_a_stock_model(
     name: str, trained: dict[str, tuple[RivalRecord, Path]], bert_path: Path, documents: list[str]
 ) -> None:
-    record, output = trained[name]
+    output = trained[name][1]
     model = SentenceTransformer(str(output), device="cpu")
     assert [type(module) for module in model] == [Transformer, Pooling]
     assert model.max_seq_length == 64, "it reads what the base reads, however short the texts in training were"
