@@ -32,7 +32,20 @@ from simlte_st.packaged import PACKAGED_BASE
 from simlte_st.rivals import ENCODERS, RIVALS, ModelEncoder, load_encoder, train_rival
 
 PROBED = [name for name, entry in ENCODERS.items() if not entry.ranks_only]
-SETTINGS = ("data", "base", "steps", "batch_size", "tokens", "read", "learning_rate", "pooling", "test", "shots")
+SETTINGS = (
+    "data",
+    "base",
+    "steps",
+    "batch_size",
+    "tokens",
+    "read",
+    "learning_rate",
+    "pooling",
+    "test",
+    "shots",
+    "draws",
+    "head",
+)
 REFERENCES = ("base-mean", "simcse-long")
 
 
@@ -56,6 +69,8 @@ def main(command: list[str] | None = None) -> None:
     parser.add_argument("--pooling", choices=["cls", "mean", "keep"], help="for all rivals; without it the preset's")
     parser.add_argument("--test", type=int, default=2000, help="test documents, drawn once")
     parser.add_argument("--shots", type=int, default=5, help="labelled documents a class")
+    parser.add_argument("--head", choices=["mlp", "logistic"], default="mlp", help="the probe")
+    parser.add_argument("--draws", type=int, default=10, help="draws of these documents")
     parser.add_argument("--work", type=Path, default=Path("rivals.work"), help="folder of finished runs")
     parser.add_argument("--trust-remote-code", action="store_true", help="run code that repositories of the Hub bring")
     parser.add_argument("--report", action="store_true", help="write the tables of what is finished, run nothing")
@@ -116,8 +131,15 @@ def read_documents(path: Path, test: int) -> list[list[Any]]:
     return [[row[key] for row in rows[part]] for part in ("train", "test") for key in ("text", "label")]
 
 
-def probe(model: SentenceTransformer, documents: list[list[Any]], shots: int) -> dict[str, Any]:
-    evaluator = FewShotProbeEvaluator(*documents, shots=shots, max_seq_length=None, write_csv=False)
+def probe(model: SentenceTransformer, documents: list[list[Any]], arguments: argparse.Namespace) -> dict[str, Any]:
+    evaluator = FewShotProbeEvaluator(
+        *documents,
+        head=arguments.head,
+        shots=arguments.shots,
+        draws=arguments.draws,
+        max_seq_length=None,
+        write_csv=False,
+    )
     began = time.perf_counter()
     metrics = evaluator(model)
     return {
@@ -130,7 +152,7 @@ def probe(model: SentenceTransformer, documents: list[list[Any]], shots: int) ->
 
 def probe_encoder(name: str, documents: list[list[Any]], arguments: argparse.Namespace) -> dict[str, Any]:
     if name == "tfidf":
-        result = tfidf_few_shot(*documents, shots=arguments.shots)
+        result = tfidf_few_shot(*documents, shots=arguments.shots, draws=arguments.draws)
         scores = {key: [getattr(draw, key) for draw in result.draws] for key in ("macro_f1", "accuracy")}
         return {"name": name, "metrics": result.metrics(), **scores}
     encoder = load_encoder(
@@ -141,7 +163,7 @@ def probe_encoder(name: str, documents: list[list[Any]], arguments: argparse.Nam
     )
     assert isinstance(encoder, ModelEncoder)  # what else there is has no vectors, or was dealt with above
     contaminated = arguments.data_name in ENCODERS[name].contaminated
-    return {"name": name, "contaminated": contaminated, **probe(encoder.model, documents, arguments.shots)}
+    return {"name": name, "contaminated": contaminated, **probe(encoder.model, documents, arguments)}
 
 
 def probe_rival(name: str, seed: int, documents: list[list[Any]], arguments: argparse.Namespace) -> dict[str, Any]:
@@ -162,7 +184,7 @@ def probe_rival(name: str, seed: int, documents: list[list[Any]], arguments: arg
     )
     model = SentenceTransformer(str(output))
     with reading_at_most(model, arguments.read):
-        scores = probe(model, documents, arguments.shots)
+        scores = probe(model, documents, arguments)
     shutil.rmtree(output)
     training = {**record.to_dict(), "base": base_name(arguments.base)}
     return {"name": name, "training": training, **scores}
@@ -188,8 +210,9 @@ def report(arguments: argparse.Namespace) -> None:
         f"# Rivals on {settings['data']}",
         "",
         f"{settings['base']}, {settings['steps']} steps of {settings['batch_size']} documents, {settings['tokens']} "
-        f"tokens a text, read at {settings['read']} tokens (mean over chunks: whole); MLP probe on {settings['shots']} "
-        "documents a class, 10 draws. After ± is the standard deviation over draws (and seeds); differences are paired "
+        f"tokens a text, read at {settings['read']} tokens (mean over chunks: whole); {settings['head']} probe on {settings['shots']} "
+        f"documents a class, {settings['draws']} draws. After ± is the standard deviation over draws "
+        "(and seeds); differences are paired "
         "draw by draw, with bootstrap intervals.",
         "",
         markdown_table(header, rows),

@@ -162,7 +162,7 @@ def load_hub_model(
         device = model.device
         model[0] = with_encoder(model[0], SimlteLongformerModel.from_longformer(encoder, "cls").to(device))
     elif kind == "big_bird":
-        steady_big_bird(encoder)
+        steady_big_bird(model[0])
     limits = (entry.max_tokens, max_seq_length, readable_tokens(model))
     model.max_seq_length = min(limit for limit in limits if limit is not None)
     return ModelEncoder(entry.title, model.eval(), entry.prompts, batch_size)

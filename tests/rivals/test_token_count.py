@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import torch
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Transformer
+from torch import nn
 from transformers import BertConfig, BertLMHeadModel
 
 from simlte_st.chunk_mean import to_chunk_mean
-from simlte_st.rivals.token_count import count_tokens
+from simlte_st.rivals.token_count import TokenCount, count_tokens
 
 TEXTS = ["ba bei bo", "ba"]  # 5 and 3 tokens with [CLS] and [SEP]
 
@@ -39,8 +41,16 @@ def test_a_decoder_is_counted_by_itself() -> None:
     assert (count.encoder, count.decoder) == (0, 2)
 
 
-def test_what_is_read_in_chunks_is_counted_with_the_special_tokens_of_each(model: SentenceTransformer) -> None:
+def test_what_is_read_in_chunks_is_counted_once(model: SentenceTransformer) -> None:
     chunks = to_chunk_mean(model, max_length=64, chunk_length=6).train()
     with count_tokens() as count:
-        chunks(chunks.preprocess(["ba bei bo bun bis bet"]))
-    assert count.encoder == 6 + 2 * 2, "six words in two chunks of four or fewer"
+        chunks(chunks.preprocess(["ba bei bo bun bis bet", "ba"]))
+    assert count.encoder == 8 + 3
+
+
+def test_flattened_inputs_have_no_padding() -> None:
+    count = TokenCount()
+    transformer = Transformer.__new__(Transformer)
+    nn.Module.__init__(transformer)
+    count._see(transformer, ({"input_ids": torch.ones(1, 7), "cu_seq_lens_q": torch.tensor([0, 3, 7])},))
+    assert count.encoder == 7
