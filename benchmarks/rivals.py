@@ -210,10 +210,9 @@ def report(arguments: argparse.Namespace) -> None:
         f"# Rivals on {settings['data']}",
         "",
         f"{settings['base']}, {settings['steps']} steps of {settings['batch_size']} documents, {settings['tokens']} "
-        f"tokens a text, read at {settings['read']} tokens (mean over chunks: whole); {settings['head']} probe on {settings['shots']} "
-        f"documents a class, {settings['draws']} draws. After ± is the standard deviation over draws "
-        "(and seeds); differences are paired "
-        "draw by draw, with bootstrap intervals.",
+        f"tokens a text, read at {settings['read']} tokens (mean over chunks: whole); probe ({settings['head']}) on "
+        f"{settings['shots']} documents a class, {settings['draws']} draws. After ± is the standard deviation over "
+        "draws (and seeds); differences are paired draw by draw, with bootstrap intervals.",
         "",
         markdown_table(header, rows),
         "",
