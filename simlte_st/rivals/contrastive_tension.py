@@ -65,7 +65,8 @@ def draw_pairs(documents: int, steps: int, batch_size: int, seed: int) -> Tensio
             f"{documents} usable documents: a batch of {batch_size} pairs takes {needed}. Use a smaller batch_size."
         )
     # It draws from Python's global generator, which is left as it was found.
-    loader = ContrastiveTensionDataLoader(list(range(documents)), batch_size, pos_neg_ratio=RATIO)
+    numbers = list(range(documents))
+    loader = ContrastiveTensionDataLoader(numbers, batch_size, pos_neg_ratio=RATIO)  # type: ignore[no-untyped-call]
     state = random.getstate()
     random.seed(seed)
     rows: list[tuple[int, int, int, int]] = []

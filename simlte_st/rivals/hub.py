@@ -10,7 +10,7 @@ from typing import Any, Literal
 import torch
 from safetensors import SafetensorError
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.modules import Dense
+from sentence_transformers.base.modules import Dense, Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from torch import nn
 
@@ -156,13 +156,14 @@ def load_hub_model(
     except (OSError, ValueError, ImportError, SafetensorError) as error:
         raise ModelError(f"{entry.repository} could not be loaded: {error}") from error
     _set_pooling(model, entry)
-    encoder = model.transformers_model
-    kind = None if encoder is None else encoder.config.model_type
-    if kind == "longformer":
-        device = model.device
-        model[0] = with_encoder(model[0], SimlteLongformerModel.from_longformer(encoder, "cls").to(device))
-    elif kind == "big_bird":
-        steady_big_bird(model[0])
+    first = model[0]
+    if isinstance(first, Transformer):
+        kind = first.auto_model.config.model_type
+        if kind == "longformer":
+            ours: Any = SimlteLongformerModel.from_longformer(first.auto_model, "cls")
+            model[0] = with_encoder(first, ours.to(model.device))
+        elif kind == "big_bird":
+            steady_big_bird(first)
     limits = (entry.max_tokens, max_seq_length, readable_tokens(model))
     model.max_seq_length = min(limit for limit in limits if limit is not None)
     return ModelEncoder(entry.title, model.eval(), entry.prompts, batch_size)

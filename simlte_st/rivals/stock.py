@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -81,7 +82,7 @@ def prepare(job: RivalJob) -> Prepared:
     """
     set_seed(job.seed)
     preset = job.preset
-    loaded = load_base(job.base, dtype=torch.float32)
+    loaded = load_base(os.fspath(job.base), dtype=torch.float32)
     backbone = make_backbone(loaded, preset, RunFolder(job.path, job.work))
     model = load_base(backbone, preset.pooling, preset.max_seq_length, torch.float32).model
     modules = [module for module in model if not isinstance(module, Normalize)]
@@ -168,7 +169,8 @@ def run(
         disable_tqdm=True,
     )
     # Without these the Trainer would look for some in the documents.
-    prepared.trained.model_card_data.widget = [{"source_sentence": "A document ...", "sentences": ["Another ..."]}]
+    example: dict[str, Any] = {"source_sentence": "A document ...", "sentences": ["Another ..."]}
+    prepared.trained.model_card_data.widget = [example]
     bar = [ProgressBarCallback(size)] if job.progress else []
     trainer = SentenceTransformerTrainer(
         model=prepared.trained,

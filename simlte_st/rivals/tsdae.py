@@ -45,12 +45,13 @@ def delete_words(sentences: Sequence[str], probability: float, rng: Random) -> s
     Returns:
         The words that are left, at least one, put together by NLTK's detokenizer; the sentences where there is no word.
     """
-    words = [word for sentence in sentences for word in _words.tokenize(sentence)]
-    if not words:
-        return " ".join(sentences)
-    kept = [word for word in words if rng.random() >= probability] or [rng.choice(words)]
-    text: str = _detokenizer.detokenize(kept)
-    return text
+    words: list[list[str]] = [_words.tokenize(sentence) for sentence in sentences]
+    kept = [[word for word in sentence if rng.random() >= probability] for sentence in words]
+    if not any(kept):
+        every = [word for sentence in words for word in sentence]
+        return rng.choice(every) if every else " ".join(sentences)
+    # Sentence by sentence: to NLTK's detokenizer a full stop belongs to a word at the end of a text only.
+    return " ".join(_detokenizer.detokenize(sentence) for sentence in kept if sentence)
 
 
 @dataclass

@@ -42,7 +42,7 @@ def _bm25(options: EncoderOptions) -> TextEncoder:
 
 def _base(pooling: Literal["cls", "mean"]) -> Callable[[EncoderOptions], TextEncoder]:
     def make(options: EncoderOptions) -> TextEncoder:
-        model = load_base(options.base, pooling, dtype=torch.float32).model
+        model = load_base(os.fspath(options.base), pooling, dtype=torch.float32).model
         limits = [limit for limit in (options.max_seq_length, readable_tokens(model)) if limit is not None]
         if options.max_seq_length is not None:
             model.max_seq_length = min(limits)
@@ -52,7 +52,7 @@ def _base(pooling: Literal["cls", "mean"]) -> Callable[[EncoderOptions], TextEnc
 
 
 def _chunk_mean(options: EncoderOptions) -> TextEncoder:
-    model = load_base(options.base, "mean", dtype=torch.float32).model
+    model = load_base(os.fspath(options.base), "mean", dtype=torch.float32).model
     chunks = to_chunk_mean(model, max_length=options.chunk_mean_length)
     return ModelEncoder(ENCODERS["chunk-mean"].title, chunks.eval(), batch_size=options.batch_size)
 
