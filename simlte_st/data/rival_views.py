@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import Literal
 
 from simlte_st.data.document import Outline
 from simlte_st.data.views import (
@@ -28,19 +29,30 @@ class Duplicate:
 
     Args:
         window: For documents longer than one view.
+        unit: ``"document"``, the text is the document, as the SimLTE paper's SimCSE-long has it; ``"sentence"``, it is
+            one of its sentences, drawn anew each epoch, as SimCSE itself has it.
+
+    Raises:
+        ConfigurationError: An unknown window or unit.
     """
 
     window: WindowMode = "random"
+    unit: Literal["document", "sentence"] = "document"
 
     def __post_init__(self) -> None:
         check_window(self.window)
+        if self.unit not in ("document", "sentence"):
+            raise ConfigurationError(f"unit={self.unit!r}: use 'document' or 'sentence'.")
 
     def accepts(self, document: Outline) -> bool:
         """Accept any document that has a word."""
         return len(document.tokens) > 0
 
     def draw(self, document: Outline, budget: int | None, rng: Random) -> Sides:
-        """Take the window twice. See :meth:`simlte_st.data.views.View.draw`."""
+        """Take the window, or a sentence, twice. See :meth:`simlte_st.data.views.View.draw`."""
+        if self.unit == "sentence":
+            sentence = whole([rng.randrange(len(document.tokens))])
+            return sentence, sentence
         window = choose_window(document.tokens, budget, self.window, rng, at_least=1)
         return whole(window), whole(window)
 

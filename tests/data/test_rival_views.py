@@ -49,6 +49,17 @@ def test_a_window_of_one_view_may_be_one_sentence() -> None:
     assert {len(pair.anchor.split()) for pair in draws(make([9] * 5), Duplicate(), 20, budget=10)} == {9}
 
 
+def test_duplicate_of_a_sentence_takes_every_sentence_in_time() -> None:
+    document = make([5, 6, 7])
+    pairs = draws(document, Duplicate(unit="sentence"), 100, budget=3)
+    assert all(pair.anchor == pair.positive for pair in pairs)
+    counts = Counter(pair.anchor for pair in pairs)
+    assert set(counts) == set(document.sentences)
+    assert min(counts.values()) > 15
+    with pytest.raises(ConfigurationError, match="unit='word'"):
+        Duplicate(unit="word")  # type: ignore[arg-type]
+
+
 @settings(deadline=None, max_examples=150)
 @given(
     st.lists(st.integers(1, 15), min_size=2, max_size=15),
