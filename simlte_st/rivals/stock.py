@@ -84,7 +84,7 @@ def prepare(job: RivalJob) -> Prepared:
     preset = job.preset
     loaded = load_base(os.fspath(job.base), dtype=torch.float32)
     backbone = make_backbone(loaded, preset, RunFolder(job.path, job.work))
-    model = load_base(backbone, preset.pooling, preset.max_seq_length, torch.float32).model
+    model = load_base(backbone.name, backbone.pooling, preset.max_seq_length, torch.float32).model
     modules = [module for module in model if not isinstance(module, Normalize)]
     corpus, _ = write_corpus(
         read_documents(job.documents),
@@ -97,7 +97,7 @@ def prepare(job: RivalJob) -> Prepared:
     return Prepared(
         model=model,
         trained=SentenceTransformer(modules=modules, device=str(model.device)),
-        reads=loaded.model.max_seq_length if backbone == loaded.name else readable_tokens(model),
+        reads=loaded.model.max_seq_length if backbone.name == loaded.name else readable_tokens(model),
         corpus=corpus,
         budget=view_budget(model),
     )
