@@ -45,7 +45,7 @@ setup(
         "pyarrow>=21",
         "safetensors>=0.4.3",
         "scikit-learn>=1.5",
-        "scipy>=1.13",
+        "scipy>=1.14",
         "sentence-transformers>=6,<7",
         "torch>=2.4",
         "tqdm>=4.66.3",
