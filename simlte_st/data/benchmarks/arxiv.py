@@ -24,7 +24,7 @@ ARCHIVES = frozenset(
         "comp-gas", "dg-ga", "funct-an", "mtrl-th", "patt-sol", "plasm-ph", "q-alg", "solv-int", "supr-con",
     )
 )  # fmt: skip
-"""The 38 archives: 20 of today and 18 that were closed. They are the papers' 38 classes."""
+"""The 38 archives: 20 of today and 18 that were closed. The papers do not name their 38 classes; these are as many."""
 
 
 def shapes(*, text: str = "title+abstract", classes: str = "archive") -> Sequence[Shape]:
@@ -32,8 +32,8 @@ def shapes(*, text: str = "title+abstract", classes: str = "archive") -> Sequenc
 
     Args:
         text: ``"title+abstract"`` (a blank line between them) or ``"abstract"``.
-        classes: ``"archive"`` (the papers' 38: ``cs``, ``astro-ph``, ...) or ``"category"`` (``cs.CL``, ...); of the
-            first category, which is the primary one.
+        classes: ``"archive"`` (38, as many as the papers have: ``cs``, ``astro-ph``, ...) or ``"category"``
+            (``cs.CL``, ...); of the first category, which is the primary one.
 
     Raises:
         ConfigurationError: Another value.
@@ -88,7 +88,7 @@ SET = TextSet(
         forms=("arxiv-metadata-oai-snapshot.json, unpacked (a JSON object a line: title, abstract, categories)",),
         printed=PrintedStatistics(2_162_833, 38, 138, 131, 925),
         notes=(
-            "The papers' 38 classes are the archives (20 of today, 18 closed) of the first category.",
+            "The papers do not name their 38 classes; arXiv has had 38 archives (20 of today, 18 closed).",
             "The papers' lengths are those of abstracts, not of full texts; they do not say whether titles were in.",
         ),
     ),

@@ -27,9 +27,9 @@ SET = TextSet(
         ),
         printed=PrintedStatistics(13_081, 5, 650, 683, 5_503),
         notes=(
-            "The papers do not say how they chose 13,081 articles in 5 classes. That is the size of the coarse NYT "
-            "data of Mekala and Shang (ACL 2020, https://github.com/dheeraj7596/ConWea), whose df.pkl has the columns "
-            "sentence and label: write it as parquet first.",
+            "The papers do not say how they chose 13,081 articles in 5 classes. They may be the coarse NYT data of "
+            "Mekala and Shang (ACL 2020, https://github.com/dheeraj7596/ConWea), whose df.pkl has the columns sentence "
+            "and label: write it as parquet first.",
         ),
     ),
     shapes,
