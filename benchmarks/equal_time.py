@@ -214,8 +214,11 @@ def report(arguments: argparse.Namespace) -> None:
         here = [record for record in records if record["data"] == data]
         options = here[0]["options"]
         text += [f"## {data}", "", account(options, here[0]["environment"]), "", table(here), ""]
+    options = records[0]["options"]
+    shown = ("seconds", "steps", "tokens", "read", "documents", "test_documents", "shots", "threads")
+    given = [f"--{name.replace('_', '-')} {options[name]:g}" for name in shown if options[name] is not None]
     names = " ".join(path.name for path in arguments.data)
-    text += [f"    python -m benchmarks.equal_time --data {names} --seconds {arguments.seconds:g}", ""]
+    text += [f"    python -m benchmarks.equal_time --data {names} {' '.join(given)}", ""]
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "equal_time.md").write_text("\n".join(text), encoding="utf-8")
     write_json(RESULTS / "equal_time.json", {"runs": records})
