@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from sentence_transformers.sentence_transformer.evaluation import BinaryClassificationEvaluator
 
 from simlte_st.errors import DataError
-from simlte_st.evaluation.encoding import encode_texts
 from simlte_st.evaluation.link_pairs import LinkPairs, check_pairs
 from simlte_st.evaluation.pair_scores import CosineScores, PairScores
 from simlte_st.evaluation.probe import Head, check_head, fit_probe
@@ -190,7 +189,16 @@ class CitationLinkEvaluator(ReportingEvaluator):
         write_csv: bool = True,
         truncate_dim: int | None = None,
     ) -> None:
-        super().__init__(name=name, csv_prefix="citation_links", primary_metric="accuracy", write_csv=write_csv)
+        super().__init__(
+            name=name,
+            csv_prefix="citation_links",
+            primary_metric="accuracy",
+            write_csv=write_csv,
+            encode_batch_size=encode_batch_size,
+            max_seq_length=max_seq_length,
+            show_progress_bar=show_progress_bar,
+            truncate_dim=truncate_dim,
+        )
         check_head(head)
         used = np.unique(np.concatenate([check_pairs(part.pairs, len(texts)) for part in (train, test)]))
         self.texts = [texts[row] for row in used.tolist()]
@@ -198,26 +206,15 @@ class CitationLinkEvaluator(ReportingEvaluator):
             LinkPairs(np.searchsorted(used, part.pairs).astype(np.int64), part.labels) for part in (train, test)
         )
         self.head: Head = head
-        self.max_seq_length = max_seq_length
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.seed = seed
-        self.encode_batch_size = encode_batch_size
-        self.show_progress_bar = show_progress_bar
-        self.truncate_dim = truncate_dim
 
     def __call__(  # type: ignore[override]  # a SentenceTransformer, as in every evaluator of sentence-transformers
         self, model: SentenceTransformer, output_path: str | None = None, epoch: float = -1, steps: int = -1
     ) -> dict[str, float]:
         """Encode, train the head, score it. Arguments and result as in :class:`BaseEvaluator`."""
-        embeddings = encode_texts(
-            model,
-            self.texts,
-            batch_size=self.encode_batch_size,
-            max_seq_length=self.max_seq_length,
-            show_progress_bar=self.show_progress_bar,
-            truncate_dim=self.truncate_dim,
-        )
+        embeddings = self.embed(model, self.texts)
         result = citation_link_probe(
             embeddings,
             self.train,

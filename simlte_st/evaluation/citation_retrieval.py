@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.evaluation.encoding import encode_texts
 from simlte_st.evaluation.link_pairs import check_links
 from simlte_st.evaluation.pair_scores import CosineScores, PairScores
 from simlte_st.evaluation.reporting import ReportingEvaluator
@@ -143,30 +142,28 @@ class CitationRetrievalEvaluator(ReportingEvaluator):
         write_csv: bool = True,
         truncate_dim: int | None = None,
     ) -> None:
-        super().__init__(name=name, csv_prefix="citation_retrieval", primary_metric="ndcg@10", write_csv=write_csv)
+        super().__init__(
+            name=name,
+            csv_prefix="citation_retrieval",
+            primary_metric="ndcg@10",
+            write_csv=write_csv,
+            encode_batch_size=batch_size,
+            max_seq_length=max_seq_length,
+            show_progress_bar=show_progress_bar,
+            truncate_dim=truncate_dim,
+        )
         data = check_links(links, len(texts))
         used = np.unique(data)
         self.texts = [texts[row] for row in used.tolist()]
         self.links = np.searchsorted(used, data)
-        self.batch_size = batch_size
-        self.max_seq_length = max_seq_length
         self.seed = seed
-        self.show_progress_bar = show_progress_bar
-        self.truncate_dim = truncate_dim
         self.last_result: RetrievalResult | None = None
 
     def __call__(  # type: ignore[override]  # a SentenceTransformer, as in every evaluator of sentence-transformers
         self, model: SentenceTransformer, output_path: str | None = None, epoch: float = -1, steps: int = -1
     ) -> dict[str, float]:
         """Encode and retrieve. Arguments and result as in :class:`BaseEvaluator`."""
-        embeddings = encode_texts(
-            model,
-            self.texts,
-            batch_size=self.batch_size,
-            max_seq_length=self.max_seq_length,
-            show_progress_bar=self.show_progress_bar,
-            truncate_dim=self.truncate_dim,
-        )
+        embeddings = self.embed(model, self.texts)
         self.last_result = citation_retrieval(CosineScores(embeddings), self.links, seed=self.seed)
         return self.report(model, self.last_result.metrics(), output_path, epoch, steps)
 

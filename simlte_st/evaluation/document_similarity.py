@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.evaluation.encoding import encode_texts
 from simlte_st.evaluation.link_pairs import check_pairs
 from simlte_st.evaluation.pair_scores import CosineScores, PairScores
 from simlte_st.evaluation.reporting import ReportingEvaluator
@@ -203,27 +202,25 @@ class DocumentSimilarityEvaluator(ReportingEvaluator):
         write_csv: bool = True,
         truncate_dim: int | None = None,
     ) -> None:
-        super().__init__(name=name, csv_prefix="document_similarity", primary_metric="spearman", write_csv=write_csv)
+        super().__init__(
+            name=name,
+            csv_prefix="document_similarity",
+            primary_metric="spearman",
+            write_csv=write_csv,
+            encode_batch_size=batch_size,
+            max_seq_length=max_seq_length,
+            show_progress_bar=show_progress_bar,
+            truncate_dim=truncate_dim,
+        )
         self.pairs, self.scores = check_judged(pairs, scores, len(texts))
         self.texts = list(texts)
-        self.batch_size = batch_size
-        self.max_seq_length = max_seq_length
         self.seed = seed
-        self.show_progress_bar = show_progress_bar
-        self.truncate_dim = truncate_dim
 
     def __call__(  # type: ignore[override]  # a SentenceTransformer, as in every evaluator of sentence-transformers
         self, model: SentenceTransformer, output_path: str | None = None, epoch: float = -1, steps: int = -1
     ) -> dict[str, float]:
         """Encode and correlate. Arguments and result as in :class:`BaseEvaluator`."""
-        embeddings = encode_texts(
-            model,
-            self.texts,
-            batch_size=self.batch_size,
-            max_seq_length=self.max_seq_length,
-            show_progress_bar=self.show_progress_bar,
-            truncate_dim=self.truncate_dim,
-        )
+        embeddings = self.embed(model, self.texts)
         result = document_similarity(CosineScores(embeddings), self.pairs, self.scores, seed=self.seed)
         return self.report(model, result.metrics(), output_path, epoch, steps)
 

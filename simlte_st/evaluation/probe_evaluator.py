@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from simlte_st.evaluation.encoding import encode_texts
 from simlte_st.evaluation.labels import Label, check_lengths, number_labels, plain_labels
 from simlte_st.evaluation.probe import Head, ProbeResult, check_head, fit_probe
 from simlte_st.evaluation.reporting import ReportingEvaluator
@@ -37,7 +36,16 @@ class TextProbeEvaluator(ReportingEvaluator):
         csv_prefix: str,
         primary_metric: str,
     ) -> None:
-        super().__init__(name=name, csv_prefix=csv_prefix, primary_metric=primary_metric, write_csv=write_csv)
+        super().__init__(
+            name=name,
+            csv_prefix=csv_prefix,
+            primary_metric=primary_metric,
+            write_csv=write_csv,
+            encode_batch_size=encode_batch_size,
+            max_seq_length=max_seq_length,
+            show_progress_bar=show_progress_bar,
+            truncate_dim=truncate_dim,
+        )
         check_head(head)
         check_lengths(train_texts, train_labels, "training")
         check_lengths(test_texts, test_labels, "test")
@@ -47,24 +55,9 @@ class TextProbeEvaluator(ReportingEvaluator):
         self.test_texts = list(test_texts)
         self.test_labels = plain_labels(test_labels)
         self.head: Head = head
-        self.max_seq_length = max_seq_length
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.seed = seed
-        self.encode_batch_size = encode_batch_size
-        self.show_progress_bar = show_progress_bar
-        self.truncate_dim = truncate_dim
-
-    def embed(self, model: SentenceTransformer, texts: Sequence[str]) -> Any:
-        """Encode texts with this evaluator's settings: ``[len(texts), dim]``, float32."""
-        return encode_texts(
-            model,
-            texts,
-            batch_size=self.encode_batch_size,
-            max_seq_length=self.max_seq_length,
-            show_progress_bar=self.show_progress_bar,
-            truncate_dim=self.truncate_dim,
-        )
 
     def get_config_dict(self) -> dict[str, Any]:
         """The settings for the model card."""

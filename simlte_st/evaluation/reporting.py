@@ -1,13 +1,18 @@
-"""What every evaluator here does with its numbers: log them, append them to a CSV file, hand them to the model card."""
+"""What every evaluator here does: encode with the settings it was given, and log, append and hand on its numbers."""
 
 from __future__ import annotations
 
 import csv
 import logging
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
 from sentence_transformers.sentence_transformer.evaluation import BaseEvaluator
+
+from simlte_st.evaluation.encoding import encode_texts
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -23,14 +28,44 @@ class ReportingEvaluator(BaseEvaluator):
         csv_prefix: First part of the CSV file's name.
         primary_metric: Key of the metric that selects checkpoints, before the prefix.
         write_csv: Whether to append each evaluation to a CSV file where an output path is given.
+        encode_batch_size: Texts encoded at once.
+        max_seq_length: Tokens read of each text; None keeps the model's own setting.
+        show_progress_bar: Whether encoding shows a progress bar.
+        truncate_dim: Leading dimensions of the embedding to use; None for the model's own setting.
     """
 
-    def __init__(self, name: str, csv_prefix: str, primary_metric: str, write_csv: bool) -> None:
+    def __init__(
+        self,
+        *,
+        name: str,
+        csv_prefix: str,
+        primary_metric: str,
+        write_csv: bool,
+        encode_batch_size: int,
+        max_seq_length: int | None,
+        show_progress_bar: bool,
+        truncate_dim: int | None,
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.name = name
         self.primary_metric: str = primary_metric
         self.write_csv = write_csv
         self.csv_file = csv_prefix + ("_" + name if name else "") + "_results.csv"
+        self.encode_batch_size = encode_batch_size
+        self.max_seq_length = max_seq_length
+        self.show_progress_bar = show_progress_bar
+        self.truncate_dim = truncate_dim
+
+    def embed(self, model: SentenceTransformer, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Encode texts as the evaluator was told to; see :func:`~simlte_st.evaluation.encoding.encode_texts`."""
+        return encode_texts(
+            model,
+            texts,
+            batch_size=self.encode_batch_size,
+            max_seq_length=self.max_seq_length,
+            show_progress_bar=self.show_progress_bar,
+            truncate_dim=self.truncate_dim,
+        )
 
     def report(
         self,

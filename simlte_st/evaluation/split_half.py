@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.evaluation.encoding import encode_texts
 from simlte_st.evaluation.reporting import ReportingEvaluator
 from simlte_st.evaluation.statistics import alignment, bootstrap_interval, uniformity, unit_rows
 
@@ -174,31 +173,29 @@ class SplitHalfEvaluator(ReportingEvaluator):
         write_csv: bool = True,
         truncate_dim: int | None = None,
     ) -> None:
-        super().__init__(name=name, csv_prefix="split_half", primary_metric="mrr", write_csv=write_csv)
+        super().__init__(
+            name=name,
+            csv_prefix="split_half",
+            primary_metric="mrr",
+            write_csv=write_csv,
+            encode_batch_size=batch_size,
+            max_seq_length=max_seq_length,
+            show_progress_bar=show_progress_bar,
+            truncate_dim=truncate_dim,
+        )
         if len(anchors) != len(positives):
             raise DataError(f"There are {len(anchors)} anchors but {len(positives)} positives.")
         check_documents(len(anchors))
         self.anchors = list(anchors)
         self.positives = list(positives)
-        self.batch_size = batch_size
-        self.max_seq_length = max_seq_length
         self.seed = seed
-        self.show_progress_bar = show_progress_bar
-        self.truncate_dim = truncate_dim
         self.last_result: SplitHalfResult | None = None
 
     def __call__(  # type: ignore[override]  # a SentenceTransformer, as in every evaluator of sentence-transformers
         self, model: SentenceTransformer, output_path: str | None = None, epoch: float = -1, steps: int = -1
     ) -> dict[str, float]:
         """Encode both views and retrieve. Arguments and result as in :class:`BaseEvaluator`."""
-        embeddings = encode_texts(
-            model,
-            self.anchors + self.positives,
-            batch_size=self.batch_size,
-            max_seq_length=self.max_seq_length,
-            show_progress_bar=self.show_progress_bar,
-            truncate_dim=self.truncate_dim,
-        )
+        embeddings = self.embed(model, self.anchors + self.positives)
         count = len(self.anchors)
         self.last_result = split_half_retrieval(embeddings[:count], embeddings[count:], seed=self.seed)
         return self.report(model, self.last_result.metrics(), output_path, epoch, steps)
