@@ -215,8 +215,7 @@ def report(arguments: argparse.Namespace) -> None:
         options = here[0]["options"]
         text += [f"## {data}", "", account(options, here[0]["environment"]), "", table(here), ""]
     options = records[0]["options"]
-    shown = ("seconds", "steps", "tokens", "read", "documents", "test_documents", "shots", "threads")
-    given = [f"--{name.replace('_', '-')} {options[name]:g}" for name in shown if options[name] is not None]
+    given = [f"--{name.replace('_', '-')} {value:g}" for name, value in options.items() if value is not None]
     names = " ".join(path.name for path in arguments.data)
     text += [f"    python -m benchmarks.equal_time --data {names} {' '.join(given)}", ""]
     RESULTS.mkdir(exist_ok=True)

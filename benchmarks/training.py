@@ -38,19 +38,15 @@ from transformers import TrainerCallback
 
 from benchmarks.longformer import resident
 from benchmarks.records import RESULTS, environment
-from benchmarks.training_sides import SIDES, as_texts, ours, segmenter
+from benchmarks.training_sides import SIDES, ours, plain_model, segmenter, tokenized
 from simlte_st.base_models import load_base, set_dropout
 from simlte_st.data import DocSplit, SegmentedDocument, draw_views, read_documents
-from simlte_st.data.pairs import PairDrawer
 from simlte_st.data.sentences import segment_documents, tokenizer_counter
-from simlte_st.data.token_cache import tokenize_corpus
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import read_json, write_json
-from simlte_st.limits import view_budget
 from simlte_st.losses import MultipleNegativesRankingMLMLoss
 from simlte_st.packaged import PACKAGED_BASE
 from simlte_st.training import Preset
-from simlte_st.training.batching.token_rows import TokenRows
 from simlte_st.training.run_folder import RunFolder
 from simlte_st.training.trainer import RunOptions, make_trainer
 
@@ -185,16 +181,15 @@ def measure_outside(
 
     A step is forward, loss, backward, clipping and optimizer; outside are views, batches, logging and checkpoints.
     """
-    model = load_base(PACKAGED_BASE, max_seq_length=length, dtype=torch.float32).model.train()
+    model = plain_model(length)
     set_dropout(model, 0.0)
-    texts = as_texts(documents)
     with tempfile.TemporaryDirectory() as folder:
-        corpus = tokenize_corpus(texts, model.tokenizer, segmenter=segmenter(texts), directory=f"{folder}/tokens")
+        rows, drawer = tokenized(documents, model, f"{folder}/tokens")
         trainer, interrupt = make_trainer(
             model,
             MultipleNegativesRankingMLMLoss(model, mlm_share=0.25),
-            TokenRows(corpus, corpus.usable(DocSplit())[0]),
-            PairDrawer(DocSplit(), 0, view_budget(model)),
+            rows,
+            drawer,
             Preset(batch_size=options.batch_size),
             RunFolder.open(Path(folder) / "model", {}, resume=False, overwrite=False),
             RunOptions(max_steps=options.repeats + 1, progress=False),

@@ -78,7 +78,7 @@ def obvious(documents: list[SegmentedDocument], length: int, batch_size: int, dr
         batch_size: Documents of a batch.
         dropout: Dropout of the encoder; None leaves it as the checkpoint has it.
     """
-    model = _model(length)
+    model = plain_model(length)
     with quiet_transformers():
         masked_lm = AutoModelForMaskedLM.from_pretrained(packaged_base_path())
     masked_lm.bert = model[0].auto_model
@@ -131,12 +131,10 @@ def ours(
         mini_batch_tokens: Tokens that pass through the model at a time, by gradient caching; None for all.
         exactly: Take random batches of exactly so many documents, instead of batches by tokens.
     """
-    model = _model(length)
+    model = plain_model(length)
     set_dropout(model, 0.0)
-    texts = as_texts(documents)
-    corpus = tokenize_corpus(texts, model.tokenizer, segmenter=segmenter(texts), directory=tempfile.mkdtemp())
-    drawer = PairDrawer(DocSplit(), 0, view_budget(model))
-    rows = TokenRows(corpus, corpus.usable(DocSplit())[0])
+    rows, drawer = tokenized(documents, model, tempfile.mkdtemp())
+    corpus = rows.corpus
     collator = TokenCollator(preprocess_fn=TokenPreprocessor(model), corpus=corpus, drawer=drawer)
     dataset = corpus.dataset(rows.rows)
     combined: CachedMultipleNegativesRankingMLMLoss | MultipleNegativesRankingMLMLoss
@@ -183,9 +181,13 @@ SIDES: dict[str, Callable[[list[SegmentedDocument], int, int], Step]] = {
 """How each side is set up, by name."""
 
 
-def as_texts(documents: Iterable[SegmentedDocument]) -> list[Document]:
-    """Put documents together again."""
-    return [Document(document.id, " ".join(document.sentences)) for document in documents]
+def tokenized(
+    documents: Iterable[SegmentedDocument], model: SentenceTransformer, directory: str
+) -> tuple[TokenRows, PairDrawer]:
+    """Tokenize documents for a model; gives those that make two views, and what draws them."""
+    texts = [Document(document.id, " ".join(document.sentences)) for document in documents]
+    corpus = tokenize_corpus(texts, model.tokenizer, segmenter=segmenter(texts), directory=directory)
+    return TokenRows(corpus, corpus.usable(DocSplit())[0]), PairDrawer(DocSplit(), 0, view_budget(model))
 
 
 def segmenter(documents: Iterable[Document]) -> PunktSegmenter:
@@ -193,7 +195,8 @@ def segmenter(documents: Iterable[Document]) -> PunktSegmenter:
     return PunktSegmenter.installed() or PunktSegmenter.learn(document.text for document in documents)
 
 
-def _model(length: int) -> SentenceTransformer:
+def plain_model(length: int) -> SentenceTransformer:
+    """Load the model that all sides train, in training mode."""
     torch.manual_seed(0)
     model = load_base(PACKAGED_BASE, max_seq_length=length, dtype=torch.float32).model
     return model.train()
