@@ -1,0 +1,85 @@
+"""Running the grid: what is planned and not finished, one cell after the other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+from benchmarks.grid.cells import Cell, Grid, Run
+from benchmarks.grid.experiments import classification
+from benchmarks.grid.systems import System
+from benchmarks.grid.work import Busy, Clash
+from simlte_st.errors import SimlteError
+
+EXPERIMENTS = (classification.FULL, classification.FEW, classification.CURVE)
+"""Every experiment by name."""
+
+TRAINED = "systems that are trained"
+
+
+def plan(grid: Grid, systems: Sequence[System], seeds: Sequence[int], experiments: Sequence[str]) -> Iterator[Cell]:
+    """Plan the cells, system by system, so that each model is loaded once.
+
+    Without a corpus nothing is trained, and that is recorded.
+    """
+    if grid.models.corpus is None and any(system.rival for system in systems):
+        grid.work.skip(TRAINED, "there is no corpus: give --corpus, or a --shared folder that holds one.")
+        systems = [system for system in systems if not system.rival]
+    else:
+        grid.work.unskip(TRAINED)
+    for run in runs(systems, seeds):
+        yield from classification.plan(grid, run, experiments)
+
+
+def runs(systems: Sequence[System], seeds: Sequence[int]) -> Iterator[Run]:
+    """Give each system with each seed: what needs no training first, then seed by seed."""
+    for system in systems:
+        if not system.rival:
+            yield Run(system)
+    for seed in seeds:
+        for system in systems:
+            if system.rival:
+                yield Run(system, seed)
+
+
+def run(grid: Grid, cells: Sequence[Cell]) -> None:
+    """Make the cells that are missing; those that other processes are at are looked at again after the others.
+
+    Raises:
+        Clash: A finished cell has other settings. It is raised before anything is made.
+    """
+    missing = {cell.name: cell for cell in cells if grid.work.find(cell.name, cell.settings) is None}
+    print(f"{len(missing)} of {len({cell.name for cell in cells})} cells to make", flush=True)
+    total, made, began = len(missing), 0, time.perf_counter()
+    lost: dict[str, str] = {}
+    while missing:
+        before = len(missing)
+        for name, cell in list(missing.items()):
+            if cell.subject in lost:
+                del missing[name]
+                continue
+            try:
+                result = grid.work.finish(name, cell.settings, cell.make)["result"]
+            except Busy:
+                continue
+            except SimlteError as error:
+                grid.work.skip(cell.subject, str(error))
+                lost[cell.subject] = str(error)
+                del missing[name]
+                continue
+            del missing[name]
+            grid.work.unskip(cell.subject)
+            made += 1
+            spent = time.perf_counter() - began
+            left = spent / made * len(missing) / 60
+            print(
+                f"[{total - len(missing)}/{total}] {cell.about}: {cell.tell(result)} "
+                f"({spent / 60:.1f} min, about {left:.0f} left)",
+                flush=True,
+            )
+        if len(missing) == before:
+            print(f"{len(missing)} cells are left to other processes, which are at them.", flush=True)
+            return
+
+
+__all__ = ["EXPERIMENTS", "Clash", "plan", "run", "runs"]

@@ -1,0 +1,252 @@
+"""Making the systems: training each once a seed, and embedding each data set once with it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import time
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks.grid.scales import Scale
+from benchmarks.grid.sets import Texts, digest
+from benchmarks.grid.systems import PRESET, System, preset_of, steps_of
+from benchmarks.grid.work import Work
+from simlte_st.base_models import load_base
+from simlte_st.data import read_documents
+from simlte_st.errors import DataError, ModelError
+from simlte_st.files import atomic_path
+from simlte_st.limits import readable_tokens
+from simlte_st.packaged import PACKAGED_BASE, packaged_base_path
+from simlte_st.rivals import HUB_MODELS, ModelEncoder, load_encoder, train_rival
+
+PIECE = 256
+"""Texts that are embedded and kept at once."""
+
+
+class Base:
+    """The model that everything begins with, known by its weights."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @cached_property
+    def identity(self) -> dict[str, Any]:
+        """Tell it from all others, without its place on this machine."""
+        folder = packaged_base_path() if self.name == PACKAGED_BASE else Path(self.name)
+        weights = folder / "model.safetensors"
+        if folder.is_dir() and not weights.exists():
+            raise ModelError(f"{folder} holds no model.safetensors.")
+        sha256 = hashlib.sha256(weights.read_bytes()).hexdigest()[:16] if weights.exists() else None
+        return {"name": Path(self.name).name if folder.is_dir() else self.name, "sha256": sha256}
+
+
+class Corpus:
+    """The documents that systems are trained on, drawn once for all of them.
+
+    Args:
+        path: Anything :func:`~simlte_st.data.read_documents` reads.
+        most: Documents to draw; None for all.
+    """
+
+    def __init__(self, path: Path, most: int | None) -> None:
+        self.path, self.most = path, most
+
+    @cached_property
+    def documents(self) -> list[dict[str, str]]:
+        """The documents."""
+        chosen: list[dict[str, str]] = []
+        generator = random.Random(0)
+        for number, document in enumerate(read_documents(os.fspath(self.path))):
+            row = {"id": document.id, "text": document.text}
+            if self.most is None or number < self.most:
+                chosen.append(row)
+            elif (place := generator.randrange(number + 1)) < self.most:  # reservoir sampling (Vitter, 1985)
+                chosen[place] = row
+        return chosen
+
+    @cached_property
+    def identity(self) -> dict[str, Any]:
+        """Tell the documents from all others."""
+        texts = (document["text"] for document in self.documents)
+        return {"name": self.path.name, "documents": len(self.documents), "sha256": digest(texts)}
+
+
+class Models:
+    """Encoders and embeddings of all systems, made when they are first needed.
+
+    Args:
+        work: Where they are kept.
+        scale: The grid's size.
+        base: The base.
+        corpus: The documents to train on; None where there are none, and then nothing is trained.
+        trust_remote_code: Run code that repositories of the Hub bring.
+    """
+
+    def __init__(
+        self, work: Work, scale: Scale, base: Base, corpus: Corpus | None, trust_remote_code: bool = False
+    ) -> None:
+        self.work, self.scale, self.base, self.corpus = work, scale, base, corpus
+        self.trust_remote_code = trust_remote_code
+        self._loaded: tuple[str, ModelEncoder] | None = None
+
+    def settings(self, system: System, seed: int) -> dict[str, Any]:
+        """Give all that decides a system's weights, or what an untrained one is.
+
+        Raises:
+            DataError: It is trained, and there is no corpus.
+        """
+        if not system.rival:
+            settings: dict[str, Any] = {"encoder": system.name}
+            if system.group == "hub":
+                return {**settings, "repository": HUB_MODELS[system.name].repository}
+            if not system.embeds:
+                return settings
+            chunks = {"chunk_tokens": self.scale.chunk_tokens} if system.name == "chunk-mean" else {}
+            return {**settings, "base": self.base.identity, **chunks}
+        if self.corpus is None:
+            raise DataError("there is no corpus to train on: give --corpus, or a --shared folder that holds one.")
+        preset = preset_of(system, self.scale, seed)
+        return {
+            "rival": system.rival,
+            "base": self.base.identity,
+            "corpus": self.corpus.identity,
+            "documents": self._documents(system),
+            "preset": PRESET,
+            "steps": self._steps(system),
+            "batch_size": preset.batch_size,
+            "tokens": preset.max_seq_length,
+            "learning_rate": preset.learning_rate,
+            "pooling": preset.pooling,
+            "changes": {name: plain(getattr(preset, name)) for name in sorted(system.changes)},
+            "seed": seed,
+        }
+
+    def _steps(self, system: System) -> int:
+        assert self.corpus is not None
+        return steps_of(system, self.scale, self.corpus.identity["documents"])
+
+    def _documents(self, system: System) -> int:
+        """Count the documents that a system meets."""
+        assert self.corpus is not None
+        number: int = self.corpus.identity["documents"]
+        if system.corpus_share is None:
+            return number
+        budget = number if self.scale.steps is None else self.scale.steps * self.scale.batch_size
+        return max(2, min(number, round(system.corpus_share * budget)))
+
+    def train(self, system: System, seed: int) -> Path:
+        """Train a system, or find it trained.
+
+        Raises:
+            Busy: Another process is training it.
+        """
+        name = f"models/{run_name(system, seed)}"
+        settings = self.settings(system, seed)
+        folder = self.work.folder / name
+
+        def make() -> Mapping[str, Any]:
+            assert self.corpus is not None
+            print(f"Training {system.title}, seed {seed}", flush=True)
+            record = train_rival(
+                system.rival,
+                self.corpus.documents[: settings["documents"]],
+                self.base.name,
+                folder,
+                steps=settings["steps"],
+                batch_size=settings["batch_size"],
+                max_seq_length=settings["tokens"],
+                preset=preset_of(system, self.scale, seed),
+                seed=seed,
+                overwrite=True,
+            ).to_dict()
+            kept = ("documents", "encoder_tokens", "decoder_tokens", "passes", "seconds")
+            return {name: record[name] for name in kept} | {"losses": _losses(record["log"])}
+
+        self.work.finish(name, settings, make)
+        if not folder.exists():
+            raise ModelError(f"{folder} is gone: remove {self.work.path(name)}, and it is trained again.")
+        return folder
+
+    def encoder(self, system: System, seed: int) -> ModelEncoder:
+        """Give a system ready to encode; the last one is kept.
+
+        Raises:
+            ModelError: It cannot be had.
+            Busy: Another process is training it.
+        """
+        name = run_name(system, seed)
+        if self._loaded is None or self._loaded[0] != name:
+            self._loaded = None  # before the next one is there
+            if system.rival:
+                model = load_base(self.train(system, seed), dtype=torch.float32).model
+                model.max_seq_length = min(self.scale.read, readable_tokens(model) or self.scale.read)
+                made = ModelEncoder(system.title, model.eval())
+            else:
+                encoder = load_encoder(
+                    system.name,
+                    base=self.base.name,
+                    max_seq_length=self.scale.read,
+                    chunk_mean_length=self.scale.chunk_tokens,
+                    trust_remote_code=self.trust_remote_code,
+                )
+                assert isinstance(encoder, ModelEncoder)
+                made = encoder
+            self._loaded = (name, made)
+        return self._loaded[1]
+
+    def embedding_settings(self, system: System, seed: int, data: Texts) -> dict[str, Any]:
+        """Give all that decides a system's embeddings of a data set."""
+        read = {} if system.name == "chunk-mean" else {"read": self.scale.read}
+        return {"system": self.settings(system, seed), "data": data.identity, **read}
+
+    def embeddings(self, system: System, seed: int, data: Texts) -> np.ndarray:
+        """Embed a data set with a system, or find it embedded.
+
+        Returns:
+            Float32, shape ``[texts, dim]``.
+
+        Raises:
+            Busy: Another process is at it.
+        """
+        name = f"embeddings/{data.name}/{run_name(system, seed)}"
+        settings = self.embedding_settings(system, seed, data)
+        # Pieces of an interrupted run with other settings are not to be taken for these.
+        folder = self.work.folder / name / digest([json.dumps(settings, sort_keys=True)])
+        pieces = [folder / f"{start:09d}.npy" for start in range(0, len(data), PIECE)]
+
+        def make() -> Mapping[str, Any]:
+            encoder = self.encoder(system, seed)
+            began = time.perf_counter()
+            for number, path in enumerate(pieces):
+                if not path.exists():
+                    start = number * PIECE
+                    rows = encoder.encode(data.texts(start, start + PIECE), data.task)
+                    with atomic_path(path) as temporary, temporary.open("wb") as file:
+                        np.save(file, np.asarray(rows, dtype=np.float32))
+            seconds = round(time.perf_counter() - began, 2)  # of what was left to do
+            return {"texts": len(data), "tokens_read": encoder.model.max_seq_length, "encoding_seconds": seconds}
+
+        self.work.finish(name, settings, make)
+        return np.concatenate([np.load(path) for path in pieces])
+
+
+def run_name(system: System, seed: int) -> str:
+    """Name a system's files: what is trained has a seed."""
+    return f"{system.name}-{seed}" if system.rival else system.name
+
+
+def plain(value: Any) -> Any:
+    """Give a setting as JSON has it; a view by its repr."""
+    return value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)
+
+
+def _losses(log: list[dict[str, Any]]) -> list[float]:
+    return [line["loss"] for line in log if "loss" in line]

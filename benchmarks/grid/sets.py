@@ -1,0 +1,215 @@
+"""The data sets of the grid: found in a folder or by path, drawn once, and known by their content."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from datasets import Dataset, concatenate_datasets
+
+from benchmarks.grid.scales import Scale
+from simlte_st.data import load_benchmark
+from simlte_st.errors import DataError
+from simlte_st.evaluation import JudgedPairs, load_lee, number_links
+from simlte_st.rivals.encoders import Task
+
+CLASSIFICATION = ("fakenews", "20news", "arxiv", "nyt", "bbc")
+CITATIONS = "aan"
+SIMILARITY = "lee"
+LONG = ("brown", "sotu")
+ALL = (*CLASSIFICATION, CITATIONS, SIMILARITY, *LONG)
+"""Names of the data sets, in the order of the papers' tables."""
+
+SHARED = {
+    "fakenews": "fakenewscorpus_sample.parquet",
+    "20news": "20newsgroups.parquet",
+    "arxiv": "arxiv_abstracts.parquet",
+    "nyt": "nyt.parquet",
+    "aan": "aan_papers.parquet",
+    "lee": "lee_documents.parquet",
+    "brown": "brown_genres.parquet",
+    "sotu": "sotu.parquet",
+}
+"""What they are called in a folder of all of them."""
+
+CORPUS = "enwiki2014.parquet"
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Texts to embed.
+
+    Attributes:
+        name: Name of the data set.
+        rows: They stand in its column ``text``.
+        task: What encoders with prompts are told that they are for.
+        notes: What to know of them.
+    """
+
+    name: str
+    rows: Dataset
+    task: Task = "classification"
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def texts(self, start: int = 0, stop: int | None = None) -> list[str]:
+        """Give some of the texts."""
+        found: list[str] = self.rows[start:stop]["text"]
+        return found
+
+    @cached_property
+    def identity(self) -> dict[str, Any]:
+        """Tell the texts from all others: their number and their content."""
+        return {"name": self.name, "texts": len(self), "sha256": digest(self._parts())}
+
+    def _parts(self) -> Iterator[str]:
+        for start in range(0, len(self), 1000):
+            yield from self.texts(start, start + 1000)
+
+
+@dataclass(frozen=True)
+class Labelled(Texts):
+    """Documents with classes: the first ``learn`` are to learn from, the others to score on."""
+
+    learn: int = 0
+    shots: int = 5
+
+    @cached_property
+    def labels(self) -> list[str]:
+        """The class of each."""
+        found: list[str] = list(self.rows["label"])
+        return found
+
+    @cached_property
+    def identity(self) -> dict[str, Any]:
+        """Tell the documents, their classes and their parts from all others."""
+        return {
+            "name": self.name,
+            "train": self.learn,
+            "test": len(self) - self.learn,
+            "sha256": digest(self._parts(), self.labels),
+        }
+
+
+@dataclass(frozen=True)
+class Papers(Texts):
+    """Papers, and which cites which, as numbers of rows."""
+
+    links: np.ndarray = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
+
+    @cached_property
+    def links_sha256(self) -> str:
+        """Tell the links from others."""
+        return hashlib.sha256(np.ascontiguousarray(self.links, dtype="<i8").tobytes()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Judged(Texts):
+    """Texts whose likeness people judged."""
+
+    pairs: JudgedPairs | None = None
+
+
+def digest(*columns: Any) -> str:
+    """Hash strings, each told from its neighbours."""
+    total = hashlib.sha256()
+    for column in columns:
+        for text in column:
+            encoded = str(text).encode("utf-8", "surrogatepass")
+            total.update(len(encoded).to_bytes(8, "big") + encoded)
+    return total.hexdigest()[:16]
+
+
+def places(shared: Path | None, given: Mapping[str, Path]) -> dict[str, Path]:
+    """Say where data sets are: where the user says, or in the shared folder under its name for them.
+
+    Raises:
+        SystemExit: A data set that there is not.
+    """
+    unknown = set(given) - set(ALL)
+    if unknown:
+        raise SystemExit(f"No data set is called {', '.join(sorted(unknown))}; there are: {', '.join(ALL)}.")
+    found = {} if shared is None else {name: shared / file for name, file in SHARED.items()}
+    return {name: path for name, path in found.items() if path.exists()} | dict(given)
+
+
+def load(name: str, path: Path | None, scale: Scale, cache: Path) -> Texts:
+    """Load a data set at a scale.
+
+    Raises:
+        DataError: It is not there.
+        SimlteError: It cannot be used.
+    """
+    if name == SIMILARITY:
+        if path is None:
+            raise DataError("there is no Lee corpus here: give its folder with --path lee=FOLDER.")
+        pairs = load_lee(path if path.is_dir() else path.parent)
+        return Judged(name, Dataset.from_dict({"text": list(pairs.texts)}), "document", pairs=pairs)
+    if name == CITATIONS:
+        papers = load_benchmark("aan", path, cache_dir=cache)
+        links = papers.links
+        numbers = number_links(list(papers.papers["id"]), list(zip(links["citing"], links["cited"], strict=True)))
+        return Papers(name, papers.papers, "document", papers.notes, links=numbers)
+    return load_labelled(name, path, scale, cache)
+
+
+def load_labelled(name: str, path: Path | None, scale: Scale, cache: Path) -> Labelled:
+    """Load labelled documents, as many as the scale has of them."""
+    found = load_benchmark(name, path, test_share=scale.test_share, cache_dir=cache)
+    assert found.name == name
+    parts = []
+    shots = scale.shots.get(name, 5)
+    for rows, most, least in (
+        (found.train, scale.train_documents, max(scale.curve) if name == scale.curve_data else shots),
+        (found.test, scale.test_documents, 1),
+    ):
+        labels = rows["label"]
+        usable = [index for index, label in enumerate(labels) if label is not None]
+        drawn = draw([labels[index] for index in usable], most, least)
+        parts.append(rows.select([usable[index] for index in drawn]))
+    notes = (f"split {found.split_origin}", *found.notes)
+    return Labelled(name, concatenate_datasets(parts), notes=notes, learn=len(parts[0]), shots=shots)
+
+
+def draw(labels: Sequence[str], most: int | None, least: int, seed: int = 0) -> list[int]:
+    """Draw up to ``most`` documents, each class in proportion.
+
+    Small classes are not starved: each gets ``least`` documents, or all it has, as far as equal parts of ``most`` go.
+
+    Args:
+        labels: The class of each document.
+        most: How many to draw; None for all.
+        least: Documents that a class should have.
+        seed: Decides which.
+
+    Returns:
+        Their numbers, ascending.
+    """
+    if most is None or len(labels) <= most:
+        return list(range(len(labels)))
+    members: dict[str, list[int]] = {}
+    for index, label in enumerate(labels):
+        members.setdefault(label, []).append(index)
+    floor = min(least, most // len(members))
+    counts = {label: min(len(members[label]), max(floor, 1)) for label in sorted(members)}
+    # What is left goes to whoever is furthest below its proportion.
+    while sum(counts.values()) < most:
+        behind = {
+            label: most * len(members[label]) / len(labels) - counts[label]
+            for label in counts
+            if counts[label] < len(members[label])
+        }
+        label = max(behind, key=lambda name: behind[name])
+        counts[label] += 1
+    generator = np.random.default_rng(seed)
+    drawn: list[int] = []
+    for label, count in counts.items():
+        drawn.extend(generator.choice(members[label], count, replace=False).tolist())
+    return sorted(drawn)

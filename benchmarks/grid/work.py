@@ -1,0 +1,133 @@
+"""The folder of what is finished: cells with the settings that decided them, and who is at work on which."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from benchmarks.records import environment
+from simlte_st.files import read_json, write_json
+
+
+class Busy(Exception):
+    """Another process is making what was asked for."""
+
+
+class Clash(SystemExit):
+    """The work folder holds results of other settings."""
+
+
+class Work:
+    """A folder of cells. Several processes may share it, on one machine.
+
+    A cell is a JSON file: what came out, the settings that decided it, the seconds it took, and versions. It appears
+    when it is finished and never before. While a process makes a cell it holds a lock, which ends with the process.
+
+    Args:
+        folder: The folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def path(self, name: str) -> Path:
+        """Give the file of a cell."""
+        return self.folder / f"{name}.json"
+
+    def find(self, name: str, settings: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Give a cell; None where it is not finished.
+
+        Args:
+            name: Its path in the folder, without suffix.
+            settings: All that decides its numbers.
+
+        Raises:
+            Clash: It was made with other settings.
+        """
+        path = self.path(name)
+        if not path.exists():
+            return None
+        cell: dict[str, Any] = read_json(path)
+        different = sorted(differences(cell["settings"], settings))
+        if different:
+            raise Clash(
+                f"{path} was made with other settings: {'; '.join(different)}. Give another --work, or remove it."
+            )
+        return cell
+
+    def finish(self, name: str, settings: Mapping[str, Any], make: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
+        """Give a cell, and make it first where it is not finished.
+
+        Args:
+            name: Its path in the folder, without suffix.
+            settings: All that decides its numbers.
+            make: Gives what comes out.
+
+        Raises:
+            Busy: Another process is making it.
+            Clash: It was made with other settings.
+        """
+        cell = self.find(name, settings)
+        if cell is not None:
+            return cell
+        with self.claim(name):
+            cell = self.find(name, settings)  # by another process, since the first look
+            if cell is None:
+                began = time.perf_counter()
+                result = dict(make())
+                seconds = round(time.perf_counter() - began, 2)
+                cell = {"settings": settings, "result": result, "seconds": seconds, "environment": environment()}
+                write_json(self.path(name), cell)
+        return cell
+
+    @contextmanager
+    def claim(self, name: str) -> Iterator[None]:
+        """Hold a cell for the length of a block.
+
+        Raises:
+            Busy: Another process holds it.
+        """
+        path = self.folder / "locks" / f"{name.replace('/', ' ')}.lock"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = os.open(path, os.O_RDWR | os.O_CREAT)
+        try:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise Busy(name) from error
+            yield
+        finally:
+            os.close(file)
+
+    def cells(self, pattern: str) -> Iterator[tuple[Path, dict[str, Any]]]:
+        """Give all finished cells whose path fits a pattern, with that path in the folder."""
+        for path in sorted(self.folder.glob(f"{pattern}.json")):
+            yield path.relative_to(self.folder), read_json(path)
+
+    def skip(self, what: str, why: str) -> None:
+        """Record that something could not be had; the next run tries again."""
+        print(f"Skipped {what}: {why}", flush=True)
+        write_json(self.folder / "skipped" / f"{what.replace('/', ' ')}.json", {"what": what, "why": why})
+
+    def unskip(self, what: str) -> None:
+        """Take that back."""
+        (self.folder / "skipped" / f"{what.replace('/', ' ')}.json").unlink(missing_ok=True)
+
+    def skipped(self) -> dict[str, str]:
+        """Give all that was skipped and why."""
+        records = [read_json(path) for path in sorted(self.folder.glob("skipped/*.json"))]
+        return {record["what"]: record["why"] for record in records}
+
+
+def differences(saved: Any, wanted: Any, name: str = "") -> Iterator[str]:
+    """Tell in which settings two records differ."""
+    if isinstance(saved, Mapping) and isinstance(wanted, Mapping):
+        for key in dict.fromkeys([*saved, *wanted]):
+            yield from differences(saved.get(key), wanted.get(key), f"{name}.{key}" if name else key)
+    elif saved != wanted and not (isinstance(wanted, tuple) and saved == list(wanted)):
+        yield f"{name} {saved!r}, now {wanted!r}"
