@@ -21,7 +21,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.grid import sets
+from benchmarks.grid import sets, tiny
 from benchmarks.grid.cells import Grid
 from benchmarks.grid.engine import EXPERIMENTS, plan, run
 from benchmarks.grid.models import Base, Corpus, Models
@@ -77,6 +77,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
     scale = scale_of(arguments)
+    if not scale.base:
+        arguments.shared, base = tiny.make(arguments.work / "made")
+        scale = replace(scale, base=str(base))
     systems = chosen_systems(scale, arguments.only)
     work = Work(arguments.work)
     try:
@@ -115,15 +118,13 @@ def make_grid(arguments: argparse.Namespace, scale: Scale, work: Work) -> Grid:
     places = sets.places(arguments.shared, given)
     data = {}
     for name in arguments.data:
-        if name in sets.LONG:
-            continue
         try:
             data[name] = sets.load(name, places.get(name), scale, work.folder / "data")
         except SimlteError as error:
             work.skip(f"data {name}", str(error))
         else:
             work.unskip(f"data {name}")
-    return Grid(scale, work, models, data)
+    return Grid(scale, work, models, data, places)
 
 
 if __name__ == "__main__":

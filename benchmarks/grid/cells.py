@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from benchmarks.grid.models import Models
@@ -56,9 +57,11 @@ class Grid:
         work: Where results are kept.
         models: The systems.
         data: The data sets that are there, by name.
+        places: Where they are, if not in a package or on the Hub.
     """
 
     scale: Scale
     work: Work
     models: Models
     data: Mapping[str, Texts] = field(default_factory=dict)
+    places: Mapping[str, Path] = field(default_factory=dict)

@@ -6,12 +6,21 @@ import time
 from collections.abc import Iterator, Sequence
 
 from benchmarks.grid.cells import Cell, Grid, Run
-from benchmarks.grid.experiments import classification
+from benchmarks.grid.experiments import attention, citations, classification, mteb, redundancy, similarity
 from benchmarks.grid.systems import System
 from benchmarks.grid.work import Busy, Clash
 from simlte_st.errors import SimlteError
 
-EXPERIMENTS = (classification.FULL, classification.FEW, classification.CURVE)
+EXPERIMENTS = (
+    classification.FULL,
+    classification.FEW,
+    classification.CURVE,
+    citations.NAME,
+    similarity.NAME,
+    redundancy.NAME,
+    attention.NAME,
+    mteb.NAME,
+)
 """Every experiment by name."""
 
 TRAINED = "systems that are trained"
@@ -28,7 +37,10 @@ def plan(grid: Grid, systems: Sequence[System], seeds: Sequence[int], experiment
     else:
         grid.work.unskip(TRAINED)
     for run in runs(systems, seeds):
-        yield from classification.plan(grid, run, experiments)
+        for experiment in (classification, similarity, citations, mteb):
+            yield from experiment.plan(grid, run, experiments)
+    yield from redundancy.plan(grid, experiments)
+    yield from attention.plan(grid, experiments, seeds)
 
 
 def runs(systems: Sequence[System], seeds: Sequence[int]) -> Iterator[Run]:

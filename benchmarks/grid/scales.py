@@ -18,7 +18,7 @@ class Scale:
 
     Attributes:
         name: What it is called.
-        base: The model that all systems begin with; empty for one that is made on the spot.
+        base: The model that all systems begin with; empty where base, corpus and data are made on the spot.
         seeds: Trainings of each trained system.
         corpus_documents: Documents of the corpus to train on, drawn once; None for all.
         steps: Steps of a training; None for one pass over the corpus.
@@ -87,7 +87,7 @@ SCALES = {
         test_documents=40,
         head="logistic",
         draws=2,
-        shots={"fakenews": 2, "20news": 2, "arxiv": 2, "bbc": 2},
+        shots=dict.fromkeys(("fakenews", "20news", "arxiv", "nyt", "bbc"), 2),
         curve=(1, 2, 4),
         ablation_data=("20news",),
         link_seeds=1,

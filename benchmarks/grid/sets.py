@@ -13,7 +13,7 @@ import numpy as np
 from datasets import Dataset, concatenate_datasets
 
 from benchmarks.grid.scales import Scale
-from simlte_st.data import load_benchmark
+from simlte_st.data import load_benchmark, read_documents
 from simlte_st.errors import DataError
 from simlte_st.evaluation import JudgedPairs, load_lee, number_links
 from simlte_st.rivals.encoders import Task
@@ -30,6 +30,7 @@ SHARED = {
     "20news": "20newsgroups.parquet",
     "arxiv": "arxiv_abstracts.parquet",
     "nyt": "nyt.parquet",
+    "bbc": "bbc.parquet",
     "aan": "aan_papers.parquet",
     "lee": "lee_documents.parquet",
     "brown": "brown_genres.parquet",
@@ -157,6 +158,11 @@ def load(name: str, path: Path | None, scale: Scale, cache: Path) -> Texts:
         links = papers.links
         numbers = number_links(list(papers.papers["id"]), list(zip(links["citing"], links["cited"], strict=True)))
         return Papers(name, papers.papers, "document", papers.notes, links=numbers)
+    if name in LONG:
+        if path is None:
+            raise DataError(f"there is no {name!r} here: give a table with a column text with --path {name}=FILE.")
+        rows = [{"text": document.text} for document in read_documents(path)]
+        return Texts(name, Dataset.from_list(rows))
     return load_labelled(name, path, scale, cache)
 
 

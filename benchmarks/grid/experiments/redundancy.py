@@ -1,0 +1,49 @@
+"""How often documents repeat nouns and verbs, by length (SimLTE, Equation 2, Table 3): of data sets, not systems."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from benchmarks.grid.cells import Cell, Grid
+from benchmarks.grid.sets import CLASSIFICATION, LONG, Texts
+from simlte_st.analysis import SpacyTagger, measure_redundancy
+from simlte_st.data.document import Document
+
+NAME = "redundancy"
+
+
+def plan(grid: Grid, experiments: Sequence[str]) -> Iterator[Cell]:
+    """Plan a cell for each data set of the papers and for the very long documents."""
+    if NAME not in experiments:
+        return
+    for name in (*CLASSIFICATION, *LONG):
+        if name in grid.data:
+            yield of_data(grid, grid.data[name])
+
+
+def of_data(grid: Grid, data: Texts) -> Cell:
+    """Plan the cell of a data set."""
+
+    def make() -> Mapping[str, Any]:
+        documents = drawn(data, grid.scale.redundancy_documents)
+        return measure_redundancy(documents, SpacyTagger()).to_dict()
+
+    return Cell(
+        f"results/{NAME}/{data.name}",
+        {"data": data.identity, "documents": grid.scale.redundancy_documents},
+        make,
+        NAME,
+        f"redundancy of {data.name}",
+        lambda result: "" if result["all"]["mean"] is None else f"{result['all']['mean']:.2f}",
+    )
+
+
+def drawn(data: Texts, most: int) -> list[Document]:
+    """Draw documents of a data set, in their order."""
+    rows = range(len(data))
+    if len(data) > most:
+        rows = sorted(np.random.default_rng(0).choice(len(data), most, replace=False).tolist())
+    return [Document(str(row), data.texts(row, row + 1)[0]) for row in rows]
