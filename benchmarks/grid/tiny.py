@@ -23,9 +23,9 @@ TOPICS = {
 }
 """Nouns and verbs of each class."""
 
-COMMON_NOUNS = "man woman day year city house road letter".split()
-COMMON_VERBS = "sees finds takes brings".split()
-ADJECTIVES = "old new small great quiet long".split()
+COMMON_NOUNS = ["man", "woman", "day", "year", "city", "house", "road", "letter"]
+COMMON_VERBS = ["sees", "finds", "takes", "brings"]
+ADJECTIVES = ["old", "new", "small", "great", "quiet", "long"]
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
