@@ -106,10 +106,10 @@ CITATION = (
 """Accuracy of the Long Range Arena's AAN task: the papers' text gives an order and no numbers."""
 
 LEARNING_CURVE = (
-    "DocSplit_bert outperforms all other BERT-based models on 20News at all sample sizes (DocSplit, Figure 2: a figure, "
-    "no numbers), the more the fewer the examples (SimLTE, 3.5)."
+    "DocSplit_bert outperforms all other BERT-based models on 20News at all sample sizes (DocSplit, Figure 2: a "
+    "figure, no numbers), the more the fewer the examples (SimLTE, 3.5)."
 )
 """Accuracy over examples a class: the papers' text gives an order and no numbers."""
 
 ATTENTION = "On NYT, SimLTE has more than 40% higher attention weights on nouns than BERT and SimCSE (SimLTE, 3.6)."
-"""Attention by part of speech: the one number in SimLTE's text beside its Figure 3; DocSplit leaves the experiment out."""
+"""Attention by part of speech: the one number in SimLTE's text beside its Figure 3; DocSplit leaves it out."""
