@@ -63,9 +63,9 @@ def learning_curves(
                 [deviation for _, (_, deviation) in points],
                 color=_colour(number),
                 marker=_marker(number),
-                markersize=4.5,
+                markersize=5,
                 markeredgecolor="white",
-                markeredgewidth=0.4,
+                markeredgewidth=0.3,
                 lw=1.3,
                 elinewidth=0.7,
                 zorder=3,
@@ -104,7 +104,7 @@ def score_bars(
     check_figure(path)
     _check_some("score bars", groups)
     _check_deviations(groups)
-    systems = list(dict.fromkeys(system for scores in groups.values() for system in scores))
+    systems = _keys(groups)
     styles = [{"color": _colour(number), "hatch": _HATCHES[number % len(_HATCHES)]} for number in range(len(systems))]
     with drawn_figure(path, (_bars_width(groups, systems), max(3.2, 0.22 * len(systems) + 1.0))) as figure:
         axes = _axes(figure, title)
@@ -116,6 +116,8 @@ def gain_intervals(
     path: str | os.PathLike[str], rows: Mapping[str, tuple[float, float, float]], *, title: str, x_label: str
 ) -> None:
     """Draw gains with their intervals, a row for each, beside a line at no gain; the numbers stand at the right.
+
+    A gain's square is filled where its interval leaves zero out.
 
     Args:
         path: A ``.svg`` or ``.png`` file; replaced at once when it is complete.
@@ -141,7 +143,6 @@ def gain_intervals(
         axes.axvline(0, color="0.35", lw=0.9, ls=(0, (4, 3)), zorder=1)
         for place, (value, low, high) in enumerate(rows.values()):
             known = not math.isnan(low)
-            # Filled where the interval leaves zero out: what can be read from the row, without colour.
             sure = known and (low > 0 or high < 0)
             if known:
                 axes.plot([low, high], [place, place], color=_COLOURS[0], lw=1.4, marker="|", markersize=6, zorder=2)
@@ -193,8 +194,8 @@ def redundancy_bars(path: str | os.PathLike[str], values: Mapping[str, Mapping[s
         for length, value in lengths.items():
             if not 1 <= value < math.inf:
                 raise DataError(f"{data!r}, {length!r}: a redundancy is a number from 1 up; got {value}.")
-    names = list(dict.fromkeys(length for lengths in values.values() for length in lengths))
-    dark = [length for length in names if length != "all"]
+    dark = [length for length in _keys(values) if length != "all"]
+    names = dark + ["all"] * any("all" in lengths for lengths in values.values())
     styles: list[dict[str, Any]] = []
     for length in names:
         if length == "all":
@@ -206,7 +207,7 @@ def redundancy_bars(path: str | os.PathLike[str], values: Mapping[str, Mapping[s
     scores = {data: {length: (value, 0.0) for length, value in lengths.items()} for data, lengths in values.items()}
     with drawn_figure(path, (_bars_width(values, names), 3.2)) as figure:
         axes = _axes(figure, title)
-        _bars(figure, axes, scores, names, styles, bottom=1.0, heading="words of a document")
+        _bars(figure, axes, scores, names, styles, bottom=1.0, heading="words of a document", written=".2f")
         _label(axes.set_ylabel, "nouns and verbs / distinct ones")
 
 
@@ -223,6 +224,12 @@ def _check_deviations(values: Mapping[str, Mapping[Any, tuple[float, float]]]) -
         for key, (mean, deviation) in part.items():
             if not math.isfinite(mean) or not 0 <= deviation < math.inf:
                 raise DataError(f"{name!r}, {key!r}: a mean and a deviation are numbers; got {mean}, {deviation}.")
+
+
+def _keys(groups: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Give what any group has, in the order of the group that has most."""
+    ordered = sorted(groups.values(), key=len, reverse=True)
+    return list(dict.fromkeys(key for group in ordered for key in group))
 
 
 def _end(curve: Mapping[int, tuple[float, float]]) -> float:
@@ -289,8 +296,9 @@ def _bars(
     styles: Sequence[Mapping[str, Any]],
     bottom: float = 0.0,
     heading: str | None = None,
+    written: str | None = None,
 ) -> None:
-    """Draw groups of bars from a bottom, their whiskers, and a legend."""
+    """Draw groups of bars from a bottom, their whiskers, a legend, and the values where a format for them is given."""
     width = 0.84 / len(names)
     handles = []
     for number, (name, style) in enumerate(zip(names, styles, strict=True)):
@@ -299,6 +307,9 @@ def _bars(
         at, means = [x for x, _ in there], [mean for _, (mean, _) in there]
         shape = {"edgecolor": "white", "linewidth": 0.5, **style}
         handles.append(axes.bar(at, [mean - bottom for mean in means], 0.94 * width, bottom=bottom, **shape))
+        for x, mean in zip(at, means, strict=True) if written else ():
+            where = {"textcoords": "offset points", "ha": "center", "va": "bottom", "rotation": 90}
+            axes.annotate(f"{mean:{written}}", (x, mean), (0, 2), fontsize=_TEXT - 2, **where)
         whiskers = [(x, mean, deviation) for x, (mean, deviation) in there if deviation]
         if whiskers:
             axes.errorbar(*zip(*whiskers, strict=True), fmt="none", ecolor="0.15", elinewidth=0.8, capsize=1.5)
