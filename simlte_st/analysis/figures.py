@@ -7,29 +7,28 @@ from __future__ import annotations
 
 import html
 import os
-import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from simlte_st.analysis.alignment import PUNCTUATION, WORD_CLASSES, WordWeight
 from simlte_st.analysis.attention import AttentionResult
-from simlte_st.errors import ConfigurationError
+from simlte_st.analysis.drawing import CONTROL, DRAWN_FORMATS, check_figure, drawn_figure, plain
 from simlte_st.extras import require
 from simlte_st.files import atomic_path
 
-BAR_FORMATS = (".svg", ".png")
-HEAT_MAP_FORMATS = (".svg", ".png", ".html")
+__all__ = ["BAR_FORMATS", "HEAT_MAP_FORMATS", "HeatMapPanel", "check_figure", "write_bars", "write_heat_map"]
+
+BAR_FORMATS = DRAWN_FORMATS
+HEAT_MAP_FORMATS = (*DRAWN_FORMATS, ".html")
 
 _COLUMNS = 100  # characters of a line in a drawn heat map
 _FONT = 8.0  # points
 _CHARACTER = 0.602 * _FONT / 72  # inches: the width of a DejaVu Sans Mono character
 _LINE = 1.6 * _FONT / 72
 _HEAT = (0.84, 0.19, 0.12)  # red, green, blue
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +44,6 @@ class HeatMapPanel:
     words: Sequence[WordWeight]
 
 
-def check_figure(path: str | os.PathLike[str], formats: Sequence[str]) -> None:
-    """Check that a figure can be written, before anything is computed for it.
-
-    Raises:
-        ConfigurationError: Its name ends in no known format.
-        MissingExtraError: matplotlib is needed for it and is not installed.
-    """
-    suffix = Path(path).suffix.lower()
-    if suffix not in formats:
-        raise ConfigurationError(f"{path}: a figure of this kind ends in {', '.join(formats)}, not in {suffix!r}.")
-    if suffix != ".html":
-        require("matplotlib", "figures", f"drawing {suffix} figures")
-
-
 def write_bars(path: str | os.PathLike[str], result: AttentionResult) -> None:
     """Draw the attention to a noun, verb, adjective and other word: a group of bars for each, a bar for each model.
 
@@ -71,7 +56,7 @@ def write_bars(path: str | os.PathLike[str], result: AttentionResult) -> None:
         MissingExtraError: matplotlib is not installed.
     """
     check_figure(path, BAR_FORMATS)
-    with _figure(path, (6.4, 3.6)) as figure:
+    with drawn_figure(path, (6.4, 3.6)) as figure:
         axes = figure.add_subplot()
         width = 0.8 / len(result.models)
         for number, (name, model) in enumerate(result.models.items()):
@@ -81,7 +66,7 @@ def write_bars(path: str | os.PathLike[str], result: AttentionResult) -> None:
                     continue
                 at = place + (number - (len(result.models) - 1) / 2) * width
                 height = 100 * weight.mean
-                axes.bar(at, height, 0.92 * width, color=f"C{number}", label=_plain(name) if not place else None)
+                axes.bar(at, height, 0.92 * width, color=f"C{number}", label=plain(name) if not place else None)
                 if weight.low is not None and weight.high is not None:
                     low, high = height - 100 * weight.low, 100 * weight.high - height
                     axes.errorbar(at, height, [[max(0.0, low)], [max(0.0, high)]], color="black", capsize=2, lw=0.8)
@@ -121,18 +106,18 @@ def write_heat_map(
         return
     drawn = [list(_layout(text, panel.words)) for panel in panels]
     lines = [max((line for line, _, _, _ in words), default=0) + 1 for words in drawn]
-    notes = textwrap.wrap(_plain(below), _COLUMNS)
+    notes = textwrap.wrap(plain(below), _COLUMNS)
     height = 2 + sum(lines) + 2 * len(panels) + len(notes)
-    with _figure(path, ((_COLUMNS + 4) * _CHARACTER, (height + 1) * _LINE)) as figure:
+    with drawn_figure(path, ((_COLUMNS + 4) * _CHARACTER, (height + 1) * _LINE)) as figure:
         axes = figure.add_axes((0, 0, 1, 1))
         axes.set_xlim(-2, _COLUMNS + 2)
         axes.set_ylim(height, -1)
         axes.axis("off")
         write: dict[str, Any] = {"fontsize": _FONT, "va": "center", "parse_math": False}
-        axes.text(0, 0, _plain(title), weight="bold", **write)
+        axes.text(0, 0, plain(title), weight="bold", **write)
         top = 1
         for panel, words, count in zip(panels, drawn, lines, strict=True):
-            axes.text(0, top + 0.5, _plain(panel.title), style="italic", **write)
+            axes.text(0, top + 0.5, plain(panel.title), style="italic", **write)
             for line, column, shown, weight in words:
                 ground = {"facecolor": (*_HEAT, _darkness(weight, darkest)), "edgecolor": "none"}
                 place = (column, top + 1 + line)
@@ -166,7 +151,7 @@ def _layout(text: str, words: Sequence[WordWeight]) -> Iterator[tuple[int, int, 
             column += 1
         if shown.isspace():
             continue
-        shown = _plain(shown)
+        shown = plain(shown)
         if column + len(shown) > _COLUMNS and column:
             line, column = line + 1, 0
         for start in range(0, len(shown), _COLUMNS):
@@ -214,24 +199,5 @@ def _darkness(weight: float, darkest: float) -> float:
     return 0.85 * weight / darkest if darkest else 0.0
 
 
-def _plain(text: str) -> str:
-    """Replace what a figure cannot show."""
-    return _CONTROL.sub("\ufffd", text).replace("\n", " ").replace("\t", " ")
-
-
 def _escaped(text: str) -> str:
-    return html.escape(_CONTROL.sub("\ufffd", text), quote=True)
-
-
-@contextmanager
-def _figure(path: str | os.PathLike[str], size: tuple[float, float]) -> Iterator[Any]:
-    """Give an empty figure of a size in inches, and write it when the block ends."""
-    matplotlib: Any = require("matplotlib", "figures", "drawing figures")
-    figures: Any = require("matplotlib.figure", "figures", "drawing figures")
-    # Names in a vector figure are drawn from a hash with a salt, and it is dated: both would differ each time.
-    with matplotlib.rc_context({"svg.hashsalt": "simlte"}):
-        figure = figures.Figure(figsize=size)
-        yield figure
-        kind = Path(path).suffix.lower()[1:]
-        with atomic_path(path) as temporary:
-            figure.savefig(temporary, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
+    return html.escape(CONTROL.sub("\ufffd", text), quote=True)

@@ -1,0 +1,320 @@
+"""The figures of the grid, from plain numbers: learning curves, scores, gains with intervals, redundancies.
+
+The same numbers give the same bytes, and matplotlib's global state is not touched. Each system has a colour that the
+colour-blind can tell from the others, and a marker or a hatching, so that the figures can be read in grey as well.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from simlte_st.analysis.drawing import check_figure, drawn_figure, plain
+from simlte_st.errors import DataError
+
+_COLOURS = (  # Okabe and Ito's, with olive for their yellow, which is faint on white, and two of Tol's
+    *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#882255", "#999933", "#999999"),
+)
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "*")
+_HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "----", "", "||||", "oo", "++++", "")
+_TEXT = 8.0  # points
+_CHARACTER = 0.58 * _TEXT / 72  # inches: about the mean width of a character
+
+
+def learning_curves(
+    path: str | os.PathLike[str],
+    curves: Mapping[str, Mapping[int, tuple[float, float]]],
+    *,
+    title: str,
+    y_label: str,
+) -> None:
+    """Draw scores over the number of labelled examples a class, on a scale of powers of two (DocSplit, figure 2).
+
+    Args:
+        path: A ``.svg`` or ``.png`` file; replaced at once when it is complete.
+        curves: System, examples a class, then mean and deviation (drawn as a whisker, a little aside of the others').
+        title: What stands above.
+        y_label: What the scores are, and in which unit.
+
+    Raises:
+        ConfigurationError: Another format.
+        DataError: No curves, an empty one, examples below 1, or a number that is none.
+        MissingExtraError: matplotlib is not installed.
+    """
+    check_figure(path)
+    _check_some("learning curves", curves)
+    shots = sorted({count for curve in curves.values() for count in curve})
+    if shots[0] < 1:
+        raise DataError(f"A learning curve begins at 1 example a class; got {shots[0]}.")
+    _check_deviations(curves)
+    # The legend has the order in which the curves end, so that the eye finds a curve's name beside it.
+    ends = sorted(range(len(curves)), key=lambda number: -_end(list(curves.values())[number]))
+    with drawn_figure(path, (4.6 + _legend_width(curves), max(3.4, 0.22 * len(curves) + 1.0))) as figure:
+        axes = _axes(figure, title)
+        lines = []
+        for number, curve in enumerate(curves.values()):
+            aside = 2 ** (0.035 * (number - (len(curves) - 1) / 2))
+            points = sorted(curve.items())
+            bars = axes.errorbar(
+                [count * aside for count, _ in points],
+                [mean for _, (mean, _) in points],
+                [deviation for _, (_, deviation) in points],
+                color=_colour(number),
+                marker=_marker(number),
+                markersize=5,
+                markeredgecolor="white",
+                markeredgewidth=0.3,
+                lw=1.3,
+                elinewidth=0.7,
+                zorder=3,
+            )
+            lines.append(bars)
+        axes.set_xscale("log", base=2)
+        axes.set_xlim(shots[0] / 1.35, shots[-1] * 1.35)
+        axes.set_xticks(shots, [str(count) for count in shots])
+        axes.minorticks_off()
+        axes.set_xlabel("labelled examples a class", fontsize=_TEXT)
+        _label(axes.set_ylabel, y_label)
+        _legend(figure, [lines[number] for number in ends], [list(curves)[number] for number in ends])
+
+
+def score_bars(
+    path: str | os.PathLike[str],
+    groups: Mapping[str, Mapping[str, tuple[float, float]]],
+    *,
+    title: str,
+    y_label: str,
+) -> None:
+    """Draw the scores of systems on data sets: a group of bars for each data set (the papers' classification tables).
+
+    Args:
+        path: A ``.svg`` or ``.png`` file; replaced at once when it is complete.
+        groups: Data set, system, then mean and deviation (drawn as a whisker; 0 for none). A system that a data set
+            lacks leaves its place empty.
+        title: What stands above.
+        y_label: What the scores are, and in which unit.
+
+    Raises:
+        ConfigurationError: Another format.
+        DataError: No scores, an empty data set, or a number that is none.
+        MissingExtraError: matplotlib is not installed.
+    """
+    check_figure(path)
+    _check_some("score bars", groups)
+    _check_deviations(groups)
+    systems = _keys(groups)
+    styles = [{"color": _colour(number), "hatch": _HATCHES[number % len(_HATCHES)]} for number in range(len(systems))]
+    with drawn_figure(path, (_bars_width(groups, systems), max(3.2, 0.22 * len(systems) + 1.0))) as figure:
+        axes = _axes(figure, title)
+        _bars(figure, axes, groups, systems, styles)
+        _label(axes.set_ylabel, y_label)
+
+
+def gain_intervals(
+    path: str | os.PathLike[str], rows: Mapping[str, tuple[float, float, float]], *, title: str, x_label: str
+) -> None:
+    """Draw gains with their intervals, a row for each, beside a line at no gain; the numbers stand at the right.
+
+    A gain's square is filled where its interval leaves zero out.
+
+    Args:
+        path: A ``.svg`` or ``.png`` file; replaced at once when it is complete.
+        rows: Name, from the top, then the gain and the ends of its interval, e.g. in percent; both ends NaN where it
+            has none.
+        title: What stands above.
+        x_label: What the gains are, and in which unit.
+
+    Raises:
+        ConfigurationError: Another format.
+        DataError: No rows, a gain that is no number, or an interval that ends before it begins.
+        MissingExtraError: matplotlib is not installed.
+    """
+    check_figure(path)
+    if not rows:
+        raise DataError("There is nothing to draw gain intervals of.")
+    for name, (value, low, high) in rows.items():
+        if not math.isfinite(value) or not (low <= high or (math.isnan(low) and math.isnan(high))):
+            raise DataError(f"{name!r}: a gain is a number, and its interval goes upwards; got {value}, {low}, {high}.")
+    digits = 1 if max(abs(value) for value, _, _ in rows.values()) >= 1 else 3
+    with drawn_figure(path, (5.0 + _names_width(rows), 0.27 * len(rows) + 1.1)) as figure:
+        axes = _axes(figure, title)
+        axes.axvline(0, color="0.35", lw=0.9, ls=(0, (4, 3)), zorder=1)
+        for place, (value, low, high) in enumerate(rows.values()):
+            known = not math.isnan(low)
+            sure = known and (low > 0 or high < 0)
+            if known:
+                axes.plot([low, high], [place, place], color=_COLOURS[0], lw=1.4, marker="|", markersize=6, zorder=2)
+            axes.plot(
+                [value],
+                [place],
+                marker="s",
+                markersize=5.5,
+                color=_COLOURS[0],
+                markerfacecolor=_COLOURS[0] if sure else "white",
+                zorder=3,
+            )
+            text = f"{value:+.{digits}f}" + (f"  [{low:+.{digits}f}, {high:+.{digits}f}]" if known else "")
+            axes.annotate(
+                text.replace("-", "\N{MINUS SIGN}"),
+                (1.02, place),
+                xycoords=("axes fraction", "data"),
+                va="center",
+                fontsize=_TEXT,
+                annotation_clip=False,
+            )
+        axes.set_ylim(len(rows) - 0.4, -0.6)
+        axes.grid(axis="y", visible=False)
+        axes.grid(axis="x", color="0.9", lw=0.6)
+        axes.margins(x=0.06)
+        _names(axes.set_yticks, rows)
+        axes.tick_params(axis="y", length=0)
+        axes.spines["left"].set_visible(False)
+        _label(axes.set_xlabel, x_label)
+
+
+def redundancy_bars(path: str | os.PathLike[str], values: Mapping[str, Mapping[str, float]], *, title: str) -> None:
+    """Draw the redundancy of data sets, a bar for each length of their documents (SimLTE, equation 2 and table 3).
+
+    Args:
+        path: A ``.svg`` or ``.png`` file; replaced at once when it is complete.
+        values: Data set, length, from short to long, then redundancy. The length ``"all"`` is drawn apart; a length
+            that a data set lacks leaves its place empty.
+        title: What stands above.
+
+    Raises:
+        ConfigurationError: Another format.
+        DataError: No values, an empty data set, or a redundancy below 1, which the equation cannot give.
+        MissingExtraError: matplotlib is not installed.
+    """
+    check_figure(path)
+    _check_some("redundancies", values)
+    for data, lengths in values.items():
+        for length, value in lengths.items():
+            if not 1 <= value < math.inf:
+                raise DataError(f"{data!r}, {length!r}: a redundancy is a number from 1 up; got {value}.")
+    dark = [length for length in _keys(values) if length != "all"]
+    names = dark + ["all"] * any("all" in lengths for lengths in values.values())
+    styles: list[dict[str, Any]] = []
+    for length in names:
+        if length == "all":
+            styles.append({"color": "white", "hatch": "/////", "edgecolor": "0.3"})
+        else:  # from a light to a dark blue: longer is darker, in grey too
+            part = dark.index(length) / max(1, len(dark) - 1)
+            ends = zip((0.80, 0.88, 0.95), (0.03, 0.19, 0.38), strict=True)
+            styles.append({"color": tuple(light + part * (deep - light) for light, deep in ends)})
+    scores = {data: {length: (value, 0.0) for length, value in lengths.items()} for data, lengths in values.items()}
+    with drawn_figure(path, (_bars_width(values, names), 3.2)) as figure:
+        axes = _axes(figure, title)
+        _bars(figure, axes, scores, names, styles, bottom=1.0, heading="words of a document", written=".2f")
+        _label(axes.set_ylabel, "nouns and verbs / distinct ones")
+
+
+def _check_some(what: str, values: Mapping[str, Mapping[Any, Any]]) -> None:
+    if not values:
+        raise DataError(f"There is nothing to draw {what} of.")
+    for name, part in values.items():
+        if not part:
+            raise DataError(f"There is nothing to draw {what} of for {name!r}.")
+
+
+def _check_deviations(values: Mapping[str, Mapping[Any, tuple[float, float]]]) -> None:
+    for name, part in values.items():
+        for key, (mean, deviation) in part.items():
+            if not math.isfinite(mean) or not 0 <= deviation < math.inf:
+                raise DataError(f"{name!r}, {key!r}: a mean and a deviation are numbers; got {mean}, {deviation}.")
+
+
+def _keys(groups: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Give what any group has, in the order of the group that has most."""
+    ordered = sorted(groups.values(), key=len, reverse=True)
+    return list(dict.fromkeys(key for group in ordered for key in group))
+
+
+def _end(curve: Mapping[int, tuple[float, float]]) -> float:
+    return curve[max(curve)][0]
+
+
+def _colour(number: int) -> str:
+    return _COLOURS[number % len(_COLOURS)]
+
+
+def _marker(number: int) -> str:
+    return _MARKERS[number % len(_MARKERS)]  # eleven and ten: the 110 first systems differ in one or the other
+
+
+def _names_width(names: Iterable[str]) -> float:
+    return _CHARACTER * max(len(name) for name in names)
+
+
+def _legend_width(names: Iterable[str]) -> float:
+    return 0.55 + _names_width(names)
+
+
+def _bars_width(groups: Mapping[str, Any], names: Sequence[str]) -> float:
+    wanted = max(0.12 * len(names), _names_width(groups)) + 0.2
+    return max(3.6, wanted * len(groups) + 0.8) + _legend_width(names)
+
+
+def _axes(figure: Any, title: str) -> Any:
+    figure.set_layout_engine("constrained")
+    axes = figure.add_subplot()
+    axes.set_title(plain(title), fontsize=_TEXT + 1.5, parse_math=False, loc="left")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(labelsize=_TEXT)
+    axes.grid(axis="y", color="0.9", lw=0.6)
+    axes.set_axisbelow(True)
+    return axes
+
+
+def _label(setter: Any, text: str) -> None:
+    setter(plain(text), fontsize=_TEXT, parse_math=False)
+
+
+def _names(setter: Any, names: Iterable[str]) -> None:
+    shown = [plain(name) for name in names]
+    setter(range(len(shown)), shown, fontsize=_TEXT, parse_math=False)
+
+
+def _legend(figure: Any, handles: Sequence[Any], names: Sequence[str], heading: str | None = None) -> None:
+    # matplotlib leaves out of a legend what begins with "_": the names come in afterwards.
+    legend = figure.legend(
+        handles, ["name"] * len(names), loc="outside right upper", frameon=False, fontsize=_TEXT, title=heading
+    )
+    legend.get_title().set_fontsize(_TEXT)
+    for text, name in zip(legend.get_texts(), names, strict=True):
+        text.set_parse_math(False)
+        text.set_text(plain(name))
+
+
+def _bars(
+    figure: Any,
+    axes: Any,
+    groups: Mapping[str, Mapping[str, tuple[float, float]]],
+    names: Sequence[str],
+    styles: Sequence[Mapping[str, Any]],
+    bottom: float = 0.0,
+    heading: str | None = None,
+    written: str | None = None,
+) -> None:
+    """Draw groups of bars from a bottom, their whiskers, a legend, and the values where a format for them is given."""
+    width = 0.84 / len(names)
+    handles = []
+    for number, (name, style) in enumerate(zip(names, styles, strict=True)):
+        aside = (number - (len(names) - 1) / 2) * width
+        there = [(place + aside, scores[name]) for place, scores in enumerate(groups.values()) if name in scores]
+        at, means = [x for x, _ in there], [mean for _, (mean, _) in there]
+        shape = {"edgecolor": "white", "linewidth": 0.5, **style}
+        handles.append(axes.bar(at, [mean - bottom for mean in means], 0.94 * width, bottom=bottom, **shape))
+        for x, mean in zip(at, means, strict=True) if written else ():
+            where = {"textcoords": "offset points", "ha": "center", "va": "bottom", "rotation": 90}
+            axes.annotate(f"{mean:{written}}", (x, mean), (0, 2), fontsize=_TEXT - 2, **where)
+        whiskers = [(x, mean, deviation) for x, (mean, deviation) in there if deviation]
+        if whiskers:
+            axes.errorbar(*zip(*whiskers, strict=True), fmt="none", ecolor="0.15", elinewidth=0.8, capsize=1.5)
+    axes.set_xlim(-0.55, len(groups) - 0.45)
+    axes.set_ylim(bottom=bottom)
+    _names(axes.set_xticks, groups)
+    axes.tick_params(axis="x", length=0)
+    _legend(figure, handles, names, heading)
