@@ -9,7 +9,8 @@ added (``--only``, ``--seeds``, ``--data``, ``--experiments``; ``--list`` names 
 would change is refused, not mixed in.
 
 Data sets are looked for in the folder ``--shared`` under the names that ``--list`` prints, at ``--path NAME=PATH``, in
-an installed package (bbc), or on the Hub. What is not there is skipped and listed.
+an installed package (bbc), or on the Hub. What is not there is skipped and listed. ``--report`` writes
+``results/paper.json``, ``paper.md`` and figures of what is finished, as every run does at its end.
 """
 
 from __future__ import annotations
@@ -23,12 +24,15 @@ import torch
 
 from benchmarks.grid import sets, tiny
 from benchmarks.grid.cells import Grid
-from benchmarks.grid.engine import EXPERIMENTS, plan, run
+from benchmarks.grid.engine import EXPERIMENTS, common_settings, keep_common, plan, run
 from benchmarks.grid.models import Base, Corpus, Models
+from benchmarks.grid.page import report
 from benchmarks.grid.scales import SCALES, Scale
 from benchmarks.grid.systems import GROUPS, SYSTEMS, chosen_systems
 from benchmarks.grid.work import Work
+from benchmarks.records import RESULTS
 from simlte_st.errors import SimlteError
+from simlte_st.files import write_json
 
 OVERRIDES = (
     "base", "corpus_documents", "steps", "batch_size", "tokens", "read", "pooling", "learning_rate",
@@ -50,6 +54,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--seeds", type=int, nargs="+", help="trainings of each trained system")
     made.add_argument("--threads", type=int)
     made.add_argument("--trust-remote-code", action="store_true", help="run code that repositories of the Hub bring")
+    made.add_argument("--report", action="store_true", help="write the page of what is finished, run nothing")
+    made.add_argument("--results", type=Path, default=RESULTS, help=argparse.SUPPRESS)
     made.add_argument("--list", action="store_true", help="print all names and stop")
     own = made.add_argument_group("settings of the scale, to replace")
     own.add_argument("--base", help="the model that all begin with: a name or a folder")
@@ -74,6 +80,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         print("data sets, and their files in --shared:")
         print("\n".join(f"    {name}: {sets.SHARED.get(name, '')}" for name in sets.ALL))
         return
+    work = Work(arguments.work)
+    if arguments.report:
+        print(report(work, arguments.results))
+        return
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
     scale = scale_of(arguments)
@@ -81,11 +91,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         arguments.shared, base = tiny.make(arguments.work / "made")
         scale = replace(scale, base=str(base))
     systems = chosen_systems(scale, arguments.only)
-    work = Work(arguments.work)
     try:
         grid = make_grid(arguments, scale, work)
+        keep_common(work, common_settings(grid, overrides_of(arguments)))
         cells = list(plan(grid, systems, arguments.seeds or scale.seeds, arguments.experiments))
         run(grid, cells)
+        report(work, arguments.results)
     except KeyboardInterrupt:
         raise SystemExit("Interrupted: the same command goes on.") from None
 
@@ -94,6 +105,12 @@ def scale_of(arguments: argparse.Namespace) -> Scale:
     """Give the scale with what the command line replaces."""
     given = {name: getattr(arguments, name) for name in OVERRIDES if getattr(arguments, name) is not None}
     return replace(SCALES[arguments.scale], **given)
+
+
+def overrides_of(arguments: argparse.Namespace) -> list[str]:
+    """Give the options that replace settings of the scale, without places on this machine."""
+    given = {name: getattr(arguments, name) for name in OVERRIDES if getattr(arguments, name) is not None}
+    return [f"--{name.replace('_', '-')} {Path(str(value)).name}" for name, value in given.items()]
 
 
 def make_grid(arguments: argparse.Namespace, scale: Scale, work: Work) -> Grid:
@@ -124,6 +141,8 @@ def make_grid(arguments: argparse.Namespace, scale: Scale, work: Work) -> Grid:
             work.skip(f"data {name}", str(error))
         else:
             work.unskip(f"data {name}")
+            record = {"identity": data[name].identity, "notes": list(data[name].notes)}
+            write_json(work.folder / "sets" / f"{name}.json", record)
     return Grid(scale, work, models, data, places)
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from benchmarks.grid.cells import Cell, Grid, Run
 from benchmarks.grid.experiments import attention, citations, classification, mteb, redundancy, similarity
 from benchmarks.grid.systems import System
-from benchmarks.grid.work import Busy, Clash
+from benchmarks.grid.work import Busy, Clash, Work, differences
 from simlte_st.errors import SimlteError
+from simlte_st.files import read_json, write_json
 
 EXPERIMENTS = (
     classification.FULL,
@@ -52,6 +54,47 @@ def runs(systems: Sequence[System], seeds: Sequence[int]) -> Iterator[Run]:
         for system in systems:
             if system.rival:
                 yield Run(system, seed)
+
+
+def common_settings(grid: Grid, overrides: Sequence[str]) -> dict[str, Any]:
+    """Give what all cells of a work folder have in common, so that they may stand in one table."""
+    scale, corpus = grid.scale, grid.models.corpus
+    names = (
+        "steps", "batch_size", "tokens", "learning_rate", "pooling", "read", "chunk_tokens", "train_documents",
+        "test_documents", "test_share", "head", "draws", "shots", "curve_data", "ablation_data",
+        "redundancy_documents",
+    )  # fmt: skip
+    return {
+        "scale": scale.name,
+        "overrides": list(overrides),
+        "base": grid.models.base.identity,
+        "corpus": None if corpus is None else corpus.identity,
+        **{name: plain_json(getattr(scale, name)) for name in names},
+    }
+
+
+def keep_common(work: Work, settings: Mapping[str, Any]) -> None:
+    """Refuse a work folder that began with other settings; a corpus may come later.
+
+    Raises:
+        Clash: It did.
+    """
+    path = work.folder / "grid.json"
+    saved = read_json(path) if path.exists() else {}
+    both = [name for name in settings if saved.get(name) is not None and settings[name] is not None]
+    different = sorted(
+        line for name in both if name != "overrides" for line in differences(saved[name], settings[name], name)
+    )
+    if different:
+        raise Clash(f"{work.folder} began with other settings: {'; '.join(different)}. Give another --work.")
+    merged = {**settings, **{name: saved[name] for name in both}}
+    if merged != saved:
+        write_json(path, {name: saved.get(name) if value is None else value for name, value in merged.items()})
+
+
+def plain_json(value: Any) -> Any:
+    """Give a setting as JSON gives it back."""
+    return list(value) if isinstance(value, tuple) else dict(value) if isinstance(value, Mapping) else value
 
 
 def run(grid: Grid, cells: Sequence[Cell]) -> None:
