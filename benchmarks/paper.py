@@ -28,11 +28,12 @@ from benchmarks.grid.engine import EXPERIMENTS, common_settings, keep_common, pl
 from benchmarks.grid.models import Base, Corpus, Models
 from benchmarks.grid.page import report
 from benchmarks.grid.scales import SCALES, Scale
-from benchmarks.grid.systems import GROUPS, SYSTEMS, chosen_systems
+from benchmarks.grid.systems import GROUPS, SYSTEMS, System, chosen_systems
 from benchmarks.grid.work import Work
 from benchmarks.records import RESULTS
 from simlte_st.errors import SimlteError
 from simlte_st.files import write_json
+from simlte_st.quiet import quiet_transformers
 
 OVERRIDES = (
     "base", "corpus_documents", "steps", "batch_size", "tokens", "read", "pooling", "learning_rate",
@@ -91,6 +92,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         arguments.shared, base = tiny.make(arguments.work / "made")
         scale = replace(scale, base=str(base))
     systems = chosen_systems(scale, arguments.only)
+    with quiet_transformers():
+        execute(arguments, scale, systems, work)
+
+
+def execute(arguments: argparse.Namespace, scale: Scale, systems: Sequence[System], work: Work) -> None:
+    """Make what is missing, and the page."""
     try:
         grid = make_grid(arguments, scale, work)
         keep_common(work, common_settings(grid, overrides_of(arguments)))

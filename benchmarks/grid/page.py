@@ -83,7 +83,8 @@ def _begin(results: Results) -> Iterator[str]:
     yield ""
     begin = f"Scale `{settings['scale']}`: everything begins with {settings['base']['name']}"
     if corpus:
-        yield f"{begin}; trained systems, each seed by itself, on {corpus['documents']:,} documents of {corpus['name']}."
+        documents = f"{corpus['documents']:,} documents of {corpus['name']}"
+        yield f"{begin}; what is trained is trained on {documents}, each seed by itself."
     else:
         yield f"{begin}; nothing is trained."
     if corpus:
