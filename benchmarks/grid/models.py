@@ -17,7 +17,7 @@ import torch
 
 from benchmarks.grid.scales import Scale
 from benchmarks.grid.sets import Texts, digest
-from benchmarks.grid.systems import PRESET, System, preset_of, steps_of
+from benchmarks.grid.systems import System, preset_of, steps_of
 from benchmarks.grid.work import Work
 from simlte_st.base_models import load_base
 from simlte_st.data import read_documents
@@ -119,7 +119,7 @@ class Models:
             "base": self.base.identity,
             "corpus": self.corpus.identity,
             "documents": self._documents(system),
-            "preset": PRESET,
+            "preset": self.scale.preset,
             "steps": self._steps(system),
             "batch_size": preset.batch_size,
             "tokens": preset.max_seq_length,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from simlte_st.packaged import PACKAGED_BASE
 
@@ -19,6 +19,7 @@ class Scale:
     Attributes:
         name: What it is called.
         base: The model that all systems begin with; empty where base, corpus and data are made on the spot.
+        preset: The papers' settings, which all trained systems share but for what makes each of them itself.
         seeds: Trainings of each trained system.
         corpus_documents: Documents of the corpus to train on, drawn once; None for all.
         steps: Steps of a training; None for one pass over the corpus.
@@ -46,6 +47,7 @@ class Scale:
 
     name: str
     base: str = PACKAGED_BASE
+    preset: str = "docsplit-bert"
     seeds: tuple[int, ...] = (0, 1, 2)
     corpus_documents: int | None = None
     steps: int | None = None
@@ -70,6 +72,13 @@ class Scale:
     attention_documents: int = 100
     mteb_documents: int = 500
 
+
+_WHOLE: dict[str, Any] = {
+    "test_share": 0.1,
+    "redundancy_documents": 10_000,
+    "attention_documents": 1000,
+    "mteb_documents": 2048,
+}
 
 SCALES = {
     "tiny": Scale(
@@ -110,7 +119,15 @@ SCALES = {
     ),
     # The papers': BERT, [CLS], one pass over the corpus, 512 tokens, data sets whole. Where a data set has no split,
     # a tenth is the test, as the papers' accuracies on BBC tell.
-    "gpu": Scale(name="gpu", base="bert-base-uncased", test_share=0.1, hub=True, redundancy_documents=10_000,
-                 attention_documents=1000, mteb_documents=2048),
-}  # fmt: skip
+    "gpu": Scale(name="gpu", base="bert-base-uncased", hub=True, **_WHOLE),
+    # Their other half, from Longformer.
+    "gpu-long": Scale(
+        name="gpu-long",
+        base="allenai/longformer-base-4096",
+        preset="docsplit-longformer",
+        batch_size=12,
+        read=4096,
+        **_WHOLE,
+    ),
+}
 """Every scale by name."""

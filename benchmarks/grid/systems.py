@@ -14,9 +14,6 @@ from simlte_st.training import Preset, get_preset
 
 DOCSPLIT = "docsplit"
 SIMCSE = "simcse"
-PRESET = "docsplit-bert"
-"""The papers' settings, which all trained systems share but for what makes each of them itself."""
-
 Group = Literal["untrained", "hub", "trained", "ablations"]
 GROUPS: tuple[Group, ...] = ("untrained", "hub", "trained", "ablations")
 
@@ -148,7 +145,7 @@ def is_default(system: System, scale: Scale) -> bool:
 
 def preset_of(system: System, scale: Scale, seed: int = 0) -> Preset:
     """Give all settings that a system is trained with, but for what its objective sets itself."""
-    preset = get_preset(PRESET).changed(
+    preset = get_preset(scale.preset).changed(
         batch_size=scale.batch_size,
         max_seq_length=scale.tokens,
         learning_rate=scale.learning_rate,

@@ -29,7 +29,10 @@ PRINTED = {
     "contriever": "Contriever",
     DOCSPLIT: "DocSplit_bert",
 }
-"""The row of the papers' tables that a system answers to."""
+"""The row of the papers' tables that a system answers to, from BERT."""
+
+PRINTED_LONG = {"base-cls": "LongFormer", "bigbird": "BigBird", DOCSPLIT: "DocSplit_long"}
+"""The same from Longformer."""
 
 TABLES = {FULL: printed.CLASSIFICATION, FEW: printed.FEW_SHOT}
 REFERENCES = (SIMCSE, "simcse-long")
@@ -79,19 +82,20 @@ def score_table(results: Results, kind: str, metric: str) -> str:
     place = ("accuracy", "macro_f1").index(metric)
     scores = results.scores[kind, metric]
     data = [name for name in CLASSIFICATION if any(name in scores[system] for system in scores)]
+    answers = PRINTED_LONG if "longformer" in results.settings["preset"] else PRINTED
     rows = []
     for system in results.systems(kind, metric):
         if SYSTEMS[system].group == "ablations":
             continue
         row = [title(system)]
-        theirs = TABLES[kind].get(PRINTED.get(system, ""), {})
+        theirs = TABLES[kind].get(answers.get(system, ""), {})
         for name in data:
             drawn = scores[system].get(name)
             ours = spread(np.concatenate([drawn[seed] for seed in sorted(drawn)])) if drawn else ""
             ours += " (c)" if SYSTEMS[system].contaminated(name) else ""
             row.append(f"{ours} ({theirs[name][place]:.1f})" if name in theirs else ours)
         rows.append(row)
-    shown = {PRINTED.get(system) for system in results.systems(kind, metric)}
+    shown = {answers.get(system) for system in results.systems(kind, metric)}
     for theirs_name, theirs in TABLES[kind].items():
         if theirs_name not in shown:
             values = [f"({theirs[name][place]:.1f})" if name in theirs else "" for name in data]

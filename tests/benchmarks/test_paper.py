@@ -10,6 +10,7 @@ import pytest
 from benchmarks import paper
 from benchmarks.grid import models
 from benchmarks.grid.work import Clash, Work
+from simlte_st.errors import ModelError
 from simlte_st.rivals import ModelEncoder
 
 ONLY = [
@@ -46,8 +47,10 @@ def cells(work: Path) -> dict[str, bytes]:
 def test_the_page_has_every_section(finished: Path, folder: Path) -> None:
     page = (folder / "results" / "paper.md").read_text()
     headings = [line[3:] for line in page.splitlines() if line.startswith("## ")]
-    wanted = ["Gain over SimCSE", "All documents", "A few documents a class", "Learning curve on 20news", "Citations",
-              "Document similarity", "Ablations", "Cost of a training", "Data sets", "Skipped", "How it was made"]  # fmt: skip
+    wanted = [
+        "Gain over SimCSE", "All documents", "A few documents a class", "Learning curve on 20news", "Citations",
+        "Document similarity", "Ablations", "Cost of a training", "Data sets", "Skipped", "How it was made",
+    ]  # fmt: skip
     if importlib.util.find_spec("spacy"):
         wanted[6:6] = ["Redundancy", "Attention from [CLS] on nyt"]
     assert headings == wanted
@@ -175,6 +178,6 @@ def test_mteb_tasks_are_measured_with_base_and_docsplit(finished: Path, run: Cal
 
 
 def test_models_are_made_of_the_base_that_is_named(tmp_path: Path) -> None:
-    with pytest.raises(paper.SimlteError, match=r"holds no model\.safetensors"):
-        models.Base(str(tmp_path)).identity
+    with pytest.raises(ModelError, match=r"holds no model\.safetensors"):
+        assert models.Base(str(tmp_path)).identity
     assert models.Base("someone/something").identity == {"name": "someone/something", "sha256": None}
