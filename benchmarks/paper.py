@@ -104,6 +104,8 @@ def execute(arguments: argparse.Namespace, scale: Scale, systems: Sequence[Syste
         cells = list(plan(grid, systems, arguments.seeds or scale.seeds, arguments.experiments))
         run(grid, cells)
         report(work, arguments.results)
+    except SimlteError as error:
+        raise SystemExit(str(error)) from error
     except KeyboardInterrupt:
         raise SystemExit("Interrupted: the same command goes on.") from None
 

@@ -35,7 +35,7 @@ class Cell:
         name: Its path in the work folder.
         settings: All that decides its numbers.
         make: Gives what comes out.
-        subject: What it depends on: where that cannot be had, all cells of it are skipped.
+        subject: What it depends on, a system or an experiment: where that cannot be had, all cells of it are skipped.
         about: What the log calls it.
         tell: Makes a line for the log of what came out.
     """

@@ -9,8 +9,8 @@ from typing import Any
 from benchmarks.grid.cells import Cell, Grid, Run
 from benchmarks.grid.experiments import attention, citations, classification, mteb, redundancy, similarity
 from benchmarks.grid.systems import System
-from benchmarks.grid.work import Busy, Clash, Work, differences
-from simlte_st.errors import SimlteError
+from benchmarks.grid.work import Busy, Clash, Unavailable, Work, differences
+from simlte_st.errors import MissingExtraError, SimlteError
 from simlte_st.files import read_json, write_json
 
 EXPERIMENTS = (
@@ -26,6 +26,8 @@ EXPERIMENTS = (
 """Every experiment by name."""
 
 TRAINED = "systems that are trained"
+WAIT = 10.0
+"""Seconds between looks at what other processes make."""
 
 
 def plan(grid: Grid, systems: Sequence[System], seeds: Sequence[int], experiments: Sequence[str]) -> Iterator[Cell]:
@@ -98,7 +100,7 @@ def plain_json(value: Any) -> Any:
 
 
 def run(grid: Grid, cells: Sequence[Cell]) -> None:
-    """Make the cells that are missing; those that other processes are at are looked at again after the others.
+    """Make the cells that are missing. Those that other processes are at are waited for, and made if they do not.
 
     Raises:
         Clash: A finished cell has other settings. It is raised before anything is made.
@@ -106,35 +108,36 @@ def run(grid: Grid, cells: Sequence[Cell]) -> None:
     missing = {cell.name: cell for cell in cells if grid.work.find(cell.name, cell.settings) is None}
     print(f"{len(missing)} of {len({cell.name for cell in cells})} cells to make", flush=True)
     total, made, began = len(missing), 0, time.perf_counter()
-    lost: dict[str, str] = {}
+    lost: set[str] = set()
     while missing:
         before = len(missing)
         for name, cell in list(missing.items()):
-            if cell.subject in lost:
-                del missing[name]
-                continue
             try:
-                result = grid.work.finish(name, cell.settings, cell.make)["result"]
+                result = None if cell.subject in lost else grid.work.finish(name, cell.settings, cell.make)["result"]
             except Busy:
                 continue
-            except SimlteError as error:
+            except (Unavailable, MissingExtraError) as error:
                 grid.work.skip(cell.subject, str(error))
-                lost[cell.subject] = str(error)
-                del missing[name]
-                continue
+                lost.add(cell.subject)
+                result = None
+            except SimlteError as error:
+                grid.work.skip(cell.about, str(error))
+                result = None
             del missing[name]
+            if result is None:
+                continue
             grid.work.unskip(cell.subject)
+            grid.work.unskip(cell.about)
             made += 1
-            spent = time.perf_counter() - began
-            left = spent / made * len(missing) / 60
+            spent = (time.perf_counter() - began) / 60
             print(
                 f"[{total - len(missing)}/{total}] {cell.about}: {cell.tell(result)} "
-                f"({spent / 60:.1f} min, about {left:.0f} left)",
+                f"({spent:.1f} min, about {spent / made * len(missing):.0f} left)",
                 flush=True,
             )
         if len(missing) == before:
-            print(f"{len(missing)} cells are left to other processes, which are at them.", flush=True)
-            return
+            print(f"{len(missing)} cells are left, which other processes are at: waiting.", flush=True)
+            time.sleep(WAIT)
 
 
 __all__ = ["EXPERIMENTS", "Clash", "plan", "run", "runs"]

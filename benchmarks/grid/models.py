@@ -18,10 +18,10 @@ import torch
 from benchmarks.grid.scales import Scale
 from benchmarks.grid.sets import Texts, digest
 from benchmarks.grid.systems import System, preset_of, steps_of
-from benchmarks.grid.work import Work
+from benchmarks.grid.work import Unavailable, Work
 from simlte_st.base_models import load_base
 from simlte_st.data import read_documents
-from simlte_st.errors import DataError, ModelError
+from simlte_st.errors import DataError, ModelError, SimlteError
 from simlte_st.files import atomic_path
 from simlte_st.limits import readable_tokens
 from simlte_st.packaged import PACKAGED_BASE, packaged_base_path
@@ -179,28 +179,32 @@ class Models:
         """Give a system ready to encode; the last one is kept.
 
         Raises:
-            ModelError: It cannot be had.
+            Unavailable: It cannot be had.
             Busy: Another process is training it.
         """
         name = run_name(system, seed)
         if self._loaded is None or self._loaded[0] != name:
             self._loaded = None  # before the next one is there
-            if system.rival:
-                model = load_base(self.train(system, seed), dtype=torch.float32).model
-                model.max_seq_length = min(self.scale.read, readable_tokens(model) or self.scale.read)
-                made = ModelEncoder(system.title, model.eval())
-            else:
-                encoder = load_encoder(
-                    system.name,
-                    base=self.base.name,
-                    max_seq_length=self.scale.read,
-                    chunk_mean_length=self.scale.chunk_tokens,
-                    trust_remote_code=self.trust_remote_code,
-                )
-                assert isinstance(encoder, ModelEncoder)
-                made = encoder
-            self._loaded = (name, made)
+            try:
+                self._loaded = (name, self._load(system, seed))
+            except SimlteError as error:
+                raise Unavailable(str(error)) from error
         return self._loaded[1]
+
+    def _load(self, system: System, seed: int) -> ModelEncoder:
+        if system.rival:
+            model = load_base(self.train(system, seed), dtype=torch.float32).model
+            model.max_seq_length = min(self.scale.read, readable_tokens(model) or self.scale.read)
+            return ModelEncoder(system.title, model.eval())
+        encoder = load_encoder(
+            system.name,
+            base=self.base.name,
+            max_seq_length=self.scale.read,
+            chunk_mean_length=self.scale.chunk_tokens,
+            trust_remote_code=self.trust_remote_code,
+        )
+        assert isinstance(encoder, ModelEncoder)
+        return encoder
 
     def embedding_settings(self, system: System, seed: int, data: Texts) -> dict[str, Any]:
         """Give all that decides a system's embeddings of a data set."""

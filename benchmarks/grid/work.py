@@ -18,6 +18,10 @@ class Busy(Exception):
     """Another process is making what was asked for."""
 
 
+class Unavailable(Exception):
+    """A system cannot be had here."""
+
+
 class Clash(SystemExit):
     """The work folder holds results of other settings."""
 

@@ -3,12 +3,13 @@ from __future__ import annotations
 import importlib.util
 import json
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from benchmarks import paper
-from benchmarks.grid import models
+from benchmarks.grid import engine, models
 from benchmarks.grid.work import Clash, Work
 from simlte_st.errors import ModelError
 from simlte_st.rivals import ModelEncoder
@@ -122,16 +123,22 @@ def test_an_interrupted_cell_is_made_again(
     assert json.loads(after[name])["result"] == json.loads(before[name])["result"]
 
 
-def test_another_process_s_cells_are_left_to_it(
-    finished: Path, run: Callable[..., None], capsys: pytest.CaptureFixture[str]
+def test_another_process_s_cells_are_waited_for(
+    finished: Path, run: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cell = finished / "results" / "similarity" / "lee" / "tfidf.json"
     cell.unlink()
-    with Work(finished).claim("results/similarity/lee/tfidf"):
+    waits = []
+    with ExitStack() as other:
+        other.enter_context(Work(finished).claim("results/similarity/lee/tfidf"))
+
+        def wait(seconds: float) -> None:
+            waits.append(cell.exists())
+            other.close()
+
+        monkeypatch.setattr(engine.time, "sleep", wait)
         run()
-        assert not cell.exists()
-        assert "1 cells are left to other processes" in capsys.readouterr().out
-    run()
+    assert waits == [False]
     assert cell.exists()
 
 
