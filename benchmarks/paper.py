@@ -32,7 +32,6 @@ from benchmarks.grid.systems import GROUPS, SYSTEMS, System, chosen_systems
 from benchmarks.grid.work import Work
 from benchmarks.records import RESULTS
 from simlte_st.errors import SimlteError
-from simlte_st.files import write_json
 from simlte_st.quiet import quiet_transformers
 
 OVERRIDES = (
@@ -150,8 +149,7 @@ def make_grid(arguments: argparse.Namespace, scale: Scale, work: Work) -> Grid:
             work.skip(f"data {name}", str(error))
         else:
             work.unskip(f"data {name}")
-            record = {"identity": data[name].identity, "notes": list(data[name].notes)}
-            write_json(work.folder / "sets" / f"{name}.json", record)
+            sets.keep_description(work, data[name])
     return Grid(scale, work, models, data, places)
 
 

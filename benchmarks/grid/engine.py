@@ -44,7 +44,7 @@ def plan(grid: Grid, systems: Sequence[System], seeds: Sequence[int], experiment
         for experiment in (classification, similarity, citations, mteb):
             yield from experiment.plan(grid, run, experiments)
     yield from redundancy.plan(grid, experiments)
-    yield from attention.plan(grid, experiments, seeds)
+    yield from attention.plan(grid, experiments, {system.name for system in systems})
 
 
 def runs(systems: Sequence[System], seeds: Sequence[int]) -> Iterator[Run]:
@@ -138,6 +138,3 @@ def run(grid: Grid, cells: Sequence[Cell]) -> None:
         if len(missing) == before:
             print(f"{len(missing)} cells are left, which other processes are at: waiting.", flush=True)
             time.sleep(WAIT)
-
-
-__all__ = ["EXPERIMENTS", "Clash", "plan", "run", "runs"]

@@ -12,6 +12,7 @@ from benchmarks.grid import printed, tables
 from benchmarks.grid.experiments import attention, citations, mteb, similarity
 from benchmarks.grid.experiments.classification import FEW, FULL
 from benchmarks.grid.results import KINDS, Results
+from benchmarks.grid.sets import ALL
 from benchmarks.grid.systems import SYSTEMS
 from benchmarks.grid.work import Work
 from simlte_st.errors import MissingExtraError
@@ -36,7 +37,7 @@ def report(work: Work, folder: Path) -> str:
     """
     common = work.folder / "grid.json"
     results = Results(work, read_json(common) if common.exists() else {})
-    if not results.cells:
+    if not results.cells or not results.settings:
         raise SystemExit(f"Nothing is finished in {work.folder}.")
     folder.mkdir(parents=True, exist_ok=True)
     gains = tables.gains(results)
@@ -64,7 +65,8 @@ def report(work: Work, folder: Path) -> str:
 
 def data_sets(work: Work) -> dict[str, dict[str, Any]]:
     """Give what is recorded of the data sets."""
-    return {path.stem: cell for path, cell in work.cells("sets/*")}
+    found = {path.stem: cell for path, cell in work.cells("sets/*")}
+    return {name: found[name] for name in ALL if name in found}
 
 
 def environments(results: Results) -> list[dict[str, Any]]:
@@ -100,6 +102,8 @@ def _begin(results: Results) -> Iterator[str]:
         f"and BM25 whole. Head: {settings['head']}. Data sets are drawn once; documents to learn from: at most "
         f"{_most(settings['train_documents'])}, to score on: at most {_most(settings['test_documents'])}."
     )
+    if settings["scale"] == "tiny":
+        yield "Data, corpus and base are made up: this scale shows that everything runs, and its numbers mean nothing."
     yield "After ± is the standard deviation over seeds and draws. (Numbers in parentheses) are those that the papers"
     yield "print, from their data sets and bases; they are not measured here."
     yield ""
@@ -125,7 +129,8 @@ def _sections(results: Results, gains: Any, ablations: Any, figures: Mapping[str
         about = "A probe on frozen embeddings."
         if kind == FEW:
             shots = {name: results.shots(name) for name in results.settings["shots"]}
-            about += f" Examples a class: 5, but {shots}; {results.settings['draws']} draws."
+            other = ", ".join(f"{number} of {name}" for name, number in shots.items() if number != 5)
+            about += f" Examples a class: 5{f', but {other}' * bool(other)}; {results.settings['draws']} draws."
         yield from _section(
             TITLES[kind],
             about,
@@ -225,12 +230,13 @@ def _section(heading: str, *parts: str) -> Iterator[str]:
 def _end(results: Results) -> Iterator[str]:
     found = data_sets(results.work)
     if found:
-        rows = [
-            [name, *(f"{cell['identity'].get(key, ''):,}" if key in cell["identity"] else "" for key in _COUNTS)]
-            for name, cell in found.items()
-        ]
-        notes = [f"- {name}: {' '.join(cell['notes'])}" for name, cell in found.items() if cell["notes"]]
-        yield from _section("Data sets", markdown_table(["", *_COUNTS], rows), "\n".join(notes))
+        notes = [f"- {name}: {'. '.join(cell['notes'])}" for name, cell in found.items() if cell["notes"]]
+        yield from _section(
+            "Data sets",
+            "What was drawn, and all of it that was found here (the papers' numbers in parentheses).",
+            set_table(found),
+            "\n".join(notes),
+        )
     skipped = results.work.skipped()
     if skipped:
         yield from _section("Skipped", "\n".join(f"- {what}: {why}" for what, why in skipped.items()))
@@ -245,7 +251,19 @@ def _end(results: Results) -> Iterator[str]:
     yield ""
 
 
-_COUNTS = ("train", "test", "texts")
+def set_table(found: Mapping[str, Mapping[str, Any]]) -> str:
+    """Lay out what is known of the data sets; SimLTE, Table 1."""
+    rows = []
+    for name, cell in found.items():
+        drawn = [f"{cell['identity'][key]:,}" if key in cell["identity"] else "" for key in ("train", "test", "texts")]
+        row = [name, *drawn]
+        theirs = printed.STATISTICS.get(name)
+        for key in ("documents", "classes", "words_mean", "words_median", "words_max"):
+            ours = f"{cell['whole'][key]:,.0f}" if cell["whole"] else ""
+            row.append(f"{ours} ({getattr(theirs, key):,.0f})" if ours and theirs is not None else ours)
+        rows.append(row)
+    header = ["", "to learn", "to score", "texts", "documents", "classes", "words, mean", "median", "longest"]
+    return markdown_table(header, rows)
 
 
 def draw(results: Results, gains: Any, folder: Path) -> dict[str, str]:

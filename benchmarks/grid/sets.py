@@ -13,9 +13,12 @@ import numpy as np
 from datasets import Dataset, concatenate_datasets
 
 from benchmarks.grid.scales import Scale
+from benchmarks.grid.work import Work
 from simlte_st.data import load_benchmark, read_documents
+from simlte_st.data.benchmarks import Benchmark, statistics
 from simlte_st.errors import DataError
 from simlte_st.evaluation import JudgedPairs, load_lee, number_links
+from simlte_st.files import read_json, write_json
 from simlte_st.rivals.encoders import Task
 
 CLASSIFICATION = ("fakenews", "20news", "arxiv", "nyt", "bbc")
@@ -77,10 +80,11 @@ class Texts:
 
 @dataclass(frozen=True)
 class Labelled(Texts):
-    """Documents with classes: the first ``learn`` are to learn from, the others to score on."""
+    """Documents with classes: the first ``learn`` are to learn from, the others to score on; drawn from ``whole``."""
 
     learn: int = 0
     shots: int = 5
+    whole: Benchmark | None = None
 
     @cached_property
     def labels(self) -> list[str]:
@@ -181,7 +185,24 @@ def load_labelled(name: str, path: Path | None, scale: Scale, cache: Path) -> La
         drawn = draw([labels[index] for index in usable], most, least)
         parts.append(rows.select([usable[index] for index in drawn]))
     notes = (f"split {found.split_origin}", *found.notes)
-    return Labelled(name, concatenate_datasets(parts), notes=notes, learn=len(parts[0]), shots=shots)
+    return Labelled(name, concatenate_datasets(parts), notes=notes, learn=len(parts[0]), shots=shots, whole=found)
+
+
+def keep_description(work: Work, data: Texts) -> None:
+    """Keep what the page says of a data set: what was drawn of it, its notes, and the statistics of all of it."""
+    name = f"sets/{data.name}"
+    path = work.path(name)
+    if path.exists() and read_json(path)["identity"] == data.identity:
+        return
+    whole = data.whole if isinstance(data, Labelled) else None
+    numbers = None if whole is None else statistics(whole)
+    kept = ("documents", "classes", "words_mean", "words_median", "words_max")
+    record = {
+        "identity": data.identity,
+        "notes": list(data.notes),
+        "whole": None if numbers is None else {key: getattr(numbers, key) for key in kept},
+    }
+    write_json(path, record)
 
 
 def draw(labels: Sequence[str], most: int | None, least: int, seed: int = 0) -> list[int]:

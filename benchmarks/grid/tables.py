@@ -12,7 +12,7 @@ from benchmarks.grid import printed
 from benchmarks.grid.experiments import citations, mteb, redundancy, similarity
 from benchmarks.grid.experiments.classification import FEW, FULL
 from benchmarks.grid.results import KINDS, Results, run_of, spread
-from benchmarks.grid.sets import CLASSIFICATION
+from benchmarks.grid.sets import ALL, CLASSIFICATION
 from benchmarks.grid.systems import ABLATIONS, DOCSPLIT, SIMCSE, SYSTEMS
 from benchmarks.relative_gain import papers_gain
 from simlte_st.evaluation import bootstrap_interval
@@ -174,11 +174,11 @@ def similarity_table(results: Results) -> str:
 def redundancies(results: Results) -> dict[str, dict[str, float]]:
     """Give redundancy by data set and length."""
     found: dict[str, dict[str, float]] = {}
-    for name, cell in results.cells.items():
-        if name.startswith(f"results/{redundancy.NAME}/"):
+    for data in ALL:
+        cell = results.cells.get(f"results/{redundancy.NAME}/{data}")
+        if cell is not None:
             result = cell["result"]
             buckets = zip([*printed.REDUNDANCY], [*result["buckets"], result["all"]], strict=True)
-            data = name.rpartition("/")[2]
             found[data] = {length: bucket["mean"] for length, bucket in buckets if bucket["mean"] is not None}
     return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,17 +24,17 @@ DATA = ("nyt", "bbc", "20news", "arxiv", "fakenews")
 """Data sets in the order of preference: the papers' is NYT."""
 
 
-def plan(grid: Grid, experiments: Sequence[str], seeds: Sequence[int]) -> Iterator[Cell]:
-    """Plan the one cell: base, SimCSE and DocSplit on documents of a data set.
+def plan(grid: Grid, experiments: Sequence[str], names: Collection[str]) -> Iterator[Cell]:
+    """Plan the one cell: base, SimCSE and DocSplit on documents of a data set, where all three are asked for.
 
     All three pool ``[CLS]``, whatever the scale's pooling: the ``[CLS]`` of a model that was trained on the mean of its
     tokens has been taught nothing.
     """
     data = next((grid.data[name] for name in DATA if name in grid.data), None)
-    if NAME not in experiments or data is None or grid.models.corpus is None:
+    if NAME not in experiments or data is None or not {"base-cls", SIMCSE, DOCSPLIT} <= set(names):
         return
     systems = [SYSTEMS["base-cls"], *(cls_pooled(SYSTEMS[name], grid) for name in (SIMCSE, DOCSPLIT))]
-    seed = seeds[0]
+    seed = grid.scale.seeds[0]
 
     def make() -> Mapping[str, Any]:
         tagger = SpacyTagger(lemmas=False)
