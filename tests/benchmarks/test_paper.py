@@ -41,6 +41,12 @@ def finished(run: Callable[..., None], folder: Path) -> Path:
     return folder / "work"
 
 
+@pytest.fixture
+def no_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the page, which takes seconds to draw."""
+    monkeypatch.setattr(paper, "report", lambda work, folder: "")
+
+
 def cells(work: Path) -> dict[str, bytes]:
     return {str(path.relative_to(work)): path.read_bytes() for path in sorted(work.glob("results/**/*.json"))}
 
@@ -84,6 +90,7 @@ def test_every_system_is_measured_on_every_set(finished: Path, folder: Path) -> 
     assert models["ablation-epochs-fresh-0"]["settings"]["documents"] == 4
 
 
+@pytest.mark.usefixtures("no_page")
 def test_what_is_finished_is_not_made_again(
     finished: Path, run: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,6 +104,7 @@ def test_what_is_finished_is_not_made_again(
     assert cells(finished) == before
 
 
+@pytest.mark.usefixtures("no_page")
 def test_an_interrupted_cell_is_made_again(
     finished: Path, run: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,6 +131,7 @@ def test_an_interrupted_cell_is_made_again(
     assert json.loads(after[name])["result"] == json.loads(before[name])["result"]
 
 
+@pytest.mark.usefixtures("no_page")
 def test_another_process_s_cells_are_waited_for(
     finished: Path, run: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

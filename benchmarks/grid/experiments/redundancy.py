@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -24,12 +25,18 @@ def plan(grid: Grid, experiments: Sequence[str]) -> Iterator[Cell]:
             yield of_data(grid, grid.data[name])
 
 
+@cache
+def tagger() -> SpacyTagger:
+    """Load the tagger, once."""
+    return SpacyTagger()
+
+
 def of_data(grid: Grid, data: Texts) -> Cell:
     """Plan the cell of a data set."""
 
     def make() -> Mapping[str, Any]:
         documents = drawn(data, grid.scale.redundancy_documents)
-        return measure_redundancy(documents, SpacyTagger()).to_dict()
+        return measure_redundancy(documents, tagger()).to_dict()
 
     return Cell(
         f"results/{NAME}/{data.name}",
