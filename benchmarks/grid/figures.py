@@ -314,6 +314,7 @@ def _bars(
         if whiskers:
             axes.errorbar(*zip(*whiskers, strict=True), fmt="none", ecolor="0.15", elinewidth=0.8, capsize=1.5)
     axes.set_xlim(-0.55, len(groups) - 0.45)
+    axes.margins(y=0.12 if written else 0.05)  # room for what is written above the highest
     axes.set_ylim(bottom=bottom)
     _names(axes.set_xticks, groups)
     axes.tick_params(axis="x", length=0)
