@@ -116,6 +116,7 @@ SCALES = {
         train_documents=1000,
         test_documents=1000,
         ablation_data=("20news", "bbc"),
+        link_seeds=1,
     ),
     # The papers': BERT, [CLS], one pass over the corpus, 512 tokens, data sets whole. Where a data set has no split,
     # a tenth is the test, as the papers' accuracies on BBC tell.
