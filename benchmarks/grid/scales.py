@@ -104,13 +104,11 @@ SCALES = {
         attention_documents=6,
         mteb_documents=24,
     ),
-    # From a base that pools by the mean, and is not to unlearn that in 40 steps.
     "cpu": Scale(
         name="cpu",
         corpus_documents=3000,
         steps=40,
         tokens=128,
-        pooling="mean",
         read=256,
         chunk_tokens=1024,
         train_documents=1000,
