@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from torch import nn
 
 from simlte_st.chunk_mean.modeling import SimlteChunkMeanModel
 from simlte_st.errors import ConfigurationError, ModelError
+from simlte_st.hub import cached_folder, hub_unreachable, repositories
 from simlte_st.limits import readable_tokens
 from simlte_st.names import find_model
 from simlte_st.packaged import PACKAGED_BASE, packaged_base_installed
@@ -58,12 +60,11 @@ def load_base(
         ModelError: There is no such model, or it does not end in token embeddings and pooling.
         ConfigurationError: It has no positions for ``max_seq_length`` tokens.
     """
-    source = find_model(name)
+    source = _reachable(find_model(name))
     try:
         model = SentenceTransformer(source, model_kwargs={} if dtype is None else {"dtype": dtype})
     except (OSError, ValueError, SafetensorError) as error:
-        hint = f" Without a network, --base {PACKAGED_BASE} works." if packaged_base_installed() else ""
-        raise ModelError(f"The base model {str(name)!r} could not be loaded: {error}{hint}") from error
+        raise _not_loaded(name, str(error)) from error
     tuned = _is_tuned(source)
     if not isinstance(model[0], Transformer):
         raise ModelError(f"The base model {str(name)!r} begins with {type(model[0]).__name__}, not with a Transformer.")
@@ -81,14 +82,32 @@ def load_base(
     return BaseModel(model, str(name), tuned)
 
 
+def _reachable(source: str) -> str:
+    """Give the folder in the Hub's cache instead of a name where the Hub cannot be asked."""
+    unreachable = None if os.path.isdir(source) else hub_unreachable(source)
+    if unreachable is None:
+        return source
+    folder = cached_folder(source)
+    if folder is None:
+        why = f"the Hub cannot be reached ({type(unreachable).__name__}), and its cache does not have it"
+        raise _not_loaded(source, f"there is no such folder, {why}.") from unreachable
+    return folder
+
+
+def _not_loaded(name: str | Path, problem: str) -> ModelError:
+    hint = f" Without a network, --base {PACKAGED_BASE} works." if packaged_base_installed() else ""
+    return ModelError(f"The base model {str(name)!r} could not be loaded: {problem}{hint}")
+
+
 def _is_tuned(source: str) -> bool:
     if Path(source).exists():
         return (Path(source) / "modules.json").exists()
     from huggingface_hub import try_to_load_from_cache
 
     # Loading it has just put the file into the Hub's cache, if the repository has it.
-    names = (source,) if "/" in source else (f"sentence-transformers/{source}", source)
-    return any(isinstance(try_to_load_from_cache(repository, "modules.json"), str) for repository in names)
+    return any(
+        isinstance(try_to_load_from_cache(repository, "modules.json"), str) for repository in repositories(source)
+    )
 
 
 def _set_pooling(model: SentenceTransformer, name: str, mode: str) -> None:
