@@ -16,7 +16,7 @@ import torch
 from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
 
-from simlte_st import train
+from simlte_st import base_models, train
 from simlte_st.data import Crop, DocSplit
 from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError, ModelError, ResumeError
 from simlte_st.training import callbacks
@@ -179,6 +179,20 @@ def test_presets_are_chosen_by_the_base(
     tuned = train(documents, tmp_path / "tuned", base=encoder_path, max_steps=1, held_out=0.0, progress=False)
     assert tuned.preset.pooling == "keep"
     assert "mean" in (tmp_path / "tuned" / "1_Pooling" / "config.json").read_text()
+
+
+def test_a_tuned_base_is_loaded_once(
+    encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = []
+    find = base_models.find_model
+    monkeypatch.setattr(base_models, "find_model", lambda name: loaded.append(str(name)) or find(name))
+    options: dict[str, Any] = {"base": encoder_path, "max_steps": 1, "interpolate": 0.5, **OPTIONS}
+    train(documents, tmp_path / "m", pooling="cls", **options)
+    assert loaded == [str(encoder_path)]
+    train(documents, tmp_path / "long", reader="chunk-mean", min_length=200, **{**options, "interpolate": None})
+    folder = tmp_path / "long.run" / "base"
+    assert loaded[1:] == [str(encoder_path), str(folder)]
 
 
 def test_short_views_leave_the_models_own_length(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
