@@ -76,6 +76,12 @@ def test_training_in_chunks(bert_path: Path, long: list[str], tmp_path: Path, lo
     assert not np.allclose(model.encode(["Ba bei bo."]), before, atol=1e-4)
 
 
+def test_part_of_the_way_in_chunks(bert_path: Path, long: list[str], tmp_path: Path) -> None:
+    # The Trainer writes the tokenizer's special tokens into the reader's configuration.
+    result = train(long, tmp_path / "m", base=bert_path, preset="docsplit-bert", interpolate=0.5, **CHUNKED, **SHORT)
+    assert result.interpolation == {"weight": 0.5, "curve": []}
+
+
 def test_the_same_seed_gives_the_same_bytes(bert_path: Path, long: list[str], tmp_path: Path) -> None:
     options: dict[str, Any] = {**CHUNKED, **SHORT, "base": bert_path, "preset": "docsplit-bert", "max_steps": 3}
     train(long, tmp_path / "a", **options)
