@@ -9,7 +9,7 @@ import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 
-from simlte_st import train
+from simlte_st import base_models, train
 from simlte_st.base_models import load_base
 from simlte_st.chunk_mean import SimlteChunkMeanModel
 from simlte_st.errors import ModelError
@@ -93,3 +93,17 @@ def test_a_chunked_base_keeps_its_pooling(bert_path: Path, folder: RunFolder) ->
     backbone = make_backbone(load_base(bert_path), Preset(**CHUNKED), folder)
     with pytest.raises(ModelError, match="reads chunk by chunk and pools inside"):
         load_base(backbone.name, "mean")
+
+
+def test_a_tuned_base_is_loaded_once(
+    encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = []
+    find = base_models.find_model
+    monkeypatch.setattr(base_models, "find_model", lambda name: loaded.append(str(name)) or find(name))
+    options: dict[str, Any] = {"base": encoder_path, **SHORT, "interpolate": 0.5}
+    train(documents, tmp_path / "m", pooling="cls", **options)
+    assert loaded == [str(encoder_path)]
+    train(documents, tmp_path / "long", reader="chunk-mean", min_length=200, **{**options, "interpolate": None})
+    folder = tmp_path / "long.run" / "base"
+    assert loaded[1:] == [str(encoder_path), str(folder)]

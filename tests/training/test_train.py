@@ -1,12 +1,9 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +13,7 @@ import torch
 from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
 
-from simlte_st import base_models, train
+from simlte_st import train
 from simlte_st.data import Crop, DocSplit
 from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError, ModelError, ResumeError
 from simlte_st.training import callbacks
@@ -94,59 +91,6 @@ def test_workers_change_nothing(encoder_path: Path, documents: list[str], tmp_pa
     assert_same_bytes(tmp_path / "none", tmp_path / "two")
 
 
-SCRIPT = """
-import json, sys
-from simlte_st import train
-documents, arguments = json.load(open(sys.argv[1]))
-train(documents, progress=False, **arguments)
-"""
-
-
-def run_training(folder: Path, documents: list[str], **arguments: Any) -> subprocess.Popen[bytes]:
-    job = folder / f"{Path(arguments['output']).name}.job.json"
-    job.write_text(
-        json.dumps([documents, {name: str(v) if isinstance(v, Path) else v for name, v in arguments.items()}])
-    )
-    return subprocess.Popen([sys.executable, "-c", SCRIPT, str(job)], stderr=subprocess.PIPE)
-
-
-# Dropout on, an MLM head, and several epochs: everything that could come out differently.
-KILLED: dict[str, Any] = {"preset": "docsplit-bert", "epochs": 8, "batch_size": 8, "save_steps": 4, "seed": 5}
-
-
-@pytest.fixture(scope="module")
-def undisturbed(bert_path: Path, documents: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    output = tmp_path_factory.mktemp("undisturbed") / "whole"
-    train(documents, output, base=bert_path, progress=False, **KILLED)
-    return output
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_a_killed_run_resumes_to_the_same_bytes(
-    number: signal.Signals, undisturbed: Path, bert_path: Path, documents: list[str], tmp_path: Path
-) -> None:
-    arguments = {"base": bert_path, **KILLED}
-    process = run_training(tmp_path, documents, output=tmp_path / "killed", **arguments)
-    checkpoints = tmp_path / "killed.run" / "checkpoints"
-    deadline = time.monotonic() + 120
-    while len(list(checkpoints.glob("checkpoint-*/complete"))) < 2:  # into the second epoch or later
-        assert process.poll() is None, process.stderr.read().decode()  # type: ignore[union-attr]
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    os.kill(process.pid, number)
-    process.wait(60)
-    process.stderr.close()  # type: ignore[union-attr]
-    assert not (tmp_path / "killed").exists(), "the run ended before it could be killed: use more epochs"
-    with pytest.raises(ConfigurationError, match="--resume"):
-        train(documents, tmp_path / "killed", progress=False, **arguments)
-    with pytest.raises(ResumeError, match=r"seed: was 5, is 6"):
-        train(documents, tmp_path / "killed", progress=False, resume=True, **{**arguments, "seed": 6})
-    # This process is another one than was killed.
-    result = train(documents, tmp_path / "killed", progress=False, resume=True, **arguments)
-    assert result.preset.mlm_weight == 0.1
-    assert_same_bytes(tmp_path / "killed", undisturbed)
-
-
 def test_a_half_written_checkpoint_is_not_resumed_from(
     encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,20 +123,6 @@ def test_presets_are_chosen_by_the_base(
     tuned = train(documents, tmp_path / "tuned", base=encoder_path, max_steps=1, held_out=0.0, progress=False)
     assert tuned.preset.pooling == "keep"
     assert "mean" in (tmp_path / "tuned" / "1_Pooling" / "config.json").read_text()
-
-
-def test_a_tuned_base_is_loaded_once(
-    encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    loaded = []
-    find = base_models.find_model
-    monkeypatch.setattr(base_models, "find_model", lambda name: loaded.append(str(name)) or find(name))
-    options: dict[str, Any] = {"base": encoder_path, "max_steps": 1, "interpolate": 0.5, **OPTIONS}
-    train(documents, tmp_path / "m", pooling="cls", **options)
-    assert loaded == [str(encoder_path)]
-    train(documents, tmp_path / "long", reader="chunk-mean", min_length=200, **{**options, "interpolate": None})
-    folder = tmp_path / "long.run" / "base"
-    assert loaded[1:] == [str(encoder_path), str(folder)]
 
 
 def test_short_views_leave_the_models_own_length(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
