@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from torch import nn
 
 from simlte_st.chunk_mean.modeling import SimlteChunkMeanModel
 from simlte_st.errors import ConfigurationError, ModelError
+from simlte_st.hub import cached_folder, hub_unreachable, repositories
 from simlte_st.limits import readable_tokens
 from simlte_st.names import find_model
 from simlte_st.packaged import PACKAGED_BASE, packaged_base_installed
@@ -28,11 +31,13 @@ class BaseModel:
         name: What the user called it.
         tuned: Whether it is a sentence encoder already (it came with sentence-transformers' ``modules.json``), as
             opposed to a bare language model.
+        drawn: Whether its checkpoint lacks weights, such as a pooler's, which were drawn at random.
     """
 
     model: SentenceTransformer
     name: str
     tuned: bool
+    drawn: bool = False
 
 
 def load_base(
@@ -58,27 +63,75 @@ def load_base(
         ModelError: There is no such model, or it does not end in token embeddings and pooling.
         ConfigurationError: It has no positions for ``max_seq_length`` tokens.
     """
-    source = find_model(name)
+    source = _reachable(find_model(name))
+    numbers = torch.get_rng_state()
     try:
         model = SentenceTransformer(source, model_kwargs={} if dtype is None else {"dtype": dtype})
     except (OSError, ValueError, SafetensorError) as error:
-        hint = f" Without a network, --base {PACKAGED_BASE} works." if packaged_base_installed() else ""
-        raise ModelError(f"The base model {str(name)!r} could not be loaded: {error}{hint}") from error
-    tuned = _is_tuned(source)
+        raise _not_loaded(name, str(error)) from error
+    tuned, drawn = _is_tuned(source), not torch.equal(numbers, torch.get_rng_state())
     if not isinstance(model[0], Transformer):
         raise ModelError(f"The base model {str(name)!r} begins with {type(model[0]).__name__}, not with a Transformer.")
     if pooling != "keep" or not tuned:
         _set_pooling(model, str(name), "cls" if pooling == "keep" else pooling)
     limit = readable_tokens(model)
     if max_seq_length is not None:
-        if limit is not None and max_seq_length > limit:
-            raise ConfigurationError(
-                f"max_seq_length={max_seq_length}: {str(name)!r} has positions for {limit} tokens."
-            )
-        model.max_seq_length = max_seq_length
+        _set_length(model, str(name), max_seq_length)
     elif limit is not None and (model.max_seq_length is None or model.max_seq_length > limit):
         model.max_seq_length = limit  # a tokenizer that knows of no limit
-    return BaseModel(model, str(name), tuned)
+    return BaseModel(model, str(name), tuned, drawn)
+
+
+def load_again(base: BaseModel, pooling: str = "keep", max_seq_length: int | None = None) -> BaseModel:
+    """Load a model that was loaded already, with another pooling and length.
+
+    It is copied, which is quicker. But where loading draws weights it is loaded, so that each model has its own, and a
+    run draws the same numbers from its seed as ever.
+
+    Args:
+        base: The model; it is not changed.
+        pooling: As for :func:`load_base`.
+        max_seq_length: As for :func:`load_base`.
+
+    Returns:
+        Another model, in the same dtype.
+
+    Raises:
+        ModelError: It has no pooling that could be changed, or is not there any more.
+        ConfigurationError: It has no positions for ``max_seq_length`` tokens.
+    """
+    if base.drawn:
+        return load_base(base.name, pooling, max_seq_length, next(base.model.parameters()).dtype)
+    model = deepcopy(base.model)
+    if pooling != "keep":
+        _set_pooling(model, base.name, pooling)
+    if max_seq_length is not None:
+        _set_length(model, base.name, max_seq_length)
+    return BaseModel(model, base.name, base.tuned)
+
+
+def _set_length(model: SentenceTransformer, name: str, max_seq_length: int) -> None:
+    limit = readable_tokens(model)
+    if limit is not None and max_seq_length > limit:
+        raise ConfigurationError(f"max_seq_length={max_seq_length}: {name!r} has positions for {limit} tokens.")
+    model.max_seq_length = max_seq_length
+
+
+def _reachable(source: str) -> str:
+    """Give the folder in the Hub's cache instead of a name where the Hub cannot be asked."""
+    unreachable = None if os.path.isdir(source) else hub_unreachable(source)
+    if unreachable is None:
+        return source
+    folder = cached_folder(source)
+    if folder is None:
+        why = f"the Hub cannot be reached ({type(unreachable).__name__}), and its cache does not have it"
+        raise _not_loaded(source, f"there is no such folder, {why}.") from unreachable
+    return folder
+
+
+def _not_loaded(name: str | Path, problem: str) -> ModelError:
+    hint = f" Without a network, --base {PACKAGED_BASE} works." if packaged_base_installed() else ""
+    return ModelError(f"The base model {str(name)!r} could not be loaded: {problem}{hint}")
 
 
 def _is_tuned(source: str) -> bool:
@@ -87,8 +140,9 @@ def _is_tuned(source: str) -> bool:
     from huggingface_hub import try_to_load_from_cache
 
     # Loading it has just put the file into the Hub's cache, if the repository has it.
-    names = (source,) if "/" in source else (f"sentence-transformers/{source}", source)
-    return any(isinstance(try_to_load_from_cache(repository, "modules.json"), str) for repository in names)
+    return any(
+        isinstance(try_to_load_from_cache(repository, "modules.json"), str) for repository in repositories(source)
+    )
 
 
 def _set_pooling(model: SentenceTransformer, name: str, mode: str) -> None:

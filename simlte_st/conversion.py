@@ -9,7 +9,7 @@ from typing import Any
 from sentence_transformers import SentenceTransformer
 from transformers import PreTrainedModel
 
-from simlte_st.base_models import BaseModel, load_base
+from simlte_st.base_models import BaseModel, load_again, load_base
 from simlte_st.chunk_mean import to_chunk_mean
 from simlte_st.chunk_mean.configuration import ChunkWeights
 from simlte_st.compat import checkpoint_name
@@ -30,7 +30,7 @@ STOCK = "longformer"
 
 
 def convert_base(
-    base: str | os.PathLike[str],
+    base: BaseModel | str | os.PathLike[str],
     output: str | os.PathLike[str],
     *,
     max_length: int | None = None,
@@ -45,7 +45,7 @@ def convert_base(
     The MLM head comes along where the base has one. A stock Longformer keeps its positions, windows and weights.
 
     Args:
-        base: The model; see :func:`~simlte_st.names.find_model`.
+        base: The model, loaded already or not; see :func:`~simlte_st.names.find_model`. A loaded one is not changed.
         output: The folder to write, in one rename.
         max_length: Tokens that the Longformer reads, special tokens included; None is :data:`MAX_LENGTH`, or what a
             stock Longformer reads.
@@ -66,12 +66,14 @@ def convert_base(
         raise ConfigurationError(f"max_length={max_length}: must be at least 1.")
     target = Path(output)
     check_free(target, overwrite)
-    loaded = load_base(os.fspath(base), pooling)
+    loaded = _loaded(base, pooling)
     encoder = encoder_of(loaded.model)
     if encoder.config.model_type == STOCK:
         limit = readable_tokens(loaded.model)
         if max_length not in (None, limit):
-            raise ConfigurationError(f"max_length={max_length}: {base!s} is a Longformer of {limit} tokens, and stays.")
+            raise ConfigurationError(
+                f"max_length={max_length}: {loaded.name} is a Longformer of {limit} tokens, and stays."
+            )
         converted = _adopt(encoder, global_tokens)
     else:
         converted = convert_to_longformer(
@@ -83,7 +85,7 @@ def convert_base(
 
 
 def convert_base_to_chunks(
-    base: str | os.PathLike[str],
+    base: BaseModel | str | os.PathLike[str],
     output: str | os.PathLike[str],
     *,
     max_length: int = MAX_LENGTH,
@@ -96,7 +98,7 @@ def convert_base_to_chunks(
     """Write a base model as one that reads chunk by chunk: a folder of stock modules.
 
     Args:
-        base: The model; see :func:`~simlte_st.names.find_model`.
+        base: The model, loaded already or not; see :func:`~simlte_st.names.find_model`. A loaded one is not changed.
         output: The folder to write, in one rename.
         max_length: See :func:`~simlte_st.chunk_mean.to_chunk_mean`, as for the next three.
         chunk_length: See there.
@@ -114,11 +116,15 @@ def convert_base_to_chunks(
     """
     target = Path(output)
     check_free(target, overwrite)
-    loaded = load_base(os.fspath(base), pooling)
+    loaded = _loaded(base, pooling)
     made = to_chunk_mean(loaded.model, max_length, chunk_length, overlap, chunk_weights)
     with atomic_path(target) as path:
         made.save_pretrained(str(path), create_model_card=False)
     return loaded
+
+
+def _loaded(base: BaseModel | str | os.PathLike[str], pooling: str) -> BaseModel:
+    return load_again(base, pooling) if isinstance(base, BaseModel) else load_base(os.fspath(base), pooling)
 
 
 def _adopt(

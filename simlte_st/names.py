@@ -8,6 +8,7 @@ from pathlib import Path
 
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.home import models_folder
+from simlte_st.hub import ask_hub, repositories
 from simlte_st.packaged import PACKAGED_BASE, packaged_base_path
 
 OWN_MODELS = {"simlte-bert": "docsplit-bert", "simlte-longformer": "docsplit-longformer"}
@@ -40,7 +41,7 @@ def find_model(name: str | os.PathLike[str]) -> str:
         if text == PACKAGED_BASE:
             return str(packaged_base_path())
     if text in OWN_MODELS:
-        _ask_hub(text)
+        _check_hub(text)
     return text
 
 
@@ -58,17 +59,13 @@ def model_path(name: str) -> Path:
     return models_folder() / name
 
 
-def _ask_hub(name: str) -> None:
-    """Raise :class:`ModelError` unless the Hub, or its cache, has one of our models.
+def _check_hub(name: str) -> None:
+    """Raise :class:`ModelError` unless the Hub, or its cache, has one of our models."""
+    from huggingface_hub import try_to_load_from_cache
 
-    Asked once and for five seconds: sentence-transformers would try each of several files for most of a minute.
-    """
-    from huggingface_hub import HfApi, try_to_load_from_cache
-
-    repository = f"sentence-transformers/{name}"  # where sentence-transformers looks for names without an owner
+    repository = repositories(name)[0]
     if isinstance(try_to_load_from_cache(repository, "modules.json"), str):
         return
-    try:
-        HfApi().model_info(repository, timeout=5)
-    except Exception as error:  # no network, no such repository, offline mode: each library version has its own class
+    error = ask_hub(repository)
+    if error is not None:
         raise ModelError(f"There is no {name!r} yet. Make it with: simlte models build {name}") from error

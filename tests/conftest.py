@@ -10,9 +10,12 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
+import functools
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 
+import jinja2
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
@@ -20,6 +23,20 @@ from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from support import make_document, make_tokenizer
 from transformers import BertConfig, BertForMaskedLM
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector what was imported: the Trainer asks for a full collection at each end."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def templates() -> Iterator[None]:
+    """Compile a template once: each save of a model, and so each checkpoint, renders the card's again."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jinja2.Environment, "compile", functools.lru_cache(maxsize=8)(jinja2.Environment.compile))
+        yield
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -11,7 +11,7 @@ from sentence_transformers.sentence_transformer.modules import Normalize, Poolin
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from simlte_st import base_models
-from simlte_st.base_models import load_base, set_attention_dropout, set_dropout
+from simlte_st.base_models import load_again, load_base, set_attention_dropout, set_dropout
 from simlte_st.errors import ConfigurationError, MissingExtraError, ModelError
 from simlte_st.packaged import PACKAGED_BASE
 
@@ -70,6 +70,33 @@ def test_a_model_that_is_no_transformer(bert_path: Path, tmp_path: Path) -> None
     static.save_pretrained(str(tmp_path / "static"))
     with pytest.raises(ModelError, match="StaticEmbedding"):
         load_base(tmp_path / "static")
+
+
+@pytest.mark.parametrize("which", ["encoder", "bert"])
+def test_loading_again(
+    which: str, encoder_path: Path, bert_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = load_base(encoder_path if which == "encoder" else bert_path, dtype=torch.bfloat16)
+    assert base.drawn is (which == "bert"), "the checkpoint of a masked language model has no pooler"
+    found = []
+    find = base_models.find_model
+    monkeypatch.setattr(base_models, "find_model", lambda name: found.append(name) or find(name))
+    before = {name: value.clone() for name, value in base.model.state_dict().items()}
+    again = load_again(base, "mean" if which == "bert" else "cls", 20)
+    assert len(found) == base.drawn
+    assert (again.name, again.tuned) == (base.name, base.tuned)
+    assert (pooling_of(base.model), base.model.max_seq_length) == ("cls" if which == "bert" else "mean", 64)
+    assert (pooling_of(again.model), again.model.max_seq_length) == ("mean" if which == "bert" else "cls", 20)
+    found_weights = again.model.state_dict()
+    assert found_weights.keys() == before.keys()
+    for name, value in before.items():
+        assert found_weights[name].dtype == torch.bfloat16
+        assert torch.equal(found_weights[name], value) or (base.drawn and "pooler" in name)
+    with torch.no_grad():
+        next(again.model.parameters()).zero_()
+    assert all(torch.equal(value, before[name]) for name, value in base.model.state_dict().items())
+    with pytest.raises(ConfigurationError, match="max_seq_length=65"):
+        load_again(base, max_seq_length=65)
 
 
 # Length.

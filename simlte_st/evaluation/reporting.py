@@ -6,7 +6,7 @@ import csv
 import logging
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +66,11 @@ class ReportingEvaluator(BaseEvaluator):
             show_progress_bar=self.show_progress_bar,
             truncate_dim=self.truncate_dim,
         )
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """The settings for the model card that all kinds share: how texts are encoded, where that was said."""
+        settings = {"max_seq_length": self.max_seq_length, "truncate_dim": self.truncate_dim}
+        return {name: value for name, value in settings.items() if value is not None}
 
     def report(
         self,

@@ -202,9 +202,4 @@ class SplitHalfEvaluator(ReportingEvaluator):
 
     def get_config_dict(self) -> dict[str, Any]:
         """The settings for the model card."""
-        config: dict[str, Any] = {"documents": len(self.anchors), "seed": self.seed}
-        if self.max_seq_length is not None:
-            config["max_seq_length"] = self.max_seq_length
-        if self.truncate_dim is not None:
-            config["truncate_dim"] = self.truncate_dim
-        return config
+        return {"documents": len(self.anchors), **super().get_config_dict(), "seed": self.seed}

@@ -16,12 +16,12 @@ from torch import nn
 
 from simlte_st.compat import with_encoder
 from simlte_st.errors import ModelError
+from simlte_st.hub import ask_hub
 from simlte_st.limits import readable_tokens
 from simlte_st.longformer import SimlteLongformerModel
 from simlte_st.rivals.big_bird import steady_big_bird
 from simlte_st.rivals.encoders import ModelEncoder, Task
 
-_SECONDS = 5
 _NOMIC: Mapping[Task, str] = {
     "classification": "classification: ",
     "query": "search_query: ",
@@ -170,25 +170,22 @@ def load_hub_model(
 
 
 def _reachable(repository: str) -> bool:
-    """Tell whether the Hub answers for a repository.
-
-    Asked once and for a few seconds: sentence-transformers would try each of several files for most of a minute.
+    """Tell whether the Hub answers for a repository; see :func:`~simlte_st.hub.ask_hub`.
 
     Raises:
         ModelError: It does not, and the cache does not have the repository either.
     """
-    from huggingface_hub import HfApi, try_to_load_from_cache
+    from huggingface_hub import try_to_load_from_cache
 
-    try:
-        HfApi().model_info(repository, timeout=_SECONDS)
-    except Exception as error:  # no network, no such repository, offline mode: each library version has its own class
-        if isinstance(try_to_load_from_cache(repository, "config.json"), str):
-            return False
-        raise ModelError(
-            f"{repository} cannot be had: the Hub does not answer for it ({type(error).__name__}), and it is not in "
-            f"the cache. Where the Hub can be reached, fetch it with: hf download {repository}"
-        ) from error
-    return True
+    error = ask_hub(repository)
+    if error is None:
+        return True
+    if isinstance(try_to_load_from_cache(repository, "config.json"), str):
+        return False
+    raise ModelError(
+        f"{repository} cannot be had: the Hub does not answer for it ({type(error).__name__}), and it is not in "
+        f"the cache. Where the Hub can be reached, fetch it with: hf download {repository}"
+    ) from error
 
 
 def _set_pooling(model: SentenceTransformer, entry: HubModel) -> None:

@@ -84,7 +84,7 @@ def prepare(job: RivalJob) -> Prepared:
     preset = job.preset
     loaded = load_base(os.fspath(job.base), dtype=torch.float32)
     backbone = make_backbone(loaded, preset, RunFolder(job.path, job.work))
-    model = load_base(backbone.name, backbone.pooling, preset.max_seq_length, torch.float32).model
+    model = backbone.model(preset.max_seq_length)
     modules = [module for module in model if not isinstance(module, Normalize)]
     corpus, _ = write_corpus(
         read_documents(job.documents),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from types import new_class
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from datasets import Dataset, DatasetDict
@@ -31,6 +32,7 @@ from simlte_st.tasks.kinds import (
 from simlte_st.tasks.metadata import Kind, make_metadata
 
 PathLike = str | os.PathLike[str]
+Made = TypeVar("Made", bound=LocalTask)
 
 # What mteb asks beside what a data set's card says.
 _FIELDS: dict[str, dict[str, Any]] = {
@@ -149,78 +151,50 @@ class BenchmarkClusteringTask(BenchmarkTask, ClusteringTask):
         return clustering_dataset(rows["text"][:], rows["label"][:])
 
 
-class FakeNewsCorpusClassification(BenchmarkClassificationTask):
-    """``fakenews``: the kind of site that an article is from."""
+def _document_tasks(
+    benchmark: str, name: str, classification: str, clustering: str
+) -> tuple[type[BenchmarkClassificationTask], type[BenchmarkClusteringTask]]:
+    """Make the two classes of a data set with labels, ``{name}Classification`` and ``{name}Clustering``.
 
-    benchmark = "fakenews"
-    metadata = _metadata(benchmark, "FakeNewsCorpusClassification", "Classification", "kind of site from an article.")
+    They are assigned to these names, under which pickle finds them.
+    """
 
+    def make(base: type[Made], kind: Kind, description: str) -> type[Made]:
+        body = {
+            "__doc__": f"``{benchmark}``: {description}",
+            "__module__": __name__,
+            "benchmark": benchmark,
+            "metadata": _metadata(benchmark, f"{name}{kind}", kind, description),
+        }
+        made: type[Made] = new_class(f"{name}{kind}", (base,), exec_body=lambda namespace: namespace.update(body))
+        return made
 
-class FakeNewsCorpusClustering(BenchmarkClusteringTask):
-    """``fakenews``: clusters of articles against kinds of sites."""
-
-    benchmark = "fakenews"
-    metadata = _metadata(benchmark, "FakeNewsCorpusClustering", "Clustering", "articles by kind of site.")
-
-
-class TwentyNewsgroupsByDateClassification(BenchmarkClassificationTask):
-    """``20news``: the newsgroup of a post."""
-
-    benchmark = "20news"
-    metadata = _metadata(
-        benchmark, "TwentyNewsgroupsByDateClassification", "Classification", "newsgroup from a whole post."
+    return (
+        make(BenchmarkClassificationTask, "Classification", classification),
+        make(BenchmarkClusteringTask, "Clustering", clustering),
     )
 
 
-class TwentyNewsgroupsByDateClustering(BenchmarkClusteringTask):
-    """``20news``: clusters of whole posts against newsgroups; mteb's own task has the subjects only."""
-
-    benchmark = "20news"
-    metadata = _metadata(benchmark, "TwentyNewsgroupsByDateClustering", "Clustering", "whole posts by newsgroup.")
-
-
-class ArxivArchiveClassification(BenchmarkClassificationTask):
-    """``arxiv``: the archive of an abstract."""
-
-    benchmark = "arxiv"
-    metadata = _metadata(
-        benchmark, "ArxivArchiveClassification", "Classification", "first archive from title and abstract."
-    )
-
-
-class ArxivArchiveClustering(BenchmarkClusteringTask):
-    """``arxiv``: clusters of abstracts against archives."""
-
-    benchmark = "arxiv"
-    metadata = _metadata(benchmark, "ArxivArchiveClustering", "Clustering", "titles with abstracts by first archive.")
-
-
-class NYTSectionClassification(BenchmarkClassificationTask):
-    """``nyt``: the section of an article. The corpus is licensed: ``path`` is needed."""
-
-    benchmark = "nyt"
-    metadata = _metadata(benchmark, "NYTSectionClassification", "Classification", "section from an article.")
-
-
-class NYTSectionClustering(BenchmarkClusteringTask):
-    """``nyt``: clusters of articles against sections. The corpus is licensed: ``path`` is needed."""
-
-    benchmark = "nyt"
-    metadata = _metadata(benchmark, "NYTSectionClustering", "Clustering", "articles by section.")
-
-
-class BBCNewsClassification(BenchmarkClassificationTask):
-    """``bbc``: the section of an article."""
-
-    benchmark = "bbc"
-    metadata = _metadata(benchmark, "BBCNewsClassification", "Classification", "section from an article.")
-
-
-class BBCNewsClustering(BenchmarkClusteringTask):
-    """``bbc``: clusters of articles against sections."""
-
-    benchmark = "bbc"
-    metadata = _metadata(benchmark, "BBCNewsClustering", "Clustering", "articles by section.")
+FakeNewsCorpusClassification, FakeNewsCorpusClustering = _document_tasks(
+    "fakenews", "FakeNewsCorpus", "kind of site from an article.", "articles by kind of site."
+)
+# mteb's own clustering of these has the subjects only.
+TwentyNewsgroupsByDateClassification, TwentyNewsgroupsByDateClustering = _document_tasks(
+    "20news", "TwentyNewsgroupsByDate", "newsgroup from a whole post.", "whole posts by newsgroup."
+)
+ArxivArchiveClassification, ArxivArchiveClustering = _document_tasks(
+    "arxiv",
+    "ArxivArchive",
+    "first archive from title and abstract.",
+    "titles with abstracts by first archive.",
+)
+# The corpus is licensed: path is needed.
+NYTSectionClassification, NYTSectionClustering = _document_tasks(
+    "nyt", "NYTSection", "section from an article.", "articles by section."
+)
+BBCNewsClassification, BBCNewsClustering = _document_tasks(
+    "bbc", "BBCNews", "section from an article.", "articles by section."
+)
 
 
 class AANCitationRetrieval(BenchmarkTask, RetrievalTask):

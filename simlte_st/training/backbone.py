@@ -5,7 +5,10 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from simlte_st.base_models import BaseModel
+import torch
+from sentence_transformers import SentenceTransformer
+
+from simlte_st.base_models import BaseModel, load_again, load_base
 from simlte_st.conversion import STOCK, convert_base, convert_base_to_chunks
 from simlte_st.limits import readable_tokens
 from simlte_st.losses.mlm_head import MLMHead, encoder_of, make_mlm_head
@@ -23,11 +26,27 @@ class Backbone:
         name: A folder, or the base's name.
         pooling: Pooling to load it with.
         head: The MLM head, where the folder has none although the base has; None to find it by the name.
+        base: The base as it was loaded, where that is what is trained.
     """
 
     name: str
     pooling: Pooling
     head: MLMHead | None = None
+    base: BaseModel | None = None
+
+    def model(self, max_seq_length: int | None = None) -> SentenceTransformer:
+        """Make a model to train: another one at each call, in float32 where the base is.
+
+        Args:
+            max_seq_length: Tokens to read of an input; None for what the base or the folder says.
+
+        Raises:
+            ModelError: It has no pooling that could be changed.
+            ConfigurationError: It has no positions for ``max_seq_length`` tokens.
+        """
+        if self.base is not None:
+            return load_again(self.base, self.pooling, max_seq_length).model
+        return load_base(self.name, self.pooling, max_seq_length, torch.float32).model
 
 
 def preset_for(base: BaseModel) -> str:
@@ -52,18 +71,18 @@ def make_backbone(base: BaseModel, preset: Preset, folder: RunFolder, seed: int 
     stock = encoder_of(base.model).config.model_type == STOCK
     short = preset.min_length is not None and limit is not None and limit < preset.min_length
     if not stock and not short:
-        return Backbone(base.name, preset.pooling)
+        return Backbone(base.name, preset.pooling, base=base)
     if not stock and preset.reader == "chunk-mean":
         assert preset.min_length is not None
         if not folder.base.exists():
-            convert_base_to_chunks(base.name, folder.base, max_length=preset.min_length, pooling=preset.pooling)
+            convert_base_to_chunks(base, folder.base, max_length=preset.min_length, pooling=preset.pooling)
         logger.info("Base: %s, read in chunks, up to %s tokens of a document.", base.name, f"{preset.min_length:,}")
         head = make_mlm_head(base.model, seed=seed) if preset.mlm_weight > 0 else None
         return Backbone(str(folder.base), "keep", head)  # it pools inside its chunks
     if not folder.base.exists():
         length = None if stock else preset.min_length
         # A sentence encoder was tuned with what its own implementation does: no token attends globally.
-        convert_base(base.name, folder.base, max_length=length, global_tokens="none" if stock and base.tuned else "cls")
+        convert_base(base, folder.base, max_length=length, global_tokens="none" if stock and base.tuned else "cls")
     change = "trained as" if stock else f"which reads {limit:,} tokens, converted to"
     logger.info("Base: %s, %s a Longformer of %s tokens.", base.name, change, f"{preset.min_length or limit:,}")
     return Backbone(str(folder.base), preset.pooling)

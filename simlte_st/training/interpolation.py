@@ -24,8 +24,9 @@ from simlte_st.evaluation.statistics import bootstrap_interval
 from simlte_st.limits import view_budget
 
 # Settings of an encoder that say where it comes from or how it runs, not what it computes. The Trainer of transformers
-# 5.0 sets use_cache.
-_IGNORED = ("architectures", "transformers_version", "dtype", "torch_dtype", "use_cache")
+# 5.0 sets use_cache, and every Trainer the tokenizer's special tokens where the configuration has others or none.
+_SPECIAL = ("bos_token_id", "eos_token_id", "pad_token_id")
+_IGNORED = ("architectures", "transformers_version", "dtype", "torch_dtype", "use_cache", *_SPECIAL)
 
 
 def interpolate(

@@ -168,11 +168,10 @@ def train(
         if lora is not None and not isinstance(preset, Preset) and settings.get("learning_rate") is None:
             final = final.changed(learning_rate=LEARNING_RATE_FACTOR * final.learning_rate)
         logger.info("Preset: %r", final)
-        # Loaded again with the preset's pooling and length; the first load told which preset.
         backbone = make_backbone(loaded, final, folder, seed)
-        model = load_base(backbone.name, backbone.pooling, final.max_seq_length, torch.float32).model
+        model = backbone.model(final.max_seq_length)
         reads = loaded.model.max_seq_length if backbone.name == loaded.name else readable_tokens(model)
-        start = None if interpolate is None else load_base(backbone.name, backbone.pooling, dtype=torch.float32).model
+        start = None if interpolate is None else backbone.model()
         if start is not None:
             check_interpolable(start, model)
         prepared = _prepare(reader, folder, holder, final, model, segmenter, progress)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ from support import make_document
 
 import benchmarks.citation
 from benchmarks.citation import LEXICAL, main
-from simlte_st.evaluation import CosineScores, citation_retrieval
+from simlte_st.evaluation import CosineScores, citation_link_probe, citation_retrieval
 from simlte_st.files import read_json
 
 
@@ -31,6 +32,8 @@ def test_it_goes_on_where_it_stopped(
     data: list[str], encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
     monkeypatch.setattr(benchmarks.citation, "RESULTS", tmp_path / "results")
+    # By itself a head is trained for 2,000 steps, four times here; how good it is has its own tests.
+    monkeypatch.setattr(benchmarks.citation, "citation_link_probe", partial(citation_link_probe, epochs=2))
     work = tmp_path / "work"
     options = [*data, "--base", str(encoder_path), "--seeds", "0", "--max-seq-length", "200", "--work", str(work)]
     main([*options, "--only", *LEXICAL])

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,13 +24,15 @@ def test_a_run(encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     pq.write_table(pa.table({"text": texts[:3]}), tmp_path / "lee_background.parquet")
     (tmp_path / "lee_similarities_50x50.json").write_text(json.dumps(np.triu(people).tolist()), encoding="utf-8")
     monkeypatch.setattr(benchmarks.similarity, "RESULTS", tmp_path / "results")
+    measure = partial(document_similarity, resamples=100)
+    monkeypatch.setattr(benchmarks.similarity, "document_similarity", measure)
     options = ["--data", str(tmp_path), "--base", str(encoder_path), "--work", str(tmp_path / "work")]
     main(options)
     record = read_json(tmp_path / "results" / "similarity.json")
     names = ["TF-IDF", "TF-IDF, frequencies of the background too", "BM25"]
     assert list(record["readers"]) == [*names, "tiny-encoder, truncated", "tiny-encoder, chunk-mean"]
     pairs = np.column_stack(np.triu_indices(15, k=1))
-    expected = document_similarity(TfidfScores(texts), pairs, people[pairs[:, 0], pairs[:, 1]])
+    expected = measure(TfidfScores(texts), pairs, people[pairs[:, 0], pairs[:, 1]])
     assert record["readers"]["TF-IDF"]["metrics"] == expected.metrics()
     page = (tmp_path / "results" / "similarity.md").read_text(encoding="utf-8")
     assert f"{expected.pearson:.3f} [{expected.pearson_low:.3f}" in page

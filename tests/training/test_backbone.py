@@ -9,7 +9,7 @@ import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 
-from simlte_st import train
+from simlte_st import base_models, train
 from simlte_st.base_models import load_base
 from simlte_st.chunk_mean import SimlteChunkMeanModel
 from simlte_st.errors import ModelError
@@ -76,6 +76,12 @@ def test_training_in_chunks(bert_path: Path, long: list[str], tmp_path: Path, lo
     assert not np.allclose(model.encode(["Ba bei bo."]), before, atol=1e-4)
 
 
+def test_part_of_the_way_in_chunks(bert_path: Path, long: list[str], tmp_path: Path) -> None:
+    # The Trainer writes the tokenizer's special tokens into the reader's configuration.
+    result = train(long, tmp_path / "m", base=bert_path, preset="docsplit-bert", interpolate=0.5, **CHUNKED, **SHORT)
+    assert result.interpolation == {"weight": 0.5, "curve": []}
+
+
 def test_the_same_seed_gives_the_same_bytes(bert_path: Path, long: list[str], tmp_path: Path) -> None:
     options: dict[str, Any] = {**CHUNKED, **SHORT, "base": bert_path, "preset": "docsplit-bert", "max_steps": 3}
     train(long, tmp_path / "a", **options)
@@ -87,3 +93,17 @@ def test_a_chunked_base_keeps_its_pooling(bert_path: Path, folder: RunFolder) ->
     backbone = make_backbone(load_base(bert_path), Preset(**CHUNKED), folder)
     with pytest.raises(ModelError, match="reads chunk by chunk and pools inside"):
         load_base(backbone.name, "mean")
+
+
+def test_a_tuned_base_is_loaded_once(
+    encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = []
+    find = base_models.find_model
+    monkeypatch.setattr(base_models, "find_model", lambda name: loaded.append(str(name)) or find(name))
+    options: dict[str, Any] = {"base": encoder_path, **SHORT, "interpolate": 0.5}
+    train(documents, tmp_path / "m", pooling="cls", **options)
+    assert loaded == [str(encoder_path)]
+    train(documents, tmp_path / "long", reader="chunk-mean", min_length=200, **{**options, "interpolate": None})
+    folder = tmp_path / "long.run" / "base"
+    assert loaded[1:] == [str(encoder_path), str(folder)]

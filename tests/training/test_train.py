@@ -1,12 +1,9 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -92,54 +89,6 @@ def test_workers_change_nothing(encoder_path: Path, documents: list[str], tmp_pa
     for name, workers in (("none", 0), ("two", 2)):
         train(documents, tmp_path / name, base=encoder_path, epochs=2, workers=workers, **OPTIONS)
     assert_same_bytes(tmp_path / "none", tmp_path / "two")
-
-
-SCRIPT = """
-import json, sys
-from simlte_st import train
-documents, arguments = json.load(open(sys.argv[1]))
-train(documents, progress=False, **arguments)
-"""
-
-
-def run_training(folder: Path, documents: list[str], **arguments: Any) -> subprocess.Popen[bytes]:
-    job = folder / f"{Path(arguments['output']).name}.job.json"
-    job.write_text(
-        json.dumps([documents, {name: str(v) if isinstance(v, Path) else v for name, v in arguments.items()}])
-    )
-    return subprocess.Popen([sys.executable, "-c", SCRIPT, str(job)], stderr=subprocess.PIPE)
-
-
-@pytest.mark.parametrize(("number", "settings"), [(signal.SIGKILL, {"mlm_weight": 0.1}), (signal.SIGINT, {})])
-def test_a_killed_run_resumes_to_the_same_bytes(
-    number: signal.Signals, settings: dict[str, Any], bert_path: Path, documents: list[str], tmp_path: Path
-) -> None:
-    # Dropout on, an MLM head, and several epochs: everything that could come out differently.
-    arguments = {
-        "base": bert_path, "preset": "docsplit-bert", "epochs": 8, "batch_size": 8, "save_steps": 4, "seed": 5,
-        **settings,
-    }  # fmt: skip
-    process = run_training(tmp_path, documents, output=tmp_path / "killed", **arguments)
-    checkpoints = tmp_path / "killed.run" / "checkpoints"
-    deadline = time.monotonic() + 120
-    while len(list(checkpoints.glob("checkpoint-*/complete"))) < 2:  # into the second epoch or later
-        assert process.poll() is None, process.stderr.read().decode()  # type: ignore[union-attr]
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    os.kill(process.pid, number)
-    process.wait(60)
-    process.stderr.close()  # type: ignore[union-attr]
-    assert not (tmp_path / "killed").exists(), "the run ended before it could be killed: use more epochs"
-    with pytest.raises(ConfigurationError, match="--resume"):
-        train(documents, tmp_path / "killed", progress=False, **arguments)
-    with pytest.raises(ResumeError, match=r"seed: was 5, is 6"):
-        train(documents, tmp_path / "killed", progress=False, resume=True, **{**arguments, "seed": 6})
-    resumed = run_training(tmp_path, documents, output=tmp_path / "killed", resume=True, **arguments)
-    undisturbed = run_training(tmp_path, documents, output=tmp_path / "whole", **arguments)
-    for process in (resumed, undisturbed):
-        errors = process.communicate(timeout=240)[1]
-        assert process.returncode == 0, errors.decode()
-    assert_same_bytes(tmp_path / "killed", tmp_path / "whole")
 
 
 def test_a_half_written_checkpoint_is_not_resumed_from(
