@@ -31,7 +31,7 @@ from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import read_json, write_json
 from simlte_st.packaged import PACKAGED_BASE
 
-# Everything that a run does not name comes from the preset for tuned bases, the same for all.
+# Everything that a run does not name comes from the preset for tuned bases, with the base's pooling, the same for all.
 RUNS: dict[str, dict[str, Any] | None] = {
     "base": None,
     "Duplicate (SimCSE)": {"view": Duplicate(), "dropout": 0.1},  # nothing but dropout tells its views apart
@@ -106,7 +106,7 @@ def one_run(name: str, seed: int, posts: dict[str, list[Any]], arguments: argpar
             held_out=0.0,
             seed=seed,
             overwrite=True,
-            **settings,
+            **{"pooling": "keep", **settings},
         )
         losses = [line for line in result.log if "loss" in line]
         record["loss"] = {"first": losses[0], "last": losses[-1]}

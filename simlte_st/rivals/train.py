@@ -84,7 +84,7 @@ def train_rival(
     if isinstance(preset, Preset):
         chosen = preset
     else:
-        chosen = get_preset(preset_for(load_base(os.fspath(base))) if preset == "auto" else preset)
+        chosen = preset_for(load_base(os.fspath(base))) if preset == "auto" else get_preset(preset)
     settings = chosen.changed(
         batch_size=batch_size,
         max_seq_length=max_seq_length,

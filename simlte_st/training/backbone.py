@@ -7,15 +7,21 @@ from dataclasses import dataclass
 
 import torch
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Pooling
 
 from simlte_st.base_models import BaseModel, load_again, load_base
 from simlte_st.conversion import STOCK, convert_base, convert_base_to_chunks
 from simlte_st.limits import readable_tokens
 from simlte_st.losses.mlm_head import MLMHead, encoder_of, make_mlm_head
-from simlte_st.training.presets import Pooling, Preset
+from simlte_st.training.presets import Pooling as PoolingName
+from simlte_st.training.presets import Preset, get_preset
 from simlte_st.training.run_folder import RunFolder
 
 logger = logging.getLogger(__name__)
+
+FEW_STEPS = 30
+"""Steps of 32 documents in which [CLS] came up to the mean: all-MiniLM-L6-v2 on 20 Newsgroups and BBC News
+(``benchmarks/results/equal_time.md``)."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +36,7 @@ class Backbone:
     """
 
     name: str
-    pooling: Pooling
+    pooling: PoolingName
     head: MLMHead | None = None
     base: BaseModel | None = None
 
@@ -49,11 +55,33 @@ class Backbone:
         return load_base(self.name, self.pooling, max_seq_length, torch.float32).model
 
 
-def preset_for(base: BaseModel) -> str:
-    """Name the preset for a base: ``docsplit-tuned`` for sentence encoders, else the papers' for its architecture."""
+def preset_for(base: BaseModel) -> Preset:
+    """Choose the preset for a base: ``docsplit-tuned`` for sentence encoders, else the papers' for its architecture.
+
+    A sentence encoder whose tokenizer has no [CLS], such as a decoder or T5, keeps its own pooling.
+    """
     if base.tuned:
-        return "docsplit-tuned"
-    return "docsplit-longformer" if "longformer" in encoder_of(base.model).config.model_type else "docsplit-bert"
+        preset = get_preset("docsplit-tuned")
+        return preset if getattr(base.model.tokenizer, "cls_token", None) else preset.changed(pooling="keep")
+    longformer = "longformer" in encoder_of(base.model).config.model_type
+    return get_preset("docsplit-longformer" if longformer else "docsplit-bert")
+
+
+def warn_of_pooling(base: BaseModel, preset: Preset, steps: float) -> None:
+    """Warn where [CLS] takes the place of a sentence encoder's own pooling and has few steps to learn it.
+
+    Args:
+        base: The base as it was loaded.
+        preset: How to train.
+        steps: Steps that the run will have.
+    """
+    own = [module.pooling_mode for module in base.model if isinstance(module, Pooling)]
+    if base.tuned and preset.pooling == "cls" and own not in (["cls"], []) and steps < FEW_STEPS:
+        logger.warning(
+            "The base pools by %s, and [CLS] has only %d steps to learn it: with so few, pooling='keep' is safer.",
+            own[0],
+            steps,
+        )
 
 
 def make_backbone(base: BaseModel, preset: Preset, folder: RunFolder, seed: int = 0) -> Backbone:

@@ -128,11 +128,10 @@ PRESETS: dict[str, Preset] = {
     "docsplit-bert": Preset(batch_size=36),
     # Twelve papers at once do not fit a laptop; tokens of four do.
     "docsplit-longformer": Preset(batch_size=12, attention_dropout=0.0, mini_batch_tokens=16384, min_length=4096),
-    # For bases that are sentence encoders already: to them two halves of interleaved sentences are an easy pair, and
-    # paragraphs teach more. How it was found: benchmarks/results/views.md.
-    "docsplit-tuned": Preset(
-        view=DocSplit(unit="paragraph"), batch_size=32, warmup=0.1, mlm_weight=0.0, pooling="keep", dropout=0.0
-    ),
+    # For bases that are sentence encoders already. Without MLM and dropout a step takes a third of the time, and equal
+    # time is worth more. So it is worth more than with the base's own pooling and views by paragraphs, unless the steps
+    # are too few for [CLS] to learn to pool. How it was found: benchmarks/results/equal_time.md.
+    "docsplit-tuned": Preset(batch_size=32, warmup=0.1, mlm_weight=0.0, dropout=0.0),
 }
 """Every preset by name."""
 

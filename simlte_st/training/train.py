@@ -35,7 +35,7 @@ from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNega
 from simlte_st.losses.mlm_head import MLMHead, encoder_of
 from simlte_st.losses.mlm_term import MLMTerm
 from simlte_st.packaged import PACKAGED_BASE
-from simlte_st.training.backbone import make_backbone, preset_for
+from simlte_st.training.backbone import make_backbone, preset_for, warn_of_pooling
 from simlte_st.training.batching.token_rows import TokenRows
 from simlte_st.training.gains import gain_record
 from simlte_st.training.hardware import compile_encoder
@@ -164,7 +164,7 @@ def train(
     set_seed(seed)
     with _leaving_nothing(folder, resume):
         loaded = load_base(os.fspath(base), dtype=torch.float32)
-        final = (chosen or get_preset(preset_for(loaded))).changed(**settings)
+        final = (chosen or preset_for(loaded)).changed(**settings)
         if lora is not None and not isinstance(preset, Preset) and settings.get("learning_rate") is None:
             final = final.changed(learning_rate=LEARNING_RATE_FACTOR * final.learning_rate)
         logger.info("Preset: %r", final)
@@ -182,6 +182,7 @@ def train(
             )
         if lora is not None:
             add_lora(model, lora, seed=seed)
+    warn_of_pooling(loaded, final, max_steps or final.epochs * len(prepared.rows) / final.batch_size)
     drawer = PairDrawer(final.view, seed, view_budget(model))
     coverage = measure_token_coverage(prepared.corpus, drawer, prepared.rows)
     logger.info("%s", coverage.summary())

@@ -19,6 +19,7 @@ from simlte_st import train
 from simlte_st.base_models import load_base
 from simlte_st.losses.mlm_head import make_mlm_head
 from simlte_st.training.backbone import preset_for
+from simlte_st.training.presets import get_preset
 
 STEPS = 14  # of 9 in a pass over the corpus: the second pass is begun
 
@@ -198,7 +199,7 @@ def test_the_held_out_loss_is_that_of_the_stock_model(whole: Path, corpus: Path,
 def test_the_model_is_a_base_with_its_head(whole: Path, documents: list[str], tmp_path: Path) -> None:
     base = load_base(whole)
     assert not base.tuned
-    assert preset_for(base) == "docsplit-bert"
+    assert preset_for(base) == get_preset("docsplit-bert")
     assert base.model.max_seq_length == 32
     head = make_mlm_head(base.model, "pretrained")
     assert head.pretrained

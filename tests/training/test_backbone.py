@@ -15,7 +15,8 @@ from simlte_st.chunk_mean import SimlteChunkMeanModel
 from simlte_st.errors import ModelError
 from simlte_st.losses.mlm_head import make_mlm_head
 from simlte_st.training import Preset
-from simlte_st.training.backbone import make_backbone
+from simlte_st.training.backbone import FEW_STEPS, make_backbone, preset_for, warn_of_pooling
+from simlte_st.training.presets import get_preset
 from simlte_st.training.run_folder import RunFolder
 
 CHUNKED: dict[str, Any] = {"min_length": 400, "reader": "chunk-mean"}
@@ -33,6 +34,38 @@ def folder(tmp_path: Path) -> RunFolder:
 def long(documents: list[str]) -> list[str]:
     """Documents of 324 tokens."""
     return [" ".join(documents[number : number + 3]) for number in range(24)]
+
+
+def saved(bert_path: Path, folder: Path, pooling: str) -> base_models.BaseModel:
+    """A sentence encoder: a base that comes with its pooling."""
+    load_base(bert_path, pooling).model.save_pretrained(str(folder), create_model_card=False)
+    return load_base(folder)
+
+
+def test_the_preset_follows_from_the_base(bert_path: Path, tmp_path: Path) -> None:
+    assert preset_for(load_base(bert_path)) == get_preset("docsplit-bert")
+    tuned = saved(bert_path, tmp_path / "tuned", "mean")
+    assert preset_for(tuned) == get_preset("docsplit-tuned")
+    assert preset_for(tuned).pooling == "cls"
+    tuned.model.tokenizer.cls_token = None  # as a decoder's, or T5's
+    assert preset_for(tuned).pooling == "keep"
+
+
+def test_a_pooling_that_is_to_be_learned_in_a_few_steps_is_told(
+    bert_path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    mean, cls = (saved(bert_path, tmp_path / pooling, pooling) for pooling in ("mean", "cls"))
+    preset = get_preset("docsplit-tuned")
+    for base, chosen, steps in (
+        (mean, preset, FEW_STEPS),
+        (mean, preset.changed(pooling="keep"), 2),
+        (cls, preset, 2),
+        (load_base(bert_path), preset, 2),
+    ):
+        warn_of_pooling(base, chosen, steps)
+    assert "pools by" not in caplog.text
+    warn_of_pooling(mean, preset, FEW_STEPS - 1)
+    assert "The base pools by mean, and [CLS] has only 29 steps" in caplog.text
 
 
 def test_a_base_that_reads_enough_stays(bert_path: Path, folder: RunFolder) -> None:
