@@ -240,7 +240,7 @@ def report(arguments: argparse.Namespace) -> None:
     text = ["# Settings of training at equal cost", ""]
     for data, spent in sorted({(record["data"], budget(record["options"])) for record in records}):
         of_data = [record for record in records if record["data"] == data]
-        here = [record for record in of_data if record["name"] in UNTRAINED or budget(record["options"]) == spent]
+        here = [record for record in of_data if record["name"] in UNTRAINED or belongs(record, spent)]
         options = next(record for record in here if budget(record["options"]) == spent)["options"]
         text += [f"## {data}, {spent}", "", account(options, here[0]["environment"]), "", table(here), ""]
         given = [f"--{name.replace('_', '-')} {value:g}" for name, value in options.items() if value is not None]
@@ -277,6 +277,11 @@ def overall(records: list[dict[str, Any]]) -> list[str]:
     header = ["setting", "macro-F1", *(f"against {other} [95%]" for other in ("the base", PAPERS))]
     about = f"Means over {', '.join(sets)}; the intervals are over draws, not over data sets."
     return [f"## All of them, {spent}", "", about, "", markdown_table(header, rows), ""]
+
+
+def belongs(record: dict[str, Any], spent: str) -> bool:
+    """Tell whether a training had a budget; so many steps are so many, whether asked for or what the time was for."""
+    return spent in (budget(record["options"]), f"{record['steps']} steps")
 
 
 def account(options: dict[str, Any], machine: dict[str, Any]) -> str:
