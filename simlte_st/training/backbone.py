@@ -78,7 +78,7 @@ def warn_of_pooling(base: BaseModel, preset: Preset, steps: float) -> None:
     own = [module.pooling_mode for module in base.model if isinstance(module, Pooling)]
     if base.tuned and preset.pooling == "cls" and own not in (["cls"], []) and steps < FEW_STEPS:
         logger.warning(
-            "The base pools by %s, and [CLS] has only %d steps to learn it: with so few, pooling='keep' is safer.",
+            "The base pools by %s, and [CLS] is to learn that in few steps (%d): pooling='keep' is safer.",
             own[0],
             steps,
         )

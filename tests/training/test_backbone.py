@@ -65,7 +65,7 @@ def test_a_pooling_that_is_to_be_learned_in_a_few_steps_is_told(
         warn_of_pooling(base, chosen, steps)
     assert "pools by" not in caplog.text
     warn_of_pooling(mean, preset, FEW_STEPS - 1)
-    assert "The base pools by mean, and [CLS] has only 29 steps" in caplog.text
+    assert "The base pools by mean, and [CLS] is to learn that in few steps (29)" in caplog.text
 
 
 def test_a_base_that_reads_enough_stays(bert_path: Path, folder: RunFolder) -> None:

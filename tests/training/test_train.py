@@ -114,15 +114,16 @@ def test_a_half_written_checkpoint_is_not_resumed_from(
 
 
 def test_presets_are_chosen_by_the_base(
-    encoder_path: Path, bert_path: Path, documents: list[str], tmp_path: Path
+    encoder_path: Path, bert_path: Path, documents: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     raw = train(documents, tmp_path / "raw", base=bert_path, max_steps=1, held_out=0.0, progress=False)
     assert (raw.preset.pooling, raw.preset.batch_size, raw.preset.mlm_weight) == ("cls", 36, 0.1)
     assert raw.preset.view == DocSplit()
     assert "cls" in (tmp_path / "raw" / "1_Pooling" / "config.json").read_text()
     tuned = train(documents, tmp_path / "tuned", base=encoder_path, max_steps=1, held_out=0.0, progress=False)
-    assert tuned.preset.pooling == "keep"
-    assert "mean" in (tmp_path / "tuned" / "1_Pooling" / "config.json").read_text()
+    assert (tuned.preset.pooling, tuned.preset.batch_size, tuned.preset.mlm_weight) == ("cls", 32, 0.0)
+    assert "cls" in (tmp_path / "tuned" / "1_Pooling" / "config.json").read_text()
+    assert caplog.text.count("The base pools by mean, and [CLS] is to learn that in few steps (1)") == 1
 
 
 def test_short_views_leave_the_models_own_length(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
