@@ -237,7 +237,13 @@ def one_run(name: str, seed: int, posts: Posts, folder: Path, arguments: argpars
 def report(arguments: argparse.Namespace) -> None:
     """Write the tables of what is finished."""
     records = [read_json(path) for path in sorted(arguments.work.glob("*/*-*.json"))]
-    text = ["# Settings of training at equal cost", ""]
+    text = [
+        "# Settings of training at equal cost",
+        "",
+        "What `simlte_st.train` is given; all else is the preset's:",
+        "",
+    ]
+    text += [f"- {name}: {legend(options)}" for name, options in RUNS.items() if options is not None] + [""]
     for data, spent in sorted({(record["data"], budget(record["options"])) for record in records}):
         of_data = [record for record in records if record["data"] == data]
         here = [record for record in of_data if record["name"] in UNTRAINED or belongs(record, spent)]
@@ -277,6 +283,10 @@ def overall(records: list[dict[str, Any]]) -> list[str]:
     header = ["setting", "macro-F1", *(f"against {other} [95%]" for other in ("the base", PAPERS))]
     about = f"Means over {', '.join(sets)}; the intervals are over draws, not over data sets."
     return [f"## All of them, {spent}", "", about, "", markdown_table(header, rows), ""]
+
+
+def legend(options: dict[str, Any]) -> str:
+    return ", ".join(f"`{name}={value!r}`" for name, value in options.items())
 
 
 def belongs(record: dict[str, Any], spent: str) -> bool:
