@@ -332,11 +332,10 @@ def difference(mine: Scores, others: Scores) -> str:
 
 def paired(mine: Scores, others: Scores) -> np.ndarray:
     """Compare draw by draw, over the seeds that both have; what has one seed only stands against every seed."""
-    seeds = set(mine) & set(others)
     if len(mine) == 1 or len(others) == 1:
         pairs = [one - other for one in mine.values() for other in others.values()]
     else:
-        pairs = [mine[seed] - others[seed] for seed in sorted(seeds)]
+        pairs = [mine[seed] - others[seed] for seed in sorted(set(mine) & set(others))]
     # Draws of one seed share what was trained: the mean over seeds first, so that draws are what varies.
     found: np.ndarray = np.mean(pairs, axis=0)
     return found

@@ -16,8 +16,10 @@ from benchmarks.grid.scales import Scale
 from benchmarks.grid.work import Work
 from simlte_st.data import load_benchmark, read_documents
 from simlte_st.data.benchmarks import Benchmark, statistics
+from simlte_st.data.document import Document
 from simlte_st.errors import DataError
 from simlte_st.evaluation import JudgedPairs, load_lee, number_links
+from simlte_st.evaluation.splits import sample_documents
 from simlte_st.files import read_json, write_json
 from simlte_st.rivals.encoders import Task
 
@@ -203,6 +205,12 @@ def keep_description(work: Work, data: Texts) -> None:
         "whole": None if numbers is None else {key: getattr(numbers, key) for key in kept},
     }
     write_json(path, record)
+
+
+def drawn(data: Texts, most: int) -> list[Document]:
+    """Draw documents of a data set, in their order; the others are not read."""
+    rows = sample_documents(range(len(data)), most, seed=0)
+    return [Document(str(row), data.texts(row, row + 1)[0]) for row in rows]
 
 
 def draw(labels: Sequence[str], most: int | None, least: int, seed: int = 0) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 from sklearn.model_selection import train_test_split
@@ -10,9 +11,11 @@ from sklearn.model_selection import train_test_split
 from simlte_st.data.document import Document
 from simlte_st.errors import ConfigurationError, DataError
 
+Item = TypeVar("Item")
 
-def sample_documents(documents: Sequence[Document], most: int, seed: int) -> list[Document]:
-    """Draw up to ``most`` documents without replacement, in their order.
+
+def sample_documents(documents: Sequence[Item], most: int, seed: int) -> list[Item]:
+    """Draw up to ``most`` documents, or their numbers, without replacement, in their order.
 
     Raises:
         ConfigurationError: ``most`` is less than 2.

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from benchmarks.grid.cells import Cell, Grid
-from benchmarks.grid.experiments.redundancy import drawn
+from benchmarks.grid.sets import drawn
 from benchmarks.grid.systems import DOCSPLIT, SIMCSE, SYSTEMS, System
 from simlte_st.analysis import (
     AttentionResult,

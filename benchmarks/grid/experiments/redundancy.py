@@ -6,12 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 from benchmarks.grid.cells import Cell, Grid
-from benchmarks.grid.sets import CLASSIFICATION, LONG, Texts
+from benchmarks.grid.sets import CLASSIFICATION, LONG, Texts, drawn
 from simlte_st.analysis import SpacyTagger, measure_redundancy
-from simlte_st.data.document import Document
 
 NAME = "redundancy"
 
@@ -46,11 +43,3 @@ def of_data(grid: Grid, data: Texts) -> Cell:
         f"redundancy of {data.name}",
         lambda result: "" if result["all"]["mean"] is None else f"{result['all']['mean']:.2f}",
     )
-
-
-def drawn(data: Texts, most: int) -> list[Document]:
-    """Draw documents of a data set, in their order."""
-    rows = range(len(data))
-    if len(data) > most:
-        rows = sorted(np.random.default_rng(0).choice(len(data), most, replace=False).tolist())
-    return [Document(str(row), data.texts(row, row + 1)[0]) for row in rows]
