@@ -166,6 +166,7 @@ class Models:
                 preset=preset_of(system, self.scale, seed),
                 seed=seed,
                 overwrite=True,
+                progress=True,
             ).to_dict()
             kept = ("documents", "encoder_tokens", "decoder_tokens", "passes", "seconds")
             return {name: record[name] for name in kept} | {"losses": _losses(record["log"])}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -230,7 +230,7 @@ def _section(heading: str, *parts: str) -> Iterator[str]:
 def _end(results: Results) -> Iterator[str]:
     found = data_sets(results.work)
     if found:
-        notes = [f"- {name}: {'. '.join(cell['notes'])}" for name, cell in found.items() if cell["notes"]]
+        notes = [f"- {name}: {sentences(cell['notes'])}" for name, cell in found.items() if cell["notes"]]
         yield from _section(
             "Data sets",
             "What was drawn, and all of it that was found here (the papers' numbers in parentheses).",
@@ -249,6 +249,11 @@ def _end(results: Results) -> Iterator[str]:
     yield f"    {command}{''.join(f' {option}' for option in results.settings['overrides'])}"
     yield f"    {command} --report"
     yield ""
+
+
+def sentences(notes: Sequence[str]) -> str:
+    """Join notes, of which some end with a full stop."""
+    return " ".join(f"{note.rstrip('.')}." for note in notes)
 
 
 def set_table(found: Mapping[str, Mapping[str, Any]]) -> str:
