@@ -115,12 +115,14 @@ def _most(number: int | None) -> str:
 
 def _sections(results: Results, gains: Any, ablations: Any, figures: Mapping[str, str]) -> Iterator[str]:
     if any(kinds[kind] for kinds in gains.values() for kind in KINDS):
+        of = tables.architecture(results)
         yield from _section(
-            "Gain over SimCSE",
+            f"Gain over {tables.title(tables.HEADLINE[of])}",
             "Mean relative gain in macro-F1 over the data sets that both have, as the papers compute their headline. "
             "The intervals are a bootstrap over seeds and draws, in pairs; with one seed they leave out what another "
             "training would change.",
-            tables.gain_table(gains),
+            tables.gain_table(gains, of),
+            tables.gain_by_data_table(gains, of),
             figures.get("gains", ""),
         )
     for kind in (FULL, FEW):
@@ -294,19 +296,20 @@ def _drawings(results: Results, gains: Any) -> Iterator[tuple[str, str, Any]]:
     from simlte_st.analysis import write_bars
 
     rows: dict[str, tuple[float, float, float]] = {}
+    headline = tables.HEADLINE[tables.architecture(results)]
     for pair, kinds in gains.items():
         name, _, reference = pair.partition(" over ")
         for kind, found in kinds.items():
-            if found is not None and reference == tables.REFERENCES[0] and SYSTEMS[name].group == "trained":
+            if found is not None and reference == headline and SYSTEMS[name].group == "trained":
                 low, high = found["interval"] or (float("nan"), float("nan"))
                 label = f"{tables.title(name)}, {'few-shot' if kind == FEW else 'all'}"
                 rows[label] = (100 * found["gain"], 100 * low, 100 * high)
     if rows:
-        label = "mean relative gain in macro-F1, %"
+        label, over = "mean relative gain in macro-F1, %", f"over {tables.title(headline)}"
         yield (
             "gains",
-            "gains over SimCSE",
-            lambda path: figures.gain_intervals(path, rows, title="Over SimCSE", x_label=label),
+            f"gains {over}",
+            lambda path: figures.gain_intervals(path, rows, title=over, x_label=label),
         )
     for kind in (FULL, FEW):
         groups = bars(results, kind)

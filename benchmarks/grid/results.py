@@ -12,7 +12,7 @@ from benchmarks.grid.experiments.classification import FEW, FULL
 from benchmarks.grid.sets import CLASSIFICATION
 from benchmarks.grid.systems import SYSTEMS
 from benchmarks.grid.work import Work
-from benchmarks.relative_gain import gain_interval, relative_gain
+from benchmarks.relative_gain import Scores, gain_interval, relative_gain
 from simlte_st.evaluation import bootstrap_interval
 
 KINDS = (FEW, FULL)
@@ -83,7 +83,8 @@ class Results:
     def gain(self, kind: str, ours: str, theirs: str) -> dict[str, Any] | None:
         """Give the papers' headline for two systems: on the data sets and seeds that both have.
 
-        What needs no training has one seed, which stands beside every seed of what does.
+        What needs no training has one seed, which stands beside every seed of what does. ``of_each`` has the gain on
+        each data set alone.
         """
         both = [self.scores.get((kind, "macro_f1"), {}).get(name, {}) for name in (ours, theirs)]
         data = [name for name in CLASSIFICATION if name in both[0] and name in both[1]]
@@ -92,15 +93,14 @@ class Results:
         common = sorted(set.intersection(*seeds)) if seeds else [0]
         if not data or not common:
             return None
-        pair = [
+        pair: list[Scores] = [
             {name: np.array([side[name][seed if drawn else 0] for seed in common]) for name in data}
             for side, drawn in zip(both, trained, strict=True)
         ]
         return {
-            "gain": relative_gain(*pair),
-            "interval": gain_interval(*pair),
+            **_gain_of(*pair),
             "seeds": common,
-            "of_each": {name: relative_gain({name: pair[0][name]}, {name: pair[1][name]}) for name in data},
+            "of_each": {name: _gain_of({name: pair[0][name]}, {name: pair[1][name]}) for name in data},
         }
 
     def difference(
@@ -117,6 +117,10 @@ class Results:
         table = 100 * (np.array([both[0][seed] for seed in seeds]) - np.array([both[1][seed] for seed in seeds]))
         values = table.mean(axis=0) if table.shape[1] > 1 else table[:, 0]
         return float(table.mean()), bootstrap_interval(values) if len(values) > 1 else None
+
+
+def _gain_of(ours: Scores, theirs: Scores) -> dict[str, Any]:
+    return {"gain": relative_gain(ours, theirs), "interval": gain_interval(ours, theirs)}
 
 
 def run_of(stem: str) -> tuple[str, int]:

@@ -36,6 +36,8 @@ PRINTED_LONG = {"base-cls": "LongFormer", "bigbird": "BigBird", DOCSPLIT: "DocSp
 
 TABLES = {FULL: printed.CLASSIFICATION, FEW: printed.FEW_SHOT}
 REFERENCES = (SIMCSE, "simcse-long")
+HEADLINE = {"BERT": SIMCSE, "Longformer": "base-cls"}
+"""By architecture, what the papers' headline compares DocSplit with; see :data:`benchmarks.grid.printed.COMPARED`."""
 
 
 def title(name: str) -> str:
@@ -43,30 +45,54 @@ def title(name: str) -> str:
     return SYSTEMS[name].title
 
 
+def architecture(results: Results) -> str:
+    """Tell which of the papers' headlines a grid answers to."""
+    return "Longformer" if "longformer" in results.settings["preset"] else "BERT"
+
+
 def gains(results: Results) -> dict[str, dict[str, dict[str, Any] | None]]:
-    """Compute the headline of every trained system, against both SimCSEs: reference, system and kind."""
+    """Compute the headline of every system, against the papers' reference and both SimCSEs: reference, system, kind."""
     names = [name for name in SYSTEMS if any(name in results.systems(kind) for kind in KINDS)]
     wanted = [name for name in names if SYSTEMS[name].group in ("untrained", "trained")]
     return {
         f"{name} over {reference}": {kind: results.gain(kind, name, reference) for kind in KINDS}
-        for reference in REFERENCES
+        for reference in dict.fromkeys((HEADLINE[architecture(results)], *REFERENCES))
         for name in wanted
         if name != reference
     }
 
 
-def gain_table(found: Mapping[str, Mapping[str, Any]]) -> str:
-    """Lay out the headline."""
+def gain_table(found: Mapping[str, Mapping[str, Any]], of: str = "BERT") -> str:
+    """Lay out the headline of an architecture."""
     rows = []
-    for reference in REFERENCES:
+    for reference in dict.fromkeys((HEADLINE[of], *REFERENCES)):
         for pair, kinds in found.items():
             name, _, other = pair.partition(" over ")
             if other == reference and any(kinds.values()):
-                count = [f"{len(kind['seeds'])}" for kind in kinds.values() if kind is not None]
-                rows.append([title(name), title(other), *(_gain(kinds[kind]) for kind in KINDS), count[-1]])
-    row = [f"{100 * papers_gain(kind):+.1f}%" for kind in ("few-shot", "full")]
-    rows.append(["DocSplit, as the papers print it", "SimCSE", *row, ""])
-    return markdown_table(["system", "over", "few-shot [95%]", "all documents [95%]", "seeds"], rows)
+                last = [kind for kind in kinds.values() if kind is not None][-1]
+                count = [f"{len(last[key])}" for key in ("of_each", "seeds")]
+                rows.append([title(name), title(other), *(_gain(kinds[kind]) for kind in KINDS), *count])
+    row = [f"{100 * papers_gain(kind, of):+.1f}%" for kind in ("few-shot", "full")]
+    rows.append(["DocSplit, as the papers print it", printed.COMPARED[of][1], *row, f"{len(printed.DATA)}", ""])
+    return markdown_table(["system", "over", "few-shot [95%]", "all documents [95%]", "data sets", "seeds"], rows)
+
+
+def gain_by_data_table(found: Mapping[str, Mapping[str, Any]], of: str = "BERT") -> str:
+    """Lay out DocSplit's gain on each data set, the papers' in parentheses; empty where there is none."""
+    kinds = found.get(f"{DOCSPLIT} over {HEADLINE[of]}", {})
+    each = {kind: kinds[kind]["of_each"] if kinds.get(kind) else {} for kind in KINDS}
+    rows = []
+    for data in CLASSIFICATION:
+        if any(data in by_data for by_data in each.values()):
+            ours = {kind: _gain(each[kind].get(data)) for kind in KINDS}
+            theirs = [TABLES[kind][name].get(data) for kind in KINDS for name in printed.COMPARED[of]]
+            pairs = [(theirs[place], theirs[place + 1]) for place in (0, 2)]
+            row = [
+                f"{ours[kind]} ({100 * (one[1] / other[1] - 1):+.1f}%)".strip() if one and other else ours[kind]
+                for kind, (one, other) in zip(KINDS, pairs, strict=True)
+            ]
+            rows.append([data, *row])
+    return markdown_table(["DocSplit's gain", "few-shot [95%]", "all documents [95%]"], rows) if rows else ""
 
 
 def _gain(found: Mapping[str, Any] | None) -> str:
@@ -82,7 +108,7 @@ def score_table(results: Results, kind: str, metric: str) -> str:
     place = ("accuracy", "macro_f1").index(metric)
     scores = results.scores[kind, metric]
     data = [name for name in CLASSIFICATION if any(name in scores[system] for system in scores)]
-    answers = PRINTED_LONG if "longformer" in results.settings["preset"] else PRINTED
+    answers = PRINTED_LONG if architecture(results) == "Longformer" else PRINTED
     rows = []
     for system in results.systems(kind, metric):
         if SYSTEMS[system].group == "ablations":

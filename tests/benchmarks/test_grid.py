@@ -142,17 +142,27 @@ def test_gains_and_differences_from_known_numbers(tmp_path: Path) -> None:
             for seed, values in seeds.items():
                 cell = {"settings": {}, "result": {"macro_f1": values, "accuracy": values}, "environment": {}}
                 write_json(tmp_path / "results" / "few-shot" / f"{data}-5" / f"{system}-{seed}.json", cell)
-    results = Results(Work(tmp_path), {"shots": {}, "ablation_data": None, "curve_data": "20news"})
+    settings = {"shots": {}, "ablation_data": None, "curve_data": "20news", "preset": "docsplit-bert"}
+    results = Results(Work(tmp_path), settings)
     gain = results.gain("few-shot", DOCSPLIT, SIMCSE)
     assert gain is not None
     assert gain["seeds"] == [0, 1]
     assert gain["gain"] == pytest.approx((0.2 - 0.1) / 2)
-    assert gain["of_each"] == pytest.approx({"bbc": 0.2, "20news": -0.1})
+    assert {data: each["gain"] for data, each in gain["of_each"].items()} == pytest.approx({"bbc": 0.2, "20news": -0.1})
     assert gain["interval"][0] <= gain["gain"] <= gain["interval"][1]
     line = next(
         line for line in tables.gain_table(tables.gains(results)).splitlines() if line.startswith("| DocSplit ")
     )
     assert "+5.0% [" in line
+    assert "| 2 | 2 |" in " ".join(line.split()), "data sets and seeds"
+    by_data = tables.gain_by_data_table(tables.gains(results)).splitlines()
+    # Printed: 86.31 over 83.75, and 55.43 over 41.42.
+    assert any("| bbc " in line and "+20.0% [" in line and "(+3.1%)" in line for line in by_data)
+    assert any("| 20news " in line and "-10.0%" in line and "(+33.8%)" in line for line in by_data)
+    longformer = Results(Work(tmp_path), {**settings, "preset": "docsplit-longformer"})
+    of = tables.architecture(longformer)
+    assert "+24.3%" in tables.gain_table(tables.gains(longformer), of), "the other headline: over LongFormer"
+    assert tables.gain_by_data_table(tables.gains(longformer), of) == "", "which nothing here was compared with"
     assert results.gain("classification", DOCSPLIT, SIMCSE) is None
     found = {each["name"]: each for each in tables.ablations(results)}
     mean, interval = found["docsplit-no-mlm"]["few-shot"]["bbc"]
