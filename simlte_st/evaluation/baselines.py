@@ -11,6 +11,14 @@ from simlte_st.evaluation.lexical import Bm25Index, fit_tfidf
 from simlte_st.evaluation.probe import ProbeResult, fit_probe
 from simlte_st.evaluation.split_half import SplitHalfResult, check_documents, diagonal_ranks, result_from_ranks
 
+TFIDF_INVERSE_L2 = 100.0
+"""``C`` of the logistic regression on TF-IDF vectors.
+
+scikit-learn's 1 is too small for vectors of length one with thousands of columns where classes are uneven: it learns
+the frequent classes only. On 1,000 arXiv abstracts in 20 classes macro-F1 is 14 with 1, 41 with 10 and 44 with 100.
+With five examples a class it makes no difference.
+"""
+
 
 def tfidf_split_half(
     anchors: Sequence[str], positives: Sequence[str], seed: int = 0, chunk: int = 1024
@@ -64,7 +72,7 @@ def tfidf_probe(
     train_labels: Sequence[Label],
     test_texts: Sequence[str],
     test_labels: Sequence[Label],
-    inverse_l2: float = 1.0,
+    inverse_l2: float = TFIDF_INVERSE_L2,
 ) -> ProbeResult:
     """Logistic regression on TF-IDF vectors fitted on the training texts.
 
@@ -104,7 +112,7 @@ def tfidf_few_shot(
     draws: int = 10,
     seed: int = 0,
     corpus: Sequence[str] | None = None,
-    inverse_l2: float = 1.0,
+    inverse_l2: float = TFIDF_INVERSE_L2,
 ) -> FewShotResult:
     """:func:`tfidf_probe` on the very draws of :func:`~simlte_st.evaluation.few_shot_probe`.
 

@@ -100,12 +100,25 @@ def test_bm25_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_tfidf_probe_is_scikit_learns_pipeline() -> None:
     (texts, labels), (test_texts, test_labels) = labelled(60, 0), labelled(60, 1)
     vectorizer = TfidfVectorizer(sublinear_tf=True).fit(texts)
-    model = LogisticRegression(max_iter=2000).fit(vectorizer.transform(texts), labels)
+    model = LogisticRegression(C=100, max_iter=2000).fit(vectorizer.transform(texts), labels)
     predicted = model.predict(vectorizer.transform(test_texts))
     result = tfidf_probe(texts, labels, test_texts, test_labels)
     assert result.accuracy == accuracy_score(test_labels, predicted)
     assert result.macro_f1 == f1_score(test_labels, predicted, average="macro")
     assert 0.4 < result.accuracy < 1.0
+
+
+def test_tfidf_learns_rare_classes_too() -> None:
+    generator = np.random.default_rng(0)
+
+    def drawn(counts: dict[str, int]) -> tuple[list[str], list[str]]:
+        labels = [label for label, count in counts.items() for _ in range(count)]
+        return [" ".join([label, *generator.choice(WORDS, 30)]) for label in labels], labels
+
+    parts = (*drawn({"often": 200, "seldom": 8, "rare": 8}), *drawn({"often": 20, "seldom": 20, "rare": 20}))
+    # Each class has a word of its own. A baseline that answers with the frequent class flatters what it stands beside.
+    assert tfidf_probe(*parts, inverse_l2=1.0).macro_f1 < 0.2
+    assert tfidf_probe(*parts).macro_f1 > 0.5
 
 
 def test_tfidf_few_shot_uses_the_same_draws() -> None:
@@ -115,7 +128,7 @@ def test_tfidf_few_shot_uses_the_same_draws() -> None:
     x, tx = vectorizer.transform(texts).toarray(), vectorizer.transform(test_texts).toarray()
     for draw in range(3):
         rows = draw_shots(labels, 4, draw, 2)
-        expected = fit_probe(x[rows], [labels[i] for i in rows], tx, test_labels, head="logistic")
+        expected = fit_probe(x[rows], [labels[i] for i in rows], tx, test_labels, head="logistic", inverse_l2=100)
         assert result.draws[draw].accuracy == pytest.approx(expected.accuracy, abs=0.02)
     other = tfidf_few_shot(
         texts, labels, test_texts, test_labels, shots=4, draws=3, seed=2, corpus=["word1 word2 word3 word30"]

@@ -11,6 +11,7 @@ from benchmarks.grid.cells import Cell, Grid, Run
 from benchmarks.grid.models import run_name
 from benchmarks.grid.sets import Labelled
 from simlte_st.evaluation import ProbeResult, few_shot_probe, fit_probe, tfidf_few_shot, tfidf_probe
+from simlte_st.evaluation.baselines import TFIDF_INVERSE_L2
 
 FULL = "classification"
 FEW = "few-shot"
@@ -38,7 +39,8 @@ def plan(grid: Grid, run: Run, experiments: Sequence[str]) -> Iterator[Cell]:
 def settings_of(grid: Grid, run: Run, data: Labelled) -> dict[str, Any]:
     """Give what decides the numbers: the embeddings and the head, or TF-IDF's documents."""
     if run.system.name == "tfidf":
-        return {"system": grid.models.settings(run.system, run.seed), "data": data.identity}
+        head = f"logistic, C={TFIDF_INVERSE_L2:g}"
+        return {"system": grid.models.settings(run.system, run.seed), "data": data.identity, "head": head}
     return {**grid.models.embedding_settings(run.system, run.seed, data), "head": grid.scale.head}
 
 
