@@ -207,7 +207,7 @@ def keep_description(work: Work, data: Texts) -> None:
     write_json(path, record)
 
 
-def drawn(data: Texts, most: int) -> list[Document]:
+def sampled(data: Texts, most: int) -> list[Document]:
     """Draw documents of a data set, in their order; the others are not read."""
     rows = sample_documents(range(len(data)), most, seed=0)
     return [Document(str(row), data.texts(row, row + 1)[0]) for row in rows]

@@ -14,27 +14,29 @@ from benchmarks.grid.experiments.classification import FEW, FULL
 from benchmarks.grid.results import KINDS, Results, run_of, spread
 from benchmarks.grid.sets import ALL, CLASSIFICATION
 from benchmarks.grid.systems import ABLATIONS, DOCSPLIT, SIMCSE, SYSTEMS
-from benchmarks.relative_gain import papers_gain
+from benchmarks.relative_gain import papers_gain, papers_gains
 from simlte_st.evaluation import bootstrap_interval
 from simlte_st.evaluation.table import markdown_table
 
-PRINTED = {
-    "base-cls": "BERT",
-    "longformer": "LongFormer",
-    "bigbird": "BigBird",
-    "instructor": "INSTRUCTOR",
-    SIMCSE: "SimCSE",
-    "simcse-long": "SimCSE_long",
-    "contrastive-tension": "CT-BERT",
-    "contriever": "Contriever",
-    DOCSPLIT: "DocSplit_bert",
+PRINTED: dict[str, dict[str, str]] = {
+    "BERT": {
+        "base-cls": "BERT",
+        "longformer": "LongFormer",
+        "bigbird": "BigBird",
+        "instructor": "INSTRUCTOR",
+        SIMCSE: "SimCSE",
+        "simcse-long": "SimCSE_long",
+        "contrastive-tension": "CT-BERT",
+        "contriever": "Contriever",
+        DOCSPLIT: "DocSplit_bert",
+    },
+    "Longformer": {"base-cls": "LongFormer", "bigbird": "BigBird", DOCSPLIT: "DocSplit_long"},
 }
-"""The row of the papers' tables that a system answers to, from BERT."""
-
-PRINTED_LONG = {"base-cls": "LongFormer", "bigbird": "BigBird", DOCSPLIT: "DocSplit_long"}
-"""The same from Longformer."""
+"""By architecture, the row of the papers' tables that a system answers to."""
 
 TABLES = {FULL: printed.CLASSIFICATION, FEW: printed.FEW_SHOT}
+SETTINGS = {FULL: "full", FEW: "few-shot"}
+"""What :mod:`benchmarks.relative_gain` calls a kind."""
 REFERENCES = (SIMCSE, "simcse-long")
 HEADLINE = {"BERT": SIMCSE, "Longformer": "base-cls"}
 """By architecture, what the papers' headline compares DocSplit with; see :data:`benchmarks.grid.printed.COMPARED`."""
@@ -65,14 +67,13 @@ def gains(results: Results) -> dict[str, dict[str, dict[str, Any] | None]]:
 def gain_table(found: Mapping[str, Mapping[str, Any]], of: str = "BERT") -> str:
     """Lay out the headline of an architecture."""
     rows = []
-    for reference in dict.fromkeys((HEADLINE[of], *REFERENCES)):
-        for pair, kinds in found.items():
-            name, _, other = pair.partition(" over ")
-            if other == reference and any(kinds.values()):
-                last = [kind for kind in kinds.values() if kind is not None][-1]
-                count = [f"{len(last[key])}" for key in ("of_each", "seeds")]
-                rows.append([title(name), title(other), *(_gain(kinds[kind]) for kind in KINDS), *count])
-    row = [f"{100 * papers_gain(kind, of):+.1f}%" for kind in ("few-shot", "full")]
+    for pair, kinds in found.items():
+        name, _, other = pair.partition(" over ")
+        if any(kinds.values()):
+            last = [kind for kind in kinds.values() if kind is not None][-1]
+            count = [f"{len(last[key])}" for key in ("of_each", "seeds")]
+            rows.append([title(name), title(other), *(_gain(kinds[kind]) for kind in KINDS), *count])
+    row = [f"{100 * papers_gain(SETTINGS[kind], of):+.1f}%" for kind in KINDS]
     rows.append(["DocSplit, as the papers print it", printed.COMPARED[of][1], *row, f"{len(printed.DATA)}", ""])
     return markdown_table(["system", "over", "few-shot [95%]", "all documents [95%]", "data sets", "seeds"], rows)
 
@@ -80,18 +81,13 @@ def gain_table(found: Mapping[str, Mapping[str, Any]], of: str = "BERT") -> str:
 def gain_by_data_table(found: Mapping[str, Mapping[str, Any]], of: str = "BERT") -> str:
     """Lay out DocSplit's gain on each data set, the papers' in parentheses; empty where there is none."""
     kinds = found.get(f"{DOCSPLIT} over {HEADLINE[of]}", {})
-    each = {kind: kinds[kind]["of_each"] if kinds.get(kind) else {} for kind in KINDS}
+    ours = {kind: kinds[kind]["of_each"] if kinds.get(kind) else {} for kind in KINDS}
+    theirs = {kind: papers_gains(SETTINGS[kind], of) for kind in KINDS}
     rows = []
     for data in CLASSIFICATION:
-        if any(data in by_data for by_data in each.values()):
-            ours = {kind: _gain(each[kind].get(data)) for kind in KINDS}
-            theirs = [TABLES[kind][name].get(data) for kind in KINDS for name in printed.COMPARED[of]]
-            pairs = [(theirs[place], theirs[place + 1]) for place in (0, 2)]
-            row = [
-                f"{ours[kind]} ({100 * (one[1] / other[1] - 1):+.1f}%)".strip() if one and other else ours[kind]
-                for kind, (one, other) in zip(KINDS, pairs, strict=True)
-            ]
-            rows.append([data, *row])
+        if any(data in by_data for by_data in ours.values()):
+            cells = [f"{_gain(ours[kind].get(data))} ({100 * theirs[kind][data]:+.1f}%)".strip() for kind in KINDS]
+            rows.append([data, *cells])
     return markdown_table(["DocSplit's gain", "few-shot [95%]", "all documents [95%]"], rows) if rows else ""
 
 
@@ -108,7 +104,7 @@ def score_table(results: Results, kind: str, metric: str) -> str:
     place = ("accuracy", "macro_f1").index(metric)
     scores = results.scores[kind, metric]
     data = [name for name in CLASSIFICATION if any(name in scores[system] for system in scores)]
-    answers = PRINTED_LONG if architecture(results) == "Longformer" else PRINTED
+    answers = PRINTED[architecture(results)]
     rows = []
     for system in results.systems(kind, metric):
         if SYSTEMS[system].group == "ablations":

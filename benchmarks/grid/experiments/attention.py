@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from benchmarks.grid.cells import Cell, Grid
-from benchmarks.grid.sets import drawn
+from benchmarks.grid.sets import sampled
 from benchmarks.grid.systems import DOCSPLIT, SIMCSE, SYSTEMS, System
 from simlte_st.analysis import (
     AttentionResult,
@@ -39,7 +39,7 @@ def plan(grid: Grid, experiments: Sequence[str], names: Collection[str]) -> Iter
     def make() -> Mapping[str, Any]:
         tagger = SpacyTagger(lemmas=False)
         models = {system.title: grid.models.encoder(system, seed).model for system in systems}
-        documents = drawn(data, grid.scale.attention_documents)
+        documents = sampled(data, grid.scale.attention_documents)
         result = measure_attention(models, documents, tagger, max_seq_length=grid.scale.read)
         # The first document of some length, with its text: beside the cells, not in the results, as not every data
         # set may be passed on.

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from benchmarks.grid.cells import Cell, Grid
-from benchmarks.grid.sets import CLASSIFICATION, LONG, Texts, drawn
+from benchmarks.grid.sets import CLASSIFICATION, LONG, Texts, sampled
 from simlte_st.analysis import SpacyTagger, measure_redundancy
 
 NAME = "redundancy"
@@ -32,7 +32,7 @@ def of_data(grid: Grid, data: Texts) -> Cell:
     """Plan the cell of a data set."""
 
     def make() -> Mapping[str, Any]:
-        documents = drawn(data, grid.scale.redundancy_documents)
+        documents = sampled(data, grid.scale.redundancy_documents)
         return measure_redundancy(documents, tagger()).to_dict()
 
     return Cell(
