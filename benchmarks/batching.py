@@ -21,14 +21,14 @@ import torch
 from datasets import Dataset
 
 from benchmarks.records import RESULTS, environment
-from simlte_st.base_models import PACKAGED_BASE, load_base
+from simlte_st.compat import view_budget
 from simlte_st.data import read_documents, write_corpus
 from simlte_st.data.pairs import PairDrawer
 from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.data.views import DocSplit
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import write_json
-from simlte_st.limits import view_budget
+from simlte_st.models.base import PACKAGED_BASE, load_base
 from simlte_st.training.batching import (
     DocumentEmbeddings,
     SeededBatchSampler,

@@ -29,7 +29,6 @@ from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
 
 from benchmarks.records import RESULTS, environment
-from simlte_st.base_models import PACKAGED_BASE, load_base, packaged_base_path, set_dropout
 from simlte_st.chunk_mean import to_chunk_mean
 from simlte_st.data.document import Document
 from simlte_st.evaluation import FewShotProbeEvaluator, bootstrap_interval, tfidf_few_shot
@@ -38,6 +37,7 @@ from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import read_json, write_json
 from simlte_st.longformer import convert_to_longformer
 from simlte_st.longformer.convert import converted_tokenizer
+from simlte_st.models.base import PACKAGED_BASE, load_base, packaged_base_path, set_dropout
 
 
 def beginning(tokens: int) -> SentenceTransformer:

@@ -27,15 +27,15 @@ from sentence_transformers import SentenceTransformer
 
 from benchmarks.records import RESULTS, environment
 from simlte_st import train
-from simlte_st.base_models import load_base
 from simlte_st.data import DocSplit
-from simlte_st.data.benchmarks import SETS, load_benchmark
 from simlte_st.data.document import Document
+from simlte_st.datasets import SETS, load_benchmark
 from simlte_st.evaluation import FewShotProbeEvaluator, bootstrap_interval, tfidf_few_shot
 from simlte_st.evaluation.splits import sample_documents, split_by_label
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import read_json, write_json
-from simlte_st.packaged import PACKAGED_BASE
+from simlte_st.models.base import load_base
+from simlte_st.models.packaged import PACKAGED_BASE
 from simlte_st.training import TrainingResult
 
 PAPERS = "the papers' setting"

@@ -31,8 +31,8 @@ from benchmarks.grid.scales import SCALES, Scale
 from benchmarks.grid.systems import GROUPS, SYSTEMS, System, chosen_systems
 from benchmarks.grid.work import Work
 from benchmarks.records import RESULTS
+from simlte_st.compat import quiet_transformers
 from simlte_st.errors import SimlteError
-from simlte_st.quiet import quiet_transformers
 
 OVERRIDES = (
     "base", "corpus_documents", "steps", "batch_size", "tokens", "read", "pooling", "learning_rate",

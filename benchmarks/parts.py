@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from sentence_transformers import SentenceTransformer
 
-from simlte_st.base_models import load_base
 from simlte_st.chunk_mean import to_chunk_mean
+from simlte_st.compat import readable_tokens
 from simlte_st.files import atomic_path, read_json, write_json
-from simlte_st.limits import readable_tokens
+from simlte_st.models.base import load_base
 
 
 class Parts:

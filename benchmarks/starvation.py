@@ -21,15 +21,15 @@ import torch
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
 from benchmarks.records import RESULTS, environment
-from simlte_st.base_models import load_base, set_dropout
+from simlte_st.compat import view_budget
 from simlte_st.data import DocSplitCollator, PunktSegmenter, read_documents, write_corpus
 from simlte_st.data.pairs import PairDrawer
 from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.data.views import DocSplit
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import write_json
-from simlte_st.limits import view_budget
-from simlte_st.packaged import PACKAGED_BASE, packaged_corpus_path
+from simlte_st.models.base import load_base, set_dropout
+from simlte_st.models.packaged import PACKAGED_BASE, packaged_corpus_path
 
 
 def main() -> None:

@@ -39,13 +39,13 @@ from transformers import TrainerCallback
 from benchmarks.longformer import resident
 from benchmarks.records import RESULTS, environment
 from benchmarks.training_sides import SIDES, ours, plain_model, segmenter, tokenized
-from simlte_st.base_models import load_base, set_dropout
 from simlte_st.data import DocSplit, SegmentedDocument, draw_views, read_documents
 from simlte_st.data.sentences import segment_documents, tokenizer_counter
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import read_json, write_json
 from simlte_st.losses import MultipleNegativesRankingMLMLoss
-from simlte_st.packaged import PACKAGED_BASE
+from simlte_st.models.base import load_base, set_dropout
+from simlte_st.models.packaged import PACKAGED_BASE
 from simlte_st.training import Preset
 from simlte_st.training.run_folder import RunFolder
 from simlte_st.training.trainer import RunOptions, make_trainer

@@ -15,15 +15,14 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from transformers import AutoModelForMaskedLM, DataCollatorForLanguageModeling
 
-from simlte_st.base_models import load_base, set_dropout
+from simlte_st.compat import quiet_transformers, view_budget
 from simlte_st.data import Document, PunktSegmenter, SegmentedDocument, TokenCollator, TokenPreprocessor
 from simlte_st.data.pairs import PairDrawer
 from simlte_st.data.token_cache import tokenize_corpus
 from simlte_st.data.views import DocSplit, draw_views
-from simlte_st.limits import view_budget
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
-from simlte_st.packaged import PACKAGED_BASE, packaged_base_path
-from simlte_st.quiet import quiet_transformers
+from simlte_st.models.base import load_base, set_dropout
+from simlte_st.models.packaged import PACKAGED_BASE, packaged_base_path
 from simlte_st.training.batching import TokenBudgetBatchSampler
 from simlte_st.training.batching.token_rows import TokenRows, TokenViewLengths
 

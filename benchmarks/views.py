@@ -24,12 +24,12 @@ from sentence_transformers import SentenceTransformer
 
 from benchmarks.records import RESULTS, environment
 from simlte_st import train
-from simlte_st.base_models import load_base
 from simlte_st.data import Crop, DocSplit, Duplicate
 from simlte_st.evaluation import FewShotProbeEvaluator, bootstrap_interval, tfidf_few_shot
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import read_json, write_json
-from simlte_st.packaged import PACKAGED_BASE
+from simlte_st.models.base import load_base
+from simlte_st.models.packaged import PACKAGED_BASE
 
 # Everything that a run does not name comes from the preset for tuned bases, with the base's pooling, the same for all.
 RUNS: dict[str, dict[str, Any] | None] = {

@@ -16,12 +16,12 @@ from bbc_news import bbc_news
 from transformers.utils.logging import disable_progress_bar
 
 from simlte_st import train
-from simlte_st.base_models import load_base
 from simlte_st.cli.usage import three_lines
 from simlte_st.evaluation.comparison import compare_probes, compare_split_half
 from simlte_st.evaluation.splits import sample_documents, split_by_label
 from simlte_st.evaluation.table import comparison_table
-from simlte_st.packaged import PACKAGED_BASE
+from simlte_st.models.base import load_base
+from simlte_st.models.packaged import PACKAGED_BASE
 
 
 def main() -> None:

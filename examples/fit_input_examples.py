@@ -12,10 +12,10 @@ import tempfile
 
 from bbc_news import bbc_news
 
-from simlte_st.base_models import load_base
 from simlte_st.data import DocSplit, docsplit_examples, docsplit_objectives
 from simlte_st.losses import MultipleNegativesRankingMLMLoss
-from simlte_st.packaged import PACKAGED_BASE
+from simlte_st.models.base import load_base
+from simlte_st.models.packaged import PACKAGED_BASE
 
 
 def main() -> None:

@@ -12,10 +12,10 @@ from bbc_news import bbc_news
 from datasets import Dataset
 from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 
-from simlte_st.base_models import load_base
 from simlte_st.data import DocSplit, DocSplitTransform
 from simlte_st.losses import MultipleNegativesRankingMLMLoss
-from simlte_st.packaged import PACKAGED_BASE
+from simlte_st.models.base import load_base
+from simlte_st.models.packaged import PACKAGED_BASE
 from simlte_st.training import LossMetricsCallback, LossStateCallback
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from simlte_st.registration import register
+from simlte_st.models.registration import register
 
 if TYPE_CHECKING:
-    from simlte_st.encoding import encode_documents
-    from simlte_st.model import SentenceTransformer
+    from simlte_st.models.encoding import encode_documents
+    from simlte_st.models.sentence_transformer import SentenceTransformer
     from simlte_st.training.train import train
 
 __version__ = "0.1.0.dev0"
@@ -17,8 +17,8 @@ __all__ = ["SentenceTransformer", "__version__", "encode_documents", "train"]
 
 # Loaded on first use: `import simlte_st` and `simlte --help` must not wait for torch.
 _LAZY = {
-    "SentenceTransformer": "simlte_st.model",
-    "encode_documents": "simlte_st.encoding",
+    "SentenceTransformer": "simlte_st.models.sentence_transformer",
+    "encode_documents": "simlte_st.models.encoding",
     "train": "simlte_st.training.train",
 }
 

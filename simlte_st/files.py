@@ -1,4 +1,4 @@
-"""Writing files so that a reader never sees half of one."""
+"""Files: where the user's models and caches live, and writing so that a reader never sees half of one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from platformdirs import user_cache_path
+
 from simlte_st.errors import ConfigurationError
+
+HOME_VARIABLE = "SIMLTE_ST_HOME"
+"""Environment variable that names the folder of models and caches; without it, the platform's place for caches."""
+
+
+def home() -> Path:
+    """Give the folder of everything that is kept between runs; it need not exist yet."""
+    chosen = os.environ.get(HOME_VARIABLE)
+    return Path(chosen).expanduser().absolute() if chosen else user_cache_path("simlte_st", appauthor=False)
 
 
 @contextmanager

@@ -19,13 +19,13 @@ from benchmarks.grid.scales import Scale
 from benchmarks.grid.sets import Texts, digest
 from benchmarks.grid.systems import System, preset_of, steps_of
 from benchmarks.grid.work import Unavailable, Work
-from simlte_st.base_models import load_base
+from benchmarks.rivals import HUB_MODELS, ModelEncoder, load_encoder, train_rival
+from simlte_st.compat import readable_tokens
 from simlte_st.data import read_documents
 from simlte_st.errors import DataError, ModelError, SimlteError
 from simlte_st.files import atomic_path
-from simlte_st.limits import readable_tokens
-from simlte_st.packaged import PACKAGED_BASE, packaged_base_path
-from simlte_st.rivals import HUB_MODELS, ModelEncoder, load_encoder, train_rival
+from simlte_st.models.base import load_base
+from simlte_st.models.packaged import PACKAGED_BASE, packaged_base_path
 
 PIECE = 256
 """Texts that are embedded and kept at once."""

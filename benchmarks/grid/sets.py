@@ -14,14 +14,14 @@ from datasets import Dataset, concatenate_datasets
 
 from benchmarks.grid.scales import Scale
 from benchmarks.grid.work import Work
-from simlte_st.data import load_benchmark, read_documents
-from simlte_st.data.benchmarks import Benchmark, statistics
+from benchmarks.rivals.encoders import Task
+from simlte_st.data import read_documents
 from simlte_st.data.document import Document
+from simlte_st.datasets import Benchmark, load_benchmark, statistics
 from simlte_st.errors import DataError
 from simlte_st.evaluation import JudgedPairs, load_lee, number_links
 from simlte_st.evaluation.splits import sample_documents
 from simlte_st.files import read_json, write_json
-from simlte_st.rivals.encoders import Task
 
 CLASSIFICATION = ("fakenews", "20news", "arxiv", "nyt", "bbc")
 CITATIONS = "aan"

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from benchmarks.grid.scales import Scale
 from benchmarks.grid.views import FrozenView, WordSplit
+from benchmarks.rivals import ENCODERS, HUB_MODELS, RIVALS
 from simlte_st.data import DocSplit
-from simlte_st.rivals import ENCODERS, HUB_MODELS, RIVALS
 from simlte_st.training import Preset, get_preset
 
 DOCSPLIT = "docsplit"

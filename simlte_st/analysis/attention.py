@@ -14,11 +14,11 @@ from tqdm.auto import tqdm
 from simlte_st.analysis.alignment import CLASSES, Aligned, align
 from simlte_st.analysis.readings import Reading, read_texts
 from simlte_st.analysis.tagging import Tagger, batches, described
+from simlte_st.compat import readable_length
 from simlte_st.data.document import Document
 from simlte_st.errors import ConfigurationError
 from simlte_st.evaluation.statistics import bootstrap_interval
 from simlte_st.evaluation.table import markdown_table
-from simlte_st.limits import readable_length
 
 _CONTEXT = 500
 """Characters behind what was read that the tagger is shown, so that it sees the last words in their sentence."""

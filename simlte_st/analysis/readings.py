@@ -12,9 +12,9 @@ from sentence_transformers import SentenceTransformer
 from transformers import PreTrainedModel
 
 from simlte_st.analysis.attention_rows import cls_attention
+from simlte_st.compat import readable_length
 from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.errors import ConfigurationError, ModelError
-from simlte_st.limits import readable_length
 
 
 @dataclass(frozen=True, slots=True)

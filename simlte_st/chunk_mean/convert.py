@@ -13,9 +13,8 @@ from transformers import PreTrainedModel
 
 from simlte_st.chunk_mean.configuration import ChunkWeights, SimlteChunkMeanConfig
 from simlte_st.chunk_mean.modeling import SimlteChunkMeanModel
-from simlte_st.compat import with_encoder
+from simlte_st.compat import readable_length, readable_tokens, with_encoder
 from simlte_st.errors import ConfigurationError, ModelError
-from simlte_st.limits import readable_length, readable_tokens
 
 
 def to_chunk_mean(

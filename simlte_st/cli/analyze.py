@@ -90,10 +90,10 @@ def run_attention(arguments: argparse.Namespace) -> int:
     """Measure attention."""
     from simlte_st.analysis import SpacyTagger, measure_attention, write_bars
     from simlte_st.analysis.figures import BAR_FORMATS, HEAT_MAP_FORMATS, check_figure
-    from simlte_st.base_models import load_base
     from simlte_st.data.documents import read_documents
     from simlte_st.errors import ConfigurationError
     from simlte_st.files import write_json
+    from simlte_st.models.base import load_base
 
     if arguments.document and not arguments.heatmap:
         raise ConfigurationError("--document chooses what --heatmap draws: give that too.")

@@ -57,8 +57,8 @@ CHUNKS = ("chunk_length", "overlap", "chunk_weights")
 
 def run(arguments: argparse.Namespace) -> int:
     """Convert."""
-    from simlte_st.base_models import load_base
-    from simlte_st.conversion import convert_base, convert_base_to_chunks
+    from simlte_st.models.base import load_base
+    from simlte_st.models.conversion import convert_base, convert_base_to_chunks
 
     wanted, others = (CHUNKS, LONGFORMER) if arguments.chunk_mean else (LONGFORMER, CHUNKS)
     _refuse(arguments, others)

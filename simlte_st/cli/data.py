@@ -51,7 +51,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run_list(arguments: argparse.Namespace) -> int:
     """List the data sets."""
-    from simlte_st.data.benchmarks import SETS
+    from simlte_st.datasets import SETS
 
     for name, item in SETS.items():
         hub = getattr(item, "hub", None)
@@ -65,7 +65,7 @@ def run_list(arguments: argparse.Namespace) -> int:
 
 def run_stats(arguments: argparse.Namespace) -> int:
     """Count."""
-    from simlte_st.data.benchmarks import SETS
+    from simlte_st.datasets import SETS
 
     result = _named(arguments) if arguments.source in SETS else _corpus(arguments, ", ".join(SETS))
     if arguments.json:
@@ -77,10 +77,10 @@ def _named(arguments: argparse.Namespace) -> dict[str, Any]:
     """Count a data set of the papers."""
     from dataclasses import asdict
 
-    from simlte_st.data.benchmarks import CitationBenchmark, load_benchmark, read_benchmark, statistics
-    from simlte_st.data.benchmarks.benchmark import count_values
-    from simlte_st.data.benchmarks.citations import CitationSet
-    from simlte_st.data.benchmarks.registry import find_set
+    from simlte_st.datasets import CitationBenchmark, load_benchmark, read_benchmark, statistics
+    from simlte_st.datasets.benchmark import count_values
+    from simlte_st.datasets.citations import CitationSet
+    from simlte_st.datasets.registry import find_set
 
     name, settings = arguments.source, _settings(arguments)
     card = find_set(name).card
@@ -112,8 +112,8 @@ def _named(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _corpus(arguments: argparse.Namespace, names: str) -> dict[str, Any]:
     """Count any corpus."""
-    from simlte_st.data.benchmarks import statistics
     from simlte_st.data.documents import read_documents
+    from simlte_st.datasets import statistics
 
     source = arguments.source
     if not source.startswith("hub:") and not os.path.exists(source):
@@ -152,7 +152,7 @@ def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _bar(documents: Iterable[Any], arguments: argparse.Namespace) -> Iterator[Any]:
-    from simlte_st.data.benchmarks.store import watched
+    from simlte_st.datasets.store import watched
 
     return watched(documents, not arguments.quiet)
 
@@ -162,7 +162,7 @@ def _counts(numbers: dict[str, int]) -> str:
 
 
 def _print(counted: Any, printed: Any, lines: list[str], title: str) -> None:
-    from simlte_st.data.benchmarks import statistics_table
+    from simlte_st.datasets import statistics_table
 
     print(title)
     print(statistics_table(counted, printed))

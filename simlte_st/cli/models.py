@@ -63,8 +63,7 @@ def run_build(arguments: argparse.Namespace) -> int:
 
 def run_list(arguments: argparse.Namespace) -> int:
     """List the models by name."""
-    from simlte_st.home import models_folder
-    from simlte_st.names import OWN_MODELS
+    from simlte_st.models.names import OWN_MODELS, models_folder
 
     folder = models_folder()
     found = (

@@ -178,7 +178,7 @@ def report(result: TrainingResult) -> int:
 def _target(arguments: argparse.Namespace) -> Path:
     """Choose where the model goes."""
     from simlte_st.errors import ConfigurationError
-    from simlte_st.names import OWN_MODELS, model_path
+    from simlte_st.models.names import OWN_MODELS, model_path
 
     if arguments.name is not None:
         return model_path(arguments.name)

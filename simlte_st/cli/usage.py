@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from simlte_st.home import models_folder
-from simlte_st.registration import is_own_architecture
+from simlte_st.models.names import models_folder
+from simlte_st.models.registration import is_own_architecture
 
 
 def three_lines(path: str) -> str:

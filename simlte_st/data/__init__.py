@@ -1,6 +1,5 @@
 """Documents -> sentences -> views -> batches."""
 
-from simlte_st.data.benchmarks import Benchmark, CitationBenchmark, load_benchmark, read_benchmark
 from simlte_st.data.collator import DocSplitCollator
 from simlte_st.data.corpus import write_corpus
 from simlte_st.data.document import Document, SegmentedDocument
@@ -18,8 +17,6 @@ from simlte_st.data.transform import DocSplitTransform
 from simlte_st.data.views import DocSplit, View, ViewPair, draw_views
 
 __all__ = [
-    "Benchmark",
-    "CitationBenchmark",
     "Crop",
     "DocSplit",
     "DocSplitCollator",
@@ -41,10 +38,8 @@ __all__ = [
     "docsplit_objectives",
     "draw_views",
     "find_duplicates",
-    "load_benchmark",
     "make_view",
     "measure_token_coverage",
-    "read_benchmark",
     "read_documents",
     "segment_document",
     "tokenize_corpus",

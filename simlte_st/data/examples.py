@@ -17,13 +17,13 @@ from sentence_transformers.sentence_transformer.readers import InputExample
 from torch import nn
 from torch.utils.data import DataLoader
 
+from simlte_st.compat import view_budget
 from simlte_st.data.document import SegmentedDocument
 from simlte_st.data.documents import read_documents
 from simlte_st.data.segmenters import Segmenter, make_segmenter, peek
 from simlte_st.data.sentences import estimate_tokens, segment_documents, tokenizer_counter
 from simlte_st.data.views import DocSplit, View, draw_views
 from simlte_st.errors import ConfigurationError, EmptyCorpusError
-from simlte_st.limits import view_budget
 
 logger = logging.getLogger(__name__)
 

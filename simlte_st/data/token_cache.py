@@ -34,8 +34,7 @@ from simlte_st.data.token_corpus import TokenCorpus
 from simlte_st.data.token_parts import SCHEMA, Part, in_parts, part_digest, write_part
 from simlte_st.data.tokens import SentenceTokenizer
 from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError
-from simlte_st.files import read_json, write_json
-from simlte_st.home import home
+from simlte_st.files import home, read_json, write_json
 
 logger = logging.getLogger(__name__)
 

@@ -10,6 +10,7 @@ from typing import Any
 from datasets import Dataset
 from sentence_transformers import SentenceTransformer
 
+from simlte_st.compat import view_budget
 from simlte_st.data.corpus import write_corpus
 from simlte_st.data.documents import read_documents
 from simlte_st.data.epochs import EpochClock
@@ -18,7 +19,6 @@ from simlte_st.data.segmenters import Segmenter
 from simlte_st.data.sentences import estimate_tokens, tokenizer_counter
 from simlte_st.data.views import DocSplit, View
 from simlte_st.errors import ConfigurationError
-from simlte_st.limits import view_budget
 
 logger = logging.getLogger(__name__)
 

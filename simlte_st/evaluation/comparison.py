@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from simlte_st.compat import view_budget
 from simlte_st.data.document import Document
 from simlte_st.data.segmenters import Segmenter, make_segmenter
 from simlte_st.data.sentences import segment_documents
@@ -17,7 +18,6 @@ from simlte_st.evaluation.encoding import encode_texts
 from simlte_st.evaluation.few_shot import FewShotResult, few_shot_probe
 from simlte_st.evaluation.probe import Head, ProbeResult, fit_probe
 from simlte_st.evaluation.split_half import SplitHalfResult, split_half_retrieval
-from simlte_st.limits import view_budget
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

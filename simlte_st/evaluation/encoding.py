@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from simlte_st.compat import readable_tokens
 from simlte_st.errors import ConfigurationError
-from simlte_st.limits import readable_tokens
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -18,10 +18,10 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
+from simlte_st.compat import quiet_transformers
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.longformer.configuration import GlobalTokens, SimlteLongformerConfig
 from simlte_st.longformer.modeling import SimlteLongformerForMaskedLM, SimlteLongformerModel
-from simlte_st.quiet import quiet_transformers
 
 logger = logging.getLogger(__name__)
 

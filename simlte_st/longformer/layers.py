@@ -19,7 +19,7 @@ class LongformerEmbeddings(nn.Module):
     def __init__(self, config: SimlteLongformerConfig) -> None:
         super().__init__()
         assert config.pad_token_id is not None  # the configuration has checked it
-        # Beside a table of positions it tells that positions are numbered from padding_idx + 1 (simlte_st.limits).
+        # Beside a table of positions it tells that positions are numbered from padding_idx + 1 (simlte_st.compat).
         self.padding_idx: int = config.pad_token_id
         self.word_embeddings = nn.Embedding(config.vocab_size, config.hidden_size, padding_idx=self.padding_idx)
         self.token_type_embeddings = nn.Embedding(config.type_vocab_size, config.hidden_size)

@@ -17,10 +17,9 @@ from transformers import AutoModelForMaskedLM, PreTrainedModel
 from transformers.activations import ACT2FN
 
 from simlte_st.chunk_mean.modeling import SimlteChunkMeanModel
-from simlte_st.compat import checkpoint_name
+from simlte_st.compat import checkpoint_name, quiet_transformers
 from simlte_st.errors import ModelError
 from simlte_st.losses.chunked_cross_entropy import chunked_cross_entropy
-from simlte_st.quiet import quiet_transformers
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from typing import Any
 import mteb
 from mteb import AbsTask
 
-from simlte_st.data.benchmarks import SETS
+from simlte_st.datasets import SETS
 from simlte_st.errors import ConfigurationError
 from simlte_st.tasks.generators import kept_generators
 from simlte_st.tasks.kinds import LocalTask

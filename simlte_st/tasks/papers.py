@@ -11,7 +11,7 @@ import numpy as np
 from datasets import Dataset, DatasetDict
 from mteb import TaskMetadata
 
-from simlte_st.data.benchmarks import SETS, Benchmark, CitationBenchmark, load_benchmark
+from simlte_st.datasets import SETS, Benchmark, CitationBenchmark, load_benchmark
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.evaluation.document_similarity import load_lee
 from simlte_st.tasks.datasets import (
@@ -60,7 +60,7 @@ def _metadata(benchmark: str, name: str, kind: Kind, description: str) -> TaskMe
 
 
 class BenchmarkTask(LocalTask):
-    """A task over a data set that :func:`~simlte_st.data.benchmarks.load_benchmark` loads.
+    """A task over a data set that :func:`~simlte_st.datasets.load_benchmark` loads.
 
     Args:
         path: Where the data set is; None for an installed package or the Hub.

@@ -12,7 +12,7 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from simlte_st.compat import forget_model_card_text
+from simlte_st.compat import forget_model_card_text, view_budget
 from simlte_st.data.document import Document
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.data.views import View
@@ -21,7 +21,6 @@ from simlte_st.evaluation.comparison import split_half_views
 from simlte_st.evaluation.encoding import encode_texts
 from simlte_st.evaluation.split_half import SplitHalfResult, split_half_retrieval
 from simlte_st.evaluation.statistics import bootstrap_interval
-from simlte_st.limits import view_budget
 
 # Settings of an encoder that say where it comes from or how it runs, not what it computes. The Trainer of transformers
 # 5.0 sets use_cache, and every Trainer the tokenizer's special tokens where the configuration has others or none.

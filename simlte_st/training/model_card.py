@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from simlte_st.registration import is_own_architecture
+from simlte_st.models.registration import is_own_architecture
 from simlte_st.training.gains import gain_summary
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from simlte_st.errors import ConfigurationError
-from simlte_st.names import OWN_MODELS, model_path
-from simlte_st.packaged import PACKAGED_BASE, packaged_corpus_path
+from simlte_st.models.names import OWN_MODELS, model_path
+from simlte_st.models.packaged import PACKAGED_BASE, packaged_corpus_path
 from simlte_st.training.result import TrainingResult
 from simlte_st.training.train import train
 

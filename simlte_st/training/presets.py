@@ -47,7 +47,7 @@ class Preset:
         max_seq_length: Tokens a view may have, special tokens included; None keeps the base's.
         min_length: Tokens that the model shall read: a base that reads fewer is made to, as ``reader`` says; None takes
             every base as it is.
-        reader: How: ``"longformer"``, or None, converts it, see :func:`~simlte_st.conversion.convert_base`;
+        reader: How: ``"longformer"``, or None, converts it, see :func:`~simlte_st.models.conversion.convert_base`;
             ``"chunk-mean"`` averages over the chunks that it can read, see
             :func:`~simlte_st.chunk_mean.to_chunk_mean`. A model that reads chunk by chunk pools inside of them, in the
             way that ``pooling`` says.

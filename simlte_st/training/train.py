@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 from transformers import set_seed
 
-from simlte_st.base_models import load_base, set_attention_dropout, set_dropout
-from simlte_st.compat import enable_checkpointing
+from simlte_st.compat import enable_checkpointing, readable_tokens, view_budget
 from simlte_st.data.corpus import CorpusReport
 from simlte_st.data.document import Document
 from simlte_st.data.documents import DocumentReader, read_documents
@@ -30,11 +29,11 @@ from simlte_st.errors import ConfigurationError, ResumeError, SimlteError
 from simlte_st.evaluation.comparison import compare_split_half
 from simlte_st.extras import require
 from simlte_st.files import read_json, write_json
-from simlte_st.limits import readable_tokens, view_budget
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
 from simlte_st.losses.mlm_head import MLMHead, encoder_of
 from simlte_st.losses.mlm_term import MLMTerm
-from simlte_st.packaged import PACKAGED_BASE
+from simlte_st.models.base import load_base, set_attention_dropout, set_dropout
+from simlte_st.models.packaged import PACKAGED_BASE
 from simlte_st.training.backbone import make_backbone, preset_for, warn_of_pooling
 from simlte_st.training.batching.token_rows import TokenRows
 from simlte_st.training.gains import gain_record
@@ -81,8 +80,8 @@ def train(
     Args:
         source: The documents; anything :func:`~simlte_st.data.read_documents` takes.
         output: Folder of the finished model. Until then the run lives in ``OUTPUT.run`` beside it.
-        base: The model to begin with: a folder, or a name as :func:`~simlte_st.names.find_model` has it; None for the
-            packaged all-MiniLM-L6-v2. A stock Longformer is trained as this package's, with the same weights.
+        base: The model to begin with: a folder, or a name as :func:`~simlte_st.models.names.find_model` has it; None
+            for the packaged all-MiniLM-L6-v2. A stock Longformer is trained as this package's, with the same weights.
         preset: A name from :data:`~simlte_st.training.PRESETS`, a :class:`~simlte_st.training.Preset`, or ``"auto"``:
             ``docsplit-tuned`` for a base that is a sentence encoder already, else the papers' for its architecture.
         segmenter: ``"punkt"``, ``"nupunkt"`` or a callable.

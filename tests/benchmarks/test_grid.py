@@ -17,11 +17,11 @@ from benchmarks.grid.sets import draw
 from benchmarks.grid.systems import ABLATIONS, DOCSPLIT, SIMCSE, SYSTEMS, chosen_systems, preset_of, steps_of
 from benchmarks.grid.views import FrozenView, WordSplit
 from benchmarks.grid.work import Busy, Work
+from benchmarks.rivals import RIVALS
 from simlte_st.data import DocSplit
 from simlte_st.data.document import SegmentedDocument
 from simlte_st.data.views import draw_views
 from simlte_st.files import write_json
-from simlte_st.rivals import RIVALS
 from simlte_st.training import Preset
 
 TEXT = SegmentedDocument("one", ("A b c d.", "E f g h.", "I j.", "K l m n o."), (0, 2), (5, 5, 3, 6))

@@ -11,8 +11,8 @@ import pytest
 from benchmarks import paper
 from benchmarks.grid import engine, models
 from benchmarks.grid.work import Clash, Work
+from benchmarks.rivals import ModelEncoder
 from simlte_st.errors import ModelError
-from simlte_st.rivals import ModelEncoder
 
 ONLY = [
     "base-cls", "base-mean", "tfidf", "bm25", "simcse", "docsplit", "docsplit-no-mlm", "contrastive-tension",

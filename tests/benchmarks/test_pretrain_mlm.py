@@ -16,8 +16,8 @@ from transformers import AutoTokenizer, BertConfig, BertForMaskedLM
 from benchmarks import pretrain_mlm
 from benchmarks.pretrain_mlm import MaskedOnlyBert, main
 from simlte_st import train
-from simlte_st.base_models import load_base
 from simlte_st.losses.mlm_head import make_mlm_head
+from simlte_st.models.base import load_base
 from simlte_st.training.backbone import preset_for
 from simlte_st.training.presets import get_preset
 

@@ -19,7 +19,7 @@ from benchmarks.grid.printed import (
 )
 from benchmarks.relative_gain import papers_gain
 from simlte_st.analysis.redundancy import BUCKETS, BucketRedundancy
-from simlte_st.data.benchmarks import SETS
+from simlte_st.datasets import SETS
 
 
 @pytest.mark.parametrize("setting", TABLES)

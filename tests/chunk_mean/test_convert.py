@@ -15,10 +15,10 @@ from support import make_document, make_tokenizer
 from tokenizers import processors
 from transformers import AutoModel, BertModel
 
-from simlte_st.base_models import PACKAGED_BASE, load_base
 from simlte_st.chunk_mean import SimlteChunkMeanModel, to_chunk_mean
+from simlte_st.compat import readable_length, readable_tokens, view_budget
 from simlte_st.errors import ConfigurationError, ModelError
-from simlte_st.limits import readable_length, readable_tokens, view_budget
+from simlte_st.models.base import PACKAGED_BASE, load_base
 
 SHORT = ["ba bei bo", "", "cun. dis, et", "ba " * 22]
 LONG = [make_document(number, sentences=sentences) for number, sentences in enumerate((3, 12, 30))]

@@ -20,12 +20,12 @@ from support import make_document
 from torch.nn import functional
 from transformers import BertForMaskedLM
 
-from simlte_st.base_models import set_dropout
 from simlte_st.chunk_mean import SimlteChunkMeanModel, to_chunk_mean
 from simlte_st.errors import ModelError
 from simlte_st.losses import MultipleNegativesRankingMLMLoss
 from simlte_st.losses.masking import IGNORE
 from simlte_st.losses.mlm_head import make_mlm_head
+from simlte_st.models.base import set_dropout
 
 
 def chunked(bert_path: Path, **settings: object) -> SentenceTransformer:

@@ -9,6 +9,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
 
+from simlte_st.compat import view_budget
 from simlte_st.data.collator import DocSplitCollator
 from simlte_st.data.document import Document
 from simlte_st.data.epochs import EpochClock
@@ -16,7 +17,6 @@ from simlte_st.data.pairs import PairDrawer, from_row, to_row
 from simlte_st.data.segmenters import PunktSegmenter
 from simlte_st.data.sentences import segment_document, tokenizer_counter
 from simlte_st.data.views import DocSplit, draw_views
-from simlte_st.limits import view_budget
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from sentence_transformers.sentence_transformer.readers import InputExample
 
+from simlte_st.compat import view_budget
 from simlte_st.data.document import Document, content_id
 from simlte_st.data.examples import docsplit_examples, docsplit_objectives
 from simlte_st.data.rival_views import Duplicate
@@ -20,7 +21,6 @@ from simlte_st.data.segmenters import PunktSegmenter
 from simlte_st.data.sentences import segment_document, tokenizer_counter
 from simlte_st.data.views import DocSplit, draw_views
 from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError
-from simlte_st.limits import view_budget
 
 PUNKT = PunktSegmenter()
 Ids = tuple[int, ...]

@@ -18,7 +18,7 @@ from sentence_transformers import (
 from support import make_document
 from torch.utils.data import DataLoader
 
-from simlte_st.base_models import PACKAGED_BASE, load_base
+from simlte_st.compat import view_budget
 from simlte_st.data import (
     Crop,
     DocSplit,
@@ -40,8 +40,8 @@ from simlte_st.data.token_corpus import TokenCorpus
 from simlte_st.data.token_inputs import TokenPreprocessor
 from simlte_st.data.views import View
 from simlte_st.errors import ConfigurationError
-from simlte_st.limits import view_budget
 from simlte_st.losses import MultipleNegativesRankingMLMLoss
+from simlte_st.models.base import PACKAGED_BASE, load_base
 
 
 @dataclass

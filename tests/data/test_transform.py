@@ -18,6 +18,7 @@ from sentence_transformers import (
 )
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
+from simlte_st.compat import view_budget
 from simlte_st.data.document import Document
 from simlte_st.data.rival_views import InverseCloze
 from simlte_st.data.segmenters import PunktSegmenter
@@ -25,7 +26,6 @@ from simlte_st.data.sentences import segment_document, tokenizer_counter
 from simlte_st.data.transform import DocSplitTransform
 from simlte_st.data.views import DocSplit, View, ViewPair, draw_views
 from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError
-from simlte_st.limits import view_budget
 
 Ids = tuple[int, ...]
 BATCH = 8

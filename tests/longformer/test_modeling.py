@@ -14,8 +14,8 @@ from support import make_document, make_tokenizer
 from torch import nn
 from transformers import AutoModel, AutoModelForMaskedLM, LongformerForMaskedLM, LongformerModel
 
+from simlte_st.compat import readable_tokens
 from simlte_st.errors import ConfigurationError, ModelError
-from simlte_st.limits import readable_tokens
 from simlte_st.longformer import SimlteLongformerConfig, SimlteLongformerForMaskedLM, SimlteLongformerModel
 from simlte_st.losses.mlm_head import make_mlm_head
 

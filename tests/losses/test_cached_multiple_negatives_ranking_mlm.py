@@ -19,9 +19,9 @@ from sentence_transformers.sentence_transformer.losses import CachedMultipleNega
 from sentence_transformers.sentence_transformer.modules import Pooling
 from torch import Tensor
 
-from simlte_st.base_models import set_dropout
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
+from simlte_st.models.base import set_dropout
 from simlte_st.training import LossMetricsCallback, LossStateCallback
 
 # The same as the plain loss.

@@ -14,8 +14,8 @@ from torch import Tensor
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 from torch.nn.parallel import DistributedDataParallel
 
-from simlte_st.base_models import set_dropout
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
+from simlte_st.models.base import set_dropout
 
 WORLD = 2
 BACKWARDS = {"separate": 1, "shared": 1, "gather": 1, "accumulated": 2, "nothing masked": 1}

@@ -8,8 +8,8 @@ from losses_support import Scaling, both, columns_of, compare, gradients, step, 
 from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
-from simlte_st.base_models import set_dropout
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
+from simlte_st.models.base import set_dropout
 
 # Dropout.
 

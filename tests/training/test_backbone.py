@@ -9,11 +9,12 @@ import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 
-from simlte_st import base_models, train
-from simlte_st.base_models import load_base
+from simlte_st import train
 from simlte_st.chunk_mean import SimlteChunkMeanModel
 from simlte_st.errors import ModelError
 from simlte_st.losses.mlm_head import make_mlm_head
+from simlte_st.models import base as base_models
+from simlte_st.models.base import load_base
 from simlte_st.training import Preset
 from simlte_st.training.backbone import FEW_STEPS, make_backbone, preset_for, warn_of_pooling
 from simlte_st.training.presets import get_preset

@@ -16,10 +16,10 @@ from sentence_transformers.sentence_transformer.modules import BoW, Dense, Pooli
 from torch import nn
 from transformers import AutoTokenizer
 
-from simlte_st.base_models import load_base, set_dropout
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.longformer import convert_to_longformer
 from simlte_st.losses import MultipleNegativesRankingMLMLoss
+from simlte_st.models.base import load_base, set_dropout
 from simlte_st.training.interpolation import check_interpolable, choose_interpolation, interpolate
 from simlte_st.training.lora import add_lora, merge_lora
 

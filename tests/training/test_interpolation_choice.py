@@ -9,12 +9,12 @@ import torch
 from interpolation_support import load, moved, same, state
 from sentence_transformers import SentenceTransformer
 
-from simlte_st.base_models import set_dropout
 from simlte_st.data.document import Document
 from simlte_st.data.views import DocSplit
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.evaluation.comparison import compare_split_half
 from simlte_st.evaluation.split_half import result_from_ranks
+from simlte_st.models.base import set_dropout
 from simlte_st.training.interpolation import (
     InterpolationChoice,
     choose_interpolation,

@@ -7,7 +7,7 @@ import pytest
 
 from simlte_st import SentenceTransformer
 from simlte_st.errors import ConfigurationError
-from simlte_st.names import model_path
+from simlte_st.models.names import model_path
 from simlte_st.training import named
 from simlte_st.training.named import build_model
 

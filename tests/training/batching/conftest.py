@@ -16,11 +16,11 @@ from sentence_transformers import (
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from transformers import TrainerCallback
 
-from simlte_st.base_models import set_dropout
+from simlte_st.compat import view_budget
 from simlte_st.data import DocSplit, DocSplitCollator, read_documents, write_corpus
 from simlte_st.data.pairs import PairDrawer
 from simlte_st.data.sentences import tokenizer_counter
-from simlte_st.limits import view_budget
+from simlte_st.models.base import set_dropout
 
 
 @pytest.fixture(scope="session")

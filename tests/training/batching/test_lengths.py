@@ -5,10 +5,10 @@ import pytest
 from datasets import Dataset
 from sentence_transformers import SentenceTransformer
 
+from simlte_st.compat import view_budget
 from simlte_st.data import Crop, DocSplit, WordDeletion
 from simlte_st.data.pairs import PairDrawer
 from simlte_st.data.views import View
-from simlte_st.limits import view_budget
 from simlte_st.training.batching import Padding, ViewLengths, measure_padding
 
 

@@ -1,0 +1,150 @@
+"""Contrastive Tension (Carlsson et al., ICLR 2021): two encoders drift apart and are pulled together."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from datasets import Dataset
+from numpy.typing import NDArray
+from sentence_transformers.base.sampler import DefaultBatchSampler
+from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
+from sentence_transformers.sentence_transformer.losses import ContrastiveTensionDataLoader, ContrastiveTensionLoss
+from torch.utils.data import SequentialSampler
+
+from benchmarks.rivals.job import Outcome, RivalJob
+from benchmarks.rivals.stock import TEXT, prepare, run, set_dropouts
+from simlte_st.data.pairs import from_row
+from simlte_st.data.token_corpus import ROW
+from simlte_st.data.views import draw_views
+from simlte_st.errors import ConfigurationError, EmptyCorpusError
+
+RATIO = 8
+"""Pairs to one positive pair, itself included: the paper's K = 7 negatives."""
+
+
+@dataclass(frozen=True)
+class TensionPairs:
+    """Pairs of documents, in the order of training.
+
+    Attributes:
+        first: Row of the first document of each pair, int64.
+        second: Row of the second; the first again in a positive pair.
+        label: 1 for a positive pair, 0 for a negative one.
+        turn: In which pass over the documents the pair was drawn, from 0.
+    """
+
+    first: NDArray[np.int64]
+    second: NDArray[np.int64]
+    label: NDArray[np.int64]
+    turn: NDArray[np.int64]
+
+
+def draw_pairs(documents: int, steps: int, batch_size: int, seed: int) -> TensionPairs:
+    """Draw the pairs of a run with sentence-transformers' own data loader, pass after pass.
+
+    Args:
+        documents: Number of documents.
+        steps: Number of batches.
+        batch_size: Pairs in a batch, one in eight of them positive.
+        seed: Decides the order.
+
+    Raises:
+        ConfigurationError: ``batch_size`` cannot be divided by eight.
+        EmptyCorpusError: There are fewer documents than a batch takes: no document is in two pairs of a pass.
+    """
+    if batch_size % RATIO:
+        raise ConfigurationError(
+            f"batch_size={batch_size}: Contrastive Tension has one positive pair in {RATIO}; use a multiple of {RATIO}."
+        )
+    needed = 2 * batch_size - batch_size // RATIO
+    if documents < needed:
+        raise EmptyCorpusError(
+            f"{documents} usable documents: a batch of {batch_size} pairs takes {needed}. Use a smaller batch_size."
+        )
+    # It draws from Python's global generator, which is left as it was found.
+    numbers = list(range(documents))
+    loader = ContrastiveTensionDataLoader(numbers, batch_size, pos_neg_ratio=RATIO)  # type: ignore[no-untyped-call]
+    state = random.getstate()
+    random.seed(seed)
+    rows: list[tuple[int, int, int, int]] = []
+    turn = 0
+    try:
+        while len(rows) < steps * batch_size:
+            rows.extend((*example.texts, example.label, turn) for batch in loader for example in batch)
+            turn += 1
+    finally:
+        random.setstate(state)
+    first, second, label, turns = np.array(rows[: steps * batch_size], dtype=np.int64).T
+    return TensionPairs(first, second, label, turns)
+
+
+class InOrderBatchSampler(DefaultBatchSampler):
+    """Batches of rows in their order: the pairs are drawn already, and each batch has its share of positive ones."""
+
+    def __init__(self, dataset: Dataset, *args: Any, **kwargs: Any) -> None:
+        super().__init__(dataset, *args, **kwargs)
+        self.sampler: SequentialSampler = SequentialSampler(dataset)
+
+
+@dataclass
+class TensionCollator(SentenceTransformerDataCollator):
+    """Row numbers of pairs to texts and labels.
+
+    Args:
+        corpus: The segmented documents.
+        pairs: The pairs that the rows stand for.
+        seed: Decides which part of a long document is read.
+        budget: Tokens of a document that fit a text.
+    """
+
+    corpus: Dataset = field(kw_only=True)
+    pairs: TensionPairs = field(kw_only=True)
+    seed: int = 0
+    budget: int | None = None
+
+    def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
+        """Make a batch."""
+        rows = [row[ROW] for row in features]
+        batch: dict[str, Any] = super().__call__(
+            [
+                {
+                    "first": self._text(int(self.pairs.first[row]), int(self.pairs.turn[row])),
+                    "second": self._text(int(self.pairs.second[row]), int(self.pairs.turn[row])),
+                    "label": int(self.pairs.label[row]),
+                }
+                for row in rows
+            ]
+        )
+        return batch
+
+    def _text(self, document: int, turn: int) -> str:
+        views = draw_views(from_row(self.corpus[document]), TEXT, seed=self.seed, epoch=turn, budget=self.budget)
+        assert views is not None  # the corpus holds what this view accepts
+        return views.anchor
+
+
+def train_contrastive_tension(job: RivalJob) -> Outcome:
+    """Train with the paper's objective, ``ContrastiveTensionLoss``.
+
+    Two copies of the encoder, of which the first reads the first text of a pair and the second the second; binary
+    cross-entropy of the dot product, one pair of the same text to seven of different ones. sentence-transformers also
+    has a variant with in-batch negatives and a temperature, which is its own and not the paper's. What is kept is the
+    encoder of the second text (``model2`` there). A pair counts as a document: two passes, one in each encoder.
+
+    The paper's own schedule (RMSProp, a learning rate that falls from 1e-5 to 2e-6) gives way to the common budget.
+    """
+    prepared = prepare(job)
+    set_dropouts(prepared.trained, job.preset)
+    pairs = draw_pairs(len(prepared.corpus), job.steps, job.preset.batch_size, job.seed)
+    loss = ContrastiveTensionLoss(prepared.trained)
+    collator = TensionCollator(
+        preprocess_fn=prepared.trained.preprocess,
+        corpus=prepared.corpus,
+        pairs=pairs,
+        seed=job.seed,
+        budget=prepared.budget,
+    )
+    return run(job, prepared, loss, len(pairs.label), collator, InOrderBatchSampler)

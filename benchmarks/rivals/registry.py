@@ -1,0 +1,69 @@
+"""The objectives that DocSplit is compared with, itself among them; one entry each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchmarks.rivals.contrastive_tension import train_contrastive_tension
+from benchmarks.rivals.job import Outcome, RivalJob
+from benchmarks.rivals.tsdae import train_tsdae
+from benchmarks.rivals.view_rivals import train_views
+from simlte_st.data.rival_views import Crop, Duplicate, InverseCloze
+from simlte_st.errors import ConfigurationError
+
+_TWO_VIEWS = "2 passes of the encoder, one a view; as many again over masked copies where mlm_weight is above 0"
+
+
+@dataclass(frozen=True)
+class Rival:
+    """An objective that trains an encoder on documents without labels.
+
+    Attributes:
+        title: What tables call it.
+        source: Where it comes from.
+        passes: What a document costs in a step.
+        settings: Settings of the preset without which it would not be itself; all others are the same for all.
+        train: Does the job.
+    """
+
+    title: str
+    source: str
+    passes: str = _TWO_VIEWS
+    settings: dict[str, Any] = field(default_factory=dict)
+    train: Callable[[RivalJob], Outcome] = train_views
+
+
+# Nothing but dropout tells SimCSE's views apart, so it has its own: BERT's.
+RIVALS: dict[str, Rival] = {
+    "docsplit": Rival("DocSplit", "the DocSplit and SimLTE papers"),
+    "simcse": Rival("SimCSE", "Gao et al., 2021", settings={"view": Duplicate(unit="sentence"), "dropout": 0.1}),
+    "simcse-long": Rival("SimCSE-long", "the SimLTE paper, 3.3", settings={"view": Duplicate(), "dropout": 0.1}),
+    "contriever": Rival("Contriever (crops)", "Izacard et al., 2021", settings={"view": Crop()}),
+    "inverse-cloze": Rival("Inverse cloze", "Lee et al., 2019", settings={"view": InverseCloze()}),
+    "contrastive-tension": Rival(
+        "Contrastive Tension",
+        "Carlsson et al., 2021",
+        "a document is a pair: 2 passes, one in each of two encoders, of which the second is kept",
+        train=train_contrastive_tension,
+    ),
+    "tsdae": Rival(
+        "TSDAE",
+        "Wang et al., 2021",
+        "1 pass of the encoder over the 40% of the words that are left, 1 of the decoder over all",
+        train=train_tsdae,
+    ),
+}
+"""Every rival by name."""
+
+
+def get_rival(name: str) -> Rival:
+    """Find a rival.
+
+    Raises:
+        ConfigurationError: There is none of that name.
+    """
+    if name not in RIVALS:
+        raise ConfigurationError(f"Unknown rival {name!r}: use one of {', '.join(RIVALS)}.")
+    return RIVALS[name]

@@ -1,0 +1,131 @@
+"""Train a rival: the same base, documents and budget for all, and a record of what it cost."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from benchmarks.rivals.job import RIVAL_FILE, RivalJob, RivalRecord
+from benchmarks.rivals.registry import get_rival
+from benchmarks.rivals.token_count import count_tokens
+from simlte_st.data.segmenters import Segmenter
+from simlte_st.errors import ConfigurationError
+from simlte_st.files import atomic_path, check_free, write_json
+from simlte_st.models.base import load_base
+from simlte_st.training.backbone import preset_for
+from simlte_st.training.presets import Pooling, Preset, get_preset
+
+
+def train_rival(
+    name: str,
+    documents: Any,
+    base: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    *,
+    steps: int,
+    batch_size: int,
+    max_seq_length: int | None,
+    learning_rate: float | None = None,
+    seed: int = 0,
+    preset: str | Preset = "auto",
+    pooling: Pooling | None = None,
+    warmup: float | None = None,
+    dropout: float | None = None,
+    mlm_weight: float | None = None,
+    segmenter: str | Segmenter = "punkt",
+    bf16: bool | None = None,
+    overwrite: bool = False,
+    progress: bool = False,
+) -> RivalRecord:
+    """Train one of :data:`~benchmarks.rivals.RIVALS` from a base, on a budget that is the same for all.
+
+    The budget is ``steps`` batches of ``batch_size`` documents, of which at most ``max_seq_length`` tokens are read as
+    one text, with the same optimizer and learning rate. What a document costs in a step differs, and so do the tokens
+    that an objective really reads (SimCSE reads sentences, TSDAE what is left of a text): the record has both, with the
+    seconds. No document is held out.
+
+    Args:
+        name: A name of :data:`~benchmarks.rivals.RIVALS`.
+        documents: Anything :func:`~simlte_st.data.read_documents` takes.
+        base: The model to begin with: a folder, or a name as :func:`~simlte_st.models.names.find_model` has it.
+        output: Folder of the finished model, which stock sentence-transformers loads. There is nothing before the end.
+        steps: Optimizer steps.
+        batch_size: Documents in a batch; pairs of documents for Contrastive Tension, where it is a multiple of 8.
+        max_seq_length: Most tokens of a text while training, special tokens included; None keeps the base's. The
+            finished model reads what the base reads.
+        learning_rate: Peak learning rate of AdamW; None for the preset's, as for the next four.
+        seed: Decides everything that is drawn.
+        preset: Where all other settings come from, as in :func:`simlte_st.train`; with random batches. Gradient caching
+            and checkpointing save memory for the rivals that are trained by views only.
+        pooling: ``"cls"``, ``"mean"``, or ``"keep"`` the base's.
+        warmup: Share of the steps over which the learning rate rises.
+        dropout: Dropout while training. SimCSE keeps its own, by which it tells its views apart.
+        mlm_weight: Weight of the MLM term of the rivals that are trained by views; the others have none.
+        segmenter: ``"punkt"``, ``"nupunkt"`` or a callable.
+        bf16: Compute in bfloat16; None where the hardware has it.
+        overwrite: Replace what is at ``output``.
+        progress: Show progress bars.
+
+    Returns:
+        The record, which is also in the folder, as ``rival.json``.
+
+    Raises:
+        ConfigurationError: No such rival, a setting out of its range, or there is something at ``output`` already.
+        DataError: The documents cannot be read, or too few can be used.
+        ModelError: The base cannot be loaded or cannot be trained this way.
+        KeyboardInterrupt: Ctrl-C; nothing is left at ``output``.
+    """
+    rival = get_rival(name)
+    if steps < 1:
+        raise ConfigurationError(f"steps={steps}: at least one step is needed.")
+    output = Path(output)
+    check_free(output, overwrite)
+    if isinstance(preset, Preset):
+        chosen = preset
+    else:
+        chosen = preset_for(load_base(os.fspath(base))) if preset == "auto" else get_preset(preset)
+    settings = chosen.changed(
+        batch_size=batch_size,
+        max_seq_length=max_seq_length,
+        learning_rate=learning_rate,
+        pooling=pooling,
+        warmup=warmup,
+        dropout=dropout,
+        mlm_weight=mlm_weight,
+    ).changed(**rival.settings)
+    if settings.batching != "random":
+        raise ConfigurationError(f"batching={settings.batching!r}: rivals are compared on random batches.")
+    with atomic_path(output) as path:
+        job = RivalJob(
+            documents=documents,
+            base=base,
+            path=path,
+            preset=settings,
+            steps=steps,
+            seed=seed,
+            segmenter=segmenter,
+            bf16=bf16,
+            progress=progress,
+        )
+        with count_tokens() as tokens:
+            outcome = rival.train(job)
+        record = RivalRecord(
+            rival=name,
+            title=rival.title,
+            output=output,
+            base=os.fspath(base),
+            seed=seed,
+            steps=steps,
+            batch_size=batch_size,
+            max_seq_length=max_seq_length,
+            preset=settings,
+            documents=outcome.documents,
+            passes=rival.passes,
+            encoder_tokens=tokens.encoder,
+            decoder_tokens=tokens.decoder,
+            seconds=outcome.seconds,
+            log=outcome.log,
+        )
+        write_json(path / RIVAL_FILE, record.to_dict())
+    return record

@@ -1,0 +1,120 @@
+"""TSDAE (Wang et al., Findings of EMNLP 2021): rebuild a text from the embedding of what was left of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from datasets import Dataset
+from nltk.tokenize import NLTKWordTokenizer
+from nltk.tokenize.treebank import TreebankWordDetokenizer
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
+from sentence_transformers.sentence_transformer.losses import DenoisingAutoEncoderLoss
+
+from benchmarks.rivals.job import Outcome, RivalJob
+from benchmarks.rivals.stock import TEXT, prepare, run, set_dropouts
+from simlte_st.compat import quiet_transformers
+from simlte_st.data.epochs import EpochClock
+from simlte_st.data.pairs import from_row
+from simlte_st.data.token_corpus import ROW
+from simlte_st.data.views import draw_sides, render, view_rng
+from simlte_st.errors import ModelError
+from simlte_st.losses.mlm_head import encoder_of
+from simlte_st.training.batching import SeededBatchSampler
+
+DELETED = 0.6
+"""Probability that a word is deleted: the paper's best, and sentence-transformers' default."""
+
+_words = NLTKWordTokenizer()
+_detokenizer = TreebankWordDetokenizer()
+
+
+def delete_words(sentences: Sequence[str], probability: float, rng: Random) -> str:
+    """Delete words of a text, as ``DenoisingAutoEncoderDataset.delete`` of sentence-transformers does.
+
+    That one needs NLTK's ``punkt_tab``, which NLTK does not carry, and draws from numpy's global generator.
+
+    Args:
+        sentences: The text's sentences, in order.
+        probability: That a word is deleted, each independently.
+        rng: Draws.
+
+    Returns:
+        The words that are left, at least one, put together by NLTK's detokenizer; the sentences where there is no word.
+    """
+    words: list[list[str]] = [_words.tokenize(sentence) for sentence in sentences]
+    kept = [[word for word in sentence if rng.random() >= probability] for sentence in words]
+    if not any(kept):
+        every = [word for sentence in words for word in sentence]
+        return rng.choice(every) if every else " ".join(sentences)
+    # Sentence by sentence: to NLTK's detokenizer a full stop belongs to a word at the end of a text only.
+    return " ".join(_detokenizer.detokenize(sentence) for sentence in kept if sentence)
+
+
+@dataclass
+class DenoisingCollator(SentenceTransformerDataCollator):
+    """Row numbers of documents to damaged and original texts.
+
+    Args:
+        corpus: The segmented documents.
+        seed: Decides which part of a long document is read, and which words are deleted.
+        budget: Tokens of a document that fit a text.
+        clock: Tells the epoch; give it to the Trainer as a callback.
+    """
+
+    corpus: Dataset = field(kw_only=True)
+    seed: int = 0
+    budget: int | None = None
+    clock: EpochClock = field(default_factory=EpochClock)
+
+    def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
+        """Make a batch."""
+        batch: dict[str, Any] = super().__call__([self._pair(row[ROW]) for row in features])
+        return batch
+
+    def _pair(self, row: int) -> dict[str, str]:
+        document = from_row(self.corpus[row])
+        epoch = self.clock.epoch
+        sides = draw_sides(document, TEXT, seed=self.seed, epoch=epoch, budget=self.budget)
+        assert sides is not None  # the corpus holds what this view accepts
+        sentences = [document.sentences[piece.sentence] for piece in sides[0]]
+        noise = view_rng(self.seed, epoch, f"{document.id}\nnoise")  # not the numbers that chose the window
+        return {"damaged": delete_words(sentences, DELETED, noise), "original": render(document, sides[0])}
+
+
+def make_loss(model: SentenceTransformer) -> DenoisingAutoEncoderLoss:
+    """Make the loss, with a decoder of the encoder's own architecture and weights, the two tied.
+
+    Raises:
+        ModelError: transformers has no decoder of this architecture.
+    """
+    kind = encoder_of(model).config.model_type
+    try:
+        with quiet_transformers():
+            loss = DenoisingAutoEncoderLoss(model, tie_encoder_decoder=True)
+    except (ValueError, AssertionError) as error:
+        raise ModelError(
+            f"TSDAE decodes with the encoder's own architecture, and {kind!r} cannot ({str(error)[:200]}). "
+            "Use a base such as BERT or RoBERTa."
+        ) from error
+    # The encoder's weights are the decoder's from here on, and a checkpoint may be in half precision.
+    loss.decoder.float()
+    return loss
+
+
+def train_tsdae(job: RivalJob) -> Outcome:
+    """Train with ``DenoisingAutoEncoderLoss``: 60% of the words deleted, a tied decoder that sees the embedding only.
+
+    A document costs a pass of the encoder over what is left of it, and one of the decoder over all of it. The decoder
+    is dropped; its cross-attention and its word predictor are all that the model does not share with it.
+    """
+    prepared = prepare(job)
+    loss = make_loss(prepared.trained)
+    set_dropouts(loss, job.preset)
+    collator = DenoisingCollator(
+        preprocess_fn=prepared.trained.preprocess, corpus=prepared.corpus, seed=job.seed, budget=prepared.budget
+    )
+    return run(job, prepared, loss, len(prepared.corpus), collator, SeededBatchSampler, collator.clock)

@@ -1,0 +1,127 @@
+"""sentence-transformers' own class, which also finds our names and says what it cut."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import Any
+
+import sentence_transformers
+from torch import Tensor
+
+from simlte_st.compat import readable_tokens
+from simlte_st.errors import ConfigurationError
+from simlte_st.models.names import find_model
+
+logger = logging.getLogger(__name__)
+
+
+class SentenceTransformer(sentence_transformers.SentenceTransformer):
+    """``sentence_transformers.SentenceTransformer`` with two additions.
+
+    1. A name is looked for among folders, the models that ``simlte train --name`` left (in ``SIMLTE_ST_HOME``, else in
+       the platform's cache place), the models that packages carry, and the Hub, in this order.
+    2. ``encode`` logs a warning when it had to cut texts: how many, and what share of all tokens. ``max_seq_length``
+       never exceeds the positions that the model has.
+
+    Models saved with it are stock models.
+
+    Args:
+        model_name_or_path: A folder or a name, for example ``"simlte-longformer"``.
+        **options: As in the stock class.
+
+    Raises:
+        ModelError: A model of this package that has not been made; the message has the command that makes it.
+
+    Example:
+        ::
+
+            from simlte_st import SentenceTransformer
+
+            model = SentenceTransformer("simlte-longformer")
+            vectors = model.encode(["A long document ...", "Another one ..."])
+    """
+
+    def __init__(self, model_name_or_path: str | os.PathLike[str] | None = None, **options: Any) -> None:
+        self._cut = _Cut()
+        super().__init__(None if model_name_or_path is None else find_model(model_name_or_path), **options)
+        limit = readable_tokens(self)
+        if limit is not None and (self.max_seq_length is None or self.max_seq_length > limit):
+            self.max_seq_length = limit
+
+    @property
+    def max_seq_length(self) -> int | None:
+        """Tokens that are read of a text, special tokens included."""
+        length: int | None = super().max_seq_length
+        return length
+
+    @max_seq_length.setter
+    def max_seq_length(self, value: int | None) -> None:
+        """Set it.
+
+        Raises:
+            ConfigurationError: The model does not have so many positions.
+        """
+        limit = readable_tokens(self)
+        if value is not None and limit is not None and value > limit:
+            raise ConfigurationError(
+                f"max_seq_length={value}: the model has positions for {limit} tokens. "
+                "A longer one is made with: simlte convert MODEL --max-length N --output DIR"
+            )
+        sentence_transformers.SentenceTransformer.max_seq_length.fset(self, value)  # type: ignore[attr-defined]
+
+    def encode(self, *args: Any, **options: Any) -> Any:
+        """Encode as the stock class does, and log what was cut."""
+        self._cut = _Cut()
+        vectors = super().encode(*args, **options)
+        self._cut.tell(self.max_seq_length)
+        return vectors
+
+    def preprocess(self, inputs: Any, prompt: str | None = None, **options: Any) -> dict[str, Any]:
+        """Tokenize as the stock class does, and count what is cut."""
+        features: dict[str, Any] = super().preprocess(inputs, prompt=prompt, **options)
+        self._cut.count(self, inputs, prompt, features)
+        return features
+
+
+class _Cut:
+    """Counts the texts and tokens that were cut."""
+
+    def __init__(self) -> None:
+        self.texts = 0
+        self.tokens = 0
+        self.cut_texts = 0
+        self.cut_tokens = 0
+
+    def count(self, model: SentenceTransformer, inputs: Any, prompt: str | None, features: dict[str, Any]) -> None:
+        limit, lengths = model.max_seq_length, _lengths(features)
+        if limit is None or lengths is None or len(lengths) != len(inputs):
+            return
+        self.texts += len(lengths)
+        self.tokens += sum(lengths)
+        # Only a text that fills the model can have been cut: the others are not tokenized again.
+        full = [text for text, length in zip(inputs, lengths, strict=True) if length >= limit and isinstance(text, str)]
+        if not full:
+            return
+        whole = model.tokenizer([(prompt or "") + text for text in full], truncation=False, verbose=False)["input_ids"]
+        over = [len(ids) - limit for ids in whole if len(ids) > limit]
+        self.cut_texts += len(over)
+        self.cut_tokens += sum(over)
+        self.tokens += sum(over)
+
+    def tell(self, limit: int | None) -> None:
+        if self.cut_texts:
+            logger.warning(
+                "%d of %d texts were longer than the %d tokens that the model reads: %.1f%% of all tokens were cut.",
+                self.cut_texts, self.texts, limit, 100 * self.cut_tokens / self.tokens,
+            )  # fmt: skip
+
+
+def _lengths(features: dict[str, Any]) -> list[int] | None:
+    """Count the tokens of each text, of a padded or a flattened batch; None for what is not text."""
+    bounds, mask = features.get("cu_seq_lens_q"), features.get("attention_mask")
+    if isinstance(bounds, Tensor):
+        return [int(length) for length in bounds.diff().tolist()]
+    if isinstance(mask, Tensor) and mask.dim() == 2:
+        return [int(length) for length in mask.sum(1).tolist()]
+    return None

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+import torch
+from datasets import Dataset
+from sentence_transformers import SentenceTransformer
+
+from benchmarks.rivals.stock import TEXT
+from benchmarks.rivals.tsdae import DELETED, DenoisingCollator, delete_words, make_loss
+from simlte_st.data import read_documents
+from simlte_st.data.corpus import write_corpus
+from simlte_st.data.segmenters import PunktSegmenter
+from simlte_st.data.sentences import tokenizer_counter
+from simlte_st.data.token_corpus import ROW
+
+
+def test_words_are_deleted_at_the_rate_and_keep_their_order() -> None:
+    sentences = [" ".join(f"w{20 * s + i}" for i in range(20)) + "." for s in range(50)]
+    kept = [delete_words(sentences, DELETED, Random(seed)) for seed in range(20)]
+    numbers = [[int(word.strip(".")[1:]) for word in text.split() if word.strip(".")] for text in kept]
+    assert all(found == sorted(set(found)) for found in numbers)
+    assert 0.37 < np.mean([len(found) for found in numbers]) / 1000 < 0.43
+    assert delete_words(sentences, DELETED, Random(0)) == kept[0] != kept[1]
+
+
+def test_words_are_nltk_tokens_put_together_again() -> None:
+    sentence = 'He didn\'t say "no" (twice), did he?'
+    assert delete_words([sentence], 0.0, Random(0)) == sentence
+    assert delete_words(["One end.", "Another end."], 0.0, Random(0)) == "One end. Another end."
+
+
+def test_one_word_is_always_left() -> None:
+    assert {delete_words(["ba bei bo"], 1.0, Random(seed)) for seed in range(20)} == {"ba", "bei", "bo"}
+    assert delete_words([" "], 1.0, Random(0)) == " "
+
+
+@pytest.fixture
+def corpus(documents: list[str], model: SentenceTransformer, tmp_path: Path) -> Dataset:
+    count = tokenizer_counter(model.tokenizer)
+    made, _ = write_corpus(
+        read_documents(documents), tmp_path, view=TEXT, segmenter=PunktSegmenter(), count_tokens=count
+    )
+    return made
+
+
+def test_the_damaged_text_is_of_the_same_window_as_the_original(corpus: Dataset, model: SentenceTransformer) -> None:
+    seen: list[list[str]] = []
+
+    def remember(texts: list[str], **options: object) -> dict[str, torch.Tensor]:
+        seen.append(texts)
+        return {"input_ids": torch.zeros(len(texts), 1)}
+
+    collator = DenoisingCollator(preprocess_fn=remember, corpus=corpus, seed=2, budget=40)
+    state, numpy_state = random.getstate(), np.random.get_state()[1].tolist()
+    batch = collator([{ROW: row} for row in range(10)])
+    assert list(batch) == ["damaged_input_ids", "original_input_ids"], "the loss takes the damaged text first"
+    damaged, original = seen
+    for left, whole in zip(damaged, original, strict=True):
+        words = iter(whole.replace(".", " .").split())
+        assert all(word in words for word in left.replace(".", " .").split()), "a subsequence"
+        assert len(left) < len(whole)
+        assert len(whole.split()) == 32, "four sentences of nine tokens fit 40"
+    collator([{ROW: row} for row in range(10)])
+    assert seen[2:] == seen[:2]
+    collator.clock.epoch = 1
+    collator([{ROW: row} for row in range(10)])
+    assert seen[4] != seen[0]
+    assert seen[5] != seen[1]
+    assert (random.getstate(), np.random.get_state()[1].tolist()) == (state, numpy_state)
+
+
+def test_encoder_and_decoder_share_their_weights(model: SentenceTransformer) -> None:
+    loss = make_loss(model)
+    encoder = dict(model.transformers_model.named_parameters())
+    decoder = dict(loss.decoder.bert.named_parameters())
+    shared = [name for name in encoder if name in decoder]
+    assert len(shared) == len([name for name in encoder if "pooler" not in name])
+    assert all(encoder[name] is decoder[name] for name in shared)
+    assert any("crossattention" in name for name in decoder)

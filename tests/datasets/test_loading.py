@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import datasets
+import pyarrow.parquet as pq
+import pytest
+
+from simlte_st.data import read_documents
+from simlte_st.datasets import load_benchmark, loading, read_benchmark
+from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError
+
+ROWS = [{"id": f"d{n}", "text": f"Text {n}.", "label": f"class {n % 2}"} for n in range(20)]
+
+
+def lines(path: Path, rows: list[dict[str, object]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("name", ["fakenews", "20news", "arxiv", "nyt", "bbc"])
+@pytest.mark.parametrize("form", ["jsonl", "csv", "parquet"])
+def test_every_data_set_takes_a_plain_table(tmp_path: Path, name: str, form: str) -> None:
+    path = tmp_path / f"table.{form}"
+    dataset = datasets.Dataset.from_list(ROWS)
+    {"jsonl": dataset.to_json, "csv": dataset.to_csv, "parquet": dataset.to_parquet}[form](str(path))
+    benchmark = load_benchmark(name, path)
+    assert benchmark.name == name
+    assert [(item.id, item.text, item.label) for item in benchmark.documents()] == [tuple(row.values()) for row in ROWS]
+    assert benchmark.label_names == ("class 0", "class 1")
+    assert benchmark.source == str(path)
+    assert len(benchmark.train) == 16
+    assert len(benchmark.test) == 4
+    assert sorted(benchmark.test["label"][:]) == ["class 0"] * 2 + ["class 1"] * 2
+    assert "20%" in benchmark.split_origin
+    assert benchmark.rows.column_names == ["id", "text", "label", "split"]
+
+
+def test_the_split_of_the_source_is_kept(tmp_path: Path) -> None:
+    splits = ["training", "DEV", "test", None, "", "holdout"]
+    path = lines(tmp_path / "a.jsonl", [{**row, "split": splits[n % 6]} for n, row in enumerate(ROWS[:6])])
+    benchmark = load_benchmark("bbc", path)
+    assert benchmark.rows["split"][:] == ["train", "validation", "test", None, None]
+    assert benchmark.report.skipped == {"unknown split": 1}
+    assert benchmark.split_origin == "of the data set"
+    assert [len(benchmark.part(name)) for name in ("train", "validation", "test")] == [1, 1, 1]
+    assert len(benchmark.validation) == 1
+    assert [item.id for item in benchmark.documents("test")] == ["d2"]
+    for call in (benchmark.part, benchmark.documents):
+        with pytest.raises(ConfigurationError, match="no split 'dev'; the splits are train, validation, test"):
+            call("dev")
+
+
+def test_a_folder_of_tables_named_after_the_splits(tmp_path: Path) -> None:
+    folder = tmp_path / "sets"
+    folder.mkdir()
+    lines(folder / "test.jsonl", [{"text": "t", "label": 1, "label_text": "yes"}])
+    lines(folder / "train.jsonl", [{"text": "a", "label": 0, "label_text": "no"}, {"text": "b", "label": 1}])
+    (folder / "readme.txt").write_text("About.")
+    benchmark = load_benchmark("20news", folder)
+    assert [(item.id, item.text, item.label, item.split) for item in benchmark.documents()] == [
+        ("train-0", "a", "no", "train"),
+        ("train-1", "b", None, "train"),
+        ("test-0", "t", "yes", "test"),
+    ]
+
+
+def test_class_labels_have_their_names(tmp_path: Path) -> None:
+    features = datasets.Features({"text": datasets.Value("string"), "label": datasets.ClassLabel(names=["no", "yes"])})
+    dataset = datasets.Dataset.from_dict({"text": ["a", "b", "c"], "label": [1, 0, -1]}, features=features)
+    dataset.to_parquet(str(tmp_path / "a.parquet"))
+    benchmark = load_benchmark("nyt", tmp_path / "a.parquet")
+    assert benchmark.rows["label"][:] == ["yes", "no", None]
+
+
+def test_a_split_that_is_made(tmp_path: Path) -> None:
+    path = lines(tmp_path / "a.jsonl", ROWS)
+    first = load_benchmark("bbc", path)
+    sides = {item.id: item.split for item in first.documents()}
+    assert {
+        item.id: item.split for item in load_benchmark("bbc", path, cache_dir=tmp_path / "again").documents()
+    } == sides
+    lines(path, ROWS[::-1])
+    assert {item.id: item.split for item in load_benchmark("bbc", path).documents()} == sides
+    other = load_benchmark("bbc", path, seed=1, test_share=0.5)
+    assert len(other.test) == 10
+    assert "50% of each class for the test, seed 1" in other.split_origin
+    for share in (0, 1.0):
+        with pytest.raises(ConfigurationError, match="test_share"):
+            load_benchmark("bbc", path, test_share=share)
+
+
+def test_it_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
+    path = lines(tmp_path / "a.jsonl", ROWS)
+    report = load_benchmark("bbc", path).report
+    stored = list((home / "benchmarks").iterdir())
+    assert [folder.name.split("-")[0] for folder in stored] == ["bbc"]
+    with monkeypatch.context() as patch:
+        patch.setattr(loading.DocumentReader, "__iter__", None)
+        again = load_benchmark("bbc", path)
+        assert again.report == report
+        assert len(again) == 20
+        with pytest.raises(TypeError):
+            load_benchmark("bbc", path, limit=5)
+        with pytest.raises(TypeError):
+            load_benchmark("bbc", path, text_column="id")
+    # a file that has changed is read anew, even if it is as long as before
+    lines(path, [{**row, "text": row["text"].replace("Text", "Word")} for row in ROWS])
+    os.utime(path, ns=(1, 1))
+    assert next(load_benchmark("bbc", path).documents()).text == "Word 0."
+
+
+def test_an_interrupted_reading_leaves_nothing(tmp_path: Path, home: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(datasets.Dataset.from_list(ROWS).data.table, path)
+    path.write_bytes(path.read_bytes()[:-10])
+    with pytest.raises(DataError, match="truncated"):
+        load_benchmark("bbc", path)
+    lines(tmp_path / "b.jsonl", [{"text": " ", "label": "a"}])
+    with pytest.raises(EmptyCorpusError, match="1 empty"):
+        load_benchmark("bbc", tmp_path / "b.jsonl")
+    lines(tmp_path / "c.jsonl", ROWS)
+    with (tmp_path / "c.jsonl").open("a") as file:
+        file.write("[" * 10)
+    assert len(load_benchmark("bbc", tmp_path / "c.jsonl")) == 20
+    assert [name.split("-")[0] for name in os.listdir(home / "benchmarks")] == ["bbc"]
+
+
+def test_what_is_wrong_is_said(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="no data set 'imdb'; there are fakenews, 20news, arxiv, nyt"):
+        load_benchmark("imdb")
+    with pytest.raises(ConfigurationError, match="no data set 'imdb'"):
+        read_benchmark("imdb")
+    with pytest.raises(DataError, match=r"no file or folder .*nowhere.*kaggle\.com.*CC0.*arxiv-metadata-oai-snapshot"):
+        load_benchmark("arxiv", tmp_path / "nowhere")
+    with pytest.raises(DataError, match=r"no 'fakenews' here\..*FakeNewsCorpus.*Apache-2\.0.*pass path="):
+        load_benchmark("fakenews")
+    with pytest.raises(DataError, match=r"holds none of news_cleaned\*\.csv, news\.csv, train\.\* and test\.\* tables"):
+        load_benchmark("fakenews", tmp_path)
+    (tmp_path / "notes.txt").write_text("a")
+    with pytest.raises(DataError, match="is no table"):
+        load_benchmark("bbc", tmp_path / "notes.txt")
+    path = lines(tmp_path / "a.jsonl", ROWS)
+    for settings in ({"limit": 0}, {"max_characters": 0}):
+        for call in (load_benchmark, read_benchmark):
+            with pytest.raises(ConfigurationError, match="at least 1"):
+                call("bbc", path, **settings)
+    with pytest.raises(DataError, match="no text encoding called 'utf-9'"):
+        load_benchmark("bbc", path, encoding="utf-9")
+
+
+def test_reading_without_storing(tmp_path: Path, home: Path) -> None:
+    path = lines(tmp_path / "a.jsonl", [{**row, "split": "test"} for row in ROWS])
+    reader = read_benchmark("bbc", path)
+    for _ in range(2):
+        assert [(item.id, item.split) for item in reader] == [(f"d{n}", "test") for n in range(20)]
+    assert not (home / "benchmarks").exists()
+    assert [item.split for item in read_documents(path)] == [None] * 20  # a corpus has no split
+
+
+def test_many_documents_are_held_in_small_batches(tmp_path: Path) -> None:
+    path = lines(tmp_path / "a.jsonl", [{"text": f"{n}", "label": n % 3} for n in range(3000)])
+    benchmark = load_benchmark("nyt", path)
+    assert [item.text for item in benchmark.documents()] == [str(n) for n in range(3000)]
+    assert benchmark.rows.data.column("text").num_chunks == 3
+    assert [int(item.text) % 3 for item in benchmark.documents("test")] == [
+        int(label) for label in benchmark.test["label"][:]
+    ]
+    assert len(benchmark.test) == 600

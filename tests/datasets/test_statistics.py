@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import pytest
+
+from simlte_st.data import Document
+from simlte_st.datasets import SETS, PrintedStatistics, statistics, statistics_table
+from simlte_st.errors import EmptyCorpusError
+
+DOCUMENTS = [
+    Document("1", "one two three", "b", "train"),
+    Document("2", " one\n\ntwo ", "a", "train"),
+    Document("3", "one-word", "a", "test"),
+    Document("4", "a b c d e f", None),
+]
+
+
+def test_by_hand() -> None:
+    found = statistics(iter(DOCUMENTS))
+    assert found.documents == 4
+    assert found.classes == 2
+    assert found.words_mean == 3.0  # (3 + 2 + 1 + 6) / 4
+    assert found.words_median == 2.5
+    assert found.words_max == 6
+    assert found.unlabelled == 1
+    assert found.labels == {"a": 2, "b": 1}
+    assert found.splits == {"train": 2, "test": 1}
+    assert found.to_dict()["labels"] == {"a": 2, "b": 1}
+    with pytest.raises(EmptyCorpusError):
+        statistics([])
+
+
+def test_the_table() -> None:
+    assert statistics_table(statistics(DOCUMENTS), PrintedStatistics(8_558_957, 15, 467, 299, 33_936)).split("\n") == [
+        "                here     papers",
+        "documents          4  8,558,957",
+        "classes            2         15",
+        "words, mean        3        467",
+        "words, median    2.5        299",
+        "words, longest     6     33,936",
+    ]
+    alone = statistics_table(statistics(DOCUMENTS[:1])).split("\n")
+    assert alone[:2] == [
+        "                here",
+        "documents          1",
+    ]
+
+
+def test_what_the_papers_print() -> None:
+    printed = {name: item.card.printed for name, item in SETS.items()}
+    assert printed == {
+        "fakenews": PrintedStatistics(8_558_957, 15, 467, 299, 33_936),
+        "20news": PrintedStatistics(18_846, 20, 258, 153, 11_554),
+        "arxiv": PrintedStatistics(2_162_833, 38, 138, 131, 925),
+        "nyt": PrintedStatistics(13_081, 5, 650, 683, 5_503),
+        "bbc": PrintedStatistics(2_225, 5, 133, 130, 445),
+        "aan": None,
+    }

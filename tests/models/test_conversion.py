@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from longformer_support import randomise, stock_config
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Normalize
+from support import make_tokenizer
+from transformers import AutoModelForMaskedLM, LongformerForMaskedLM, LongformerModel
+
+from simlte_st.errors import ConfigurationError, ModelError
+from simlte_st.losses.mlm_head import make_mlm_head
+from simlte_st.models.base import load_base
+from simlte_st.models.conversion import convert_base
+
+TEXTS = ["Ba bei bo un.", "Cis ka " * 10]
+
+
+def test_a_sentence_encoder_stays_what_it_is_on_short_texts(encoder_path: Path, tmp_path: Path) -> None:
+    original = SentenceTransformer(str(encoder_path), device="cpu")
+    original.append(Normalize())
+    original.save_pretrained(str(tmp_path / "original"))
+    convert_base(tmp_path / "original", tmp_path / "m", max_length=200, attention_window=64)
+    model = SentenceTransformer(str(tmp_path / "m"), device="cpu")
+    assert [type(module).__name__ for module in model] == ["Transformer", "Pooling", "Normalize"]
+    assert model.max_seq_length == 200
+    np.testing.assert_allclose(model.encode(TEXTS), original.encode(TEXTS), atol=1e-5)
+    assert not np.allclose(model.encode(["ba " * 150]), original.encode(["ba " * 150]), atol=1e-3)
+
+
+def test_the_mlm_head_comes_along(bert_path: Path, encoder_path: Path, tmp_path: Path) -> None:
+    convert_base(bert_path, tmp_path / "raw", max_length=200, attention_window=64)
+    base = load_base(tmp_path / "raw")
+    assert base.model[1].pooling_mode == "cls"
+    head = make_mlm_head(base.model, "pretrained")
+    original = AutoModelForMaskedLM.from_pretrained(bert_path)
+    assert torch.equal(head.dense.weight, original.cls.predictions.transform.dense.weight)
+    convert_base(encoder_path, tmp_path / "tuned", max_length=200)
+    with pytest.raises(ModelError, match="No pretrained MLM head"):
+        make_mlm_head(load_base(tmp_path / "tuned").model, "pretrained")
+
+
+@pytest.mark.parametrize("with_head", [True, False])
+def test_a_stock_longformer_is_adopted(with_head: bool, tmp_path: Path) -> None:
+    tokenizer = make_tokenizer()
+    config = stock_config(vocab_size=len(tokenizer), pad_token_id=0, max_position_embeddings=90)
+    stock = (LongformerForMaskedLM if with_head else LongformerModel)(config).eval()
+    randomise(stock)
+    stock.save_pretrained(tmp_path / "stock")
+    tokenizer.save_pretrained(tmp_path / "stock")
+    convert_base(tmp_path / "stock", tmp_path / "m")
+    model = SentenceTransformer(str(tmp_path / "m"), device="cpu")
+    assert model.max_seq_length == 89
+    text = "ba bei " * 40
+    ids = torch.tensor([tokenizer(text, truncation=False)["input_ids"]])
+    first = torch.zeros_like(ids)
+    first[:, 0] = 1
+    encoder = stock.longformer if with_head else stock
+    expected = encoder(input_ids=ids, global_attention_mask=first).last_hidden_state[0, 0]
+    np.testing.assert_allclose(model.encode([text])[0], expected.detach().numpy(), atol=1e-4)
+    if with_head:
+        head = make_mlm_head(model, "pretrained")
+        assert torch.equal(head.dense.weight.cpu(), stock.lm_head.dense.weight)
+    with pytest.raises(ConfigurationError, match="is a Longformer of 89 tokens"):
+        convert_base(tmp_path / "stock", tmp_path / "n", max_length=500)
+
+
+def test_nothing_is_overwritten_or_half_written(encoder_path: Path, tmp_path: Path) -> None:
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "precious").write_text("x")
+    with pytest.raises(ConfigurationError, match="exists already"):
+        convert_base(encoder_path, tmp_path / "m")
+    with pytest.raises(ConfigurationError, match="attention_window"):
+        convert_base(encoder_path, tmp_path / "m", attention_window=7, overwrite=True)
+    with pytest.raises(ConfigurationError, match="max_length=0"):
+        convert_base(encoder_path, tmp_path / "m", max_length=0, overwrite=True)
+    assert [path.name for path in (tmp_path / "m").iterdir()] == ["precious"]
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]
+    convert_base(encoder_path, tmp_path / "m", max_length=100, overwrite=True)
+    assert not (tmp_path / "m" / "precious").exists()
+
+
+def test_a_folder_in_the_working_directory_loads_through_the_stock_class(encoder_path: Path, tmp_path: Path) -> None:
+    convert_base(encoder_path, tmp_path / "simlte-longformer", max_length=100)
+    code = (
+        "import simlte_st; from sentence_transformers import SentenceTransformer;"
+        "model = SentenceTransformer('simlte-longformer', device='cpu');"
+        "assert type(model[0].auto_model).__name__ == 'SimlteLongformerModel';"
+        "assert model.encode(['Ba bun.', 'ba ' * 500]).shape == (2, 32)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from sentence_transformers import SentenceTransformer
+
+from simlte_st.data import Document
+from simlte_st.errors import ConfigurationError, ResumeError
+from simlte_st.models.encoding import encode_documents
+
+
+@pytest.fixture
+def corpus(documents: list[str]) -> list[Document]:
+    return [Document(f"d{index}", text) for index, text in enumerate(documents)]
+
+
+def test_vectors_are_the_models_own(model: SentenceTransformer, corpus: list[Document], tmp_path: Path) -> None:
+    report = encode_documents(model, iter(corpus), tmp_path / "v.parquet", part_size=10)
+    table = pq.read_table(tmp_path / "v.parquet")
+    assert table["id"].to_pylist() == [document.id for document in corpus]
+    assert str(table.schema.field("vector").type) == "fixed_size_list<element: float>[32]"
+    expected = model.encode([document.text for document in corpus])
+    np.testing.assert_allclose(np.array(table["vector"].to_pylist()), expected, atol=1e-6)
+    assert report.documents == len(corpus)
+    assert not (tmp_path / "v.parquet.parts").exists()
+
+
+def test_truncation_is_told(model: SentenceTransformer, tmp_path: Path) -> None:
+    corpus = [Document("short", "ba bun bis"), Document("long", "ba " * 100)]
+    report = encode_documents(model, corpus, tmp_path / "v.parquet")
+    assert (report.tokens, report.cut_documents, report.cut_tokens) == (103, 1, 100 - 62)
+    assert "1 were longer than the model reads: 36.9% of all tokens were cut" in report.summary()
+
+
+def test_an_interrupted_run_goes_on(model: SentenceTransformer, corpus: list[Document], tmp_path: Path) -> None:
+    output = tmp_path / "v.parquet"
+
+    def broken() -> Iterator[Document]:
+        yield from corpus[:25]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        encode_documents(model, broken(), output, part_size=10)
+    assert not output.exists()
+    seen: list[str] = []
+    original = model.encode
+    model.encode = lambda texts, **options: seen.extend(texts) or original(texts, **options)  # type: ignore[assignment]
+    report = encode_documents(model, corpus, output, part_size=10, resume=True)
+    assert seen == [document.text for document in corpus[20:]]
+    assert report.documents == len(corpus)
+    assert pq.read_table(output)["id"].to_pylist() == [document.id for document in corpus]
+
+
+def test_resuming_needs_the_same_settings_and_documents(
+    model: SentenceTransformer, corpus: list[Document], tmp_path: Path
+) -> None:
+    output = tmp_path / "v.parquet"
+    with pytest.raises(ResumeError, match="no interrupted run"):
+        encode_documents(model, corpus, output, resume=True)
+
+    def broken() -> Iterator[Document]:
+        yield from corpus[:12]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        encode_documents(model, broken(), output, part_size=10, settings={"model": "a"})
+    with pytest.raises(ResumeError, match="other settings"):
+        encode_documents(model, corpus, output, part_size=10, settings={"model": "b"}, resume=True)
+    with pytest.raises(ResumeError, match="other documents"):
+        encode_documents(model, corpus[::-1], output, part_size=10, settings={"model": "a"}, resume=True)
+    with pytest.raises(ConfigurationError, match="--resume"):
+        encode_documents(model, corpus, output)
+
+
+def test_nothing_is_overwritten_unasked(model: SentenceTransformer, corpus: list[Document], tmp_path: Path) -> None:
+    output = tmp_path / "v.parquet"
+    encode_documents(model, corpus[:3], output)
+    with pytest.raises(ConfigurationError, match="exists already"):
+        encode_documents(model, corpus, output)
+    encode_documents(model, corpus[:5], output, overwrite=True, normalize=True)
+    vectors = np.array(pq.read_table(output)["vector"].to_pylist())
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sentence_transformers
+
+import simlte_st
+from simlte_st.errors import ConfigurationError, ModelError
+from simlte_st.models.conversion import convert_base
+from simlte_st.models.names import model_path
+from simlte_st.models.sentence_transformer import SentenceTransformer
+
+
+@pytest.fixture(scope="module")
+def longformer_path(encoder_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("models") / "longformer"
+    convert_base(encoder_path, path, max_length=100, attention_window=16)
+    return path
+
+
+def test_it_is_the_exported_class() -> None:
+    assert simlte_st.SentenceTransformer is SentenceTransformer
+    assert issubclass(SentenceTransformer, sentence_transformers.SentenceTransformer)
+
+
+def test_a_named_model_and_what_is_saved_of_it_is_stock(encoder_path: Path, tmp_path: Path) -> None:
+    shutil.copytree(encoder_path, model_path("mine"))
+    model = SentenceTransformer("mine", device="cpu")
+    stock = sentence_transformers.SentenceTransformer(str(encoder_path), device="cpu")
+    texts = ["Ba bei bo.", "Cis ka."]
+    assert np.array_equal(model.encode(texts), stock.encode(texts))
+    model.save_pretrained(str(tmp_path / "saved"))
+    stock.save_pretrained(str(tmp_path / "stock"))
+    for name in ("modules.json", "config_sentence_transformers.json"):
+        saved, expected = (json.loads((tmp_path / kind / name).read_text()) for kind in ("saved", "stock"))
+        assert saved == expected
+
+
+def test_modules_instead_of_a_name(encoder_path: Path) -> None:
+    stock = sentence_transformers.SentenceTransformer(str(encoder_path), device="cpu")
+    assert SentenceTransformer(modules=list(stock), device="cpu").encode(["Ba."]).shape == (1, 32)
+
+
+def test_our_name_that_is_nowhere() -> None:
+    with pytest.raises(ModelError, match="simlte models build simlte-longformer"):
+        SentenceTransformer("simlte-longformer")
+
+
+def words(tokens: int) -> str:
+    return " ".join(["ba"] * (tokens - 2))  # [CLS] and [SEP] are two more
+
+
+@pytest.mark.parametrize("show", [False, True])
+def test_what_is_cut_is_told(longformer_path: Path, caplog: pytest.LogCaptureFixture, show: bool) -> None:
+    model = SentenceTransformer(str(longformer_path), device="cpu")
+    assert model.max_seq_length == 100
+    with caplog.at_level(logging.WARNING, "simlte_st"):
+        whole = model.encode([words(100), words(7)], show_progress_bar=show)
+        assert caplog.messages == [], "the longest legal text is not cut"
+        cut = model.encode([words(101), words(7)], show_progress_bar=show)
+    assert caplog.messages == [
+        "1 of 2 texts were longer than the 100 tokens that the model reads: 0.9% of all tokens were cut."
+    ]
+    np.testing.assert_allclose(cut, whole, atol=1e-6)
+
+
+def test_prompts_count(longformer_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    model = SentenceTransformer(str(longformer_path), device="cpu")
+    with caplog.at_level(logging.WARNING, "simlte_st"):
+        model.encode([words(100)], prompt="bei bo ")
+    assert "2.0% of all tokens were cut" in caplog.text
+    caplog.clear()
+    with caplog.at_level(logging.WARNING, "simlte_st"):
+        model.encode(words(150))  # one text instead of a list
+    assert "1 of 1 texts" in caplog.text
+
+
+def test_a_length_beyond_the_positions_is_refused(longformer_path: Path, tmp_path: Path) -> None:
+    model = SentenceTransformer(str(longformer_path), device="cpu")
+    with pytest.raises(ConfigurationError, match=r"max_seq_length=101: .* 100 tokens.*simlte convert"):
+        model.max_seq_length = 101
+    model.max_seq_length = 50
+    assert model.max_seq_length == 50
+    # A folder whose tokenizer knows of no limit, or of a wrong one.
+    path = Path(shutil.copytree(longformer_path, tmp_path / "m"))
+    settings = json.loads((path / "tokenizer_config.json").read_text())
+    (path / "tokenizer_config.json").write_text(json.dumps({**settings, "model_max_length": 10**30}))
+    assert SentenceTransformer(str(path), device="cpu").max_seq_length == 100
