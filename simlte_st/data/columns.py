@@ -152,7 +152,7 @@ def make_row(where: str, made_id: str | None, values: Mapping[str, Any], chosen:
 
 
 def rows_by_look_ahead(
-    raws: Iterator[RawRow | Skip],
+    raws: Iterator[RawRow | Row | Skip],
     asked: Columns,
     source: str,
     is_text: Callable[[object], bool],
@@ -210,7 +210,7 @@ def rows_by_look_ahead(
             broken, raw = error, None
         if raw is None:
             break
-        if isinstance(raw, Skip):
+        if isinstance(raw, (Skip, Row)):
             yield raw
             continue
         if chosen is not None or (isinstance(raw.values, str) and not held and not asked.named()):

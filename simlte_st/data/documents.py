@@ -346,6 +346,8 @@ def read_documents(
             it too, for missing columns and for broken files, and ``EmptyCorpusError`` where nothing is usable.
         ConfigurationError: ``max_characters`` or ``limit`` is below 1.
     """
+    if isinstance(source, DocumentReader):
+        return source
     if max_characters < 1:
         raise ConfigurationError(f"max_characters must be at least 1, not {max_characters}.")
     if limit is not None and limit < 1:

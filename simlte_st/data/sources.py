@@ -24,6 +24,7 @@ from simlte_st.data.columns import (
     make_row,
     rows_by_look_ahead,
 )
+from simlte_st.data.document import Document
 from simlte_st.data.streams import TOO_LONG, BadTextError, BrokenSourceError, decode_text
 from simlte_st.data.tables import json_objects, label_name, parquet_rows, parquet_schema, separated_rows
 from simlte_st.errors import DataError
@@ -162,10 +163,12 @@ def parquet(path: Path, how: Reading) -> Iterator[Event]:
 def items(source: Iterable[Any], name: str, how: Reading) -> Iterator[Event]:
     """Give the items of an iterable of strings or of mappings."""
 
-    def raws() -> Iterator[RawRow | Skip]:
+    def raws() -> Iterator[RawRow | Row | Skip]:
         for index, item in enumerate(source):
             where = f"item {index:,}"
-            if isinstance(item, str):
+            if isinstance(item, Document):
+                yield Row(where, None, item.text, item.id, item.label, True, item.split)
+            elif isinstance(item, str):
                 yield RawRow(where, None, item)
             elif isinstance(item, Mapping):
                 yield RawRow(where, str(index), item)
