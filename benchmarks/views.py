@@ -24,7 +24,7 @@ from sentence_transformers import SentenceTransformer
 
 from benchmarks.records import RESULTS, environment
 from simlte_st import train
-from simlte_st.data import Crop, DocSplit, Duplicate
+from simlte_st.data import Crop, DocSplit, Identity
 from simlte_st.evaluation import FewShotProbeEvaluator, bootstrap_interval, tfidf_few_shot
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import read_json, write_json
@@ -34,7 +34,7 @@ from simlte_st.models.packaged import PACKAGED_BASE
 # Everything that a run does not name comes from the preset for tuned bases, with the base's pooling, the same for all.
 RUNS: dict[str, dict[str, Any] | None] = {
     "base": None,
-    "Duplicate (SimCSE)": {"view": Duplicate(), "dropout": 0.1},  # nothing but dropout tells its views apart
+    "Identity (SimCSE)": {"view": Identity(), "dropout": 0.1},  # nothing but dropout tells its views apart
     "Crop (Contriever)": {"view": Crop()},
     "DocSplit, sentences": {"view": DocSplit()},
     "DocSplit, sentences, spread": {"view": DocSplit(window="spread")},

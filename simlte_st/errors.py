@@ -31,5 +31,12 @@ class ResumeError(SimlteError, RuntimeError):
     """There is nothing to resume, or what is there was made with other settings."""
 
 
+class TrainingInterrupted(KeyboardInterrupt):
+    """Ctrl-C ended a training run before its end, and a checkpoint was written; the message says how to go on.
+
+    It is a ``KeyboardInterrupt``, not an error: a script stops as it would have, unless it asks for this.
+    """
+
+
 class MissingExtraError(SimlteError, ImportError):
     """An optional dependency is not installed; the message names the extra that brings it."""

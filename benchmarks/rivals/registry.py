@@ -10,7 +10,7 @@ from benchmarks.rivals.contrastive_tension import train_contrastive_tension
 from benchmarks.rivals.job import Outcome, RivalJob
 from benchmarks.rivals.tsdae import train_tsdae
 from benchmarks.rivals.view_rivals import train_views
-from simlte_st.data.rival_views import Crop, Duplicate, InverseCloze
+from simlte_st.data.rival_views import Crop, Identity, InverseCloze
 from simlte_st.errors import ConfigurationError
 
 _TWO_VIEWS = "2 passes of the encoder, one a view; as many again over masked copies where mlm_weight is above 0"
@@ -38,8 +38,8 @@ class Rival:
 # Nothing but dropout tells SimCSE's views apart, so it has its own: BERT's.
 RIVALS: dict[str, Rival] = {
     "docsplit": Rival("DocSplit", "the DocSplit and SimLTE papers"),
-    "simcse": Rival("SimCSE", "Gao et al., 2021", settings={"view": Duplicate(unit="sentence"), "dropout": 0.1}),
-    "simcse-long": Rival("SimCSE-long", "the SimLTE paper, 3.3", settings={"view": Duplicate(), "dropout": 0.1}),
+    "simcse": Rival("SimCSE", "Gao et al., 2021", settings={"view": Identity(unit="sentence"), "dropout": 0.1}),
+    "simcse-long": Rival("SimCSE-long", "the SimLTE paper, 3.3", settings={"view": Identity(), "dropout": 0.1}),
     "contriever": Rival("Contriever (crops)", "Izacard et al., 2021", settings={"view": Crop()}),
     "inverse-cloze": Rival("Inverse cloze", "Lee et al., 2019", settings={"view": InverseCloze()}),
     "contrastive-tension": Rival(

@@ -34,7 +34,7 @@ from benchmarks.rivals.job import Outcome, RivalJob
 from simlte_st.compat import forget_model_card_text, readable_tokens, view_budget
 from simlte_st.data.corpus import write_corpus
 from simlte_st.data.documents import read_documents
-from simlte_st.data.rival_views import Duplicate
+from simlte_st.data.rival_views import Identity
 from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.data.token_corpus import ROW
 from simlte_st.models.base import load_base, set_attention_dropout, set_dropout
@@ -44,7 +44,7 @@ from simlte_st.training.hardware import bf16_available, has_accelerator
 from simlte_st.training.presets import Preset
 from simlte_st.training.run_folder import RunFolder
 
-TEXT = Duplicate()
+TEXT = Identity()
 """What a document's text is, where an objective takes one: as much of it as the model reads, another part each epoch.
 
 The same that SimCSE-long gets.

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+import inspect
+import re
+from collections.abc import Collection
+from dataclasses import fields
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 
 def add_source_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,6 +24,40 @@ def add_common_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="decides everything that is drawn (default: %(default)s)")
     parser.add_argument("--quiet", action="store_true", help="show no progress bars")
     parser.add_argument("--verbose", action="store_true", help="show the libraries' messages too")
+
+
+def add_dataclass_arguments(group: Any, kind: type, without: Collection[str] = ()) -> None:
+    """Add an option for each field of a dataclass; the help is what its docstring says of the attribute.
+
+    Args:
+        group: Gets the options. None is what an option is that was not given.
+        kind: The dataclass. Fields are numbers, truth values, texts or choices of texts, or None.
+        without: Fields that get no option.
+    """
+    helps = _attribute_texts(kind)
+    types = get_type_hints(kind)
+    for field in fields(kind):
+        if field.name in without:
+            continue
+        flag = f"--{field.name.replace('_', '-')}"
+        hint = types[field.name]
+        wanted = get_args(hint)[0] if type(None) in get_args(hint) else hint
+        options: dict[str, Any] = {"default": None, "help": helps[field.name]}
+        if wanted is bool:
+            group.add_argument(flag, action=argparse.BooleanOptionalAction, **options)
+        elif get_origin(wanted) is Literal:
+            group.add_argument(flag, choices=get_args(wanted), **options)
+        else:
+            group.add_argument(flag, type=wanted, metavar="N" if wanted is int else "X", **options)
+
+
+def _attribute_texts(kind: type) -> dict[str, str]:
+    """Read what the docstring of a class says of each attribute, as one line of plain text."""
+    section = (inspect.getdoc(kind) or "").partition("Attributes:\n")[2]
+    texts = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", section, flags=re.MULTILINE)
+    markup = re.compile(r""":\w+:`~?(?:[\w.]+\.)?(\w+)`|``"([^`]*)"``|``([^`]*)``""")
+    plain = {name: markup.sub(r"\1\2\3", " ".join(text.split())).replace("%", "%%") for name, text in texts}
+    return {name: (text if text[1].isupper() else text[0].lower() + text[1:]).rstrip(".") for name, text in plain.items()}
 
 
 def reading_options(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from simlte_st import __version__
 from simlte_st.cli import analyze, convert, data, encode, evaluate, models, train
-from simlte_st.errors import SimlteError
+from simlte_st.errors import SimlteError, TrainingInterrupted
 
 COMMANDS = (train, encode, evaluate, analyze, data, convert, models)
 """Modules with ``add_parser(subparsers)`` and ``run(arguments) -> int``."""
@@ -50,8 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SimlteError as error:
         print(f"simlte: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        print("simlte: stopped.", file=sys.stderr)
+    except KeyboardInterrupt as error:
+        print(error if isinstance(error, TrainingInterrupted) else "simlte: stopped.", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has seen enough; Python would complain once more while closing it.

@@ -43,7 +43,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run_build(arguments: argparse.Namespace) -> int:
     """Make a model of this package."""
-    from simlte_st.training.named import build_model
+    from simlte_st.training.train import build_model
 
     options = reading_options(arguments)
     if arguments.source is None and options["encoding"] == "utf-8":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,8 @@ import pyarrow as pa
 from datasets import Dataset
 from tqdm.auto import tqdm
 
-from simlte_st.data.document import Document, Outline
-from simlte_st.data.pairs import PairDrawer, to_row
+from simlte_st.data.document import Outline, SegmentedDocument
+from simlte_st.data.documents import read_documents
 from simlte_st.data.segmenters import PunktSegmenter, Segmenter, make_segmenter, peek
 from simlte_st.data.sentences import TokenCounter, estimate_tokens, segment_documents
 from simlte_st.data.views import View
@@ -31,6 +31,8 @@ SCHEMA = pa.schema(
         "tokens": pa.list_(pa.int32()),
     }
 )
+"""Columns of a corpus: the attributes of a :class:`~simlte_st.data.document.SegmentedDocument`."""
+
 _TOO_SHORT = "too short for two views"
 _BATCH = 256  # rows in an Arrow record batch ...
 _BATCH_CHARACTERS = 32_000_000  # ... or fewer, of long documents: one batch is held in memory
@@ -71,17 +73,25 @@ class CorpusReport:
         return True
 
 
-def check_size(report: CorpusReport) -> None:
-    """Raise :class:`EmptyCorpusError` where fewer than two documents can be used."""
-    if report.documents < 2:
-        reasons = "".join(f"; {count} left out: {reason}" for reason, count in report.left_out.items())
-        raise EmptyCorpusError(
-            f"{report.documents} usable documents: training with in-batch negatives needs at least 2{reasons}."
-        )
+def to_row(document: SegmentedDocument) -> dict[str, Any]:
+    """Make a corpus' row of a segmented document."""
+    values = ((name, getattr(document, name)) for name in SCHEMA.names)
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values}
+
+
+def from_row(row: Mapping[str, Any]) -> SegmentedDocument:
+    """Make a segmented document of a corpus' row."""
+    return SegmentedDocument(row["id"], tuple(row["sentences"]), tuple(row["paragraphs"]), tuple(row["tokens"]))
+
+
+def from_rows(columns: Mapping[str, Sequence[Any]]) -> Iterator[SegmentedDocument]:
+    """Make segmented documents of several rows, given as columns: what a slice of a data set is."""
+    for values in zip(*(columns[name] for name in SCHEMA.names), strict=True):
+        yield from_row(dict(zip(SCHEMA.names, values, strict=True)))
 
 
 def write_corpus(
-    documents: Iterable[Document],
+    documents: Any,
     directory: str | os.PathLike[str],
     *,
     view: View,
@@ -96,7 +106,7 @@ def write_corpus(
     to know (a training run compares its settings first).
 
     Args:
-        documents: Read once, in order.
+        documents: Anything :func:`~simlte_st.data.read_documents` takes; read once, in order.
         directory: Gets ``corpus.arrow``, ``corpus.json`` (the report; written last) and, where Punkt cut the
             sentences, its parameters in ``punkt.json``.
         view: Decides which documents can be used (:meth:`~simlte_st.data.views.View.accepts`).
@@ -113,7 +123,7 @@ def write_corpus(
     """
     directory = Path(directory)
     if not (directory / "corpus.json").exists():
-        first, stream = peek(documents, lambda document: len(document.text))
+        first, stream = peek(read_documents(documents), lambda document: len(document.text))
         cut = make_segmenter(segmenter, lambda: (document.text for document in first))
         if isinstance(cut, PunktSegmenter):
             write_json(directory / "punkt.json", cut.to_dict())
@@ -121,13 +131,17 @@ def write_corpus(
         report = CorpusReport()
         with atomic_path(directory / "corpus.arrow") as path:
             _write_rows(path, _usable_rows(bar, cut, count_tokens, view, report))
-        check_size(report)
+        if report.documents < 2:
+            reasons = "".join(f"; {count} left out: {reason}" for reason, count in report.left_out.items())
+            raise EmptyCorpusError(
+                f"{report.documents} usable documents: training with in-batch negatives needs at least 2{reasons}."
+            )
         write_json(directory / "corpus.json", report.to_dict())
     return Dataset.from_file(str(directory / "corpus.arrow")), CorpusReport(**read_json(directory / "corpus.json"))
 
 
 def _usable_rows(
-    documents: Iterable[Document], segmenter: Segmenter, count: TokenCounter, view: View, report: CorpusReport
+    documents: Iterable[Any], segmenter: Segmenter, count: TokenCounter, view: View, report: CorpusReport
 ) -> Iterator[dict[str, Any]]:
     for document in segment_documents(documents, segmenter, count):
         if report.add(document, view):
@@ -164,16 +178,6 @@ class Coverage:
     tokens: int
     seen: int
 
-    @classmethod
-    def of(cls, counts: Sequence[tuple[int, int]]) -> Coverage:
-        """Sum up documents, each given as (its tokens, how many of them are seen)."""
-        return cls(
-            documents=len(counts),
-            cut=sum(seen < tokens for tokens, seen in counts),
-            tokens=sum(tokens for tokens, _ in counts),
-            seen=sum(seen for _, seen in counts),
-        )
-
     @property
     def share(self) -> float:
         """Share of the tokens that a pass sees, 0 to 1."""
@@ -185,22 +189,3 @@ class Coverage:
             f"one pass sees {self.share:.1%} of the tokens; "
             f"a part of {self.cut:,} of {self.documents:,} documents stays unseen in it"
         )
-
-
-def measure_coverage(corpus: Dataset, drawer: PairDrawer, most: int = 2_000) -> Coverage:
-    """Draw the first epoch's views of up to ``most`` documents, spread evenly over the corpus, and count tokens."""
-    step = max(1, -(-len(corpus) // most))
-    indices: Sequence[int] = range(0, len(corpus), step)
-    return Coverage.of(
-        [
-            (pair.tokens, pair.seen)
-            for start in range(0, len(indices), _BATCH)
-            for pair in _draw(corpus, drawer, indices[start : start + _BATCH])
-        ]
-    )
-
-
-def _draw(corpus: Dataset, drawer: PairDrawer, indices: Sequence[int]) -> list[Any]:
-    rows = corpus.select(indices).to_list()
-    # A drawer of its own: looking is not training, and must not count as a pass.
-    return PairDrawer(drawer.view, drawer.seed, drawer.budget).draw(rows)

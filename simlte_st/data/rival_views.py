@@ -24,7 +24,7 @@ from simlte_st.errors import ConfigurationError
 
 
 @dataclass(frozen=True)
-class Duplicate:
+class Identity:
     """SimCSE (Gao et al., 2021): the same text twice; only the encoder's dropout tells the two apart.
 
     Args:
@@ -156,7 +156,7 @@ class WordDeletion:
 
 VIEWS: dict[str, type] = {
     "docsplit": DocSplit,
-    "duplicate": Duplicate,
+    "identity": Identity,
     "crop": Crop,
     "inverse-cloze": InverseCloze,
     "word-deletion": WordDeletion,

@@ -1,30 +1,32 @@
-"""DocSplit as a transform of a ``datasets.Dataset``, for the unmodified SentenceTransformerTrainer."""
+"""DocSplit as a transform of a data set of documents, for the unmodified SentenceTransformerTrainer."""
 
 from __future__ import annotations
 
 import logging
+import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from datasets import Dataset
 from sentence_transformers import SentenceTransformer
 
 from simlte_st.compat import view_budget
-from simlte_st.data.corpus import write_corpus
+from simlte_st.data.corpus import CorpusReport, Coverage, from_rows, write_corpus
 from simlte_st.data.documents import read_documents
 from simlte_st.data.epochs import EpochClock
-from simlte_st.data.pairs import PairDrawer
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.data.sentences import estimate_tokens, tokenizer_counter
-from simlte_st.data.views import DocSplit, View
-from simlte_st.errors import ConfigurationError
+from simlte_st.data.views import DocSplit, View, ViewPair, draw_views
 
 logger = logging.getLogger(__name__)
 
 
 class DocSplitTransform:
-    """Gives a data set of documents the columns ``anchor`` and ``positive``, drawn anew each epoch.
+    """Gives documents the columns ``anchor`` and ``positive``: two views of each, drawn anew in each epoch.
+
+    The views depend on (seed, epoch, document) and nothing else. The Trainer tells the epoch through ``callback``,
+    also to the processes that load data.
 
     Args:
         view: How to draw the two views.
@@ -33,12 +35,17 @@ class DocSplitTransform:
         seed: The run's seed.
         segmenter: ``"punkt"``, ``"nupunkt"`` or a callable.
 
+    Attributes:
+        budget: Tokens that one view may hold, special tokens not counted; None for no bound.
+        callback: For the Trainer. Without it every epoch sees the same views, and the log says so.
+        report: What became of the documents of the latest :meth:`attach`; None before.
+
     Example:
         ::
 
             views = DocSplitTransform(model=model)
             trainer = SentenceTransformerTrainer(
-                model=model, train_dataset=views.attach(dataset), loss=loss, callbacks=[views.callback]
+                model=model, train_dataset=views.attach(documents), loss=loss, callbacks=[views.callback]
             )
     """
 
@@ -50,56 +57,101 @@ class DocSplitTransform:
         seed: int = 0,
         segmenter: str | Segmenter = "punkt",
     ) -> None:
+        self.view: View = DocSplit() if view is None else view
+        self.seed = seed
         self.segmenter = segmenter
-        self._files: list[tempfile.TemporaryDirectory[str]] = []
+        self.budget = None if model is None else view_budget(model)
+        self.callback = EpochClock()
+        self.report: CorpusReport | None = None
         self._count = estimate_tokens if model is None else tokenizer_counter(model.tokenizer)
-        self.drawer = PairDrawer(
-            view=DocSplit() if view is None else view,
-            seed=seed,
-            budget=None if model is None else view_budget(model),
-        )
+        self._files: list[tempfile.TemporaryDirectory[str]] = []
+        self._documents = self._drawn = 0
 
-    @property
-    def callback(self) -> EpochClock:
-        """The callback through which the Trainer tells the epoch. Without it every epoch sees the same views."""
-        return self.drawer.clock
-
-    def attach(self, dataset: Dataset, text_column: str | None = None, id_column: str | None = None) -> Dataset:
-        """Segment a data set once and set the transform.
+    def attach(
+        self,
+        documents: Any,
+        text_column: str | None = None,
+        id_column: str | None = None,
+        *,
+        directory: str | os.PathLike[str] | None = None,
+        progress: bool = False,
+    ) -> Dataset:
+        """Segment documents once and set the transform.
 
         Args:
-            dataset: A data set with a text column.
-            text_column: Its name; found where not given (see :func:`~simlte_st.data.read_documents`).
-            id_column: The column of ids, likewise; rows are numbered where there is none.
+            documents: Anything :func:`~simlte_st.data.read_documents` takes: a ``datasets.Dataset``, a folder, a list
+                of strings, ...
+            text_column: Column of the text; found where not given.
+            id_column: Column of the ids, likewise; rows are numbered where there is none.
+            directory: Folder for the segmented documents, see :func:`~simlte_st.data.write_corpus`; None for a
+                temporary one, which lives as long as the transform.
+            progress: Show a progress bar.
 
         Returns:
-            A data set whose rows read as ``{"anchor": str, "positive": str}``. Documents that the view cannot use
-            are left out, and the log says how many.
+            A memory-mapped data set whose rows read as ``{"anchor": str, "positive": str}``. Documents that the view
+            cannot use are left out, and the log says how many.
 
         Raises:
-            ConfigurationError: ``dataset`` is not a ``datasets.Dataset``.
-            DataError: No text column was found.
+            DataError: The documents cannot be read, or no text column was found.
             EmptyCorpusError: Fewer than two documents can be used.
         """
-        if not isinstance(dataset, Dataset):
-            raise ConfigurationError(
-                f"attach() takes a datasets.Dataset, not {type(dataset).__name__}: views are drawn at each access, "
-                "which an IterableDataset has no way to do. Use simlte_st.train() for streams."
-            )
-        reader = read_documents(dataset, text_column=text_column, id_column=id_column)
-        # The Arrow files live as long as the transform, which the data sets it returns hold on to.
-        files = tempfile.TemporaryDirectory(prefix="simlte-views-")
-        self._files.append(files)
-        segmented, report = write_corpus(
-            reader, files.name, view=self.drawer.view, segmenter=self.segmenter, count_tokens=self._count
+        if directory is None:
+            files = tempfile.TemporaryDirectory(prefix="simlte-views-")
+            self._files.append(files)  # the data sets returned hold on to this transform, and so to their files
+            directory = files.name
+        reader = read_documents(documents, text_column=text_column, id_column=id_column)
+        corpus, self.report = write_corpus(
+            reader,
+            directory,
+            view=self.view,
+            segmenter=self.segmenter,
+            count_tokens=self._count,
+            progress=progress,
         )
-        if report.left_out:
-            logger.warning("Left out of training: %s.", report.left_out)
-        self.drawer.documents = (self.drawer.documents or 0) + len(segmented)
-        return segmented.with_transform(self)
+        if self.report.left_out:
+            logger.warning("Left out of training: %s.", self.report.left_out)
+        self._documents += len(corpus)
+        return corpus.with_transform(self)
 
-    def __call__(self, batch: Mapping[str, list[Any]]) -> dict[str, list[str]]:
+    def __call__(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, list[str]]:
         """Draw the views of a batch of segmented documents, in the current epoch."""
-        rows = [dict(zip(batch, values, strict=True)) for values in zip(*batch.values(), strict=True)]
-        pairs = self.drawer.draw(rows)
+        pairs = self.draw(batch)
+        self._drawn += len(pairs)
+        if self._drawn > self._documents > 0 and not self.callback.connected:
+            self._documents = 0  # warn once
+            logger.warning(
+                "More views were drawn than there are documents, and no Trainer tells the epoch: "
+                "every epoch gets the same views. Pass callbacks=[views.callback] to the Trainer."
+            )
         return {"anchor": [pair.anchor for pair in pairs], "positive": [pair.positive for pair in pairs]}
+
+    def draw(self, batch: Mapping[str, Sequence[Any]], epoch: int | None = None) -> list[ViewPair]:
+        """Draw one pair a row, without counting it as a pass.
+
+        Args:
+            batch: The columns of :func:`~simlte_st.data.write_corpus`. Rows that the view does not accept give none.
+            epoch: The epoch; None for the current one.
+        """
+        epoch = self.callback.epoch if epoch is None else epoch
+        drawn = (
+            draw_views(document, self.view, seed=self.seed, epoch=epoch, budget=self.budget)
+            for document in from_rows(batch)
+        )
+        return [pair for pair in drawn if pair is not None]
+
+    def coverage(self, corpus: Dataset, most: int = 2_000) -> Coverage:
+        """Count what one pass sees: draw the first epoch's views of some documents, spread evenly over the corpus.
+
+        Args:
+            corpus: The data set that :meth:`attach` gave, or that of :func:`~simlte_st.data.write_corpus`.
+            most: Look at no more documents.
+        """
+        rows = corpus.with_format(None)
+        chosen = rows.select(range(0, len(rows), max(1, -(-len(rows) // most))))
+        pairs = [pair for batch in chosen.iter(batch_size=256) for pair in self.draw(batch, epoch=0)]
+        return Coverage(
+            documents=len(pairs),
+            cut=sum(pair.seen < pair.tokens for pair in pairs),
+            tokens=sum(pair.tokens for pair in pairs),
+            seen=sum(pair.seen for pair in pairs),
+        )

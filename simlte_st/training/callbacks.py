@@ -14,6 +14,7 @@ from tqdm.auto import tqdm
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
+from simlte_st.data.transform import DocSplitTransform
 from simlte_st.errors import ResumeError
 from simlte_st.files import atomic_path
 from simlte_st.losses.mlm_term import MLMTerm
@@ -40,15 +41,6 @@ class LossStateCallback(TrainerCallback):
 
     def __init__(self, loss: MLMTerm) -> None:
         self.loss = loss
-
-    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """Clear the gradients of the loss's own parameters.
-
-        ``model.zero_grad()`` does not reach them, and sentence-transformers before 6.2 did not clear them either, so
-        that they piled up from step to step.
-        """
-        if self.loss.mlm_head is not None:
-            self.loss.mlm_head.zero_grad()
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Write the parameters into the checkpoint that has just been written."""
@@ -122,6 +114,16 @@ class LossMetricsCallback(TrainerCallback):
             logs.update(metrics)
             if state.log_history:
                 state.log_history[-1].update(metrics)
+
+
+def trainer_callbacks(views: DocSplitTransform, loss: MLMTerm) -> list[TrainerCallback]:
+    """Give the callbacks that DocSplit needs in the stock Trainer, in their order.
+
+    Args:
+        views: The transform: its callback tells it the epoch, so that views are drawn anew in each.
+        loss: The loss: its MLM head is saved with checkpoints, and its metrics are logged.
+    """
+    return [views.callback, LossMetricsCallback(loss), LossStateCallback(loss)]
 
 
 class ProgressBarCallback(TrainerCallback):

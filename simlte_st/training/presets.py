@@ -9,7 +9,7 @@ from simlte_st.data.views import DocSplit, View
 from simlte_st.errors import ConfigurationError
 
 Pooling = Literal["cls", "mean", "keep"]
-Reader = Literal["longformer", "chunk-mean"]
+Backbone = Literal["longformer", "chunk-mean"]
 
 
 @dataclass(frozen=True)
@@ -21,36 +21,37 @@ class Preset:
         batch_size: Documents in a batch (on each device).
         batching: Which documents make a batch: ``"random"`` ones; ``"similar"``, documents that the encoder finds
             alike, so that the negatives are near misses; ``"tokens"``, as many as fill ``batch_tokens``.
-        hardness: Share of a ``"similar"`` batch that is made of like documents, 0 to 1.
-        batch_tokens: Tokens of a batch of ``"tokens"``, both views and padding counted.
+        hardness: Share of a batch that is made of like documents, 0 to 1, for ``batching="similar"``.
+        batch_tokens: Tokens of a batch, both views and padding counted, for ``batching="tokens"``.
         duplicates: Documents that say the same are false negatives: ``"exact"`` copies, or ``"near"`` ones too (needs
-            the extra ``dedupe``), are never put in one batch; ``"keep"`` does not look for them. Not for ``"tokens"``.
+            the extra ``dedupe``), are never put in one batch; ``"keep"`` does not look for them. Not for
+            ``batching="tokens"``.
         learning_rate: Peak learning rate of AdamW.
         warmup: Share of the steps over which the learning rate rises; it falls linearly afterwards.
         epochs: Passes over the corpus.
         scale: Inverse temperature of the contrastive term: 20 is the papers' tau = 0.05.
         mlm_weight: Weight of the masked-language-model term.
         mlm_probability: Share of tokens masked for it.
-        mlm_input: ``"separate"`` or ``"shared"`` pass; see
-            :class:`~simlte_st.losses.MultipleNegativesRankingMLMLoss`, as for ``mlm_every`` and ``mlm_share``.
+        mlm_input: ``"separate"``, a pass of its own over masked copies of the views (SimCSE's, and so the papers');
+            ``"shared"``, one masked pass for both terms, at half the cost (DeCLUTR's).
         mlm_every: The MLM pass runs on every so many steps.
         mlm_share: Share of the views that the MLM pass sees.
         mini_batch_size: Views that pass through the model at a time, by gradient caching: the memory of so many for a
-            batch of any size; None passes the whole batch at once.
-        mini_batch_tokens: Tokens instead of a number of views.
-        pooling: ``"cls"``, ``"mean"``, or ``"keep"`` the base's.
-        dropout: Dropout probability inside the encoder while training; None keeps the checkpoint's.
+            batch of any size. None: the whole batch at once.
+        mini_batch_num_tokens: The same in tokens instead of views.
+        pooling: Pooling of the model: ``"cls"``, ``"mean"``, or ``"keep"`` the base's.
+        dropout: Dropout probability inside the encoder while training. None: the checkpoint's.
         attention_dropout: Probability of dropping an attention weight, where it shall differ from ``dropout``: fused
             attention kernels have none, and without it training a Longformer is twice as fast or more.
         gradient_checkpointing: Compute each layer twice instead of holding its activations: a third more time, for
             single documents that would not fit the memory.
-        max_seq_length: Tokens a view may have, special tokens included; None keeps the base's.
-        min_length: Tokens that the model shall read: a base that reads fewer is made to, as ``reader`` says; None takes
-            every base as it is.
-        reader: How: ``"longformer"``, or None, converts it, see :func:`~simlte_st.models.conversion.convert_base`;
-            ``"chunk-mean"`` averages over the chunks that it can read, see
-            :func:`~simlte_st.chunk_mean.to_chunk_mean`. A model that reads chunk by chunk pools inside of them, in the
-            way that ``pooling`` says.
+        max_view_length: Tokens a view may have while training, special tokens included. None: as many as the model
+            reads.
+        max_length: Tokens that the finished model shall read of a document: a base that reads fewer is made to, as
+            ``backbone`` says. None: as many as the base.
+        backbone: How a base that reads fewer tokens than ``max_length`` is made to read more: ``"longformer"``, or
+            None, converts it; ``"chunk-mean"`` averages over the chunks that it can read. A model that reads chunk by
+            chunk pools inside of them, in the way that ``pooling`` says.
     """
 
     view: View = field(default_factory=DocSplit)
@@ -69,20 +70,20 @@ class Preset:
     mlm_every: int = 1
     mlm_share: float = 1.0
     mini_batch_size: int | None = None
-    mini_batch_tokens: int | None = None
+    mini_batch_num_tokens: int | None = None
     pooling: Pooling = "cls"
     dropout: float | None = None
     attention_dropout: float | None = None
     gradient_checkpointing: bool = False
-    max_seq_length: int | None = None
-    min_length: int | None = None
-    reader: Reader | None = None
+    max_view_length: int | None = None
+    max_length: int | None = None
+    backbone: Backbone | None = None
 
     def __post_init__(self) -> None:
         for name in ("batch_size", "learning_rate", "epochs", "scale"):
             if getattr(self, name) <= 0:
                 raise ConfigurationError(f"{name}={getattr(self, name)}: must be greater than 0.")
-        for name in ("max_seq_length", "min_length", "mini_batch_size", "mini_batch_tokens", "batch_tokens"):
+        for name in ("max_view_length", "max_length", "mini_batch_size", "mini_batch_num_tokens", "batch_tokens"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise ConfigurationError(f"{name}={getattr(self, name)}: must be at least 1.")
         if self.batch_size < 2:
@@ -99,10 +100,12 @@ class Preset:
             raise ConfigurationError(f"hardness={self.hardness}: must lie between 0 and 1.")
         if self.pooling not in ("cls", "mean", "keep"):
             raise ConfigurationError(f"pooling={self.pooling!r}: use 'cls', 'mean' or 'keep'.")
-        if self.reader not in (None, "longformer", "chunk-mean"):
-            raise ConfigurationError(f"reader={self.reader!r}: use 'longformer' or 'chunk-mean'.")
-        if self.reader is not None and self.min_length is None:
-            raise ConfigurationError(f"reader={self.reader!r} needs min_length=, the tokens that the model shall read.")
+        if self.backbone not in (None, "longformer", "chunk-mean"):
+            raise ConfigurationError(f"backbone={self.backbone!r}: use 'longformer' or 'chunk-mean'.")
+        if self.backbone is not None and self.max_length is None:
+            raise ConfigurationError(
+                f"backbone={self.backbone!r} needs max_length=, the tokens that the model shall read."
+            )
         if not 0 <= self.warmup < 1:
             raise ConfigurationError(f"warmup={self.warmup}: a share of the steps, from 0 to below 1.")
         for name in ("dropout", "attention_dropout"):
@@ -127,7 +130,7 @@ PRESETS: dict[str, Preset] = {
     # DocSplit, section 4.1, and SimLTE, section 3.1: BERT and Longformer, [CLS], batches of 36 and 12.
     "docsplit-bert": Preset(batch_size=36),
     # Twelve papers at once do not fit a laptop; tokens of four do.
-    "docsplit-longformer": Preset(batch_size=12, attention_dropout=0.0, mini_batch_tokens=16384, min_length=4096),
+    "docsplit-longformer": Preset(batch_size=12, attention_dropout=0.0, mini_batch_num_tokens=16384, max_length=4096),
     # For bases that are sentence encoders already. Without MLM and dropout a step takes a third of the time, and equal
     # time is worth more. So it is worth more than with the base's own pooling and views by paragraphs, unless the steps
     # are too few for [CLS] to learn to pool. How it was found: benchmarks/results/equal_time.md.

@@ -1,17 +1,18 @@
-"""What a run did, and the folder that it leaves."""
+"""What a run did."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
-
-from sentence_transformers import SentenceTransformer
+from typing import TYPE_CHECKING, Any
 
 from simlte_st.data.corpus import CorpusReport, Coverage
-from simlte_st.files import atomic_path, write_json
-from simlte_st.training.model_card import extend_model_card
+from simlte_st.evaluation.comparison import TFIDF
 from simlte_st.training.presets import Preset
+
+if TYPE_CHECKING:
+    from simlte_st.models.sentence_transformer import SentenceTransformer
 
 RUN_FILE = "simlte.json"
 """File in a trained model's folder that says how it was made."""
@@ -22,12 +23,12 @@ class TrainingResult:
     """What a run did.
 
     Attributes:
-        output: The model's folder; where it will be, if the run was interrupted.
-        interrupted: Whether Ctrl-C ended the run before its end; a checkpoint was written.
+        output: The model's folder.
         steps: Optimizer steps done.
         seconds: Seconds of training, in this process.
         documents_per_second: Rate over them.
         preset: The settings used.
+        dtype: What training computed in: ``"float32"`` or ``"bfloat16"``.
         read: The reader's report: documents read, skipped and mended, with reasons.
         corpus: What became of the documents.
         coverage: What one pass sees of them.
@@ -38,11 +39,11 @@ class TrainingResult:
     """
 
     output: Path
-    interrupted: bool
     steps: int
     seconds: float
     documents_per_second: float
     preset: Preset
+    dtype: str
     read: dict[str, Any]
     corpus: CorpusReport
     coverage: Coverage
@@ -50,12 +51,35 @@ class TrainingResult:
     interpolation: dict[str, Any] | None = None
     log: list[dict[str, Any]] = field(default_factory=list)
 
+    def load(self, **options: Any) -> SentenceTransformer:
+        """Load the finished model.
+
+        Args:
+            **options: Of :class:`simlte_st.SentenceTransformer`, e.g. ``device="cpu"``.
+        """
+        from simlte_st.models.sentence_transformer import SentenceTransformer
+
+        return SentenceTransformer(self.output, **options)
+
+    def summary(self) -> str:
+        """Say in a few lines what was done, and whether it helped."""
+        left_out = {**self.read["skipped"], **self.corpus.left_out}
+        lines = [
+            f"Trained on {self.corpus.documents:,} documents: {self.steps:,} steps in {self.seconds:,.0f} s "
+            f"({self.documents_per_second:.2g} documents a second, in {self.dtype}).",
+            f"Seen and cut: {self.coverage.summary()}.",
+            "Left out: " + (", ".join(f"{count:,} {reason}" for reason, count in left_out.items()) or "none") + ".",
+            gain_summary(self.gain) if self.gain else "Too few documents were held out to measure the gain.",
+        ]
+        return "\n".join(lines)
+
     def to_dict(self) -> dict[str, Any]:
         """Give the result as JSON values."""
         return {
             "steps": self.steps,
             "seconds": round(self.seconds, 1),
             "documents_per_second": round(self.documents_per_second, 2),
+            "dtype": self.dtype,
             "preset": {**vars(self.preset), "view": repr(self.preset.view)},
             "read": self.read,
             "corpus": self.corpus.to_dict(),
@@ -66,12 +90,10 @@ class TrainingResult:
         }
 
 
-def save_result(model: SentenceTransformer, result: TrainingResult, base: str, seed: int) -> None:
-    """Write the finished model with its account, in one rename."""
-    with atomic_path(result.output) as path:
-        model.model_card_data.train_datasets = []  # samples of the user's documents
-        model.model_card_data.model_name = result.output.name
-        model.save_pretrained(str(path))
-        run = {"base": base, "seed": seed, **result.to_dict()}
-        write_json(path / RUN_FILE, run)
-        extend_model_card(path / "README.md", run)
+def gain_summary(gain: Mapping[str, Any]) -> str:
+    """Say the verdict in a sentence."""
+    return (
+        f"Split-half retrieval among {gain['documents']} held-out documents: MRR {gain['base']['mrr']:.3f} before, "
+        f"{gain['trained']['mrr']:.3f} after (TF-IDF {gain[TFIDF]['mrr']:.3f}); difference "
+        f"{gain['mrr_gain']:+.3f} [{gain['mrr_gain_low']:+.3f}, {gain['mrr_gain_high']:+.3f}]: {gain['verdict']}."
+    )

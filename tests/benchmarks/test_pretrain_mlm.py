@@ -18,7 +18,7 @@ from benchmarks.pretrain_mlm import MaskedOnlyBert, main
 from simlte_st import train
 from simlte_st.losses.mlm_head import make_mlm_head
 from simlte_st.models.base import load_base
-from simlte_st.training.backbone import preset_for
+from simlte_st.training.model import preset_for
 from simlte_st.training.presets import get_preset
 
 STEPS = 14  # of 9 in a pass over the corpus: the second pass is begun

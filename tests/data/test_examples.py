@@ -16,7 +16,7 @@ from sentence_transformers.sentence_transformer.readers import InputExample
 from simlte_st.compat import view_budget
 from simlte_st.data.document import Document, content_id
 from simlte_st.data.examples import docsplit_examples, docsplit_objectives
-from simlte_st.data.rival_views import Duplicate
+from simlte_st.data.rival_views import Identity
 from simlte_st.data.segmenters import PunktSegmenter
 from simlte_st.data.sentences import segment_document, tokenizer_counter
 from simlte_st.data.views import DocSplit, draw_views
@@ -122,7 +122,7 @@ def test_objectives_leave_out_what_the_view_refuses(model: SentenceTransformer) 
     loss = MultipleNegativesRankingLoss(model)
     [(loader, _)] = docsplit_objectives(["Ba bei. Bo.", "Word", "Ba. Bo."], loss, segmenter=PUNKT)
     assert len(loader.dataset) == 2  # type: ignore[arg-type]
-    [(loader, _)] = docsplit_objectives(["Ba bei. Bo.", "Word"], loss, view=Duplicate(), segmenter=PUNKT)
+    [(loader, _)] = docsplit_objectives(["Ba bei. Bo.", "Word"], loss, view=Identity(), segmenter=PUNKT)
     assert [example.texts for example in loader.dataset] == [["Ba bei. Bo."] * 2, ["Word"] * 2]  # type: ignore[attr-defined]
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simlte_st.data.document import Document, SegmentedDocument
-from simlte_st.data.rival_views import VIEWS, Crop, Duplicate, InverseCloze, WordDeletion, make_view
+from simlte_st.data.rival_views import VIEWS, Crop, Identity, InverseCloze, WordDeletion, make_view
 from simlte_st.data.segmenters import PunktSegmenter
 from simlte_st.data.sentences import segment_document
 from simlte_st.data.views import DocSplit, View, ViewPair, draw_views
@@ -36,28 +36,28 @@ def words_in(document: SegmentedDocument) -> list[str]:
 def test_duplicate_is_the_same_text_twice() -> None:
     document = make([5, 6, 7])
     text = " ".join(document.sentences)
-    assert set(draws(document, Duplicate(), 5)) == {ViewPair("doc", text, text, tokens=18, seen=18)}
-    long = draws(make([5] * 20), Duplicate(), 200, budget=12)
+    assert set(draws(document, Identity(), 5)) == {ViewPair("doc", text, text, tokens=18, seen=18)}
+    long = draws(make([5] * 20), Identity(), 200, budget=12)
     assert all(pair.anchor == pair.positive and len(pair.anchor.split()) == 10 for pair in long)
     assert all(pair.seen == 10 for pair in long)
     assert {word for pair in long for word in pair.anchor.split()} == set(words_in(make([5] * 20)))
-    heads = draws(make([5] * 20), Duplicate(window="head"), 5, budget=12)
+    heads = draws(make([5] * 20), Identity(window="head"), 5, budget=12)
     assert {pair.anchor for pair in heads} == {" ".join(make([5, 5]).sentences)}
 
 
 def test_a_window_of_one_view_may_be_one_sentence() -> None:
-    assert {len(pair.anchor.split()) for pair in draws(make([9] * 5), Duplicate(), 20, budget=10)} == {9}
+    assert {len(pair.anchor.split()) for pair in draws(make([9] * 5), Identity(), 20, budget=10)} == {9}
 
 
 def test_duplicate_of_a_sentence_takes_every_sentence_in_time() -> None:
     document = make([5, 6, 7])
-    pairs = draws(document, Duplicate(unit="sentence"), 100, budget=3)
+    pairs = draws(document, Identity(unit="sentence"), 100, budget=3)
     assert all(pair.anchor == pair.positive for pair in pairs)
     counts = Counter(pair.anchor for pair in pairs)
     assert set(counts) == set(document.sentences)
     assert min(counts.values()) > 15
     with pytest.raises(ConfigurationError, match="unit='word'"):
-        Duplicate(unit="word")  # type: ignore[arg-type]
+        Identity(unit="word")  # type: ignore[arg-type]
 
 
 @settings(deadline=None, max_examples=150)
@@ -188,7 +188,7 @@ ALL: list[View] = [
     DocSplit(single="skip"),
     DocSplit(unit="paragraph"),
     DocSplit(unit="block"),
-    Duplicate(),
+    Identity(),
     Crop(),
     InverseCloze(),
     WordDeletion(),
@@ -219,7 +219,7 @@ def test_every_view_works_or_refuses(view: View, text: str, budget: int | None) 
 def test_what_every_view_accepts(view: View) -> None:
     assert view.accepts(make([5, 5]))
     assert view.accepts(make([5])) == (not isinstance(view, InverseCloze) and getattr(view, "single", "") != "skip")
-    assert view.accepts(make([1])) == isinstance(view, Duplicate)
+    assert view.accepts(make([1])) == isinstance(view, Identity)
     assert not view.accepts(SegmentedDocument("d", (), (), ()))
 
 

@@ -17,8 +17,8 @@ def test_the_papers_settings(name: str, batch_size: int) -> None:
 
 
 def test_a_longformer_reads_what_the_papers_read() -> None:
-    assert get_preset("docsplit-longformer").min_length == 4096
-    assert get_preset("docsplit-bert").min_length is None
+    assert get_preset("docsplit-longformer").max_length == 4096
+    assert get_preset("docsplit-bert").max_length is None
 
 
 def test_changed_keeps_what_is_none() -> None:
@@ -30,10 +30,10 @@ def test_changed_keeps_what_is_none() -> None:
     "settings",
     [
         {"batch_size": 1}, {"batch_size": 0}, {"learning_rate": 0.0}, {"epochs": -1.0}, {"scale": 0.0},
-        {"pooling": "max"}, {"warmup": 1.0}, {"dropout": 1.5}, {"attention_dropout": -0.1}, {"min_length": 0},
-        {"reader": "chunks"}, {"reader": "chunk-mean"},
+        {"pooling": "max"}, {"warmup": 1.0}, {"dropout": 1.5}, {"attention_dropout": -0.1}, {"max_length": 0},
+        {"backbone": "chunks"}, {"backbone": "chunk-mean"},
         {"batching": "hard"}, {"batching": "tokens"}, {"duplicates": "drop"}, {"hardness": 1.1}, {"batch_tokens": 0},
-        {"mini_batch_size": 0}, {"mini_batch_tokens": 0},
+        {"mini_batch_size": 0}, {"mini_batch_num_tokens": 0},
         {"duplicates": "exact", "batching": "tokens", "batch_tokens": 9},
     ],
 )  # fmt: skip

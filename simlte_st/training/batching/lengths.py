@@ -10,10 +10,10 @@ import numpy as np
 from datasets import Dataset
 from numpy.typing import NDArray
 
+from simlte_st.data.corpus import from_rows
 from simlte_st.data.document import SegmentedDocument
-from simlte_st.data.pairs import PairDrawer, from_row
-from simlte_st.data.views import Piece, view_rng
-from simlte_st.data.words import count_words
+from simlte_st.data.transform import DocSplitTransform
+from simlte_st.data.views import Piece, draw_sides
 
 Lengths = NDArray[np.int64]
 
@@ -23,19 +23,19 @@ _ROWS = 512
 class ViewLengths:
     """The tokens of both views of each document, in any epoch.
 
-    The views are drawn as the collator will draw them: how long they are is as much a matter of chance as what is in
+    The views are drawn as they will be for the batch: how long they are is as much a matter of chance as what is in
     them (a view of a short document has anything between a tenth and nine tenths of it), so that half the document's
     length would be off by up to two. Nothing is rendered or tokenized: about 0.1 ms a document.
 
     Args:
-        corpus: Rows of :func:`~simlte_st.data.corpus.write_corpus`.
-        drawer: What the collator draws with.
+        corpus: What :meth:`~simlte_st.data.DocSplitTransform.attach` gave.
+        views: The transform, which draws.
         special_tokens: Tokens that the tokenizer adds to a view.
     """
 
-    def __init__(self, corpus: Dataset, drawer: PairDrawer, special_tokens: int = 2) -> None:
+    def __init__(self, corpus: Dataset, views: DocSplitTransform, special_tokens: int = 2) -> None:
         self.corpus = corpus
-        self.drawer = drawer
+        self.views = views
         self.special_tokens = special_tokens
         self._last: tuple[int, Lengths] | None = None
 
@@ -47,31 +47,24 @@ class ViewLengths:
             a cut sentence counts by its share of words.
         """
         if self._last is None or self._last[0] != epoch:
-            rows = self.corpus.with_format(None)
-            lengths = np.empty((len(rows), 2), dtype=np.int64)
-            for start in range(0, len(rows), _ROWS):
-                part = rows[start : start + _ROWS]
-                for offset, values in enumerate(zip(*part.values(), strict=True)):
-                    document = from_row(dict(zip(part, values, strict=True)))
-                    lengths[start + offset] = self._both(document, epoch)
-            self._last = epoch, lengths
+            batches = self.corpus.with_format(None).iter(batch_size=_ROWS)
+            lengths = [self._both(document, epoch) for batch in batches for document in from_rows(batch)]
+            self._last = epoch, np.array(lengths, dtype=np.int64).reshape(-1, 2)
         return self._last[1]
 
     def _both(self, document: SegmentedDocument, epoch: int) -> list[int]:
-        drawer = self.drawer
-        sides = drawer.view.draw(document, drawer.budget, view_rng(drawer.seed, epoch, document.id))
+        views = self.views
+        sides = draw_sides(document, views.view, seed=views.seed, epoch=epoch, budget=views.budget)
+        assert sides is not None  # the corpus holds documents that the view accepts
         counts = (math.ceil(sum(_tokens(document, piece) for piece in pieces) - 1e-6) for pieces in sides)
-        return [
-            self.special_tokens + (count if drawer.budget is None else min(count, drawer.budget)) for count in counts
-        ]
+        return [self.special_tokens + (count if views.budget is None else min(count, views.budget)) for count in counts]
 
 
 def _tokens(document: SegmentedDocument, piece: Piece) -> float:
     tokens = document.tokens[piece.sentence]
     if piece.stop is None:
         return tokens
-    words = max(1, count_words(document.sentences[piece.sentence]))
-    return tokens * (piece.stop - piece.start) / words
+    return tokens * (piece.stop - piece.start) / max(1, document.words(piece.sentence))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,7 +18,6 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from simlte_st.errors import ConfigurationError
 from simlte_st.training.batching.embeddings import DocumentEmbeddings
-from simlte_st.training.batching.token_rows import TokenRows, sentences_to_fill
 from simlte_st.training.callbacks import checkpoint_directory
 
 logger = logging.getLogger(__name__)
@@ -29,7 +28,7 @@ _CHUNK = 2_048  # documents whose text is in memory at once
 
 def embed_documents(
     model: SentenceTransformer,
-    corpus: Dataset | TokenRows,
+    corpus: Dataset,
     *,
     batch_size: int = 64,
     max_seq_length: int | None = None,
@@ -39,7 +38,7 @@ def embed_documents(
 
     Args:
         model: The encoder.
-        corpus: Rows of :func:`~simlte_st.data.corpus.write_corpus`, or of a corpus of token ids.
+        corpus: Rows of :func:`~simlte_st.data.corpus.write_corpus`.
         batch_size: Documents in a forward pass.
         max_seq_length: Tokens that are read of each; None for as many as the model reads.
         progress: Show a progress bar.
@@ -52,16 +51,9 @@ def embed_documents(
         _evaluating(model, max_seq_length),
         tqdm(total=len(corpus), desc="Embedding documents", unit="doc", disable=not progress) as bar,
     ):
-        if isinstance(corpus, TokenRows):
-            for vectors in corpus.embed(model, batch_size):
-                parts.append(vectors)
-                bar.update(len(vectors))
-            return np.concatenate(parts)
-        rows = corpus.with_format(None)
-        for start in range(0, len(rows), _CHUNK):
-            part = rows[start : start + _CHUNK]
+        for part in corpus.with_format(None).iter(batch_size=_CHUNK):
             texts = [
-                " ".join(sentences[: sentences_to_fill(tokens, model.max_seq_length)])
+                " ".join(sentences[: _sentences_to_fill(tokens, model.max_seq_length)])
                 for sentences, tokens in zip(part["sentences"], part["tokens"], strict=True)
             ]
             parts.append(
@@ -71,6 +63,11 @@ def embed_documents(
             )
             bar.update(len(texts))
     return np.concatenate(parts)
+
+
+def _sentences_to_fill(tokens: Sequence[int], limit: int | None) -> int:
+    """Count the first sentences that it takes to fill a limit of tokens: more of a long document is not read."""
+    return len(tokens) if limit is None else int(np.searchsorted(np.cumsum(tokens), limit)) + 1
 
 
 @contextmanager
@@ -99,8 +96,7 @@ class EmbeddingRefreshCallback(TrainerCallback):
 
     Args:
         model: The encoder that is trained.
-        corpus: The documents: the training data, rows of :func:`~simlte_st.data.corpus.write_corpus`, or of a corpus
-            of token ids.
+        corpus: The documents: the training data, rows of :func:`~simlte_st.data.corpus.write_corpus`.
         embeddings: Gets the embeddings; the batch sampler has the same object.
         every: Epochs between two; None to keep the first.
         batch_size: Documents in a forward pass.
@@ -126,7 +122,7 @@ class EmbeddingRefreshCallback(TrainerCallback):
     def __init__(
         self,
         model: SentenceTransformer,
-        corpus: Dataset | TokenRows,
+        corpus: Dataset,
         embeddings: DocumentEmbeddings,
         *,
         every: int | None = 1,

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simlte_st.training.batching.base import Rows
 from simlte_st.training.batching.embeddings import Codes
-from simlte_st.training.batching.planned import Rows
 
 # What is tried for a document before it is left out, and how many in a row may be left out before the rest is too:
 # bounds on the time that a corpus costs which has more copies of a text than there are batches.

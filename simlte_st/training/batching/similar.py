@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from simlte_st.errors import ConfigurationError, EmptyCorpusError
+from simlte_st.training.batching.base import PlannedBatchSampler, Rows
 from simlte_st.training.batching.bisection import similar_order
 from simlte_st.training.batching.embeddings import DocumentEmbeddings
-from simlte_st.training.batching.planned import PlannedBatchSampler, Rows
 from simlte_st.training.batching.separation import Apart, separate
 
 logger = logging.getLogger(__name__)

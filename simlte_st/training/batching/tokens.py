@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from simlte_st.errors import ConfigurationError
+from simlte_st.training.batching.base import PlannedBatchSampler, Rows
 from simlte_st.training.batching.buckets import Bucket, cut_buckets, split_to
 from simlte_st.training.batching.lengths import Lengths, Padding, measure_padding
-from simlte_st.training.batching.planned import PlannedBatchSampler, Rows
 
 logger = logging.getLogger(__name__)
 

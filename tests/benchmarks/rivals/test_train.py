@@ -18,7 +18,7 @@ from support import make_document, make_tokenizer
 from transformers import MPNetConfig, MPNetModel
 
 from benchmarks.rivals import RIVAL_FILE, RIVALS, RivalRecord, train_rival
-from simlte_st.data.rival_views import Crop, Duplicate
+from simlte_st.data.rival_views import Crop, Identity
 from simlte_st.errors import ConfigurationError, EmptyCorpusError, ModelError
 from simlte_st.training.presets import get_preset
 
@@ -138,8 +138,8 @@ def test_only_what_a_rival_needs_differs_from_the_common_settings(
         "contriever": {"view"},
         "inverse-cloze": {"view"},
     }
-    assert trained["simcse"][0].preset.view == Duplicate(unit="sentence")
-    assert trained["simcse-long"][0].preset.view == Duplicate()
+    assert trained["simcse"][0].preset.view == Identity(unit="sentence")
+    assert trained["simcse-long"][0].preset.view == Identity()
     assert trained["contriever"][0].preset.view == Crop()
 
 

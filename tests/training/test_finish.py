@@ -5,7 +5,8 @@ import pytest
 
 from simlte_st.evaluation.comparison import TFIDF
 from simlte_st.evaluation.split_half import result_from_ranks
-from simlte_st.training.gains import gain_record, gain_summary
+from simlte_st.training.finish import gain_record
+from simlte_st.training.result import gain_summary
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,7 @@
 from __future__ import annotations
 
-import pytest
-
 from simlte_st.data import Document
-from simlte_st.errors import ConfigurationError
-from simlte_st.training.held_out import HeldOut
+from simlte_st.training.prepare import HeldOut
 
 CORPUS = [Document(f"d{number}", "text") for number in range(2000)]
 
@@ -22,17 +19,7 @@ def test_a_share_is_diverted_whatever_the_order() -> None:
     assert {d.id for d in other.documents} != {d.id for d in forward.documents}
 
 
-def test_the_same_ones_are_noted_where_nothing_is_diverted() -> None:
-    diverted, noted = HeldOut(0.2, most=300, seed=3), HeldOut(0.2, most=300, seed=3)
-    list(diverted.divert(CORPUS))
-    assert list(noted.note(CORPUS)) == CORPUS
-    assert noted.documents == diverted.documents
-    assert len(noted.documents) == 300
-
-
 def test_no_more_than_asked_for_and_none_at_zero() -> None:
     few, none = HeldOut(0.5, most=10), HeldOut(0.0)
     assert len(list(few.divert(CORPUS))) == 1990
     assert list(none.divert(CORPUS)) == CORPUS
-    with pytest.raises(ConfigurationError, match=r"held_out=0\.6"):
-        HeldOut(0.6)

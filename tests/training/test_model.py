@@ -16,11 +16,11 @@ from simlte_st.losses.mlm_head import make_mlm_head
 from simlte_st.models import base as base_models
 from simlte_st.models.base import load_base
 from simlte_st.training import Preset
-from simlte_st.training.backbone import FEW_STEPS, make_backbone, preset_for, warn_of_pooling
+from simlte_st.training.model import FEW_STEPS, make_backbone, preset_for, warn_of_pooling
 from simlte_st.training.presets import get_preset
-from simlte_st.training.run_folder import RunFolder
+from simlte_st.training.run import RunFolder
 
-CHUNKED: dict[str, Any] = {"min_length": 400, "reader": "chunk-mean"}
+CHUNKED: dict[str, Any] = {"max_length": 400, "backbone": "chunk-mean"}
 SHORT: dict[str, Any] = {
     "batch_size": 4, "max_steps": 2, "held_out": 0.0, "learning_rate": 3e-3, "dropout": 0.0, "progress": False
 }  # fmt: skip
@@ -70,7 +70,7 @@ def test_a_pooling_that_is_to_be_learned_in_a_few_steps_is_told(
 
 
 def test_a_base_that_reads_enough_stays(bert_path: Path, folder: RunFolder) -> None:
-    backbone = make_backbone(load_base(bert_path), Preset(min_length=64, pooling="mean"), folder)
+    backbone = make_backbone(load_base(bert_path), Preset(max_length=64, pooling="mean"), folder)
     assert (backbone.name, backbone.pooling, backbone.head) == (str(bert_path), "mean", None)
     assert not folder.base.exists()
 
@@ -138,6 +138,6 @@ def test_a_tuned_base_is_loaded_once(
     options: dict[str, Any] = {"base": encoder_path, **SHORT, "interpolate": 0.5}
     train(documents, tmp_path / "m", pooling="cls", **options)
     assert loaded == [str(encoder_path)]
-    train(documents, tmp_path / "long", reader="chunk-mean", min_length=200, **{**options, "interpolate": None})
+    train(documents, tmp_path / "long", backbone="chunk-mean", max_length=200, **{**options, "interpolate": None})
     folder = tmp_path / "long.run" / "base"
     assert loaded[1:] == [str(encoder_path), str(folder)]

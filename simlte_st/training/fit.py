@@ -1,0 +1,297 @@
+"""The training itself: which batches a run has, the stock Trainer with the callbacks of a run, and what came of it."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from datasets import Dataset
+from sentence_transformers import (
+    SentenceTransformer,
+    SentenceTransformerTrainer,
+    SentenceTransformerTrainingArguments,
+)
+from transformers import PrinterCallback, TrainerCallback, TrainerState
+from transformers.trainer import TRAINER_STATE_NAME
+
+from simlte_st.data.duplicates import find_duplicates
+from simlte_st.errors import TrainingInterrupted
+from simlte_st.losses.mlm_head import encoder_of
+from simlte_st.training.batching import (
+    ConfiguredBatchSampler,
+    DocumentEmbeddings,
+    EmbeddingRefreshCallback,
+    SeededBatchSampler,
+    SimilarBatchSampler,
+    TokenBudgetBatchSampler,
+    ViewLengths,
+)
+from simlte_st.training.callbacks import (
+    CompleteCallback,
+    InterruptCallback,
+    ProgressBarCallback,
+    trainer_callbacks,
+)
+from simlte_st.training.lora import LoraStateCallback
+from simlte_st.training.model import Trainee, warn_of_pooling
+from simlte_st.training.prepare import Prepared
+from simlte_st.training.run import RunFolder, RunOptions
+
+logger = logging.getLogger(__name__)
+
+REFRESH_TOKENS = 128
+"""Tokens of a document that are read to find out which ones are alike: as many make batches as hard as
+``benchmarks/results/batching_hardness.md`` says, and a pass over more costs a good part of an epoch."""
+
+
+@dataclass(frozen=True)
+class Batches:
+    """How documents come to batches.
+
+    Attributes:
+        sampler: For ``batch_sampler=`` of the training arguments.
+        size: Documents in a batch; for batches of tokens, on average.
+        steps: Batches of an epoch.
+        callbacks: What has to be told to the Trainer.
+    """
+
+    sampler: Callable[..., Any]
+    size: int
+    steps: int
+    callbacks: list[TrainerCallback] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What the Trainer did.
+
+    Attributes:
+        steps: Optimizer steps done, those before a resumption included.
+        seconds: Seconds of training, in this process.
+        documents_per_second: Rate over them.
+        log: The Trainer's log lines.
+    """
+
+    steps: int
+    seconds: float
+    documents_per_second: float
+    log: list[dict[str, Any]]
+
+
+def fit(trainee: Trainee, prepared: Prepared, folder: RunFolder, options: RunOptions) -> Fitted:
+    """Train, from the beginning or from the newest complete checkpoint of the run.
+
+    Args:
+        trainee: Its model is trained, in place, and ends in evaluation mode with its adapters in it.
+        prepared: The documents.
+        folder: Gets the checkpoints.
+        options: What the run was told.
+
+    Raises:
+        ConfigurationError: A budget of tokens that is too small for a batch.
+        MissingExtraError: ``duplicates="near"`` without the library for it.
+        ResumeError: A checkpoint lacks something.
+        TrainingInterrupted: Ctrl-C ended the run before its end; a checkpoint was written.
+    """
+    model, preset = trainee.model, trainee.preset
+    batches = make_batches(trainee, prepared.dataset, options)
+    steps = options.max_steps or math.ceil(batches.steps * preset.epochs)
+    warn_of_pooling(trainee.base, preset, steps)
+    arguments = training_arguments(
+        folder.checkpoints,
+        batch_size=batches.size,
+        epochs=preset.epochs,
+        steps=steps,
+        max_steps=options.max_steps,
+        learning_rate=preset.learning_rate,
+        warmup=preset.warmup,
+        bf16=options.dtype == "bfloat16",
+        seed=options.seed,
+        batch_sampler=batches.sampler,
+        dataloader_num_workers=options.workers,
+        save_strategy="steps",
+        save_steps=options.save_steps or min(500, max(10, steps // 10)),
+        save_total_limit=2,
+    )
+    interrupt = InterruptCallback()
+    adapters = None if options.lora is None else LoraStateCallback(model)
+    callbacks: list[TrainerCallback] = [
+        *batches.callbacks,
+        *trainer_callbacks(trainee.views, trainee.loss),
+        # After those whose numbers it shows.
+        *([ProgressBarCallback(batches.size * arguments.world_size)] if options.progress else []),
+        *([] if adapters is None else [adapters]),
+        CompleteCallback(),
+        interrupt,
+    ]
+    trainer = make_trainer(model, arguments, prepared.dataset, trainee.loss, callbacks)
+    checkpoint = folder.checkpoint if folder.resume else None
+    if folder.resume:
+        logger.info("Resuming from %s.", checkpoint or "the beginning: no checkpoint was complete")
+    began = time.perf_counter()
+    state = restore_finished(model, checkpoint, adapters)
+    if state is None:
+        try:
+            trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+        finally:
+            interrupt.restore()
+        state = trainer.state
+    seconds = time.perf_counter() - began
+    if interrupt.interrupted and state.global_step < state.max_steps:
+        raise TrainingInterrupted(
+            f"Stopped at step {state.global_step} of {state.max_steps}; a checkpoint is written to {folder.path}. "
+            "Go on with the same command and --resume (in Python: resume=True)."
+        )
+    model.eval()
+    first_step = int(checkpoint.name.rsplit("-", 1)[1]) if checkpoint else 0
+    rate = (state.global_step - first_step) * trainer.args.train_batch_size / seconds
+    return Fitted(state.global_step, seconds, rate, state.log_history)
+
+
+def make_batches(trainee: Trainee, dataset: Dataset, options: RunOptions) -> Batches:
+    """Choose the documents of batches as the preset says.
+
+    Args:
+        trainee: Its model, its views, and its preset's ``batching`` and what goes with that.
+        dataset: The documents, as :meth:`~simlte_st.data.DocSplitTransform.attach` gave them.
+        options: ``seed`` and ``progress``.
+
+    Raises:
+        ConfigurationError: A budget of tokens that is too small.
+        MissingExtraError: ``duplicates="near"`` without the library for it.
+    """
+    model, preset = trainee.model, trainee.preset
+    size = min(preset.batch_size, len(dataset))
+    if preset.batching == "tokens":
+        assert preset.batch_tokens is not None  # the preset has checked it
+        special = int(model.tokenizer.num_special_tokens_to_add(pair=False))
+        sampler = ConfiguredBatchSampler(
+            TokenBudgetBatchSampler,
+            lengths=ViewLengths(dataset, trainee.views, special),
+            batch_tokens=preset.batch_tokens,
+            packed=encoder_of(model).config.model_type == "simlte_longformer",
+        )
+        steps = len(sampler(dataset, batch_size=size, drop_last=False, seed=options.seed))
+        return Batches(sampler, max(1, round(len(dataset) / steps)), steps)
+    if preset.batching == "random" and preset.duplicates == "keep":
+        return Batches(SeededBatchSampler, size, math.ceil(len(dataset) / size))
+
+    groups = None
+    if preset.duplicates != "keep":
+        texts = (" ".join(row["sentences"]) for row in dataset.with_format(None))
+        copies = find_duplicates(texts, near=preset.duplicates == "near", seed=options.seed)
+        logger.info("%s", copies.report.summary())
+        groups = copies.groups if copies.report.groups else None
+    callbacks: list[TrainerCallback] = []
+    if preset.batching == "random":
+        sampler = ConfiguredBatchSampler(SimilarBatchSampler, hardness=0.0, max_similarity=None, groups=groups)
+    else:
+        embeddings = DocumentEmbeddings(len(dataset))
+        sampler = ConfiguredBatchSampler(
+            SimilarBatchSampler, embeddings=embeddings, hardness=preset.hardness, groups=groups
+        )
+        callbacks.append(
+            EmbeddingRefreshCallback(
+                model, dataset, embeddings, max_seq_length=REFRESH_TOKENS, progress=options.progress
+            )
+        )
+    steps = len(sampler(dataset, batch_size=size, drop_last=False, seed=options.seed))
+    return Batches(sampler, size, steps, callbacks)
+
+
+def training_arguments(
+    output_dir: Path,
+    *,
+    batch_size: int,
+    epochs: float,
+    steps: int,
+    learning_rate: float,
+    warmup: float = 0.0,
+    max_steps: int | None = None,
+    bf16: bool = False,
+    seed: int = 0,
+    **others: Any,
+) -> SentenceTransformerTrainingArguments:
+    """Make the stock Trainer's arguments as all trainings here have them: AdamW, no decay, a linear schedule.
+
+    Args:
+        output_dir: Folder of the checkpoints.
+        batch_size: Documents in a batch.
+        epochs: Passes over the documents.
+        steps: Steps that the run will have, for warm-up and log lines.
+        learning_rate: Peak learning rate.
+        warmup: Share of the steps over which it rises.
+        max_steps: Stop after so many steps instead.
+        bf16: Compute in bfloat16.
+        seed: The run's seed.
+        **others: Further arguments of the class.
+    """
+    accelerator = torch.cuda.is_available() or torch.backends.mps.is_available()
+    return SentenceTransformerTrainingArguments(
+        output_dir=str(output_dir),
+        per_device_train_batch_size=batch_size,
+        num_train_epochs=epochs,
+        max_steps=max_steps or -1,
+        learning_rate=learning_rate,
+        warmup_steps=math.ceil(steps * warmup),
+        weight_decay=0.0,
+        seed=seed,
+        bf16=bf16,
+        use_cpu=not accelerator,
+        dataloader_pin_memory=accelerator,
+        logging_steps=max(1, min(50, steps // 20)),
+        report_to="none",
+        disable_tqdm=True,  # our own bar counts documents
+        **others,
+    )
+
+
+def make_trainer(
+    model: SentenceTransformer,
+    arguments: SentenceTransformerTrainingArguments,
+    dataset: Dataset,
+    loss: torch.nn.Module,
+    callbacks: list[TrainerCallback],
+) -> SentenceTransformerTrainer:
+    """Make the stock Trainer with its own collator, quiet, and with no documents of the user's in its model card."""
+    card = model.model_card_data
+    example: dict[str, Any] = {"source_sentence": "A long document ...", "sentences": ["Another ...", "A third ..."]}
+    card.widget = [example]
+    trainer = SentenceTransformerTrainer(
+        model=model, args=arguments, train_dataset=dataset, loss=loss, callbacks=callbacks
+    )
+    card.train_datasets = []  # it has drawn samples for its card, which goes into every checkpoint
+    trainer.remove_callback(PrinterCallback)  # prints each log line when tqdm is off
+    return trainer
+
+
+def restore_finished(
+    model: SentenceTransformer, checkpoint: Path | None, adapters: LoraStateCallback | None = None
+) -> TrainerState | None:
+    """Take over the weights of a checkpoint of the last step, which the Trainer would train for one step more.
+
+    Args:
+        model: Gets the weights, if there are such.
+        checkpoint: The newest complete checkpoint.
+        adapters: What saved the weights of a model with adapters.
+
+    Returns:
+        The Trainer's state there; None where steps are left to do.
+    """
+    if checkpoint is None:
+        return None
+    state: TrainerState = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE_NAME))
+    if state.global_step < state.max_steps:
+        return None
+    if adapters is not None:
+        adapters.restore(checkpoint)
+    else:
+        finished = SentenceTransformer(str(checkpoint), device=str(model.device))
+        model.load_state_dict(finished.state_dict())
+    return state

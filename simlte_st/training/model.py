@@ -1,0 +1,185 @@
+"""The model of a run: the base, converted where it has to read more, its pooling and dropout, and the loss."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Pooling
+
+from simlte_st.compat import enable_checkpointing, readable_tokens
+from simlte_st.data.transform import DocSplitTransform
+from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
+from simlte_st.losses.mlm_head import MLMHead, encoder_of, make_mlm_head
+from simlte_st.losses.mlm_term import MLMTerm
+from simlte_st.models.base import BaseModel, load_again, load_base, set_attention_dropout, set_dropout
+from simlte_st.models.conversion import STOCK, convert_base, convert_base_to_chunks
+from simlte_st.training.interpolation import check_interpolable
+from simlte_st.training.lora import LEARNING_RATE_FACTOR, add_lora
+from simlte_st.training.presets import Pooling as PoolingName
+from simlte_st.training.presets import Preset, get_preset
+from simlte_st.training.run import RunFolder, RunOptions
+
+logger = logging.getLogger(__name__)
+
+FEW_STEPS = 30
+"""Steps of 32 documents in which [CLS] came up to the mean: all-MiniLM-L6-v2 on 20 Newsgroups and BBC News
+(``benchmarks/results/equal_time.md``)."""
+
+
+@dataclass(frozen=True)
+class Trainee:
+    """What a run trains.
+
+    Attributes:
+        base: The base as it was loaded; not changed.
+        preset: The settings, those of the preset and those that replace them.
+        model: The model to train, with adapters where the run has such.
+        loss: Its loss.
+        views: Draws its views.
+        start: The model before training, where the run goes back to it in part.
+        reads: Tokens that the finished model reads; None for no bound. Views may be shorter.
+    """
+
+    base: BaseModel
+    preset: Preset
+    model: SentenceTransformer
+    loss: MLMTerm
+    views: DocSplitTransform
+    start: SentenceTransformer | None
+    reads: int | None
+
+
+def make_trainee(folder: RunFolder, options: RunOptions) -> Trainee:
+    """Load the base and make of it what is trained.
+
+    Args:
+        folder: Gets the converted base, where there is one.
+        options: What the run was told.
+
+    Raises:
+        ModelError: The base cannot be loaded or cannot be trained this way.
+        ConfigurationError: A setting does not fit the base.
+    """
+    base = load_base(options.base, dtype=torch.float32)
+    preset = (options.named_preset or preset_for(base)).changed(**options.settings)
+    if options.lora is not None and isinstance(options.preset, str) and options.settings.get("learning_rate") is None:
+        preset = preset.changed(learning_rate=LEARNING_RATE_FACTOR * preset.learning_rate)
+    logger.info("Preset: %r", preset)
+    backbone = make_backbone(base, preset, folder, options.seed)
+    model = backbone.model(preset.max_view_length)
+    reads = base.model.max_seq_length if backbone.name == base.name else readable_tokens(model)
+    start = None
+    if options.interpolate is not None:
+        start = backbone.model()
+        check_interpolable(start, model)
+    if options.lora is not None:
+        add_lora(model, options.lora, seed=options.seed)
+    loss = _make_loss(model, preset, backbone.head, options.seed)
+    if preset.dropout is not None:
+        set_dropout(model, preset.dropout)
+    if preset.attention_dropout is not None:
+        set_attention_dropout(model, preset.attention_dropout)
+    if preset.gradient_checkpointing:
+        enable_checkpointing(encoder_of(model))
+    views = DocSplitTransform(preset.view, model=model, seed=options.seed, segmenter=options.segmenter)
+    return Trainee(base, preset, model, loss, views, start, reads)
+
+
+def _make_loss(model: SentenceTransformer, preset: Preset, head: MLMHead | None, seed: int) -> MLMTerm:
+    names = ("scale", "mlm_weight", "mlm_probability", "mlm_input", "mlm_every", "mlm_share")
+    options: dict[str, Any] = {name: getattr(preset, name) for name in names}
+    options |= {"mlm_head": head or "auto", "seed": seed}
+    if preset.mini_batch_size is None and preset.mini_batch_num_tokens is None:
+        return MultipleNegativesRankingMLMLoss(model, **options)
+    options["mini_batch_num_tokens"] = preset.mini_batch_num_tokens
+    return CachedMultipleNegativesRankingMLMLoss(model, mini_batch_size=preset.mini_batch_size or 32, **options)
+
+
+@dataclass(frozen=True)
+class Backbone:
+    """What to train.
+
+    Attributes:
+        name: A folder, or the base's name.
+        pooling: Pooling to load it with.
+        head: The MLM head, where the folder has none although the base has; None to find it by the name.
+        base: The base as it was loaded, where that is what is trained.
+    """
+
+    name: str
+    pooling: PoolingName
+    head: MLMHead | None = None
+    base: BaseModel | None = None
+
+    def model(self, max_seq_length: int | None = None) -> SentenceTransformer:
+        """Make a model to train: another one at each call, in float32 where the base is.
+
+        Args:
+            max_seq_length: Tokens to read of an input; None for what the base or the folder says.
+
+        Raises:
+            ModelError: It has no pooling that could be changed.
+            ConfigurationError: It has no positions for ``max_seq_length`` tokens.
+        """
+        if self.base is not None:
+            return load_again(self.base, self.pooling, max_seq_length).model
+        return load_base(self.name, self.pooling, max_seq_length, torch.float32).model
+
+
+def preset_for(base: BaseModel) -> Preset:
+    """Choose the preset for a base: ``docsplit-tuned`` for sentence encoders, else the papers' for its architecture.
+
+    A sentence encoder whose tokenizer has no [CLS], such as a decoder or T5, keeps its own pooling.
+    """
+    if base.tuned:
+        preset = get_preset("docsplit-tuned")
+        return preset if getattr(base.model.tokenizer, "cls_token", None) else preset.changed(pooling="keep")
+    longformer = "longformer" in encoder_of(base.model).config.model_type
+    return get_preset("docsplit-longformer" if longformer else "docsplit-bert")
+
+
+def warn_of_pooling(base: BaseModel, preset: Preset, steps: int) -> None:
+    """Warn where [CLS] takes the place of a sentence encoder's own pooling and has few steps to learn it."""
+    own = [module.pooling_mode for module in base.model if isinstance(module, Pooling)]
+    if base.tuned and preset.pooling == "cls" and own not in (["cls"], []) and steps < FEW_STEPS:
+        logger.warning(
+            "The base pools by %s, and [CLS] is to learn that in few steps (%d): pooling='keep' is safer.",
+            own[0],
+            steps,
+        )
+
+
+def make_backbone(base: BaseModel, preset: Preset, folder: RunFolder, seed: int = 0) -> Backbone:
+    """Convert the base where the preset asks for more tokens than it reads, or where it is a stock Longformer.
+
+    A converted base is kept in the run's folder for as long as the run.
+
+    Args:
+        base: The base as it was loaded.
+        preset: How to train.
+        folder: Folder of the run.
+        seed: Seed of an MLM head that is new.
+    """
+    limit = readable_tokens(base.model)
+    stock = encoder_of(base.model).config.model_type == STOCK
+    short = preset.max_length is not None and limit is not None and limit < preset.max_length
+    if not stock and not short:
+        return Backbone(base.name, preset.pooling, base=base)
+    if not stock and preset.backbone == "chunk-mean":
+        assert preset.max_length is not None
+        if not folder.base.exists():
+            convert_base_to_chunks(base, folder.base, max_length=preset.max_length, pooling=preset.pooling)
+        logger.info("Base: %s, read in chunks, up to %s tokens of a document.", base.name, f"{preset.max_length:,}")
+        head = make_mlm_head(base.model, seed=seed) if preset.mlm_weight > 0 else None
+        return Backbone(str(folder.base), "keep", head)  # it pools inside its chunks
+    if not folder.base.exists():
+        length = None if stock else preset.max_length
+        # A sentence encoder was tuned with what its own implementation does: no token attends globally.
+        convert_base(base, folder.base, max_length=length, global_tokens="none" if stock and base.tuned else "cls")
+    change = "trained as" if stock else f"which reads {limit:,} tokens, converted to"
+    logger.info("Base: %s, %s a Longformer of %s tokens.", base.name, change, f"{preset.max_length or limit:,}")
+    return Backbone(str(folder.base), preset.pooling)

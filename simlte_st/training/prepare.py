@@ -1,0 +1,108 @@
+"""The documents of a run: read, some held out, the others segmented; and how much of them a pass sees."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from datasets import Dataset
+
+from simlte_st.data.corpus import CorpusReport, Coverage
+from simlte_st.data.document import Document
+from simlte_st.data.documents import DocumentReader
+from simlte_st.data.transform import DocSplitTransform
+from simlte_st.errors import ConfigurationError
+from simlte_st.files import read_json, write_json
+from simlte_st.training.run import RunFolder, RunOptions
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What a run has to train and to measure on.
+
+    Attributes:
+        dataset: The documents to train on; rows read as ``{"anchor": str, "positive": str}``.
+        held_out: The documents kept out of training.
+        read: The reader's report as JSON values: documents read, skipped and mended, with reasons.
+        corpus: What became of the documents to train on.
+        coverage: What one pass sees of them.
+    """
+
+    dataset: Dataset
+    held_out: list[Document]
+    read: dict[str, Any]
+    corpus: CorpusReport
+    coverage: Coverage
+
+
+def prepare(reader: DocumentReader, views: DocSplitTransform, folder: RunFolder, options: RunOptions) -> Prepared:
+    """Read and segment the documents, or find what the run that is resumed did.
+
+    Args:
+        reader: The documents; not read again when a run is resumed that had read them.
+        views: Draws the views; decides which documents can be used.
+        folder: Keeps the segmented documents, and what was held out, for as long as the run.
+        options: ``held_out``, ``seed``, ``interpolate`` and ``progress``.
+
+    Raises:
+        DataError: The source cannot be read, or has too few usable documents.
+        ConfigurationError: ``interpolate="auto"``, and too few documents were held out to choose and measure on.
+    """
+    account = folder.path / "documents.json"
+    if not account.exists():
+        shutil.rmtree(folder.corpus, ignore_errors=True)  # of a run that was killed: nobody knows what it held out
+        holder = HeldOut(options.held_out, seed=options.seed)
+        dataset = views.attach(holder.divert(reader), directory=folder.corpus, progress=options.progress)
+        kept = [{"id": document.id, "text": document.text} for document in holder.documents]
+        read = {**reader.report.to_dict(), "summary": reader.report.summary()}
+        write_json(account, {"read": read, "held_out": kept})
+    else:
+        dataset = views.attach((), directory=folder.corpus)
+    saved = read_json(account)
+    logger.info("%s", saved["read"].pop("summary"))
+    held_out = [Document(row["id"], row["text"]) for row in saved["held_out"]]
+    if options.interpolate == "auto" and len(held_out) < 4:
+        raise ConfigurationError(
+            f"interpolate='auto': {len(held_out)} documents were held out; 4 are needed, to choose on 2 and measure "
+            "the gain on 2. Give a number instead, or a larger held_out."
+        )
+    assert views.report is not None
+    coverage = views.coverage(dataset)
+    logger.info("%s", coverage.summary())
+    return Prepared(dataset, held_out, saved["read"], views.report, coverage)
+
+
+@dataclass
+class HeldOut:
+    """Diverts a share of a stream of documents.
+
+    Which ones depends on the seed and the document's id only.
+
+    Args:
+        share: Share of the documents, from 0 to 0.5.
+        most: No more than so many; the rest of the share is trained on.
+        seed: The run's seed.
+    """
+
+    share: float = 0.1
+    most: int = 500
+    seed: int = 0
+    documents: list[Document] = field(default_factory=list)
+
+    def divert(self, documents: Iterable[Document]) -> Iterator[Document]:
+        """Yield the documents to train on; those held out gather in :attr:`documents`."""
+        for document in documents:
+            if len(self.documents) < self.most and self._drawn(document.id) < self.share:
+                self.documents.append(document)
+            else:
+                yield document
+
+    def _drawn(self, document_id: str) -> float:
+        key = f"held out\x00{self.seed}\x00{document_id}".encode("utf-8", "surrogatepass")
+        return float(int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "big") / 2**64)

@@ -1,0 +1,193 @@
+"""What a run is told, and the folder beside its output where it keeps what it needs until its model is finished."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from simlte_st.data.segmenters import Segmenter
+from simlte_st.errors import ConfigurationError, ResumeError, SimlteError
+from simlte_st.extras import require
+from simlte_st.files import check_free, read_json, write_json
+from simlte_st.training.callbacks import last_complete_checkpoint
+from simlte_st.training.presets import Preset, get_preset
+
+
+def bf16_available() -> bool:
+    """Tell whether bfloat16 runs in hardware here: on the GPU, or on a CPU with AVX512-BF16 or AMX."""
+    if torch.cuda.is_available():
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    # Not in every torch that we allow; without it the answer is no, which is only slower.
+    capabilities: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
+    return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What :func:`~simlte_st.training.train` was told, apart from the documents; see there.
+
+    Raises:
+        ConfigurationError: An option is out of its range.
+        MissingExtraError: An option needs a library that is not installed.
+    """
+
+    base: str
+    preset: str | Preset = "auto"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    segmenter: str | Segmenter = "punkt"
+    held_out: float = 0.1
+    max_steps: int | None = None
+    lora: int | None = None
+    interpolate: float | Literal["auto"] | None = None
+    seed: int = 0
+    bf16: bool | None = None
+    workers: int = 0
+    save_steps: int | None = None
+    progress: bool = True
+
+    def __post_init__(self) -> None:
+        # What is wrong with the preset's settings shows before anything is read or written.
+        (self.named_preset or Preset()).changed(**self.settings)
+        if not 0 <= self.held_out <= 0.5:
+            raise ConfigurationError(f"held_out={self.held_out}: a share of the documents, from 0 to 0.5.")
+        if self.max_steps is not None and self.max_steps < 1:
+            raise ConfigurationError(f"max_steps={self.max_steps}: at least one step is needed.")
+        if self.interpolate is not None and self.interpolate != "auto" and not 0 <= self.interpolate <= 1:
+            raise ConfigurationError(
+                f"interpolate={self.interpolate}: from 0, the base, to 1, the trained model, or 'auto'."
+            )
+        if self.interpolate == "auto" and self.held_out == 0:
+            raise ConfigurationError("interpolate='auto' chooses on held-out documents: held_out must not be 0.")
+        if self.lora is not None:
+            if self.lora < 1:
+                raise ConfigurationError(f"lora={self.lora}: the rank of the adapters is at least 1.")
+            require("peft", "lora", "LoRA")
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            raise ConfigurationError(
+                "simlte_st.train() runs in one process. For several, use DocSplitTransform with "
+                "SentenceTransformerTrainer (examples/trainer_transform.py) under torchrun, and "
+                "gather_across_devices=True in the loss."
+            )
+
+    @property
+    def named_preset(self) -> Preset | None:
+        """The preset that was asked for; None leaves the choice to the base."""
+        if isinstance(self.preset, Preset):
+            return self.preset
+        return None if self.preset == "auto" else get_preset(self.preset)
+
+    @property
+    def dtype(self) -> str:
+        """What the forward and backward passes compute in: ``"bfloat16"`` or ``"float32"``."""
+        return "bfloat16" if (bf16_available() if self.bf16 is None else self.bf16) else "float32"
+
+    def decisive(self) -> dict[str, Any]:
+        """Give what decides the outcome, as JSON values: all but the workers, the checkpoints and the bars."""
+        without = ("workers", "save_steps", "progress", "bf16", "settings")
+        values = {item.name: _plain(getattr(self, item.name)) for item in fields(self) if item.name not in without}
+        settings = {name: _plain(value) for name, value in sorted(self.settings.items()) if value is not None}
+        return {**values, "settings": settings, "dtype": self.dtype}
+
+
+def _plain(value: Any) -> Any:
+    return value if value is None or isinstance(value, (str, int, float, bool)) else repr(value)
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The work folder of a run, named ``OUTPUT.run``.
+
+    Attributes:
+        output: Where the finished model goes, by one rename.
+        path: The work folder: settings, documents, a converted base, checkpoints.
+        resume: Whether it is that of a run that was interrupted.
+    """
+
+    output: Path
+    path: Path
+    resume: bool = False
+
+    @classmethod
+    def open(cls, output: Path, settings: dict[str, Any], *, resume: bool, overwrite: bool) -> RunFolder:
+        """Make the work folder, or find the one of an interrupted run.
+
+        Args:
+            output: Where the finished model goes.
+            settings: Everything that decides the outcome, as JSON values. Kept in the folder, and compared on resume.
+            resume: Go on with the run that was interrupted.
+            overwrite: Replace a finished model, and drop an interrupted run.
+
+        Raises:
+            ConfigurationError: There is a model or a run already, and neither ``resume`` nor ``overwrite``.
+            ResumeError: There is nothing to resume, or it was started with other settings.
+        """
+        folder = cls(output, output.with_name(f"{output.name}.run"), resume)
+        if resume:
+            folder._check(settings)
+            return folder
+        check_free(output, overwrite)
+        if folder.path.exists():
+            if not overwrite:
+                raise ConfigurationError(
+                    f"{folder.path} holds an interrupted run: go on with it (--resume) or start anew (--overwrite)."
+                )
+            shutil.rmtree(folder.path)
+        write_json(folder.path / "settings.json", settings)
+        return folder
+
+    def _check(self, settings: dict[str, Any]) -> None:
+        if not (self.path / "settings.json").exists():
+            done = f" {self.output} is finished." if self.output.exists() else ""
+            raise ResumeError(f"There is no interrupted run at {self.path}.{done}")
+        saved = read_json(self.path / "settings.json")
+        different = [name for name in sorted({*saved, *settings}) if saved.get(name) != settings.get(name)]
+        if different == ["dtype"]:
+            option = "--bf16" if saved["dtype"] == "bfloat16" else "--no-bf16"
+            raise ResumeError(
+                f"The interrupted run computes in {saved['dtype']}, and this machine by itself in {settings['dtype']}: "
+                f"the numbers would be others from here on. Add {option} to go on with it."
+            )
+        if different:
+            told = "; ".join(f"{name}: was {saved.get(name)!r}, is {settings.get(name)!r}" for name in different)
+            raise ResumeError(f"The interrupted run has other settings ({told}).")
+
+    @property
+    def corpus(self) -> Path:
+        """Folder of the segmented documents."""
+        return self.path / "corpus"
+
+    @property
+    def base(self) -> Path:
+        """Folder of the base, where it had to be converted."""
+        return self.path / "base"
+
+    @property
+    def checkpoints(self) -> Path:
+        """Folder of the checkpoints."""
+        return self.path / "checkpoints"
+
+    @property
+    def checkpoint(self) -> Path | None:
+        """The newest complete checkpoint."""
+        return last_complete_checkpoint(self.checkpoints)
+
+    @contextmanager
+    def beginning(self) -> Iterator[None]:
+        """Remove the folder where an error on the way leaves nothing in it that is worth resuming."""
+        try:
+            yield
+        except SimlteError:
+            if not self.resume and self.checkpoint is None:
+                self.close()
+            raise
+
+    def close(self) -> None:
+        """Remove the work folder: the model is in place."""
+        shutil.rmtree(self.path)

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from simlte_st.errors import ConfigurationError, ResumeError
+from simlte_st.training import run
+from simlte_st.training.run import RunFolder, RunOptions
+
+
+def test_bf16_is_asked_of_the_hardware(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    for capabilities, expected in (({}, False), ({"avx512_bf16": True}, True), ({"amx_bf16": True}, True)):
+        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda found=capabilities: found, raising=False)
+        assert run.bf16_available() is expected
+
+
+def test_what_decides_the_outcome_names_the_dtype_and_not_the_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "bf16_available", lambda: True)
+    decisive = RunOptions("base", settings={"scale": 10.0, "epochs": None}, workers=4).decisive()
+    assert decisive["dtype"] == "bfloat16"
+    assert decisive["settings"] == {"scale": 10.0}
+    assert not {"workers", "save_steps", "progress", "bf16"} & set(decisive)
+    assert RunOptions("base", bf16=False).decisive()["dtype"] == "float32"
+
+
+def test_a_run_does_not_go_on_in_another_dtype_unasked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def resume(options: RunOptions) -> RunFolder:
+        return RunFolder.open(tmp_path / "model", options.decisive(), resume=True, overwrite=False)
+
+    for here, there, asked in ((True, False, "--bf16"), (False, True, "--no-bf16")):
+        monkeypatch.setattr(run, "bf16_available", lambda here=here: here)
+        RunFolder.open(tmp_path / "model", RunOptions("base").decisive(), resume=False, overwrite=True)
+        assert resume(RunOptions("base")).path == tmp_path / "model.run"
+        monkeypatch.setattr(run, "bf16_available", lambda there=there: there)
+        with pytest.raises(ResumeError, match=f"Add {asked} to go on"):
+            resume(RunOptions("base"))
+        assert resume(RunOptions("base", bf16=here)).resume  # the same options otherwise
+        with pytest.raises(ResumeError, match="seed: was 0, is 1"):
+            resume(RunOptions("base", seed=1, bf16=here))
+
+
+def test_a_folder_goes_if_nothing_in_it_is_worth_resuming(tmp_path: Path) -> None:
+    for checkpoint in (False, True):
+        folder = RunFolder.open(tmp_path / "model", {}, resume=False, overwrite=True)
+        if checkpoint:
+            (folder.checkpoints / "checkpoint-3").mkdir(parents=True)
+            (folder.checkpoints / "checkpoint-3" / "complete").touch()
+        with pytest.raises(ConfigurationError), folder.beginning():
+            raise ConfigurationError("too small")
+        assert folder.path.exists() is checkpoint
