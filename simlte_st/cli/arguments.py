@@ -57,7 +57,8 @@ def _attribute_texts(kind: type) -> dict[str, str]:
     texts = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", section, flags=re.MULTILINE)
     markup = re.compile(r""":\w+:`~?(?:[\w.]+\.)?(\w+)`|``"([^`]*)"``|``([^`]*)``""")
     plain = {name: markup.sub(r"\1\2\3", " ".join(text.split())).replace("%", "%%") for name, text in texts}
-    return {name: (text if text[1].isupper() else text[0].lower() + text[1:]).rstrip(".") for name, text in plain.items()}
+    sentences = {name: text if text[1].isupper() else text[0].lower() + text[1:] for name, text in plain.items()}
+    return {name: text.rstrip(".") for name, text in sentences.items()}
 
 
 def reading_options(arguments: argparse.Namespace) -> dict[str, Any]:

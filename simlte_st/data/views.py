@@ -1,7 +1,7 @@
 """DocSplit, the papers' way to make two views of one document, and the protocol that its rivals share.
 
 A view works on numbers only (how many sentences, words and tokens there are) and answers with :class:`Piece` s, so that
-the same draw can be rendered as text here and as token ids in :mod:`simlte_st.data.tokenized_document`.
+the lengths of views can be told without making their texts.
 """
 
 from __future__ import annotations

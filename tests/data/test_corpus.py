@@ -7,13 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from datasets import Dataset
 from datasets.table import MemoryMappedTable
 
-from simlte_st.data.corpus import Coverage, measure_coverage, write_corpus
+from simlte_st.data.corpus import SCHEMA, Coverage, from_row, from_rows, to_row, write_corpus
 from simlte_st.data.document import Document, SegmentedDocument
-from simlte_st.data.epochs import EpochClock
-from simlte_st.data.pairs import PairDrawer, from_row, to_row
 from simlte_st.data.segmenters import PunktSegmenter
 from simlte_st.data.sentences import segment_document
 from simlte_st.data.views import DocSplit
@@ -111,7 +108,7 @@ def test_other_segmenters_leave_no_parameters(tmp_path: Path, segmenter: object)
 
 @pytest.mark.parametrize("documents", [[], DOCUMENTS[:1], [DOCUMENTS[0], DOCUMENTS[2], Document("e", "Short")]])
 def test_fewer_than_two_usable_documents_is_an_error_and_no_corpus(tmp_path: Path, documents: list[Document]) -> None:
-    expected = "2 left out: too short" if len(documents) == 3 else f"{len(documents)} usable documents"
+    expected = {3: "2 left out: too short", 1: "1 usable documents", 0: "no usable document"}[len(documents)]
     for _ in range(2):  # the second call does not take what the first one left for a corpus
         with pytest.raises(EmptyCorpusError, match=expected):
             write_corpus(documents, tmp_path, view=DocSplit())
@@ -139,42 +136,14 @@ def test_a_crash_leaves_no_corpus_and_the_next_call_starts_anew(tmp_path: Path) 
     assert report.documents == 4
 
 
-def corpus_of(tokens: list[list[int]]) -> Dataset:
-    documents = [
-        SegmentedDocument(f"d{number}", tuple("s " * size for size in sizes), (0,), tuple(sizes))
-        for number, sizes in enumerate(tokens)
-    ]
-    return Dataset.from_list([to_row(document) for document in documents])
-
-
-def test_documents_that_fit_are_covered() -> None:
-    coverage = measure_coverage(corpus_of([[5] * 4, [3, 3], [7]]), PairDrawer(budget=20))
-    assert coverage == Coverage(documents=3, cut=0, tokens=33, seen=33)
-    assert coverage.share == 1.0
-    assert measure_coverage(corpus_of([[5] * 4, [500, 3]]), PairDrawer(budget=None)).share == 1.0
-
-
-def test_what_a_pass_cannot_see_is_counted() -> None:
-    # 2 views of 10 tokens: two sentences of the first document, one in each view; all of the second one
-    coverage = measure_coverage(corpus_of([[10] * 8, [5, 5]]), PairDrawer(budget=10))
-    assert coverage == Coverage(documents=2, cut=1, tokens=90, seen=30)
-    assert coverage.share == pytest.approx(1 / 3)
-    assert coverage.summary() == "one pass sees 33.3% of the tokens; a part of 1 of 2 documents stays unseen in it"
-
-
-def test_at_most_so_many_documents_spread_evenly() -> None:
-    corpus = corpus_of([[number, number] for number in range(1, 40)])
-    assert measure_coverage(corpus, PairDrawer(), most=20) == Coverage(20, 0, 2 * 400, 2 * 400)  # every other
-    assert measure_coverage(corpus, PairDrawer(), most=38).documents <= 38
-    assert measure_coverage(corpus, PairDrawer(), most=39).documents == 39
-    assert measure_coverage(corpus, PairDrawer(), most=1) == Coverage(1, 0, 2, 2)
-    assert measure_coverage(corpus_of([[2, 2]] * 600), PairDrawer()).documents == 600  # several batches
-
-
-def test_looking_is_no_pass() -> None:
-    drawer = PairDrawer(budget=10, clock=EpochClock(3), documents=2)
-    measure_coverage(corpus_of([[10] * 8, [5, 5]]), drawer)
-    assert (drawer._drawn, drawer.documents, drawer.clock.epoch) == (0, 2, 3)
+def test_rows_round_trip_through_json() -> None:
+    document = SegmentedDocument("größe\x00", ("A b.", "今天。"), (0, 1), (3, 4))
+    row = to_row(document)
+    assert list(row) == SCHEMA.names
+    assert from_row(row) == document
+    assert from_row(json.loads(json.dumps(row))) == document
+    assert hash(from_row(row)) == hash(document)  # tuples again, not lists
+    assert list(from_rows({name: [value, value] for name, value in row.items()})) == [document, document]
 
 
 def test_no_tokens_no_division() -> None:

@@ -238,16 +238,16 @@ def test_views_by_name_are_frozen_dataclasses_of_the_protocol(name: str) -> None
 def test_make_view_passes_settings_on() -> None:
     assert make_view("docsplit", p=0.4, unit="paragraph") == DocSplit(p=0.4, unit="paragraph")
     assert make_view("crop", least=0.1) == Crop(least=0.1)
-    assert set(VIEWS) == {"docsplit", "duplicate", "crop", "inverse-cloze", "word-deletion"}
+    assert set(VIEWS) == {"docsplit", "identity", "crop", "inverse-cloze", "word-deletion"}
 
 
 @pytest.mark.parametrize(
     ("name", "wrong", "message"),
     [
-        ("simcse", {}, "Unknown view 'simcse': use one of docsplit, duplicate, crop"),
+        ("simcse", {}, "Unknown view 'simcse': use one of docsplit, identity, crop"),
         ("docsplit", {"probability": 0.5}, "'docsplit' does not take these settings.*probability"),
-        ("duplicate", {"p": 0.5}, "'duplicate' does not take"),
-        ("duplicate", {"window": "tail"}, "window="),
+        ("identity", {"p": 0.5}, "'identity' does not take"),
+        ("identity", {"window": "tail"}, "window="),
         ("crop", {"least": 0.0}, "least=0.0"),
         ("crop", {"least": 0.6}, "least=0.6"),
         ("crop", {"most": 1.1}, "most=1.1"),

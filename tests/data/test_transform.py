@@ -19,13 +19,15 @@ from sentence_transformers import (
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
 from simlte_st.compat import view_budget
-from simlte_st.data.document import Document
+from simlte_st.data.corpus import SCHEMA, Coverage, to_row
+from simlte_st.data.document import Document, SegmentedDocument
+from simlte_st.data.documents import read_documents
 from simlte_st.data.rival_views import InverseCloze
 from simlte_st.data.segmenters import PunktSegmenter
 from simlte_st.data.sentences import segment_document, tokenizer_counter
 from simlte_st.data.transform import DocSplitTransform
 from simlte_st.data.views import DocSplit, View, ViewPair, draw_views
-from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError
+from simlte_st.errors import DataError, EmptyCorpusError
 
 Ids = tuple[int, ...]
 BATCH = 8
@@ -198,17 +200,18 @@ def test_documents_left_out_are_told(caplog: pytest.LogCaptureFixture) -> None:
     assert "'too short for two views': 1" in caplog.text
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        Dataset.from_dict({"text": ["a b", "c d"]}).to_iterable_dataset(),
-        ["a b", "c d"],
-    ],
-    ids=["IterableDataset", "list"],
-)
-def test_only_a_dataset_will_do(wrong: Any) -> None:
-    with pytest.raises(ConfigurationError, match=rf"not {type(wrong).__name__}"):
-        DocSplitTransform().attach(wrong)
+@pytest.mark.parametrize("form", ["list", "stream", "Documents", "reader", "generator"])
+def test_whatever_read_documents_takes_will_do(form: str, documents: list[str]) -> None:
+    rows = [Document(str(number), text) for number, text in enumerate(documents)]
+    forms: dict[str, Any] = {
+        "list": [{"id": row.id, "text": row.text} for row in rows],
+        "stream": Dataset.from_dict({"text": documents}).to_iterable_dataset(),
+        "Documents": rows,
+        "reader": read_documents(rows),
+        "generator": (row for row in rows),
+    }
+    expected = DocSplitTransform(segmenter=PunktSegmenter()).attach(Dataset.from_dict({"text": documents}))
+    assert list(DocSplitTransform(segmenter=PunktSegmenter()).attach(forms[form])) == list(expected)
 
 
 def test_a_data_set_without_texts_or_with_too_few_is_refused() -> None:
@@ -234,3 +237,86 @@ def test_the_files_go_when_the_data_set_goes(documents: list[str]) -> None:
     del dataset
     gc.collect()
     assert not path.exists()
+
+
+# Rows drawn by hand.
+
+
+def segmented(number: int, sentences: int = 6) -> SegmentedDocument:
+    texts = tuple(f"d{number} s{index}." for index in range(sentences))
+    return SegmentedDocument(f"doc {number}", texts, (0, 2)[: max(1, sentences - 1)], (3,) * sentences)
+
+
+def batch_of(documents: list[SegmentedDocument]) -> dict[str, list[Any]]:
+    rows = [to_row(document) for document in documents]
+    return {name: [row[name] for row in rows] for name in SCHEMA.names}
+
+
+def views(budget: int | None = None, **settings: Any) -> DocSplitTransform:
+    made = DocSplitTransform(**settings)
+    made.budget = budget
+    return made
+
+
+def test_pairs_are_those_of_draw_views() -> None:
+    documents = [segmented(number) for number in range(5)]
+    drawing = views(6, view=DocSplit(p=0.3), seed=9)
+    for epoch in (4, 2):
+        expected = [draw_views(document, DocSplit(p=0.3), seed=9, epoch=epoch, budget=6) for document in documents]
+        assert drawing.draw(batch_of(documents), epoch) == expected
+        drawing.callback.epoch = epoch
+        assert drawing.draw(batch_of(documents)) == expected
+        # A row does not depend on its batch, nor on what was drawn before.
+        assert drawing.draw(batch_of([documents[3], documents[1]])) == [expected[3], expected[1]]
+
+
+def test_rows_that_the_view_refuses_are_left_out() -> None:
+    batch = batch_of([segmented(0), segmented(1, sentences=1), segmented(2)])
+    assert [pair.id for pair in views(view=DocSplit(single="skip")).draw(batch)] == ["doc 0", "doc 2"]
+    assert [pair.id for pair in views().draw(batch)] == ["doc 0", "doc 1", "doc 2"]
+
+
+# What a pass sees.
+
+
+def corpus_of(tokens: list[list[int]]) -> Dataset:
+    return Dataset.from_list(
+        [
+            to_row(SegmentedDocument(f"d{number}", tuple("s " * size for size in sizes), (0,), tuple(sizes)))
+            for number, sizes in enumerate(tokens)
+        ]
+    )
+
+
+def test_documents_that_fit_are_covered() -> None:
+    coverage = views(budget=20).coverage(corpus_of([[5] * 4, [3, 3], [7]]))
+    assert coverage == Coverage(documents=3, cut=0, tokens=33, seen=33)
+    assert coverage.share == 1.0
+    assert views(budget=None).coverage(corpus_of([[5] * 4, [500, 3]])).share == 1.0
+
+
+def test_what_a_pass_cannot_see_is_counted() -> None:
+    # 2 views of 10 tokens: two sentences of the first document, one in each view; all of the second one
+    coverage = views(budget=10).coverage(corpus_of([[10] * 8, [5, 5]]))
+    assert coverage == Coverage(documents=2, cut=1, tokens=90, seen=30)
+    assert coverage.share == pytest.approx(1 / 3)
+    assert coverage.summary() == "one pass sees 33.3% of the tokens; a part of 1 of 2 documents stays unseen in it"
+
+
+def test_at_most_so_many_documents_spread_evenly() -> None:
+    corpus = corpus_of([[number, number] for number in range(1, 40)])
+    assert views().coverage(corpus, most=20) == Coverage(20, 0, 2 * 400, 2 * 400)  # every other
+    assert views().coverage(corpus, most=38).documents <= 38
+    assert views().coverage(corpus, most=39).documents == 39
+    assert views().coverage(corpus, most=1) == Coverage(1, 0, 2, 2)
+    assert views().coverage(corpus_of([[2, 2]] * 600)).documents == 600  # several batches
+
+
+def test_looking_is_no_pass(caplog: pytest.LogCaptureFixture) -> None:
+    looking = views(10)
+    looking.attach(["Ba bei. Bo bun.", "Bis bet. Bal bor."])
+    looking.callback.epoch = 3
+    for _ in range(4):
+        looking.coverage(corpus_of([[10] * 8, [5, 5]]))
+    assert looking.callback.epoch == 3
+    assert warnings(caplog) == []

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,7 @@ from sentence_transformers import (
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from transformers import TrainerCallback
 
-from simlte_st.compat import view_budget
-from simlte_st.data import DocSplit, DocSplitCollator, read_documents, write_corpus
-from simlte_st.data.pairs import PairDrawer
+from simlte_st.data import DocSplit, DocSplitTransform, write_corpus
 from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.models.base import set_dropout
 
@@ -29,15 +27,15 @@ def corpus(documents: list[str], encoder_path: Path, tmp_path_factory: pytest.Te
     texts = [*documents, *(" ".join(documents[start : start + 3]) for start in range(0, 15, 3))]
     count = tokenizer_counter(SentenceTransformer(str(encoder_path), device="cpu").tokenizer)
     folder = tmp_path_factory.mktemp("corpus")
-    return write_corpus(read_documents(texts), folder, view=DocSplit(), count_tokens=count)[0]
+    return write_corpus(texts, folder, view=DocSplit(), count_tokens=count)[0]
 
 
-class RecordingCollator(DocSplitCollator):
-    """Notes the batches that come by."""
+class RecordingTransform(DocSplitTransform):
+    """Notes the documents of the batches that come by."""
 
-    def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
-        self.batches.append([row["id"] for row in features])  # type: ignore[attr-defined]
-        return super().__call__(features)
+    def __call__(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, list[str]]:
+        self.batches.append(list(batch["id"]))  # type: ignore[attr-defined]
+        return super().__call__(batch)
 
 
 Train = Callable[..., tuple[SentenceTransformerTrainer, list[list[str]]]]
@@ -48,18 +46,17 @@ def train(encoder_path: Path, corpus: Dataset, tmp_path: Path) -> Train:
     """Train the tiny model on the corpus; gives the trainer and the ids of the documents of each batch."""
 
     def run(
-        make: Callable[[SentenceTransformer, PairDrawer], tuple[Any, list[TrainerCallback]]],
+        make: Callable[[SentenceTransformer, DocSplitTransform], tuple[Any, list[TrainerCallback]]],
         resume: int | None = None,
         **settings: Any,
     ) -> tuple[SentenceTransformerTrainer, list[list[str]]]:
         torch.manual_seed(0)
         model = SentenceTransformer(str(encoder_path), device="cpu")
         set_dropout(model, 0.1)
-        drawer = PairDrawer(DocSplit(), 0, view_budget(model))
-        sampler, callbacks = make(model, drawer)
-        collator = RecordingCollator(preprocess_fn=model.preprocess, drawer=drawer)
+        views = RecordingTransform(model=model)
+        sampler, callbacks = make(model, views)
         batches: list[list[str]] = []
-        collator.batches = batches  # type: ignore[attr-defined]
+        views.batches = batches  # type: ignore[attr-defined]
         options = {
             "output_dir": str(tmp_path / "run"),
             "num_train_epochs": 3,
@@ -75,10 +72,9 @@ def train(encoder_path: Path, corpus: Dataset, tmp_path: Path) -> Train:
         trainer = SentenceTransformerTrainer(
             model=model,
             args=SentenceTransformerTrainingArguments(**options),
-            train_dataset=corpus,
+            train_dataset=corpus.with_transform(views),
             loss=MultipleNegativesRankingLoss(model),
-            data_collator=collator,
-            callbacks=[drawer.clock, *callbacks],
+            callbacks=[views.callback, *callbacks],
         )
         batches.clear()  # the Trainer may look at some for its model card
         checkpoint = None if resume is None else str(tmp_path / "run" / f"checkpoint-{resume}")

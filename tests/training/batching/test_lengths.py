@@ -5,11 +5,15 @@ import pytest
 from datasets import Dataset
 from sentence_transformers import SentenceTransformer
 
-from simlte_st.compat import view_budget
-from simlte_st.data import Crop, DocSplit, WordDeletion
-from simlte_st.data.pairs import PairDrawer
+from simlte_st.data import Crop, DocSplit, DocSplitTransform, WordDeletion
 from simlte_st.data.views import View
 from simlte_st.training.batching import Padding, ViewLengths, measure_padding
+
+
+def views_of(seed: int, budget: int | None) -> DocSplitTransform:
+    views = DocSplitTransform(seed=seed)
+    views.budget = budget
+    return views
 
 
 @pytest.mark.parametrize("view", [DocSplit(), DocSplit(unit="block"), Crop(), WordDeletion()])
@@ -17,12 +21,11 @@ from simlte_st.training.batching import Padding, ViewLengths, measure_padding
 def test_lengths_are_those_of_the_tokenized_views(
     view: View, epoch: int, model: SentenceTransformer, corpus: Dataset
 ) -> None:
-    drawer = PairDrawer(view, 3, view_budget(model))
-    lengths = ViewLengths(corpus, drawer)(epoch)
+    views = DocSplitTransform(view, model=model, seed=3)
+    lengths = ViewLengths(corpus, views)(epoch)
     assert lengths.shape == (53, 2)
     assert lengths.dtype == np.int64
-    drawer.clock.epoch = epoch
-    pairs = drawer.draw(corpus.to_list())
+    pairs = views.draw(corpus[:], epoch)
     tokenized = np.array(
         [
             model.preprocess([text for pair in pairs for text in (pair.anchor, pair.positive)])["attention_mask"]
@@ -40,25 +43,19 @@ def test_lengths_are_those_of_the_tokenized_views(
 
 
 def test_epochs_and_seeds_have_their_own_views(corpus: Dataset) -> None:
-    lengths = ViewLengths(corpus, PairDrawer(DocSplit(), 0, 60))
+    lengths = ViewLengths(corpus, views_of(0, 60))
     first = lengths(0)
     assert lengths(0) is first  # drawn once
     assert not np.array_equal(lengths(1), first)
     np.testing.assert_array_equal(lengths(0), first)
-    assert not np.array_equal(ViewLengths(corpus, PairDrawer(DocSplit(), 1, 60))(0), first)
+    assert not np.array_equal(ViewLengths(corpus, views_of(1, 60))(0), first)
     shown = corpus.with_transform(lambda rows: {"anchor": ["x"] * len(rows["id"])})
-    np.testing.assert_array_equal(ViewLengths(shown, PairDrawer(DocSplit(), 0, 60))(0), first)
+    np.testing.assert_array_equal(ViewLengths(shown, views_of(0, 60))(0), first)
 
 
 def test_nothing_is_cut_without_a_budget(corpus: Dataset) -> None:
-    lengths = ViewLengths(corpus, PairDrawer(DocSplit(), 0, None), special_tokens=3)(0)
+    lengths = ViewLengths(corpus, views_of(0, None), special_tokens=3)(0)
     assert (lengths.sum(axis=1) == np.array([sum(tokens) for tokens in corpus["tokens"][:]]) + 6).all()
-
-
-def test_the_drawer_does_not_count_it_as_drawing(corpus: Dataset) -> None:
-    drawer = PairDrawer(DocSplit(), 0, 60, documents=53)
-    ViewLengths(corpus, drawer)(4)
-    assert (drawer._drawn, drawer.clock.epoch) == (0, 0)
 
 
 def test_padding_is_counted() -> None:

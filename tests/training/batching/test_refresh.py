@@ -12,7 +12,7 @@ from datasets import Dataset
 from sentence_transformers import SentenceTransformer
 from transformers import TrainerCallback
 
-from simlte_st.data.pairs import PairDrawer
+from simlte_st.data import DocSplitTransform
 from simlte_st.errors import ConfigurationError, ResumeError
 from simlte_st.training.batching import (
     ConfiguredBatchSampler,
@@ -107,7 +107,7 @@ class Run:
         self.codes: dict[int, np.ndarray] = {}
         self.callback: EmbeddingRefreshCallback
 
-    def __call__(self, model: SentenceTransformer, drawer: PairDrawer) -> tuple[Any, list[TrainerCallback]]:
+    def __call__(self, model: SentenceTransformer, views: DocSplitTransform) -> tuple[Any, list[TrainerCallback]]:
         self.callback = EmbeddingRefreshCallback(model, self.corpus, self.embeddings, every=self.every)
         sampler = ConfiguredBatchSampler(
             SimilarBatchSampler, embeddings=self.embeddings, hardness=0.5, groups=np.arange(len(self.corpus)) // 2
@@ -180,10 +180,10 @@ def test_embeddings_that_are_given_are_the_first(corpus: Dataset, train: Train) 
 
 def test_looking_at_the_documents_changes_nothing_else(corpus: Dataset, train: Train) -> None:
     # With dropout on, a single number drawn would show. hardness=0: the batches do not depend on the embeddings.
-    def without(model: SentenceTransformer, drawer: PairDrawer) -> tuple[Any, list[TrainerCallback]]:
+    def without(model: SentenceTransformer, views: DocSplitTransform) -> tuple[Any, list[TrainerCallback]]:
         return ConfiguredBatchSampler(SimilarBatchSampler, hardness=0, max_similarity=None), []
 
-    def with_refresh(model: SentenceTransformer, drawer: PairDrawer) -> tuple[Any, list[TrainerCallback]]:
+    def with_refresh(model: SentenceTransformer, views: DocSplitTransform) -> tuple[Any, list[TrainerCallback]]:
         embeddings = DocumentEmbeddings(len(corpus))
         sampler = ConfiguredBatchSampler(SimilarBatchSampler, embeddings=embeddings, hardness=0, max_similarity=None)
         return sampler, [EmbeddingRefreshCallback(model, corpus, embeddings)]

@@ -11,8 +11,7 @@ from datasets import Dataset
 from sentence_transformers import SentenceTransformer
 from transformers import TrainerCallback
 
-from simlte_st.data import DocSplit
-from simlte_st.data.pairs import PairDrawer
+from simlte_st.data import DocSplitTransform
 from simlte_st.errors import ConfigurationError
 from simlte_st.training.batching import (
     ConfiguredBatchSampler,
@@ -201,11 +200,13 @@ def test_dealing_is_even() -> None:
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_resumed_run_sees_the_same_batches(packed: bool, corpus: Dataset, train: Train) -> None:
-    def make(model: SentenceTransformer, drawer: PairDrawer) -> tuple[Any, list[TrainerCallback]]:
-        lengths = ViewLengths(corpus, drawer)
+    def make(model: SentenceTransformer, views: DocSplitTransform) -> tuple[Any, list[TrainerCallback]]:
+        lengths = ViewLengths(corpus, views)
         return ConfiguredBatchSampler(TokenBudgetBatchSampler, lengths=lengths, batch_tokens=900, packed=packed), []
 
-    lengths = ViewLengths(corpus, PairDrawer(DocSplit(), 0, 62))  # the views of the tiny model
+    views = DocSplitTransform()
+    views.budget = 62  # as of the tiny model
+    lengths = ViewLengths(corpus, views)
     number = len(TokenBudgetBatchSampler(corpus, 8, False, lengths=lengths, batch_tokens=900, packed=packed))
     step = number + 2  # in the second epoch
     trainer, batches = train(make, save_steps=step)
