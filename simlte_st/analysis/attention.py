@@ -362,13 +362,10 @@ def _common_length(models: Mapping[str, SentenceTransformer], wanted: int | None
 
 def _summarise(sums: NDArray[np.float64], tokens: NDArray[np.int64], length: int | None, seed: int) -> ModelAttention:
     """Summarise counts and weights, ``(documents, 2, classes)``, and tokens, all and cut, ``(documents, 2)``."""
-    counts = sums[:, 0]
     weights, shares = _by_class(_word_weights(sums), seed), _by_class(sums[:, 1], seed)
     classes = {
-        kind: ClassAttention(
-            int((counts[:, index] > 0).sum()), int(counts[:, index].sum()), weights[kind], shares[kind]
-        )
-        for index, kind in enumerate(CLASSES)
+        kind: ClassAttention(int((counts > 0).sum()), int(counts.sum()), weights[kind], shares[kind])
+        for kind, counts in zip(CLASSES, sums[:, 0].T, strict=True)
     }
     cut = tokens[:, 1]
     return ModelAttention(len(sums), int(tokens[:, 0].sum()), int((cut > 0).sum()), int(cut.sum()), length, classes)
@@ -384,8 +381,8 @@ def _word_weights(sums: NDArray[np.float64]) -> NDArray[np.float64]:
 def _by_class(values: NDArray[np.float64], seed: int) -> dict[str, Estimate]:
     """Estimate the mean of each class over the documents that have a value; ``(documents, classes)``."""
     estimates = {}
-    for index, kind in enumerate(CLASSES):
-        known = values[~np.isnan(values[:, index]), index]
+    for kind, column in zip(CLASSES, values.T, strict=True):
+        known = column[~np.isnan(column)]
         low, high = bootstrap_interval(known, seed=seed) if len(known) > 1 else (None, None)
         estimates[kind] = Estimate(float(known.mean()) if len(known) else None, low, high)
     return estimates
