@@ -24,9 +24,6 @@ from torch import nn
 from transformers import (
     PrinterCallback,
     TrainerCallback,
-    TrainerControl,
-    TrainerState,
-    TrainingArguments,
     set_seed,
 )
 
@@ -110,23 +107,6 @@ def set_dropouts(module: nn.Module, preset: Preset) -> None:
         set_attention_dropout(module, preset.attention_dropout)
 
 
-class ClearGradientsCallback(TrainerCallback):
-    """Clears the gradients of a loss that has parameters of its own.
-
-    The Trainer's ``model.zero_grad()`` does not reach them; sentence-transformers before 6.2 let them pile up.
-
-    Args:
-        loss: The loss that the Trainer uses.
-    """
-
-    def __init__(self, loss: nn.Module) -> None:
-        self.loss = loss
-
-    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """Clear them."""
-        self.loss.zero_grad()
-
-
 def run(
     job: RivalJob,
     prepared: Prepared,
@@ -177,7 +157,7 @@ def run(
         train_dataset=Dataset(pa.table({ROW: pa.array(np.arange(rows), pa.int64())})),
         loss=loss,
         data_collator=collator,
-        callbacks=[*callbacks, *bar, ClearGradientsCallback(loss)],
+        callbacks=[*callbacks, *bar],
     )
     trainer.remove_callback(PrinterCallback)
     began = time.perf_counter()
