@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from simlte_st.analysis.drawing import check_figure, drawn_figure, plain
+from simlte_st.analysis.figures import check_figure, drawn_figure, plain
 from simlte_st.errors import DataError
 
 _COLOURS = (  # Okabe and Ito's, with olive for their yellow, which is faint on white, and two of Tol's

@@ -196,16 +196,14 @@ class Models:
         if system.rival:
             model = load_base(self.train(system, seed), dtype=torch.float32).model
             model.max_seq_length = min(self.scale.read, readable_tokens(model) or self.scale.read)
-            return ModelEncoder(system.title, model.eval())
-        encoder = load_encoder(
+            return ModelEncoder(model.eval())
+        return load_encoder(
             system.name,
             base=self.base.name,
             max_seq_length=self.scale.read,
             chunk_mean_length=self.scale.chunk_tokens,
             trust_remote_code=self.trust_remote_code,
         )
-        assert isinstance(encoder, ModelEncoder)
-        return encoder
 
     def embedding_settings(self, system: System, seed: int, data: Texts) -> dict[str, Any]:
         """Give all that decides a system's embeddings of a data set."""

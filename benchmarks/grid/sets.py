@@ -14,7 +14,7 @@ from datasets import Dataset, concatenate_datasets
 
 from benchmarks.grid.scales import Scale
 from benchmarks.grid.work import Work
-from benchmarks.rivals.encoders import Task
+from benchmarks.rivals.hub_models import Task
 from simlte_st.data import read_documents
 from simlte_st.data.document import Document
 from simlte_st.datasets import Benchmark, load_benchmark, statistics

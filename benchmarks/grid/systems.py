@@ -47,7 +47,7 @@ class System:
     @property
     def ranks_only(self) -> bool:
         """Whether it has scores for pairs but no vectors."""
-        return self.name in ENCODERS and ENCODERS[self.name].ranks_only
+        return self.name == "bm25"
 
     @property
     def embeds(self) -> bool:
@@ -56,7 +56,7 @@ class System:
 
     def contaminated(self, data: str) -> bool:
         """Tell whether it was trained on the texts of a data set, so that its numbers there mean nothing."""
-        return self.name in ENCODERS and data in ENCODERS[self.name].contaminated
+        return self.name in HUB_MODELS and data in HUB_MODELS[self.name].contaminated
 
 
 def _trained(name: str, **changes: Any) -> System:
@@ -108,7 +108,9 @@ ABLATIONS = (
 SYSTEMS: dict[str, System] = {
     system.name: system
     for system in (
-        *(System(name, entry.title, "hub" if name in HUB_MODELS else "untrained") for name, entry in ENCODERS.items()),
+        System("tfidf", "TF-IDF", "untrained"),
+        System("bm25", "BM25", "untrained"),
+        *(System(name, title, "hub" if name in HUB_MODELS else "untrained") for name, title in ENCODERS.items()),
         *TRAINED,
         *ABLATIONS,
     )

@@ -1,135 +1,224 @@
-"""Encoders that need no training, behind one interface: texts in, vectors or scores out."""
+"""Encoders that need no training, texts in, vectors out: the base as it is, and models of the Hub.
+
+Those of the Hub are refused quickly where they cannot be had.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+import os
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from safetensors import SafetensorError
 from sentence_transformers import SentenceTransformer
-from sklearn.preprocessing import normalize
+from sentence_transformers.base.modules import Dense, Transformer
+from sentence_transformers.sentence_transformer.modules import Pooling
+from torch import nn
 
-from simlte_st.errors import ConfigurationError
-from simlte_st.evaluation.lexical import Bm25Index, fit_tfidf
-from simlte_st.evaluation.probe import Rows
-from simlte_st.extras import require
+from benchmarks.rivals.hub_models import HUB_MODELS, HubModel, Task
+from simlte_st.chunk_mean import to_chunk_mean
+from simlte_st.compat import readable_tokens, with_encoder
+from simlte_st.errors import ConfigurationError, ModelError
+from simlte_st.longformer import SimlteLongformerModel
+from simlte_st.models.base import load_base
+from simlte_st.models.hub import ask_hub
+from simlte_st.models.packaged import PACKAGED_BASE
 
-Task = Literal["classification", "query", "document"]
-"""What a text is encoded for: some models are told by a prompt."""
+ENCODERS: dict[str, str] = {
+    "base-cls": "base, [CLS]",
+    "base-mean": "base, mean",
+    "chunk-mean": "base, mean over chunks",
+    **{name: model.title for name, model in HUB_MODELS.items()},
+}
+"""What tables call every encoder that needs no training, by its name."""
 
 
-class TextEncoder(ABC):
-    """Gives vectors to texts, and scores to pairs of them.
+class ModelEncoder:
+    """A SentenceTransformer as it is, with the prompts that it wants.
 
     Args:
-        name: What tables call it.
+        model: The model, with its ``max_seq_length`` and its prompts as they shall be.
+        prompts: The prompt of each task that has one. That of ``"classification"`` becomes the model's default, so that
+            evaluators, which know of no tasks, use it too.
     """
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, model: SentenceTransformer, prompts: Mapping[Task, str] | None = None) -> None:
+        self.model = model
+        self.prompts = dict(prompts or {})
+        default: Task = "classification"
+        if default in self.prompts:
+            model.prompts = {**model.prompts, default: self.prompts[default]}
+            model.default_prompt_name = default
 
-    @abstractmethod
-    def encode(self, texts: Sequence[str], task: Task = "classification") -> Rows:
-        """Encode texts.
+    def encode(self, texts: Sequence[str], task: Task = "classification") -> NDArray[np.float32]:
+        """Encode texts with a task's prompt.
 
         Args:
             texts: The texts.
             task: What for.
 
         Returns:
-            One row a text: a float32 array, or a SciPy sparse matrix for a bag of words.
-
-        Raises:
-            ConfigurationError: The method ranks texts and has no vectors.
+            One row a text.
         """
-
-    def scores(self, queries: Sequence[str], documents: Sequence[str]) -> NDArray[np.float64]:
-        """Score every document for every query, by the cosine where nothing else is said.
-
-        Returns:
-            Shape ``[len(queries), len(documents)]``; more is better.
-        """
-        first = normalize(self.encode(queries, "query"))
-        second = normalize(self.encode(documents, "document"))
-        product = first @ second.T
-        return np.asarray(product.toarray() if hasattr(product, "toarray") else product, dtype=np.float64)
-
-
-class TfidfEncoder(TextEncoder):
-    """TF-IDF with sublinear term frequency, as everywhere in :mod:`simlte_st.evaluation.baselines`.
-
-    Args:
-        corpus: Texts, without labels, that vocabulary and idf are learned from.
-
-    Raises:
-        DataError: They hold no words.
-    """
-
-    def __init__(self, corpus: Sequence[str]) -> None:
-        super().__init__("TF-IDF")
-        self._vectorizer = fit_tfidf(corpus)
-
-    def encode(self, texts: Sequence[str], task: Task = "classification") -> Rows:
-        """Encode as a sparse matrix with rows of length 1. See :meth:`TextEncoder.encode`."""
-        return self._vectorizer.transform(texts)
-
-
-class Bm25Encoder(TextEncoder):
-    """BM25: ranks documents for queries, by bm25s with its default settings, no stop words and no stemming.
-
-    Raises:
-        MissingExtraError: bm25s is not installed.
-    """
-
-    def __init__(self) -> None:
-        super().__init__("BM25")
-        require("bm25s", "bm25", "BM25")
-
-    def encode(self, texts: Sequence[str], task: Task = "classification") -> Rows:
-        """Raise :class:`ConfigurationError`: there are no vectors."""
-        raise ConfigurationError("BM25 has no vectors of texts: use its scores(), for retrieval; tfidf has both.")
-
-    def scores(self, queries: Sequence[str], documents: Sequence[str]) -> NDArray[np.float64]:
-        """Score every document for every query. See :meth:`TextEncoder.scores`.
-
-        Raises:
-            DataError: No document holds a word.
-        """
-        return np.asarray(Bm25Index(documents).scores(queries), dtype=np.float64)
-
-
-class ModelEncoder(TextEncoder):
-    """A SentenceTransformer as it is.
-
-    Args:
-        name: What tables call it.
-        model: The model, with its ``max_seq_length`` and its prompts as they shall be.
-        prompts: The prompt of each task that has one. That of ``"classification"`` becomes the model's default, so that
-            evaluators, which know of no tasks, use it too.
-        batch_size: Texts encoded at once.
-    """
-
-    def __init__(
-        self, name: str, model: SentenceTransformer, prompts: Mapping[Task, str] | None = None, batch_size: int = 32
-    ) -> None:
-        super().__init__(name)
-        self.model = model
-        self.prompts = dict(prompts or {})
-        self.batch_size = batch_size
-        default: Task = "classification"
-        if default in self.prompts:
-            model.prompts = {**model.prompts, default: self.prompts[default]}
-            model.default_prompt_name = default
-
-    def encode(self, texts: Sequence[str], task: Task = "classification") -> Rows:
-        """Encode as a float32 array, with the task's prompt. See :meth:`TextEncoder.encode`."""
         vectors = self.model.encode(
-            list(texts),
-            prompt=self.prompts.get(task, ""),
-            batch_size=self.batch_size,
-            show_progress_bar=False,
-            convert_to_numpy=True,
+            list(texts), prompt=self.prompts.get(task, ""), show_progress_bar=False, convert_to_numpy=True
         )
         return np.asarray(vectors, dtype=np.float32)
+
+
+def load_encoder(
+    name: str,
+    *,
+    base: str | os.PathLike[str] = PACKAGED_BASE,
+    max_seq_length: int | None = None,
+    chunk_mean_length: int = 4096,
+    trust_remote_code: bool = False,
+) -> ModelEncoder:
+    """Load one of :data:`ENCODERS`.
+
+    Args:
+        name: Its name.
+        base: The model behind ``base-cls``, ``base-mean`` and ``chunk-mean``.
+        max_seq_length: Tokens to read of a text, or as many as the model can where that is less; None for what the
+            model is set to. ``chunk-mean`` does not look at it.
+        chunk_mean_length: Tokens that ``chunk-mean`` reads of a text, in chunks of what the base reads.
+        trust_remote_code: Run code that a repository of the Hub brings.
+
+    Raises:
+        ConfigurationError: There is no such encoder.
+        ModelError: The model cannot be had or loaded; of the Hub's, it is told within seconds.
+    """
+    if name not in ENCODERS:
+        raise ConfigurationError(f"Unknown encoder {name!r}: use one of {', '.join(ENCODERS)}.")
+    if name in HUB_MODELS:
+        return load_hub_model(HUB_MODELS[name], max_seq_length=max_seq_length, trust_remote_code=trust_remote_code)
+    model = load_base(os.fspath(base), "cls" if name == "base-cls" else "mean", dtype=torch.float32).model
+    if name == "chunk-mean":
+        model = to_chunk_mean(model, max_length=chunk_mean_length)
+    elif max_seq_length is not None:
+        model.max_seq_length = min(max_seq_length, readable_tokens(model) or max_seq_length)
+    return ModelEncoder(model.eval())
+
+
+def load_hub_model(
+    entry: HubModel, *, max_seq_length: int | None = None, trust_remote_code: bool = False
+) -> ModelEncoder:
+    """Load a model of the Hub, or of its cache where the Hub cannot be reached.
+
+    A stock Longformer becomes this package's, of the same weights, with [CLS] attending globally: through
+    sentence-transformers' pipeline the stock one would give [CLS] its window only.
+
+    Args:
+        entry: The model.
+        max_seq_length: Tokens to read of a text, or as many as the model can where that is less; None for these.
+        trust_remote_code: Run code that the repository brings.
+
+    Raises:
+        ModelError: The repository cannot be reached and is not in the cache (told within seconds), wants code of its
+            own to be run, or cannot be loaded.
+    """
+    if entry.remote_code and not trust_remote_code:
+        raise ModelError(
+            f"{entry.repository} brings code of its own. It is run only where trust_remote_code=True is given "
+            "(in benchmarks: --trust-remote-code); read it first."
+        )
+    local = not os.path.isdir(entry.repository) and not _reachable(entry.repository)
+    try:
+        model = SentenceTransformer(
+            entry.repository,
+            local_files_only=local,
+            trust_remote_code=entry.remote_code and trust_remote_code,
+            model_kwargs={"dtype": torch.float32},
+        )
+    except (OSError, ValueError, ImportError, SafetensorError) as error:
+        raise ModelError(f"{entry.repository} could not be loaded: {error}") from error
+    _set_pooling(model, entry)
+    first = model[0]
+    if isinstance(first, Transformer):
+        kind = first.auto_model.config.model_type
+        if kind == "longformer":
+            ours: Any = SimlteLongformerModel.from_longformer(first.auto_model, "cls")
+            model[0] = with_encoder(first, ours.to(model.device))
+        elif kind == "big_bird":
+            _steady_big_bird(first)
+    limits = (entry.max_tokens, max_seq_length, readable_tokens(model))
+    model.max_seq_length = min(limit for limit in limits if limit is not None)
+    return ModelEncoder(model.eval(), entry.prompts)
+
+
+def _reachable(repository: str) -> bool:
+    """Tell whether the Hub answers for a repository; see :func:`~simlte_st.models.hub.ask_hub`.
+
+    Raises:
+        ModelError: It does not, and the cache does not have the repository either.
+    """
+    from huggingface_hub import try_to_load_from_cache
+
+    error = ask_hub(repository)
+    if error is None:
+        return True
+    if isinstance(try_to_load_from_cache(repository, "config.json"), str):
+        return False
+    raise ModelError(
+        f"{repository} cannot be had: the Hub does not answer for it ({type(error).__name__}), and it is not in "
+        f"the cache. Where the Hub can be reached, fetch it with: hf download {repository}"
+    ) from error
+
+
+def _set_pooling(model: SentenceTransformer, entry: HubModel) -> None:
+    """Give the model the entry's pooling; the modules of a repository that says how to pool stay."""
+    pooling: Any = next((module for module in model if isinstance(module, Pooling)), None)
+    if pooling is None:
+        raise ModelError(f"{entry.repository} has no pooling.")
+    if entry.pooling is not None:
+        mode = "cls" if entry.pooling == "pooler" else entry.pooling
+        pooling = Pooling(pooling.embedding_dimension, pooling_mode=mode)
+        model[1] = pooling.to(model.device)
+    if entry.pooling == "pooler":
+        model.append(_pooler(model, entry.repository).to(model.device))
+    pooling.include_prompt = entry.include_prompt
+
+
+def _pooler(model: SentenceTransformer, repository: str) -> Dense:
+    """Make a module of the pooler that the encoder has and sentence-transformers leaves unused."""
+    dense = getattr(getattr(model.transformers_model, "pooler", None), "dense", None)
+    if not isinstance(dense, nn.Linear):
+        raise ModelError(f"{repository} has no pooler.")
+    weight, bias = dense.weight.detach().clone(), dense.bias.detach().clone()
+    return Dense(
+        dense.in_features, dense.out_features, activation_function=nn.Tanh(), init_weight=weight, init_bias=bias
+    )
+
+
+def _steady_big_bird(transformer: Transformer) -> None:
+    """Let transformers' BigBird read each batch as its length asks for, whatever it has read before.
+
+    At its first batch of few tokens the stock model goes over to full attention, for all batches to come; and its
+    sparse attention reseeds numpy's global generator at every pass (in newer versions of transformers only while it is
+    trained).
+
+    Args:
+        transformer: The module around a stock BigBird. One that is set to full attention stays as it is.
+    """
+    sparse, full = "block_sparse", "original_full"
+    encoder: Any = transformer.auto_model
+    if encoder.attention_type != sparse:
+        return
+    config = encoder.config
+    fewest = (5 + 2 * config.num_random_blocks) * config.block_size  # tokens that sparse attention needs more than
+    states: list[Any] = []
+
+    # sentence-transformers may call the encoder's forward itself, past its hooks: they are on the module around it.
+    def before(module: Any, inputs: tuple[Any, ...]) -> None:
+        states.append(np.random.get_state())
+        with torch.random.fork_rng():  # the layers that it makes are drawn at random, and then get the old weights
+            encoder.set_attention_type(sparse if inputs[0]["input_ids"].shape[1] > fewest else full)
+
+    def after(module: Any, inputs: Any, result: Any) -> None:
+        np.random.set_state(states.pop())
+
+    transformer.register_forward_pre_hook(before)
+    transformer.register_forward_hook(after, always_call=True)

@@ -78,7 +78,7 @@ class RivalRecord:
         documents: Documents of the corpus that the objective can use.
         passes: What a document costs in a step, in words.
         encoder_tokens: Tokens that went through encoders in training, padding not counted; see
-            :class:`~benchmarks.rivals.token_count.TokenCount`.
+            :class:`~benchmarks.rivals.train.TokenCount`.
         decoder_tokens: The same of a decoder.
         seconds: Seconds of training; reading, segmenting and tokenizing are not in them.
         log: The Trainer's log lines.

@@ -20,13 +20,14 @@ from sentence_transformers import (
 )
 from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
 from sentence_transformers.sentence_transformer.modules import Normalize
+from simlte_st.data.token_corpus import ROW
+from simlte_st.training.backbone import make_backbone
+from simlte_st.training.hardware import bf16_available, has_accelerator
+from simlte_st.training.run_folder import RunFolder
 from torch import nn
 from transformers import (
     PrinterCallback,
     TrainerCallback,
-    TrainerControl,
-    TrainerState,
-    TrainingArguments,
     set_seed,
 )
 
@@ -36,13 +37,9 @@ from simlte_st.data.corpus import write_corpus
 from simlte_st.data.documents import read_documents
 from simlte_st.data.rival_views import Identity
 from simlte_st.data.sentences import tokenizer_counter
-from simlte_st.data.token_corpus import ROW
 from simlte_st.models.base import load_base, set_attention_dropout, set_dropout
-from simlte_st.training.backbone import make_backbone
 from simlte_st.training.callbacks import ProgressBarCallback
-from simlte_st.training.hardware import bf16_available, has_accelerator
 from simlte_st.training.presets import Preset
-from simlte_st.training.run_folder import RunFolder
 
 TEXT = Identity()
 """What a document's text is, where an objective takes one: as much of it as the model reads, another part each epoch.
@@ -110,23 +107,6 @@ def set_dropouts(module: nn.Module, preset: Preset) -> None:
         set_attention_dropout(module, preset.attention_dropout)
 
 
-class ClearGradientsCallback(TrainerCallback):
-    """Clears the gradients of a loss that has parameters of its own.
-
-    The Trainer's ``model.zero_grad()`` does not reach them; sentence-transformers before 6.2 let them pile up.
-
-    Args:
-        loss: The loss that the Trainer uses.
-    """
-
-    def __init__(self, loss: nn.Module) -> None:
-        self.loss = loss
-
-    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """Clear them."""
-        self.loss.zero_grad()
-
-
 def run(
     job: RivalJob,
     prepared: Prepared,
@@ -177,7 +157,7 @@ def run(
         train_dataset=Dataset(pa.table({ROW: pa.array(np.arange(rows), pa.int64())})),
         loss=loss,
         data_collator=collator,
-        callbacks=[*callbacks, *bar, ClearGradientsCallback(loss)],
+        callbacks=[*callbacks, *bar],
     )
     trainer.remove_callback(PrinterCallback)
     began = time.perf_counter()

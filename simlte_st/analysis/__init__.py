@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from simlte_st.analysis.alignment import Aligned, WordWeight, align
-from simlte_st.analysis.attention import AttentionResult, measure_attention, read_document
-from simlte_st.analysis.attention_rows import cls_attention
-from simlte_st.analysis.figures import HeatMapPanel, write_bars, write_heat_map
-from simlte_st.analysis.readings import Reading, read_texts
+from simlte_st.analysis.attention import (
+    AttentionResult,
+    DocumentAttention,
+    WordWeight,
+    document_attention,
+    measure_attention,
+)
+from simlte_st.analysis.cls_attention import cls_attention
+from simlte_st.analysis.figures import Span, write_attention_map, write_bars, write_heat_map
 from simlte_st.analysis.redundancy import RedundancyResult, measure_redundancy, redundancy
 from simlte_st.analysis.tagging import SpacyTagger, TaggedWord, Tagger
 
 __all__ = [
-    "Aligned",
     "AttentionResult",
-    "HeatMapPanel",
-    "Reading",
+    "DocumentAttention",
     "RedundancyResult",
     "SpacyTagger",
+    "Span",
     "TaggedWord",
     "Tagger",
     "WordWeight",
-    "align",
     "cls_attention",
+    "document_attention",
     "measure_attention",
     "measure_redundancy",
-    "read_document",
-    "read_texts",
     "redundancy",
+    "write_attention_map",
     "write_bars",
     "write_heat_map",
 ]

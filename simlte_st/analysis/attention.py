@@ -1,27 +1,91 @@
-"""What ``[CLS]`` attends to, by part of speech, in one model or in two (SimLTE, figure 3 and appendix C)."""
+"""What ``[CLS]`` attends to, by part of speech, in one model or in several (SimLTE, figure 3 and appendix C)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 from tqdm.auto import tqdm
 
-from simlte_st.analysis.alignment import CLASSES, Aligned, align
-from simlte_st.analysis.readings import Reading, read_texts
-from simlte_st.analysis.tagging import Tagger, batches, described
+from simlte_st.analysis.cls_attention import Reading, read_texts
+from simlte_st.analysis.tagging import TaggedWord, Tagger, batches, described
 from simlte_st.compat import readable_length
-from simlte_st.data.document import Document
+from simlte_st.data.documents import read_documents
 from simlte_st.errors import ConfigurationError
 from simlte_st.evaluation.statistics import bootstrap_interval
 from simlte_st.evaluation.table import markdown_table
 
+WORD_CLASSES = ("nouns", "verbs", "adjectives", "others")
+"""The kinds of words that the paper's figure shows."""
+
+PUNCTUATION = "punctuation"
+SPECIAL = "special tokens"
+CLASSES = (*WORD_CLASSES, PUNCTUATION, SPECIAL)
+"""All that ``[CLS]`` can attend to; the last two are no words."""
+
+_CLASS_OF = {
+    **{"NOUN": "nouns", "PROPN": "nouns", "VERB": "verbs", "ADJ": "adjectives"},
+    **dict.fromkeys(("PUNCT", "SYM", "SPACE"), PUNCTUATION),
+}
+"""The class of each universal part of speech; auxiliaries, adverbs, pronouns, numbers, ... are others."""
+
 _CONTEXT = 500
 """Characters behind what was read that the tagger is shown, so that it sees the last words in their sentence."""
+
+
+class WordWeight(NamedTuple):
+    """A word and how much ``[CLS]`` attends to it.
+
+    Attributes:
+        start: Index of its first character in the text.
+        stop: Index after its last character.
+        kind: One of :data:`WORD_CLASSES`, or :data:`PUNCTUATION`.
+        weight: Attention, summed over the word's sub-words.
+    """
+
+    start: int
+    stop: int
+    kind: str
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentAttention:
+    """What a model's ``[CLS]`` attends to in one document; the weights of words, between and special sum to 1.
+
+    Attributes:
+        words: The words that the model read, in order.
+        between: Weight of tokens that stand in no word.
+        special: Weight of special tokens, ``[CLS]`` itself among them.
+        special_tokens: How many there are.
+        tokens: Tokens of the whole document, special tokens not counted, whether or not the model read them.
+        cut: How many of these it did not read.
+    """
+
+    words: tuple[WordWeight, ...]
+    between: float
+    special: float
+    special_tokens: int
+    tokens: int
+    cut: int
+
+    def sums(self) -> NDArray[np.float64]:
+        """Count and weigh by class.
+
+        Returns:
+            ``(2, classes)`` in the order of :data:`CLASSES`: how many there are, and their weight, whose sum is 1.
+        """
+        sums = np.zeros((2, len(CLASSES)))
+        for word in self.words:
+            sums[:, CLASSES.index(word.kind)] += 1.0, word.weight
+        sums[1, CLASSES.index(PUNCTUATION)] += self.between
+        sums[:, CLASSES.index(SPECIAL)] = self.special_tokens, self.special
+        return sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +132,7 @@ class ModelAttention:
         cut_documents: How many of them were longer than what was read.
         cut_tokens: Tokens that were not read.
         max_seq_length: Tokens read of a document at most, special tokens included; None: no bound.
-        classes: By class, in the order of :data:`~simlte_st.analysis.alignment.CLASSES`.
+        classes: By class, in the order of :data:`CLASSES`.
     """
 
     documents: int
@@ -149,7 +213,7 @@ class AttentionResult:
 
 def measure_attention(
     models: Mapping[str, SentenceTransformer],
-    documents: Iterable[Document],
+    documents: Any,
     tagger: Tagger,
     *,
     layer: int = -1,
@@ -162,7 +226,8 @@ def measure_attention(
 
     Args:
         models: The models by name; those after the first are compared with it.
-        documents: Read once, in order; memory holds a few hundred of them.
+        documents: Anything :func:`~simlte_st.data.read_documents` takes. Read once, in order; memory holds a few
+            hundred of them.
         tagger: Finds words and parts of speech; lemmas are not looked at.
         layer: Index of the layer; -1 is the last.
         max_seq_length: Tokens read of a document, special tokens included; None: as many as the model reads that reads
@@ -177,6 +242,7 @@ def measure_attention(
     Raises:
         ConfigurationError: No models, or no such layer.
         ModelError: A model without a ``[CLS]``, or that gives no attention weights.
+        DataError: The documents cannot be read, or there are none.
 
     References:
         SimLTE, appendix C: the last layer's weights from ``[CLS]``, averaged over the heads; then averages over nouns,
@@ -185,111 +251,141 @@ def measure_attention(
     """
     if not models:
         raise ConfigurationError("There is no model to analyse.")
-    length = common_length(models.values(), max_seq_length)
-    tallies = {name: _Tally() for name in models}
-    bar = tqdm(desc="Reading", unit="doc", disable=not progress)
-    for batch in batches(documents):
-        texts = [document.text for document in batch]
-        readings = {
-            name: read_texts(model, texts, layer=layer, max_seq_length=length, batch_size=batch_size)
-            for name, model in models.items()
-        }
-        ends = [max(readings[name][number].extent[1] for name in models) for number in range(len(batch))]
-        words = tagger.tag([text[: end + _CONTEXT] for text, end in zip(texts, ends, strict=True)])
-        for name, tally in tallies.items():
-            for reading, found in zip(readings[name], words, strict=True):
-                tally.add(reading, align(reading, found))
-        bar.update(len(batch))
-    bar.close()
-    sums = {
-        name: np.stack(tally.sums) if tally.sums else np.zeros((0, 2, len(CLASSES))) for name, tally in tallies.items()
-    }
+    length = _common_length(models, max_seq_length)
+    sums: dict[str, list[NDArray[np.float64]]] = {name: [] for name in models}
+    tokens: dict[str, list[tuple[int, int]]] = {name: [] for name in models}  # of each document, and those cut
+    with tqdm(desc="Reading", unit="doc", disable=not progress) as bar:
+        for batch in batches(read_documents(documents)):
+            texts = [document.text for document in batch]
+            readings = {
+                name: read_texts(model, texts, layer=layer, max_seq_length=length, batch_size=batch_size)
+                for name, model in models.items()
+            }
+            ends = [max(reading.extent[1] for reading in of_text) for of_text in zip(*readings.values(), strict=True)]
+            words = tagger.tag([text[: end + _CONTEXT] for text, end in zip(texts, ends, strict=True)])
+            for name in models:
+                for reading, found in zip(readings[name], words, strict=True):
+                    attention = align(reading, found)
+                    sums[name].append(attention.sums())
+                    tokens[name].append((attention.tokens, attention.cut))
+            bar.update(len(batch))
+    stacked = {name: np.stack(found) for name, found in sums.items()}
     first = next(iter(models))
     return AttentionResult(
-        models={name: tallies[name].result(sums[name], length, seed) for name in models},
-        changes={name: _changes(sums[first], sums[name], seed) for name in models if name != first},
+        models={name: _summarise(stacked[name], np.array(tokens[name]), length, seed) for name in models},
+        changes={
+            name: _by_class(_word_weights(stacked[name]) - _word_weights(stacked[first]), seed)
+            for name in models
+            if name != first
+        },
         layer=layer,
         tagger=tagger.describe(),
         seed=seed,
     )
 
 
-def common_length(models: Iterable[SentenceTransformer], wanted: int | None = None) -> int | None:
-    """Tokens that all models read of a document, special tokens included; None: nothing bounds it."""
-    lengths = [length for model in models if (length := readable_length(model, wanted)) is not None]
-    return min(lengths, default=wanted)
-
-
-def read_document(
+def document_attention(
     models: Mapping[str, SentenceTransformer],
-    document: Document,
+    text: str,
     tagger: Tagger,
     *,
     layer: int = -1,
     max_seq_length: int | None = None,
-) -> dict[str, tuple[Reading, Aligned]]:
-    """Let models read one document, for a heat map over its words.
+) -> dict[str, DocumentAttention]:
+    """Measure what the models' ``[CLS]`` attends to in one document, word by word.
 
     Args:
         models: The models by name.
-        document: The document.
+        text: The document's text.
         tagger: Finds words and parts of speech.
         layer: Index of the layer.
         max_seq_length: As for :func:`measure_attention`.
 
     Returns:
-        By name, the reading and the words with their weights.
+        The words with their weights by the models' names; :func:`~simlte_st.analysis.write_attention_map` draws them.
+
+    Raises:
+        ConfigurationError: No such layer.
+        ModelError: A model without a ``[CLS]``, or that gives no attention weights.
     """
-    length = common_length(models.values(), max_seq_length)
-    words = tagger.tag([document.text])[0]
-    found = {}
-    for name, model in models.items():
-        reading = read_texts(model, [document.text], layer=layer, max_seq_length=length)[0]
-        found[name] = reading, align(reading, words)
-    return found
+    length = _common_length(models, max_seq_length)
+    words = tagger.tag([text])[0]
+    return {
+        name: align(read_texts(model, [text], layer=layer, max_seq_length=length)[0], words)
+        for name, model in models.items()
+    }
 
 
-class _Tally:
-    """What has been read with one model so far: two numbers a class for each document."""
+def align(reading: Reading, words: Sequence[TaggedWord]) -> DocumentAttention:
+    """Sum the weights of tokens over the words they stand in, by character offsets.
 
-    def __init__(self) -> None:
-        self.sums: list[NDArray[np.float64]] = []
-        self.tokens = self.cut_documents = self.cut_tokens = 0
+    Args:
+        reading: What the model read.
+        words: The words of the text, in order, none overlapping another. Those outside of what the model read are left
+            out.
 
-    def add(self, reading: Reading, aligned: Aligned) -> None:
-        self.sums.append(aligned.sums())
-        self.tokens += reading.length
-        self.cut_tokens += reading.cut
-        self.cut_documents += reading.cut > 0
+    Returns:
+        The words with their weights. A token that reaches over several words ("don" in "do|n't") is divided in
+        proportion to its characters in each.
+    """
+    begin, stop = reading.extent
+    read = [word for word in words if word.start < stop and word.stop > begin]
+    word_at: dict[int, int] = {
+        place: number for number, word in enumerate(read) for place in range(word.start, word.stop)
+    }
+    sums, between = [0.0] * len(read), 0.0
+    own = ~reading.special
+    for (start, end), weight in zip(reading.spans[own].tolist(), reading.weights[own].tolist(), strict=True):
+        shares = Counter(word_at[place] for place in range(start, end) if place in word_at)
+        for number, share in shares.items():
+            sums[number] += weight * share / shares.total()
+        if not shares:
+            between += weight
+    return DocumentAttention(
+        words=tuple(
+            WordWeight(word.start, word.stop, _CLASS_OF.get(word.pos, "others"), weight)
+            for word, weight in zip(read, sums, strict=True)
+        ),
+        between=between,
+        special=float(reading.weights[reading.special].sum()),
+        special_tokens=int(reading.special.sum()),
+        tokens=reading.length,
+        cut=reading.cut,
+    )
 
-    def result(self, sums: NDArray[np.float64], length: int | None, seed: int) -> ModelAttention:
-        classes = {}
-        for index, kind in enumerate(CLASSES):
-            counts, shares = sums[:, 0, index], sums[:, 1, index]
-            some = counts > 0
-            classes[kind] = ClassAttention(
-                documents=int(some.sum()),
-                words=int(counts.sum()),
-                weight=_estimate(shares[some] / counts[some], seed),
-                share=_estimate(shares, seed),
-            )
-        return ModelAttention(len(sums), self.tokens, self.cut_documents, self.cut_tokens, length, classes)
+
+def _common_length(models: Mapping[str, SentenceTransformer], wanted: int | None) -> int | None:
+    """Tokens that all models read of a document, special tokens included; None: nothing bounds it."""
+    lengths = [length for model in models.values() if (length := readable_length(model, wanted)) is not None]
+    return min(lengths, default=wanted)
 
 
-def _changes(before: NDArray[np.float64], after: NDArray[np.float64], seed: int) -> dict[str, Estimate]:
-    changes = {}
-    for index, kind in enumerate(CLASSES):
-        both = (before[:, 0, index] > 0) & (after[:, 0, index] > 0)
-        weights = [sums[both, 1, index] / sums[both, 0, index] for sums in (before, after)]
-        changes[kind] = _estimate(weights[1] - weights[0], seed)
-    return changes
+def _summarise(sums: NDArray[np.float64], tokens: NDArray[np.int64], length: int | None, seed: int) -> ModelAttention:
+    """Summarise counts and weights, ``(documents, 2, classes)``, and tokens, all and cut, ``(documents, 2)``."""
+    weights, shares = _by_class(_word_weights(sums), seed), _by_class(sums[:, 1], seed)
+    classes = {
+        kind: ClassAttention(int((counts > 0).sum()), int(counts.sum()), weights[kind], shares[kind])
+        for kind, counts in zip(CLASSES, sums[:, 0].T, strict=True)
+    }
+    cut = tokens[:, 1]
+    return ModelAttention(len(sums), int(tokens[:, 0].sum()), int((cut > 0).sum()), int(cut.sum()), length, classes)
 
 
-def _estimate(values: NDArray[np.float64], seed: int) -> Estimate:
-    if not len(values):
-        return Estimate(None, None, None)
-    low, high = bootstrap_interval(values, seed=seed) if len(values) > 1 else (None, None)
-    return Estimate(float(values.mean()), low, high)
+def _word_weights(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Divide ``(documents, 2, classes)`` to the mean weight of a word, ``(documents, classes)``; NaN without words."""
+    counts, weights = sums[:, 0], sums[:, 1]
+    means: NDArray[np.float64] = np.divide(weights, counts, out=np.full_like(weights, np.nan), where=counts > 0)
+    return means
+
+
+def _by_class(values: NDArray[np.float64], seed: int) -> dict[str, Estimate]:
+    """Estimate the mean of each class over the documents that have a value; ``(documents, classes)``."""
+    estimates = {}
+    for kind, column in zip(CLASSES, values.T, strict=True):
+        known = column[~np.isnan(column)]
+        low, high = bootstrap_interval(known, seed=seed) if len(known) > 1 else (None, None)
+        estimates[kind] = Estimate(float(known.mean()) if len(known) else None, low, high)
+    return estimates
 
 
 def _percent(estimate: Estimate, interval: bool = True) -> str:

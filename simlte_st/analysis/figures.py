@@ -1,47 +1,89 @@
-"""The figures: bars by part of speech (SimLTE, figure 3), and a heat map over the words of one document.
+"""The figures: bars by part of speech (SimLTE, figure 3), and heat maps over the words of a text.
 
-matplotlib draws them without a window and without touching its global state; the same numbers give the same bytes.
+Bars are drawn by matplotlib, without a window and without touching its global state: the same numbers give the same
+bytes. A heat map is a page of HTML that needs no other file, nor matplotlib.
 """
 
 from __future__ import annotations
 
 import html
+import math
 import os
-import textwrap
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from simlte_st.analysis.alignment import PUNCTUATION, WORD_CLASSES, WordWeight
-from simlte_st.analysis.attention import AttentionResult
-from simlte_st.analysis.drawing import CONTROL, DRAWN_FORMATS, check_figure, drawn_figure, plain
+from simlte_st.analysis.attention import PUNCTUATION, WORD_CLASSES, AttentionResult, DocumentAttention
+from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.extras import require
 from simlte_st.files import atomic_path
 
-__all__ = ["BAR_FORMATS", "HEAT_MAP_FORMATS", "HeatMapPanel", "check_figure", "write_bars", "write_heat_map"]
+DRAWN_FORMATS = (".svg", ".png")
+"""What matplotlib writes here."""
 
-BAR_FORMATS = DRAWN_FORMATS
-HEAT_MAP_FORMATS = (*DRAWN_FORMATS, ".html")
+HEAT_MAP_FORMATS = (".html",)
 
-_COLUMNS = 100  # characters of a line in a drawn heat map
-_FONT = 8.0  # points
-_CHARACTER = 0.602 * _FONT / 72  # inches: the width of a DejaVu Sans Mono character
-_LINE = 1.6 * _FONT / 72
-_HEAT = (0.84, 0.19, 0.12)  # red, green, blue
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")  # no figure or page can show these
+_STRONGEST = 0.85  # opacity of the ground of the heaviest word: its text is readable in dark and in light
+_STYLE = """
+:root { color-scheme: light dark }
+body { font: 16px/1.7 sans-serif; max-width: 48em; margin: 2em auto; padding: 0 1em }
+p { white-space: pre-wrap; overflow-wrap: anywhere }
+mark { color: inherit; background: rgb(214 48 31 / var(--heat)); border-radius: 2px }
+i { display: inline-block; width: 10em; height: 1em; margin: 0 0.5em; vertical-align: middle;
+    background: linear-gradient(to right, rgb(214 48 31 / 0), rgb(214 48 31 / 0.85)) }
+"""
 
 
-@dataclass(frozen=True, slots=True)
-class HeatMapPanel:
-    """What one model attends to in a document.
+def check_figure(path: str | os.PathLike[str], formats: Sequence[str] = DRAWN_FORMATS) -> None:
+    """Check that a figure can be written, before anything is computed for it.
 
-    Attributes:
-        title: Name of the model, and whatever else shall stand above.
-        words: The words that it read, in order.
+    Raises:
+        ConfigurationError: Its name ends in none of the formats.
+        MissingExtraError: matplotlib is needed for it and is not installed.
     """
+    suffix = Path(path).suffix.lower()
+    if suffix not in formats:
+        raise ConfigurationError(f"{path}: a figure of this kind ends in {', '.join(formats)}, not in {suffix!r}.")
+    if suffix in DRAWN_FORMATS:
+        require("matplotlib", "figures", f"drawing {suffix} figures")
 
-    title: str
-    words: Sequence[WordWeight]
+
+def plain(text: str) -> str:
+    """Replace what a figure cannot show, and end of lines and tabs by spaces.
+
+    matplotlib would still read ``$`` as mathematics: its texts take ``parse_math=False``.
+    """
+    return _CONTROL.sub("\ufffd", text).replace("\n", " ").replace("\t", " ")
+
+
+@contextmanager
+def drawn_figure(path: str | os.PathLike[str], size: tuple[float, float]) -> Iterator[Any]:
+    """Give an empty figure of a size in inches, and write it when the block ends: the same bytes each time.
+
+    Args:
+        path: A file of :data:`DRAWN_FORMATS`; replaced at once when it is complete.
+        size: Width and height, inches.
+
+    Yields:
+        The ``matplotlib.figure.Figure``.
+
+    Raises:
+        ConfigurationError: Another format.
+        MissingExtraError: matplotlib is not installed.
+    """
+    check_figure(path)
+    matplotlib: Any = require("matplotlib", "figures", "drawing figures")
+    figures: Any = require("matplotlib.figure", "figures", "drawing figures")
+    # Names in a vector figure are drawn from a hash with a salt, and it is dated: both would differ each time.
+    with matplotlib.rc_context({"svg.hashsalt": "simlte"}):
+        figure = figures.Figure(figsize=size)
+        yield figure
+        kind = Path(path).suffix.lower()[1:]
+        with atomic_path(path) as temporary:
+            figure.savefig(temporary, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
 
 
 def write_bars(path: str | os.PathLike[str], result: AttentionResult) -> None:
@@ -55,7 +97,6 @@ def write_bars(path: str | os.PathLike[str], result: AttentionResult) -> None:
         ConfigurationError: Another format.
         MissingExtraError: matplotlib is not installed.
     """
-    check_figure(path, BAR_FORMATS)
     with drawn_figure(path, (6.4, 3.6)) as figure:
         axes = figure.add_subplot()
         width = 0.8 / len(result.models)
@@ -80,124 +121,114 @@ def write_bars(path: str | os.PathLike[str], result: AttentionResult) -> None:
         figure.tight_layout()
 
 
+class Span(NamedTuple):
+    """A word, token or other part of a text, and its weight in a heat map.
+
+    Attributes:
+        start: Index of its first character in the text.
+        stop: Index after its last character.
+        weight: At least 0; the heavier, the stronger its colour.
+        label: What it is; shown with the weight where the mouse points at it.
+        coloured: Whether it has a colour, and a say in the scale.
+    """
+
+    start: int
+    stop: int
+    weight: float
+    label: str = ""
+    coloured: bool = True
+
+
 def write_heat_map(
-    path: str | os.PathLike[str], text: str, panels: Sequence[HeatMapPanel], title: str, note: str = ""
+    path: str | os.PathLike[str],
+    text: str,
+    panels: Mapping[str, Sequence[Span]],
+    title: str,
+    *,
+    unit: str = "",
+    note: str = "",
 ) -> None:
-    """Show a document with each word on a ground as dark as ``[CLS]`` attends to it; all panels on one scale.
+    """Show a text with each of its parts on a ground as strong as its weight, as a page of HTML, dark or light.
 
     Args:
-        path: A ``.html`` (one file that needs no other), ``.svg`` or ``.png`` file; replaced at once when complete.
-        text: The document.
-        panels: A panel for each model.
+        path: A ``.html`` file; replaced at once when it is complete.
+        text: The text. What stands before the first part of a panel and behind the last is not shown there.
+        panels: By title, such as a model's or a layer's name, the parts of the text: in order, none overlapping
+            another. All panels have one scale.
         title: What stands above all.
-        note: What stands below: what of the document was not read.
+        unit: What follows a weight, such as ``"%"``.
+        note: What stands below all.
 
     Raises:
         ConfigurationError: Another format.
-        MissingExtraError: matplotlib is needed and not installed.
+        DataError: A part lies outside of the text or overlaps the one before, or its weight is below 0 or no number.
     """
     check_figure(path, HEAT_MAP_FORMATS)
-    darkest = max((_shown(word) for panel in panels for word in panel.words), default=0.0)
-    scale = f"The darkest word has {100 * darkest:.3g}% of the attention; punctuation is not coloured."
-    below = f"{scale} {note}".strip()
-    if Path(path).suffix.lower() == ".html":
-        with atomic_path(path) as temporary:
-            temporary.write_text(_html(text, panels, title, below, darkest), encoding="utf-8")
-        return
-    drawn = [list(_layout(text, panel.words)) for panel in panels]
-    lines = [max((line for line, _, _, _ in words), default=0) + 1 for words in drawn]
-    notes = textwrap.wrap(plain(below), _COLUMNS)
-    height = 2 + sum(lines) + 2 * len(panels) + len(notes)
-    with drawn_figure(path, ((_COLUMNS + 4) * _CHARACTER, (height + 1) * _LINE)) as figure:
-        axes = figure.add_axes((0, 0, 1, 1))
-        axes.set_xlim(-2, _COLUMNS + 2)
-        axes.set_ylim(height, -1)
-        axes.axis("off")
-        write: dict[str, Any] = {"fontsize": _FONT, "va": "center", "parse_math": False}
-        axes.text(0, 0, plain(title), weight="bold", **write)
-        top = 1
-        for panel, words, count in zip(panels, drawn, lines, strict=True):
-            axes.text(0, top + 0.5, plain(panel.title), style="italic", **write)
-            for line, column, shown, weight in words:
-                ground = {"facecolor": (*_HEAT, _darkness(weight, darkest)), "edgecolor": "none"}
-                place = (column, top + 1 + line)
-                axes.add_patch(_rectangle(place, len(shown), ground))
-                axes.text(column, top + 1.5 + line, shown, family="monospace", **write)
-            top += count + 2
-        for number, part in enumerate(notes):
-            axes.text(0, top + 0.5 + number, part, color="0.4", **write)
-
-
-def _rectangle(place: tuple[float, float], width: float, style: Mapping[str, Any]) -> Any:
-    patches: Any = require("matplotlib.patches", "figures", "drawing figures")
-    return patches.Rectangle(place, width, 1, **style)
-
-
-def _layout(text: str, words: Sequence[WordWeight]) -> Iterator[tuple[int, int, str, float]]:
-    """Place words in lines of :data:`_COLUMNS` characters: line, column, what is shown, weight.
-
-    White space between words becomes one space, or a new line where it holds one; a longer word is cut into lines.
-    """
-    line = column = 0
-    before = words[0].start if words else 0
-    for word in words:
-        gap = text[before : word.start]
-        shown = text[word.start : word.stop]
-        before = word.stop
-        if "\n" in gap + (shown if shown.isspace() else ""):
-            if column:
-                line, column = line + 1, 0
-        elif gap and column:
-            column += 1
-        if shown.isspace():
-            continue
-        shown = plain(shown)
-        if column + len(shown) > _COLUMNS and column:
-            line, column = line + 1, 0
-        for start in range(0, len(shown), _COLUMNS):
-            if start:
-                line, column = line + 1, 0
-            part = shown[start : start + _COLUMNS]
-            yield line, column, part, _shown(word)
-            column += len(part)
-
-
-def _html(text: str, panels: Sequence[HeatMapPanel], title: str, below: str, darkest: float) -> str:
-    red, green, blue = (round(255 * part) for part in _HEAT)
+    most = max((span.weight for spans in panels.values() for span in spans if span.coloured), default=0.0)
     parts = [
-        "<!DOCTYPE html>",
-        '<html><head><meta charset="utf-8">',
-        f"<title>{_escaped(title)}</title>",
-        "<style>body{font:16px/1.7 sans-serif;max-width:48em;margin:2em auto;padding:0 1em;color:#111;background:#fff}"
-        "p{white-space:pre-wrap;overflow-wrap:anywhere}small{color:#666}span{border-radius:2px}</style>",
-        f"</head><body><h1>{_escaped(title)}</h1>",
+        '<!DOCTYPE html>\n<html><head><meta charset="utf-8">',
+        f"<title>{_escaped(title)}</title><style>{_STYLE}</style></head>",
+        f"<body><h1>{_escaped(title)}</h1>",
+        f"<small>0{_escaped(unit)}<i></i>{most:.3g}{_escaped(unit)}</small>",
     ]
-    for panel in panels:
-        parts.append(f"<h2>{_escaped(panel.title)}</h2>")
-        pieces = []
-        before = panel.words[0].start if panel.words else 0
-        for word in panel.words:
-            pieces.append(_escaped(text[before : word.start]))
-            shown = _escaped(text[word.start : word.stop])
-            before = word.stop
-            darkness = _darkness(_shown(word), darkest)
-            pieces.append(
-                f'<span style="background:rgba({red},{green},{blue},{darkness:.3f})" '
-                f'title="{_escaped(word.kind)}: {100 * word.weight:.3g}%">{shown}</span>'
+    for name, spans in panels.items():
+        parts.append(f"<h2>{_escaped(name)}</h2>\n<p>{_marked(text, spans, most, unit)}</p>")
+    parts.append(f"<small>{_escaped(note)}</small></body></html>\n")
+    with atomic_path(path) as temporary:
+        temporary.write_text("\n".join(parts), encoding="utf-8")
+
+
+def write_attention_map(
+    path: str | os.PathLike[str], text: str, attention: Mapping[str, DocumentAttention], title: str
+) -> None:
+    """Draw a heat map of what ``[CLS]`` attends to in a document, a panel for each model.
+
+    Punctuation, which often takes most, has no colour: it would pale everything else.
+
+    Args:
+        path: A ``.html`` file; replaced at once when it is complete.
+        text: The document's text.
+        attention: What :func:`~simlte_st.analysis.document_attention` gave for it.
+        title: What stands above.
+
+    Raises:
+        ConfigurationError: Another format.
+    """
+    panels = {
+        name: [
+            Span(word.start, word.stop, 100 * word.weight, word.kind, coloured=word.kind != PUNCTUATION)
+            for word in found.words
+        ]
+        for name, found in attention.items()
+    }
+    notes = ["Attention from [CLS] to each word; punctuation is not coloured."]
+    for name, found in attention.items():
+        if found.cut:
+            read = found.tokens - found.cut
+            notes.append(f"{name} read {read:,} of {found.tokens:,} tokens; the rest is not shown.")
+    write_heat_map(path, text, panels, title, unit="%", note=" ".join(notes))
+
+
+def _marked(text: str, spans: Sequence[Span], most: float, unit: str) -> str:
+    """Mark the parts of a text, from the first to the last of them."""
+    pieces = []
+    before = spans[0].start if spans else 0
+    for span in spans:
+        if not 0 <= before <= span.start <= span.stop <= len(text):
+            raise DataError(
+                f"{span}: the parts of a heat map follow one another in its text, of {len(text):,} characters."
             )
-        parts.append(f"<p>{''.join(pieces)}</p>")
-    parts.append(f"<small>{_escaped(below)}</small></body></html>")
-    return "\n".join(parts) + "\n"
-
-
-def _shown(word: WordWeight) -> float:
-    """Give the weight that a word is coloured by: punctuation, which often takes most, would pale everything else."""
-    return 0.0 if word.kind == PUNCTUATION else word.weight
-
-
-def _darkness(weight: float, darkest: float) -> float:
-    return 0.85 * weight / darkest if darkest else 0.0
+        if not 0 <= span.weight < math.inf:
+            raise DataError(f"{span}: a weight in a heat map is a number from 0 up.")
+        heat = _STRONGEST * span.weight / most if span.coloured and most else 0.0
+        hint = f"{span.label}: " * bool(span.label) + f"{span.weight:.3g}{unit}"
+        pieces.append(
+            f"{_escaped(text[before : span.start])}"
+            f'<mark style="--heat:{heat:.3f}" title="{_escaped(hint)}">{_escaped(text[span.start : span.stop])}</mark>'
+        )
+        before = span.stop
+    return "".join(pieces)
 
 
 def _escaped(text: str) -> str:
-    return html.escape(CONTROL.sub("\ufffd", text), quote=True)
+    return html.escape(_CONTROL.sub("\ufffd", text), quote=True)

@@ -8,8 +8,8 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
-from simlte_st.analysis.tagging import TaggedWord, Tagger, described, tag_documents
-from simlte_st.data.document import Document
+from simlte_st.analysis.tagging import TaggedWord, Tagger, batches, described
+from simlte_st.data.documents import read_documents
 from simlte_st.data.words import count_words
 from simlte_st.evaluation.statistics import bootstrap_interval
 from simlte_st.evaluation.table import markdown_table
@@ -111,7 +111,7 @@ class RedundancyResult:
 
 
 def measure_redundancy(
-    documents: Iterable[Document],
+    documents: Any,
     tagger: Tagger,
     *,
     counted: Collection[str] = COUNTED,
@@ -121,7 +121,7 @@ def measure_redundancy(
     """Measure the redundancy of a corpus; memory holds a few hundred documents and two numbers for each of the others.
 
     Args:
-        documents: Read once, in order.
+        documents: Anything :func:`~simlte_st.data.read_documents` takes. Read once, in order.
         tagger: Finds words, parts of speech and lemmas.
         counted: Universal parts of speech that count.
         seed: Seed of the bootstrap intervals.
@@ -131,15 +131,21 @@ def measure_redundancy(
         The redundancy by length. A length is a number of words as :func:`~simlte_st.data.words.count_words` counts
         them: runs without white space.
 
+    Raises:
+        DataError: The documents cannot be read, or there are none.
+
     References:
         SimLTE, appendix A. The paper does not say whether names and auxiliaries count, nor whether a noun and a verb of
         one lemma are distinct; :data:`COUNTED` and :func:`nouns_and_verbs` are our reading. Of those we tried it comes
         closest to the paper's numbers for 20News.
     """
     measured: list[tuple[int, float | None]] = []
-    bar = tqdm(tag_documents(documents, tagger), desc="Tagging", unit="doc", disable=not progress)
-    for document, words in bar:
-        measured.append((count_words(document.text), redundancy(nouns_and_verbs(words, counted))))
+    with tqdm(desc="Tagging", unit="doc", disable=not progress) as bar:
+        for batch in batches(read_documents(documents)):
+            texts = [document.text for document in batch]
+            for text, words in zip(texts, tagger.tag(texts), strict=True):
+                measured.append((count_words(text), redundancy(nouns_and_verbs(words, counted))))
+            bar.update(len(batch))
     return RedundancyResult(
         buckets=tuple(_bucket(measured, shortest, longest, seed) for shortest, longest in BUCKETS),
         all=_bucket(measured, 0, None, seed),

@@ -78,18 +78,16 @@ class SpacyTagger:
         pipeline: Name of an installed pipeline, or a folder. The default is also found under the name that PyPI's
             package has for it.
         lemmas: Whether lemmas are wanted.
-        batch_size: Pieces that spaCy buffers.
 
     Raises:
         MissingExtraError: spaCy, or the default pipeline under both its names, is not installed.
         ConfigurationError: There is no such pipeline, or it lacks parts of speech or lemmas (told when tagging).
     """
 
-    def __init__(self, pipeline: str = DEFAULT_PIPELINE, *, lemmas: bool = True, batch_size: int = 64) -> None:
+    def __init__(self, pipeline: str = DEFAULT_PIPELINE, *, lemmas: bool = True) -> None:
         spacy: Any = require("spacy", "pos", "finding parts of speech")
         self._name = _installed_name(pipeline, spacy)
         self._lemmas = lemmas
-        self._batch_size = batch_size
         exclude = _NOT_NEEDED if lemmas else (*_NOT_NEEDED, "lemmatizer", "trainable_lemmatizer")
         try:
             self._nlp = spacy.load(self._name, exclude=exclude)
@@ -114,9 +112,7 @@ class SpacyTagger:
         places = [(number, start, stop) for number, text in enumerate(texts) for start, stop in cut(text, self._piece)]
         found: list[list[TaggedWord]] = [[] for _ in texts]
         with self._nlp.memory_zone():  # or spaCy keeps every string of the corpus for good
-            docs = self._nlp.pipe(
-                (texts[number][start:stop] for number, start, stop in places), batch_size=self._batch_size
-            )
+            docs = self._nlp.pipe((texts[number][start:stop] for number, start, stop in places), batch_size=64)
             for (number, before, _), doc in zip(places, docs, strict=True):
                 self._check(doc)
                 found[number] += [
@@ -168,20 +164,6 @@ def cut(text: str, size: int) -> Iterator[tuple[int, int]]:
 def described(tagger: dict[str, str]) -> str:
     """Put what a tagger says of itself into a phrase."""
     return ", ".join(f"{name} {value}" for name, value in tagger.items())
-
-
-def tag_documents(documents: Iterable[Document], tagger: Tagger) -> Iterator[tuple[Document, list[TaggedWord]]]:
-    """Tag documents in batches, holding one batch at a time.
-
-    Args:
-        documents: Read once, in order.
-        tagger: Finds the words.
-
-    Yields:
-        Each document with its words.
-    """
-    for batch in batches(documents):
-        yield from zip(batch, tagger.tag([document.text for document in batch]), strict=True)
 
 
 def batches(documents: Iterable[Document]) -> Iterator[list[Document]]:

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from simlte_st.cli.arguments import SOURCE_HELP, add_common_arguments, add_source_arguments, reading_options
-
-if TYPE_CHECKING:
-    from simlte_st.analysis import Tagger
-    from simlte_st.data import Document
 
 
 def add_parser(subparsers: Any) -> None:
@@ -51,7 +46,7 @@ def add_parser(subparsers: Any) -> None:
     )
     attention.add_argument("--batch-size", type=int, default=8, metavar="N", help="default: %(default)s")
     attention.add_argument("--bars", metavar="FILE.svg|png", help="draw the weights of a word as bars")
-    attention.add_argument("--heatmap", metavar="FILE.svg|png|html", help="draw one document's words")
+    attention.add_argument("--heatmap", metavar="FILE.html", help="draw one document's words")
     attention.add_argument("--document", metavar="ID", help="id of the document to draw (default: the first)")
     _add_shared(attention)
     attention.set_defaults(run=run_attention)
@@ -88,30 +83,34 @@ def run_redundancy(arguments: argparse.Namespace) -> int:
 
 def run_attention(arguments: argparse.Namespace) -> int:
     """Measure attention."""
-    from simlte_st.analysis import SpacyTagger, measure_attention, write_bars
-    from simlte_st.analysis.figures import BAR_FORMATS, HEAT_MAP_FORMATS, check_figure
+    from simlte_st.analysis import SpacyTagger, document_attention, measure_attention, write_attention_map, write_bars
+    from simlte_st.analysis.figures import HEAT_MAP_FORMATS, check_figure
     from simlte_st.data.documents import read_documents
-    from simlte_st.errors import ConfigurationError
+    from simlte_st.errors import ConfigurationError, DataError
     from simlte_st.files import write_json
     from simlte_st.models.base import load_base
 
     if arguments.document and not arguments.heatmap:
         raise ConfigurationError("--document chooses what --heatmap draws: give that too.")
     if arguments.bars:
-        check_figure(arguments.bars, BAR_FORMATS)
+        check_figure(arguments.bars)
     if arguments.heatmap:
         check_figure(arguments.heatmap, HEAT_MAP_FORMATS)
     tagger = SpacyTagger(arguments.pipeline, lemmas=False)
     reader = read_documents(arguments.source, **reading_options(arguments))
+    drawn = None
+    if arguments.heatmap:  # found before all are measured: an id that there is not shall cost no hours
+        drawn = next((found for found in reader if arguments.document in (None, found.id)), None)
+        if drawn is None:
+            raise DataError(f"No document among those read has the id {arguments.document!r}: there is no heat map.")
     names = dict.fromkeys(name for name in (arguments.model, arguments.compare) if name)
     models = {name: load_base(name).model for name in names}
-    chosen = _Chosen(arguments.document)
+    how = {"layer": arguments.layer, "max_seq_length": arguments.max_seq_length}
     result = measure_attention(
         models,
-        chosen.among(reader),
+        reader,
         tagger,
-        layer=arguments.layer,
-        max_seq_length=arguments.max_seq_length,
+        **how,
         batch_size=arguments.batch_size,
         seed=arguments.seed,
         progress=not arguments.quiet,
@@ -123,40 +122,7 @@ def run_attention(arguments: argparse.Namespace) -> int:
         write_json(arguments.output, {"data": arguments.source, **result.to_dict()})
     if arguments.bars:
         write_bars(arguments.bars, result)
-    if arguments.heatmap:
-        _draw(arguments, models, chosen.found(), tagger)
+    if drawn:
+        words = document_attention(models, drawn.text, tagger, **how)
+        write_attention_map(arguments.heatmap, drawn.text, words, f"Attention from [CLS]: {drawn.id}")
     return 0
-
-
-def _draw(arguments: argparse.Namespace, models: dict[str, Any], document: Document, tagger: Tagger) -> None:
-    from simlte_st.analysis import HeatMapPanel, read_document, write_heat_map
-
-    found = read_document(models, document, tagger, layer=arguments.layer, max_seq_length=arguments.max_seq_length)
-    notes = [
-        f"{name} read {reading.length - reading.cut:,} of {reading.length:,} tokens; the rest is not shown."
-        for name, (reading, _) in found.items()
-        if reading.cut
-    ]
-    panels = [HeatMapPanel(name, aligned.words) for name, (_, aligned) in found.items()]
-    write_heat_map(arguments.heatmap, document.text, panels, f"Attention from [CLS]: {document.id}", " ".join(notes))
-
-
-class _Chosen:
-    """Keeps the document that shall be drawn while all pass by."""
-
-    def __init__(self, name: str | None) -> None:
-        self._name = name
-        self._document: Document | None = None
-
-    def among(self, documents: Iterable[Document]) -> Iterator[Document]:
-        for document in documents:
-            if self._document is None and self._name in (None, document.id):
-                self._document = document
-            yield document
-
-    def found(self) -> Document:
-        from simlte_st.errors import DataError
-
-        if self._document is None:
-            raise DataError(f"No document among those read has the id {self._name!r}: there is no heat map.")
-        return self._document

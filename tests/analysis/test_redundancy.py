@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import make_document
 
+from simlte_st.analysis import tagging
 from simlte_st.analysis.redundancy import BUCKETS, measure_redundancy, nouns_and_verbs, redundancy
 from simlte_st.analysis.tagging import SpacyTagger
 from simlte_st.data import Document
@@ -94,6 +95,17 @@ def test_means_stay_within_what_the_equation_allows() -> None:
     assert result.all.documents == sum(bucket.documents for bucket in result.buckets)
     total = sum(bucket.documents * (bucket.mean or 0.0) for bucket in result.buckets)
     assert result.all.mean == pytest.approx(total / result.all.documents)
+
+
+def test_documents_keep_their_words_in_batches_and_are_whatever_is_read_as_documents(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    documents = documents_of(2, 60, 150, 3, 400)
+    whole = measure_redundancy(documents, FakeTagger(KNOWN))
+    monkeypatch.setattr(tagging, "_BATCH_DOCUMENTS", 2)
+    texts = [document.text for document in documents]
+    for source in (documents, texts, iter(texts), [{"text": text} for text in texts]):
+        assert measure_redundancy(source, FakeTagger(KNOWN)) == whole
 
 
 def test_intervals_are_the_bootstraps() -> None:

@@ -6,12 +6,11 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
-from analysis_support import FakeTagger
 from hypothesis import given
 from hypothesis import strategies as st
 
 from simlte_st.analysis import tagging
-from simlte_st.analysis.tagging import SpacyTagger, batches, cut, tag_documents
+from simlte_st.analysis.tagging import SpacyTagger, batches, cut
 from simlte_st.data import Document
 from simlte_st.errors import ConfigurationError, MissingExtraError
 
@@ -47,13 +46,6 @@ def test_batches_bound_documents_and_text(monkeypatch: pytest.MonkeyPatch) -> No
     found = list(batches(documents))
     assert [document for batch in found for document in batch] == documents
     assert [[len(document.text) for document in batch] for batch in found] == [[4, 4], [4], [50], [1, 1, 1], [1]]
-
-
-def test_documents_keep_their_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tagging, "_BATCH_DOCUMENTS", 2)
-    documents = [Document(str(number), f"word{number} again") for number in range(5)]
-    for document, words in tag_documents(documents, FakeTagger()):
-        assert [document.text[word.start : word.stop] for word in words] == document.text.split()
 
 
 def test_without_spacy_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,11 +11,10 @@ from benchmarks.grid.sets import sampled
 from benchmarks.grid.systems import DOCSPLIT, SIMCSE, SYSTEMS, System
 from simlte_st.analysis import (
     AttentionResult,
-    HeatMapPanel,
     SpacyTagger,
+    document_attention,
     measure_attention,
-    read_document,
-    write_heat_map,
+    write_attention_map,
 )
 from simlte_st.analysis.attention import ClassAttention, Estimate, ModelAttention
 
@@ -44,11 +43,10 @@ def plan(grid: Grid, experiments: Sequence[str], names: Collection[str]) -> Iter
         # The first document of some length, with its text: beside the cells, not in the results, as not every data
         # set may be passed on.
         shown = next((document for document in documents if len(document.text.split()) >= 60), documents[0])
-        read = read_document(models, shown, tagger, max_seq_length=min(grid.scale.read, 256))
-        panels = [HeatMapPanel(title, aligned.words) for title, (_, aligned) in read.items()]
+        words = document_attention(models, shown.text, tagger, max_seq_length=min(grid.scale.read, 256))
         path = grid.work.folder / "figures" / "attention_map.html"
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_heat_map(path, shown.text, panels, f"Attention from [CLS]: {data.name}, document {shown.id}")
+        write_attention_map(path, shown.text, words, f"Attention from [CLS]: {data.name}, document {shown.id}")
         return result.to_dict()
 
     yield Cell(

@@ -9,11 +9,35 @@ from typing import Any
 from benchmarks.rivals.contrastive_tension import train_contrastive_tension
 from benchmarks.rivals.job import Outcome, RivalJob
 from benchmarks.rivals.tsdae import train_tsdae
-from benchmarks.rivals.view_rivals import train_views
 from simlte_st.data.rival_views import Crop, Identity, InverseCloze
 from simlte_st.errors import ConfigurationError
+from simlte_st.training.train import train
 
 _TWO_VIEWS = "2 passes of the encoder, one a view; as many again over masked copies where mlm_weight is above 0"
+
+
+def train_views(job: RivalJob) -> Outcome:
+    """Train a rival that differs from DocSplit in nothing but its view: :func:`simlte_st.train` on all documents.
+
+    Raises:
+        KeyboardInterrupt: The run was interrupted. There is no going on with it.
+    """
+    result = train(
+        job.documents,
+        job.path,
+        base=job.base,
+        preset=job.preset,
+        segmenter=job.segmenter,
+        held_out=0.0,
+        max_steps=job.steps,
+        seed=job.seed,
+        bf16=job.bf16,
+        save_steps=job.steps,  # nobody resumes it
+        progress=job.progress,
+    )
+    if result.interrupted:
+        raise KeyboardInterrupt
+    return Outcome(result.corpus.documents, result.seconds, result.log)
 
 
 @dataclass(frozen=True)

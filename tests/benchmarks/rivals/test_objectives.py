@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.rivals import RIVALS
-from benchmarks.rivals.registry import get_rival
+from benchmarks.rivals.objectives import get_rival
 from simlte_st.errors import ConfigurationError
 from simlte_st.training.presets import Preset
 
