@@ -29,6 +29,7 @@ from simlte_st.compat import (
     checkpoint_name,
     eager_attention,
     enable_checkpointing,
+    encoder_of,
     forget_model_card_text,
     merge_feature_batches,
     mini_batch_ranges,
@@ -38,7 +39,6 @@ from simlte_st.compat import (
     view_budget,
     with_encoder,
 )
-from simlte_st.losses.mlm_head import encoder_of
 
 
 def test_the_checkpoint_of_an_encoder_is_known(encoder_path: Path, bert_path: Path) -> None:

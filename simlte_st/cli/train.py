@@ -82,7 +82,6 @@ def add_parser(subparsers: Any) -> None:
     group.add_argument("--max-seq-length", type=int, metavar="N", help="tokens a view may have while training")
     group.add_argument("--mlm-weight", type=float, metavar="X", help="weight of the masked language model; 0: none")
     group.add_argument("--mlm-probability", type=float, metavar="X", help="share of tokens masked for it")
-    group.add_argument("--mlm-every", type=int, metavar="N", help="do the MLM pass on every N-th step only")
     group.add_argument("--mlm-share", type=float, metavar="X", help="share of the views that the MLM pass sees")
     group.add_argument(
         "--mini-batch-size", type=int, metavar="N",
@@ -122,7 +121,7 @@ def run(arguments: argparse.Namespace) -> int:
         "batch_size", "batching", "hardness", "batch_tokens", "duplicates", "learning_rate", "epochs", "scale",
         "warmup", "dropout", "attention_dropout", "gradient_checkpointing", "pooling", "max_seq_length",
         "min_length", "reader",
-        "mlm_weight", "mlm_probability", "mlm_input", "mlm_every", "mlm_share", "mini_batch_size", "mini_batch_tokens",
+        "mlm_weight", "mlm_probability", "mlm_input", "mlm_share", "mini_batch_size", "mini_batch_tokens",
     )  # fmt: skip
     result = train(
         arguments.source,

@@ -9,8 +9,8 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 
-from simlte_st.compat import readable_tokens
-from simlte_st.losses.mlm_head import MLMHead, encoder_of, make_mlm_head
+from simlte_st.compat import encoder_of, readable_tokens
+from simlte_st.losses.mlm_head import MLMHead, make_mlm_head
 from simlte_st.models.base import BaseModel, load_again, load_base
 from simlte_st.models.conversion import STOCK, convert_base, convert_base_to_chunks
 from simlte_st.training.presets import Pooling as PoolingName

@@ -11,8 +11,8 @@ from typing import Any
 from sentence_transformers import SentenceTransformer
 from transformers import TrainerCallback
 
+from simlte_st.compat import encoder_of
 from simlte_st.data.pairs import PairDrawer
-from simlte_st.losses.mlm_head import encoder_of
 from simlte_st.training.batching import (
     ConfiguredBatchSampler,
     DocumentEmbeddings,

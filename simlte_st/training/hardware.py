@@ -6,7 +6,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from simlte_st.chunk_mean.modeling import SimlteChunkMeanModel
-from simlte_st.losses.mlm_head import encoder_of
+from simlte_st.compat import encoder_of
 
 
 def bf16_available() -> bool:

@@ -32,8 +32,7 @@ class Preset:
         mlm_weight: Weight of the masked-language-model term.
         mlm_probability: Share of tokens masked for it.
         mlm_input: ``"separate"`` or ``"shared"`` pass; see
-            :class:`~simlte_st.losses.MultipleNegativesRankingMLMLoss`, as for ``mlm_every`` and ``mlm_share``.
-        mlm_every: The MLM pass runs on every so many steps.
+            :class:`~simlte_st.losses.MultipleNegativesRankingMLMLoss`, as for ``mlm_share``.
         mlm_share: Share of the views that the MLM pass sees.
         mini_batch_size: Views that pass through the model at a time, by gradient caching: the memory of so many for a
             batch of any size; None passes the whole batch at once.
@@ -66,7 +65,6 @@ class Preset:
     mlm_weight: float = 0.1
     mlm_probability: float = 0.15
     mlm_input: Literal["separate", "shared"] = "separate"
-    mlm_every: int = 1
     mlm_share: float = 1.0
     mini_batch_size: int | None = None
     mini_batch_tokens: int | None = None

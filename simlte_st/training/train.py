@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 from transformers import set_seed
 
-from simlte_st.compat import enable_checkpointing, readable_tokens, view_budget
+from simlte_st.compat import enable_checkpointing, encoder_of, readable_tokens, view_budget
 from simlte_st.data.corpus import CorpusReport
 from simlte_st.data.document import Document
 from simlte_st.data.documents import DocumentReader, read_documents
@@ -30,8 +30,8 @@ from simlte_st.evaluation.comparison import compare_split_half
 from simlte_st.extras import require
 from simlte_st.files import read_json, write_json
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
-from simlte_st.losses.mlm_head import MLMHead, encoder_of
-from simlte_st.losses.mlm_term import MLMTerm
+from simlte_st.losses.mlm_head import MLMHead
+from simlte_st.losses.mlm_mixin import MLMLossMixin
 from simlte_st.models.base import load_base, set_attention_dropout, set_dropout
 from simlte_st.models.packaged import PACKAGED_BASE
 from simlte_st.training.backbone import make_backbone, preset_for, warn_of_pooling
@@ -267,8 +267,8 @@ def _leaving_nothing(folder: RunFolder, resume: bool) -> Iterator[None]:
         raise
 
 
-def _make_loss(model: SentenceTransformer, preset: Preset, head: MLMHead | None, seed: int) -> MLMTerm:
-    names = ("scale", "mlm_weight", "mlm_probability", "mlm_input", "mlm_every", "mlm_share")
+def _make_loss(model: SentenceTransformer, preset: Preset, head: MLMHead | None, seed: int) -> MLMLossMixin:
+    names = ("scale", "mlm_weight", "mlm_probability", "mlm_input", "mlm_share")
     options: dict[str, Any] = {name: getattr(preset, name) for name in names}
     options["mlm_head"] = head or "auto"
     if preset.mini_batch_size is None and preset.mini_batch_tokens is None:

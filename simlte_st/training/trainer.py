@@ -18,7 +18,7 @@ from transformers.trainer import TRAINER_STATE_NAME
 from simlte_st.data.pairs import PairDrawer
 from simlte_st.data.token_collator import TokenCollator
 from simlte_st.data.token_inputs import TokenPreprocessor
-from simlte_st.losses.mlm_term import MLMTerm
+from simlte_st.losses.mlm_mixin import MLMLossMixin
 from simlte_st.training.batches import make_batches
 from simlte_st.training.batching.token_rows import TokenRows
 from simlte_st.training.callbacks import (
@@ -57,7 +57,7 @@ class RunOptions:
 
 def make_trainer(
     model: SentenceTransformer,
-    loss: MLMTerm,
+    loss: MLMLossMixin,
     rows: TokenRows,
     drawer: PairDrawer,
     preset: Preset,

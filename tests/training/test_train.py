@@ -247,11 +247,6 @@ def test_mini_batches_change_memory_not_the_model(bert_path: Path, documents: li
             assert (first[key] - second[key]).norm() <= 0.02 * (first[key] - before[key]).norm(), key
 
 
-def test_the_mlm_pass_now_and_then(bert_path: Path, documents: list[str], tmp_path: Path) -> None:
-    result = train(documents, tmp_path / "m", base=bert_path, preset="docsplit-bert", mlm_every=2, **LONG)
-    assert [line["mlm"] > 0 for line in result.log if "mlm" in line] == [True, False, True, False]
-
-
 @pytest.mark.parametrize(
     "settings",
     [
