@@ -22,25 +22,10 @@ MLMInput = Literal["separate", "shared"]
 
 
 class MLMLossMixin(LossStateMixin):
-    """A contrastive loss with an MLM term beside it; to be inherited from before the stock loss.
+    """What makes of a stock loss one with an MLM term beside it, such as ``MultipleNegativesRankingMLMLoss``.
 
-    A loss has to say how both terms are computed: :meth:`compute_terms`.
-
-    Args:
-        model: The model to train.
-        *arguments: What the stock loss takes beside it.
-        mlm_weight: Weight of the MLM term; with 0 the loss is the stock loss to the bit.
-        mlm_probability: Share of tokens masked.
-        mlm_input: ``"separate"`` or ``"shared"``.
-        mlm_head: ``"pretrained"``, ``"fresh"`` or ``"auto"``; or a head that was made already.
-        mlm_share: Share of the rows of each column that the MLM pass sees.
-        mlm_chunk_size: Masked tokens whose logits are held at once.
-        seed: Seed of a fresh head's weights.
-        **options: As ``*arguments``.
-
-    Raises:
-        ConfigurationError: A setting out of its range, or two that contradict each other.
-        ModelError: The model cannot train a masked language model.
+    It is to be inherited from before the stock loss. The keywords are explained there; all other arguments are the stock
+    loss's. What is left for a loss to say is how both terms are computed, :meth:`compute_terms`.
 
     Attributes:
         mlm_head: The head; None at ``mlm_weight=0``.
