@@ -24,8 +24,8 @@ MLMInput = Literal["separate", "shared"]
 class MLMLossMixin(LossStateMixin):
     """What makes of a stock loss one with an MLM term beside it, such as ``MultipleNegativesRankingMLMLoss``.
 
-    It is to be inherited from before the stock loss. The keywords are explained there; all other arguments are the stock
-    loss's. What is left for a loss to say is how both terms are computed, :meth:`compute_terms`.
+    It is to be inherited from before the stock loss. The keywords are explained there; all other arguments are the
+    stock loss's. What is left for a loss to say is how both terms are computed, :meth:`compute_terms`.
 
     Attributes:
         mlm_head: The head; None at ``mlm_weight=0``.
