@@ -12,9 +12,7 @@ from torch.nn import functional
 from transformers import (
     AutoConfig,
     AutoModel,
-    AutoTokenizer,
     PreTrainedModel,
-    PreTrainedTokenizerBase,
 )
 
 from simlte_st.compat import MLM_HEADS, load_masked_lm, quiet_transformers
@@ -26,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 Positions = Literal["tile", "interpolate"]
 
-# model_type -> prefix of the encoder's weights in its ForMaskedLM, and whether positions begin at pad_token_id + 1, not 0.
+# model_type -> prefix of the weights in its ForMaskedLM, and whether positions begin at pad_token_id + 1 instead of 0.
 _FAMILIES = {
     "bert": ("bert.", False),
     "electra": ("electra.", False),
@@ -155,15 +153,6 @@ def convert_to_longformer(
     torch.nn.Module.to(converted, device=table.device, dtype=table.dtype)
     converted.train(source.training)
     return converted
-
-
-def converted_tokenizer(
-    path: str | os.PathLike[str], model: SimlteLongformerModel | SimlteLongformerForMaskedLM
-) -> PreTrainedTokenizerBase:
-    """Load the original's tokenizer and let it cut documents where the converted model's positions end."""
-    tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(path)
-    tokenizer.model_max_length = model.config.usable_length
-    return tokenizer
 
 
 def _load(path: str | os.PathLike[str]) -> PreTrainedModel:
