@@ -310,6 +310,7 @@ def test_options_reach_the_stock_loss(model: SentenceTransformer) -> None:
     assert loss.gather_across_devices is True
     assert loss.directions == ("query_to_doc", "doc_to_doc")
     assert isinstance(loss, MultipleNegativesRankingLoss)
+    assert MultipleNegativesRankingMLMLoss(model, 7.0).scale == 7.0  # by place too
 
 
 def test_config_and_citation(model: SentenceTransformer, with_head: SentenceTransformer) -> None:
