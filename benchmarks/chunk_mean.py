@@ -27,6 +27,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
+from transformers import AutoTokenizer
 
 from benchmarks.records import RESULTS, environment
 from simlte_st.chunk_mean import to_chunk_mean
@@ -36,7 +37,6 @@ from simlte_st.evaluation.splits import sample_documents, split_by_label
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import read_json, write_json
 from simlte_st.longformer import convert_to_longformer
-from simlte_st.longformer.convert import converted_tokenizer
 from simlte_st.models.base import PACKAGED_BASE, load_base, packaged_base_path, set_dropout
 
 
@@ -49,7 +49,7 @@ def longformer(tokens: int, window: int = 512) -> SentenceTransformer:
     converted = convert_to_longformer(str(path), max_length=tokens, attention_window=window)
     with tempfile.TemporaryDirectory() as folder:
         converted.save_pretrained(folder)
-        converted_tokenizer(path, converted).save_pretrained(folder)
+        AutoTokenizer.from_pretrained(path, model_max_length=tokens).save_pretrained(folder)
         transformer = Transformer(folder)
     return SentenceTransformer(modules=[transformer, Pooling(transformer.get_embedding_dimension()), Normalize()])
 

@@ -7,17 +7,64 @@ from __future__ import annotations
 
 import copy
 import inspect
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
-from transformers import PreTrainedModel
+from transformers import AutoModelForMaskedLM, PreTrainedModel
 from transformers.utils import logging
+
+from simlte_st.errors import ModelError
 
 if TYPE_CHECKING:  # at run time this module must not import what may be half imported
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.base.modules import Transformer
+
+_LM_HEAD = ("lm_head.dense", "gelu", "lm_head.layer_norm", "lm_head.decoder")
+MLM_HEADS: dict[str, tuple[str, str, str, str]] = {
+    "bert": (
+        "cls.predictions.transform.dense",
+        "cls.predictions.transform.transform_act_fn",
+        "cls.predictions.transform.LayerNorm",
+        "cls.predictions.decoder",
+    ),
+    "roberta": _LM_HEAD,
+    "xlm-roberta": _LM_HEAD,
+    "camembert": _LM_HEAD,
+    "longformer": _LM_HEAD,
+    "simlte_longformer": _LM_HEAD,
+    "mpnet": _LM_HEAD,
+    "distilbert": ("vocab_transform", "activation", "vocab_layer_norm", "vocab_projector"),
+    "electra": (
+        "generator_predictions.dense",
+        "generator_predictions.activation",
+        "generator_predictions.LayerNorm",
+        "generator_lm_head",
+    ),
+    "modernbert": ("head.dense", "head.act", "head.norm", "decoder"),
+}
+"""Model type to where its ForMaskedLM class keeps the head: dense, activation, layer norm, decoder. A string that names
+an activation function instead of a module stands for that function."""
+
+
+def encoder_of(model: torch.nn.Module) -> PreTrainedModel:
+    """Find the Hugging Face encoder of a SentenceTransformer, through DDP and ``torch.compile`` wrappers.
+
+    Raises:
+        ModelError: The first module is not a text encoder with word embeddings.
+    """
+    for wrapper in ("module", "_orig_mod"):
+        model = getattr(model, wrapper, model)
+    first = next(iter(model.children()), None)
+    encoder = getattr(first, "auto_model", None)
+    if not isinstance(encoder, PreTrainedModel) or not isinstance(encoder.get_input_embeddings(), torch.nn.Embedding):
+        raise ModelError(
+            "This needs a SentenceTransformer whose first module is a Transformer with word embeddings; "
+            f"this model begins with {type(first).__name__}. A loss with mlm_weight=0 takes any model."
+        )
+    return encoder
 
 
 def readable_tokens(model: SentenceTransformer) -> int | None:
@@ -86,6 +133,22 @@ def quiet_transformers() -> Iterator[None]:
         logging.set_verbosity(level)
         if bars:
             logging.enable_progress_bar()
+
+
+def load_masked_lm(path: str | os.PathLike[str]) -> tuple[Any, list[str]]:
+    """Load a checkpoint with its MLM head.
+
+    Returns:
+        The model, of its ForMaskedLM class, and the weights that the checkpoint lacks. They are drawn anew, which does
+        not move the global random numbers, and without the library's alarm: whether they are there is what is asked.
+
+    Raises:
+        OSError: There is no such checkpoint.
+        ValueError: Its architecture has no masked language model.
+    """
+    with quiet_transformers(), torch.random.fork_rng(devices=[]):
+        model, info = AutoModelForMaskedLM.from_pretrained(path, output_loading_info=True)
+    return model, sorted(info["missing_keys"])
 
 
 def checkpoint_name(encoder: PreTrainedModel) -> str:

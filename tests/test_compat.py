@@ -13,10 +13,12 @@ from torch import Tensor
 from transformers import (
     AutoModel,
     BertConfig,
+    BertForMaskedLM,
     BertModel,
     MPNetConfig,
     MPNetModel,
     PretrainedConfig,
+    PreTrainedModel,
     RobertaConfig,
     RobertaModel,
     T5Config,
@@ -26,10 +28,13 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from simlte_st.chunk_mean import SimlteChunkMeanConfig
 from simlte_st.compat import (
+    MLM_HEADS,
     checkpoint_name,
     eager_attention,
     enable_checkpointing,
+    encoder_of,
     forget_model_card_text,
+    load_masked_lm,
     merge_feature_batches,
     mini_batch_ranges,
     readable_length,
@@ -38,7 +43,47 @@ from simlte_st.compat import (
     view_budget,
     with_encoder,
 )
-from simlte_st.losses.mlm_head import encoder_of
+from simlte_st.errors import ModelError
+
+
+class _Wrapper(torch.nn.Module):
+    def __init__(self, module: torch.nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+
+def test_the_encoder_is_found_through_wrappers(model: SentenceTransformer) -> None:
+    encoder = model[0].auto_model
+    assert isinstance(encoder, PreTrainedModel)
+    assert encoder_of(model) is encoder
+    assert encoder_of(_Wrapper(model)) is encoder
+    compiled = torch.compile(model)  # compiles nothing before it is called
+    assert encoder_of(compiled) is encoder
+    assert encoder_of(_Wrapper(compiled)) is encoder
+    assert encoder_of(torch.compile(_Wrapper(model))) is encoder
+
+
+def test_a_model_that_begins_with_something_else_has_no_encoder() -> None:
+    with pytest.raises(ModelError, match="begins with NoneType"):
+        encoder_of(torch.nn.Sequential())
+
+
+def test_the_weights_that_a_checkpoint_lacks_are_told(
+    bert_path: Path, encoder_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    state = torch.get_rng_state()
+    whole, missing = load_masked_lm(bert_path)
+    assert isinstance(whole, BertForMaskedLM)
+    assert missing == []
+    _, missing = load_masked_lm(encoder_path)
+    assert {"cls.predictions.transform.dense.weight", "cls.predictions.transform.LayerNorm.bias"} <= set(missing)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert capfd.readouterr().err == ""
+    dense, activation, norm, decoder = (whole.get_submodule(path) for path in MLM_HEADS["bert"])
+    hidden = torch.randn(3, 32)
+    torch.testing.assert_close(decoder(norm(activation(dense(hidden)))), whole.cls(hidden))
+    with pytest.raises(OSError):  # noqa: PT011  # the message is the library's
+        load_masked_lm(bert_path / "nothing")
 
 
 def test_the_checkpoint_of_an_encoder_is_known(encoder_path: Path, bert_path: Path) -> None:

@@ -13,16 +13,15 @@ from nltk.tokenize.treebank import TreebankWordDetokenizer
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
 from sentence_transformers.sentence_transformer.losses import DenoisingAutoEncoderLoss
+from simlte_st.data.pairs import from_row
+from simlte_st.data.token_corpus import ROW
 
 from benchmarks.rivals.job import Outcome, RivalJob
 from benchmarks.rivals.stock import TEXT, prepare, run, set_dropouts
-from simlte_st.compat import quiet_transformers
+from simlte_st.compat import encoder_of, quiet_transformers
 from simlte_st.data.epochs import EpochClock
-from simlte_st.data.pairs import from_row
-from simlte_st.data.token_corpus import ROW
 from simlte_st.data.views import draw_sides, render, view_rng
 from simlte_st.errors import ModelError
-from simlte_st.losses.mlm_head import encoder_of
 from simlte_st.training.batching import SeededBatchSampler
 
 DELETED = 0.6

@@ -62,8 +62,7 @@ def to_chunk_mean(
         raise ConfigurationError(
             f"max_length={max_length}: must be at least the length of a chunk, which is {length} tokens."
         )
-    original = transformer.auto_model
-    encoder = copy.deepcopy(original)
+    encoder = copy.deepcopy(transformer.auto_model)
     config = SimlteChunkMeanConfig(
         encoder_config=encoder.config,
         pooling_mode=str(pooling.pooling_mode),

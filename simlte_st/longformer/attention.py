@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -23,8 +22,7 @@ from simlte_st.longformer.packing import Packing
 
 logger = logging.getLogger(__name__)
 
-Backend = Literal["auto", "eager", "sdpa", "flex_attention"]
-BACKENDS: tuple[str, ...] = get_args(Backend)
+BACKENDS = ("auto", "eager", "sdpa", "flex_attention")
 
 _told: set[str] = set()
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from simlte_st.longformer.chunks import Chunk, by_shape, chunk_bias, chunks_of, far_columns, hidden_bias, ranges
+from simlte_st.longformer.chunks import by_shape, chunk_bias, chunks_of, far_columns, hidden_bias, ranges
 from simlte_st.longformer.cpu_kernel import cpu_attention, has_cpu_kernel
 from simlte_st.longformer.packing import Packing
 
@@ -23,13 +23,11 @@ class Group:
     """Chunks of one shape.
 
     Attributes:
-        chunks: The chunks.
         rows: Slots of the queries, ``(chunks, queries)``, int64.
         columns: Slots of the keys, ``(chunks, keys + far)``, int64; a missing far one is any slot.
         bias: Added to the scores: zero where a query sees a key, ``(chunks or 1, 1, queries, keys + far)``.
     """
 
-    chunks: list[Chunk]
     rows: Tensor
     columns: Tensor
     bias: Tensor
@@ -109,5 +107,5 @@ def _groups(packing: Packing, window: int, dtype: torch.dtype) -> list[Group]:
             shape = (count, 1, rows.shape[1])
             bias = torch.cat([bias.expand(*shape, -1), beside.expand(*shape, -1)], dim=-1)
             columns = torch.cat([columns, far], dim=1)
-        groups.append(Group(chunks, rows, columns, bias))
+        groups.append(Group(rows, columns, bias))
     return groups

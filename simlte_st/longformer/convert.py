@@ -12,13 +12,10 @@ from torch.nn import functional
 from transformers import (
     AutoConfig,
     AutoModel,
-    AutoModelForMaskedLM,
-    AutoTokenizer,
     PreTrainedModel,
-    PreTrainedTokenizerBase,
 )
 
-from simlte_st.compat import quiet_transformers
+from simlte_st.compat import MLM_HEADS, load_masked_lm, quiet_transformers
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.longformer.configuration import GlobalTokens, SimlteLongformerConfig
 from simlte_st.longformer.modeling import SimlteLongformerForMaskedLM, SimlteLongformerModel
@@ -27,23 +24,13 @@ logger = logging.getLogger(__name__)
 
 Positions = Literal["tile", "interpolate"]
 
-# model_type -> prefix of the encoder's weights in its ForMaskedLM, whether positions begin at pad_token_id + 1 (else at
-# 0), and where the parts of the head are: dense, layer norm, decoder.
-_ROBERTA_HEAD = ("lm_head.dense", "lm_head.layer_norm", "lm_head.decoder")
-_FAMILIES: dict[str, tuple[str, bool, tuple[str, str, str]]] = {
-    "bert": (
-        "bert.",
-        False,
-        ("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.decoder"),
-    ),
-    "electra": (
-        "electra.",
-        False,
-        ("generator_predictions.dense", "generator_predictions.LayerNorm", "generator_lm_head"),
-    ),
-    "roberta": ("roberta.", True, _ROBERTA_HEAD),
-    "camembert": ("roberta.", True, _ROBERTA_HEAD),
-    "xlm-roberta": ("roberta.", True, _ROBERTA_HEAD),
+# model_type -> prefix of the weights in its ForMaskedLM, and whether positions begin at pad_token_id + 1 instead of 0.
+_FAMILIES = {
+    "bert": ("bert.", False),
+    "electra": ("electra.", False),
+    "roberta": ("roberta.", True),
+    "camembert": ("roberta.", True),
+    "xlm-roberta": ("roberta.", True),
 }
 
 _REFUSED = {
@@ -122,9 +109,10 @@ def convert_to_longformer(
     source = model_or_path if isinstance(model_or_path, PreTrainedModel) else _load(model_or_path)
     _check(source)
     family = source.config.model_type
-    prefix, shifted, head = _FAMILIES[family]
+    prefix, shifted = _FAMILIES[family]
+    head = dict(zip(("dense", "activation", "layer_norm", "decoder"), MLM_HEADS[family], strict=True))
     state = source.state_dict()
-    with_head = f"{head[0]}.weight" in state
+    with_head = f"{head['dense']}.weight" in state
     if with_head and family == "bert" and source.config.hidden_act != "gelu":
         logger.warning("The MLM head is left out: it uses %r, a Longformer's head gelu.", source.config.hidden_act)
         with_head = False
@@ -152,7 +140,11 @@ def convert_to_longformer(
     if with_head:
         converted = SimlteLongformerForMaskedLM(config)
         weights = {f"longformer.{name}": weight for name, weight in encoder.items() if not name.startswith("pooler.")}
-        weights |= _head_weights(state, head)
+        for part in ("dense", "layer_norm", "decoder"):
+            for kind in ("weight", "bias"):
+                weights[f"lm_head.{part}.{kind}"] = state[f"{head[part]}.{kind}"]
+        # These heads have a second bias beside the decoder's, which is the same one or is not used.
+        weights["lm_head.bias"] = weights["lm_head.decoder.bias"]
     else:
         converted = SimlteLongformerModel(config, add_pooling_layer="pooler.dense.weight" in encoder)
         weights = encoder
@@ -163,24 +155,14 @@ def convert_to_longformer(
     return converted
 
 
-def converted_tokenizer(
-    path: str | os.PathLike[str], model: SimlteLongformerModel | SimlteLongformerForMaskedLM
-) -> PreTrainedTokenizerBase:
-    """Load the original's tokenizer and let it cut documents where the converted model's positions end."""
-    tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(path)
-    tokenizer.model_max_length = model.config.usable_length
-    return tokenizer
-
-
 def _load(path: str | os.PathLike[str]) -> PreTrainedModel:
     """Load a checkpoint, with the MLM head if it has one."""
     try:
         _check_type(AutoConfig.from_pretrained(path).model_type)
-        # A missing head is what is asked here, and drawing one must not move the random numbers of a run.
+        with_head, missing_keys = load_masked_lm(path)
+        if not missing_keys:
+            return with_head  # type: ignore[no-any-return]
         with quiet_transformers(), torch.random.fork_rng(devices=[]):
-            with_head, info = AutoModelForMaskedLM.from_pretrained(path, output_loading_info=True)
-            if not info["missing_keys"]:
-                return with_head  # type: ignore[no-any-return]
             return AutoModel.from_pretrained(path)  # type: ignore[no-any-return]
     except OSError as error:
         raise ModelError(f"{os.fspath(path)!r} could not be loaded: {error}") from error
@@ -223,17 +205,3 @@ def _stretch(table: Tensor, length: int, positions: Positions) -> Tensor:
     columns = table.float().T[None]
     stretched = functional.interpolate(columns, size=length, mode="linear", align_corners=True)
     return stretched[0].T.to(table.dtype)
-
-
-def _head_weights(state: dict[str, Tensor], head: tuple[str, str, str]) -> dict[str, Tensor]:
-    dense, norm, decoder = head
-    return {
-        "lm_head.dense.weight": state[f"{dense}.weight"],
-        "lm_head.dense.bias": state[f"{dense}.bias"],
-        "lm_head.layer_norm.weight": state[f"{norm}.weight"],
-        "lm_head.layer_norm.bias": state[f"{norm}.bias"],
-        "lm_head.decoder.weight": state[f"{decoder}.weight"],
-        # These heads have a second bias beside the decoder's, which is the same one or is not used.
-        "lm_head.decoder.bias": state[f"{decoder}.bias"],
-        "lm_head.bias": state[f"{decoder}.bias"],
-    }

@@ -29,7 +29,7 @@ class Run:
         count: How many they are.
         step: Slots from one to the next.
         bias: Mask of the stretch, ``(count or 1, 1, queries, keys)``.
-        far: Slots of the global tokens outside the stretch, ``(count, far)``, int64; None where there are none.
+        far: Slots of the global tokens outside the stretch, ``(count, far)``, int64.
         far_bias: Zero for those that are there, minus infinity for others, ``(count, 1, 1, far)``.
     """
 
@@ -37,8 +37,8 @@ class Run:
     count: int
     step: int
     bias: Tensor
-    far: Tensor | None
-    far_bias: Tensor | None
+    far: Tensor
+    far_bias: Tensor
 
 
 def has_cpu_kernel() -> bool:
@@ -64,7 +64,7 @@ class _CpuAttention(torch.autograd.Function):
             found, total = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
                 _queries(query, run), _keys(key, run), _keys(value, run), attn_mask=run.bias
             )
-            if run.far is not None:
+            if run.far.shape[1]:
                 found, total = _merge(found, total, query, key, value, run)
             _queries(out, run).copy_(found)
             sums.append(total)
@@ -94,7 +94,7 @@ class _CpuAttention(torch.autograd.Function):
             _queries(to_query, run).copy_(grads[0])
             _add_overlapping(to_key, grads[1], run)
             _add_overlapping(to_value, grads[2], run)
-            if run.far is not None:
+            if run.far.shape[1]:
                 _merge_backward(grad_run, out_run, total, (query, key, value), (to_query, to_key, to_value), run)
         return to_query, to_key, to_value, None
 
@@ -126,7 +126,6 @@ def _add_overlapping(total: Tensor, parts: Tensor, run: Run) -> None:
 
 def _far_scores(query: Tensor, far_key: Tensor, run: Run) -> Tensor:
     """Score the far tokens, ``(count, heads, queries, far)``, 32-bit floats or better."""
-    assert run.far_bias is not None
     wide = run.far_bias.dtype
     scores = _queries(query, run).to(wide) @ far_key.to(wide).transpose(2, 3)
     return scores / math.sqrt(query.shape[-1]) + run.far_bias
@@ -134,7 +133,6 @@ def _far_scores(query: Tensor, far_key: Tensor, run: Run) -> Tensor:
 
 def _far(x: Tensor, run: Run) -> Tensor:
     """Take the far tokens, ``(count, heads, far, size)``."""
-    assert run.far is not None
     return x[run.far].transpose(1, 2)
 
 
@@ -164,7 +162,6 @@ def _merge_backward(
     to_scores = (weights * gains / math.sqrt(query.shape[-1])).to(grad.dtype)
     to_query, to_key, to_value = grads
     _queries(to_query, run).add_(to_scores @ far_key)
-    assert run.far is not None
     slots = run.far.flatten()
     for total_grad, part in (
         (to_key, to_scores.transpose(2, 3) @ _queries(query, run)),
@@ -182,9 +179,6 @@ def _runs(packing: Packing, window: int, dtype: torch.dtype) -> list[Run]:
             step = chunks[1].query - chunks[0].query if len(chunks) > 1 else max(chunks[0].keys, chunks[0].queries)
             bias = chunk_bias(packing, chunks, window, dtype) if shared is None else shared
             far, real = far_columns(chunks, packing.valid.device)
-            if far.shape[1] == 0:
-                runs.append(Run(chunks[0], len(chunks), step, bias, None, None))
-                continue
             far_bias = torch.zeros(real.shape, dtype=wide).masked_fill(~real, float("-inf"))[:, None, None]
             runs.append(Run(chunks[0], len(chunks), step, bias, far, far_bias))
     return runs
@@ -194,13 +188,9 @@ def _progressions(chunks: list[Chunk]) -> list[list[Chunk]]:
     """Part chunks where the distance to the next one, or that from queries to keys, changes."""
     parts: list[list[Chunk]] = []
     for chunk in chunks:
-        part = parts[-1] if parts else None
-        fits = part is not None and chunk.key - chunk.query == part[0].key - part[0].query
-        if (
-            fits
-            and part is not None
-            and (len(part) == 1 or chunk.query - part[-1].query == part[1].query - part[0].query)
-        ):
+        part = parts[-1] if parts else []
+        even = len(part) < 2 or chunk.query - part[-1].query == part[1].query - part[0].query
+        if part and even and chunk.key - chunk.query == part[0].key - part[0].query:
             part.append(chunk)
         else:
             parts.append([chunk])

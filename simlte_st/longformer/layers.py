@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
-from transformers.activations import ACT2FN
 from transformers.modeling_layers import GradientCheckpointingLayer
+from transformers.models.longformer.modeling_longformer import (
+    LongformerIntermediate,
+    LongformerOutput,
+    LongformerSelfOutput,
+)
 
 from simlte_st.longformer.attention import LongformerSelfAttention
 from simlte_st.longformer.configuration import SimlteLongformerConfig
@@ -47,35 +50,6 @@ class LongformerEmbeddings(nn.Module):
         return normed
 
 
-class LongformerResidual(nn.Module):
-    """A linear layer whose result is added to what came before and normalised."""
-
-    def __init__(self, width: int, config: SimlteLongformerConfig) -> None:
-        super().__init__()
-        self.dense = nn.Linear(width, config.hidden_size)
-        self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
-        self.dropout = nn.Dropout(config.hidden_dropout_prob)
-
-    def forward(self, hidden: Tensor, before: Tensor) -> Tensor:
-        """Map ``(slots, width)`` to ``(slots, hidden)``."""
-        normed: Tensor = self.LayerNorm(self.dropout(self.dense(hidden)) + before)
-        return normed
-
-
-class LongformerIntermediate(nn.Module):
-    """The widening half of the feed-forward layer."""
-
-    def __init__(self, config: SimlteLongformerConfig) -> None:
-        super().__init__()
-        self.dense = nn.Linear(config.hidden_size, config.intermediate_size)
-        self.intermediate_act_fn = ACT2FN[config.hidden_act]
-
-    def forward(self, hidden: Tensor) -> Tensor:
-        """Map ``(slots, hidden)`` to ``(slots, intermediate)``."""
-        widened: Tensor = self.intermediate_act_fn(self.dense(hidden))
-        return widened
-
-
 class LongformerAttention(nn.Module):
     """Self-attention and its output projection."""
 
@@ -84,7 +58,7 @@ class LongformerAttention(nn.Module):
         self.self = LongformerSelfAttention(
             config.hidden_size, config.num_attention_heads, window, config.attention_probs_dropout_prob
         )
-        self.output = LongformerResidual(config.hidden_size, config)
+        self.output = LongformerSelfOutput(config)
 
     def forward(self, hidden: Tensor, packing: Packing, backend: str) -> Tensor:
         """Map ``(slots, hidden)`` to the same shape."""
@@ -99,7 +73,7 @@ class LongformerLayer(GradientCheckpointingLayer):
         super().__init__()
         self.attention = LongformerAttention(config, window)
         self.intermediate = LongformerIntermediate(config)
-        self.output = LongformerResidual(config.intermediate_size, config)
+        self.output = LongformerOutput(config)
         self.chunk_size: int = config.chunk_size_feed_forward
 
     def forward(self, hidden: Tensor, packing: Packing, backend: str) -> Tensor:
@@ -135,33 +109,3 @@ class LongformerEncoder(nn.Module):
             if keep_all:
                 states.append(hidden)
         return hidden, states if keep_all else []
-
-
-class LongformerPooler(nn.Module):
-    """The first column through a linear layer and tanh; sentence-transformers does not use it."""
-
-    def __init__(self, config: SimlteLongformerConfig) -> None:
-        super().__init__()
-        self.dense = nn.Linear(config.hidden_size, config.hidden_size)
-        self.activation = nn.Tanh()
-
-    def forward(self, hidden: Tensor) -> Tensor:
-        """Map ``(batch, width, hidden)`` to ``(batch, hidden)``."""
-        pooled: Tensor = self.activation(self.dense(hidden[:, 0]))
-        return pooled
-
-
-class LongformerLMHead(nn.Module):
-    """Hidden states to vocabulary logits."""
-
-    def __init__(self, config: SimlteLongformerConfig) -> None:
-        super().__init__()
-        self.dense = nn.Linear(config.hidden_size, config.hidden_size)
-        self.layer_norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
-        self.decoder = nn.Linear(config.hidden_size, config.vocab_size)
-        self.bias = nn.Parameter(torch.zeros(config.vocab_size))
-
-    def forward(self, hidden: Tensor) -> Tensor:
-        """Map ``(..., hidden)`` to ``(..., vocab)``."""
-        logits: Tensor = self.decoder(self.layer_norm(functional.gelu(self.dense(hidden))))
-        return logits

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 from typing import Any, ClassVar, TypeVar
 
@@ -13,13 +12,15 @@ from transformers import LongformerConfig, LongformerForMaskedLM, LongformerMode
 from transformers import initialization as init
 from transformers.models.longformer.modeling_longformer import (
     LongformerBaseModelOutputWithPooling,
+    LongformerLMHead,
     LongformerMaskedLMOutput,
+    LongformerPooler,
 )
 
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.longformer.attention import BACKENDS
-from simlte_st.longformer.configuration import SimlteLongformerConfig
-from simlte_st.longformer.layers import LongformerEmbeddings, LongformerEncoder, LongformerLMHead, LongformerPooler
+from simlte_st.longformer.configuration import GlobalTokens, SimlteLongformerConfig
+from simlte_st.longformer.layers import LongformerEmbeddings, LongformerEncoder
 from simlte_st.longformer.packing import pack_batch
 
 Model = TypeVar("Model", bound="SimlteLongformerPreTrainedModel")
@@ -62,7 +63,7 @@ class SimlteLongformerPreTrainedModel(PreTrainedModel):
 
     @classmethod
     def from_longformer(
-        cls: type[Model], model: PreTrainedModel | str | os.PathLike[str], global_tokens: str = "cls"
+        cls: type[Model], model: PreTrainedModel | str | os.PathLike[str], global_tokens: GlobalTokens = "cls"
     ) -> Model:
         """Make the model from a stock one; ``from_pretrained`` reads stock checkpoints too.
 
@@ -80,21 +81,14 @@ class SimlteLongformerPreTrainedModel(PreTrainedModel):
             model = cls._stock.from_pretrained(model)
         if model.config.model_type != "longformer":
             raise ModelError(f"{type(model).__name__} is not a stock Longformer; see convert_to_longformer.")
-        fields = model.config.to_dict()
-        for name in ("model_type", "transformers_version", "architectures"):
-            fields.pop(name, None)
-        ours = cls(SimlteLongformerConfig(**{**fields, "global_tokens": global_tokens}))
-        return _with_weights(ours, model)
+        return _with_weights(cls(SimlteLongformerConfig(global_tokens, **_fields(model))), model)
 
     def to_longformer(self) -> PreTrainedModel:
         """Make the stock model with the same weights, ``LongformerModel`` or ``LongformerForMaskedLM``.
 
         A stock model gives no token global attention unless told to: pass it a ``global_attention_mask``.
         """
-        fields = self.config.to_dict()
-        for name in ("model_type", "transformers_version", "architectures", "global_tokens"):
-            fields.pop(name, None)
-        return _with_weights(self._stock(LongformerConfig(**fields)), self)
+        return _with_weights(self._stock(LongformerConfig(**_fields(self))), self)
 
 
 class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
@@ -250,8 +244,6 @@ class SimlteLongformerForMaskedLM(SimlteLongformerPreTrainedModel):
         position_ids: Tensor | None = None,
         inputs_embeds: Tensor | None = None,
         labels: Tensor | None = None,
-        output_attentions: bool | None = None,
-        output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
         **kwargs: Any,
     ) -> LongformerMaskedLMOutput | tuple[Any, ...]:
@@ -265,10 +257,8 @@ class SimlteLongformerForMaskedLM(SimlteLongformerPreTrainedModel):
             position_ids: See there.
             inputs_embeds: See there.
             labels: Token ids to predict, -100 where there is nothing to, ``(batch, width)``, int64.
-            output_attentions: See there.
-            output_hidden_states: See there.
             return_dict: See there.
-            **kwargs: See there.
+            **kwargs: ``output_hidden_states`` and the like; see there.
 
         Returns:
             ``logits``, ``(batch, width, vocab)``, and with labels ``loss``, their mean cross-entropy.
@@ -280,9 +270,8 @@ class SimlteLongformerForMaskedLM(SimlteLongformerPreTrainedModel):
             token_type_ids=token_type_ids,
             position_ids=position_ids,
             inputs_embeds=inputs_embeds,
-            output_attentions=output_attentions,
-            output_hidden_states=output_hidden_states,
             return_dict=True,
+            **kwargs,
         )
         logits = self.lm_head(outputs.last_hidden_state)
         loss = None
@@ -296,6 +285,12 @@ class SimlteLongformerForMaskedLM(SimlteLongformerPreTrainedModel):
 AnyModel = TypeVar("AnyModel", bound=PreTrainedModel)
 
 
+def _fields(model: PreTrainedModel) -> dict[str, Any]:
+    """Give the fields of the configuration that the stock one and ours share."""
+    others = ("model_type", "transformers_version", "architectures", "global_tokens")
+    return {name: value for name, value in model.config.to_dict().items() if name not in others}
+
+
 def _with_weights(target: AnyModel, source: PreTrainedModel) -> AnyModel:
     """Copy weights between a stock model and ours: the names are the same, below the prefix of models with a head."""
     prefix = "longformer."
@@ -305,7 +300,7 @@ def _with_weights(target: AnyModel, source: PreTrainedModel) -> AnyModel:
             state = {prefix + name: weight for name, weight in state.items()}
         else:
             state = {name.removeprefix(prefix): weight for name, weight in state.items() if name.startswith(prefix)}
-    extra = target.load_state_dict(copy.copy(state), strict=False).unexpected_keys
+    extra = target.load_state_dict(state, strict=False).unexpected_keys
     if [name for name in extra if "pooler" not in name]:
         raise ModelError(f"{type(source).__name__} has weights without a place in {type(target).__name__}: {extra}.")
     target.tie_weights()

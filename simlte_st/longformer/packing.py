@@ -47,7 +47,6 @@ class Packing:
         batch: Rows of the padded batch.
         width: Columns of the padded batch.
         spans: The packed documents in their order; rows without a token have none.
-        rows: The batch row of each packed document.
         source: For each slot the index of its token in the flattened batch, ``(slots,)``, int64; a padding slot has
             that of its document's last token.
         inside: Whether a slot lies in a document, ``(slots,)``, bool.
@@ -59,7 +58,6 @@ class Packing:
     batch: int
     width: int
     spans: list[Span]
-    rows: list[int]
     source: Tensor
     inside: Tensor
     valid: Tensor
@@ -112,7 +110,6 @@ def pack_batch(
     mask: Tensor,
     global_mask: Tensor | None = None,
     cls: bool = False,
-    block: int = BLOCK,
     device: torch.device | None = None,
 ) -> Packing:
     """Plan the packing of a batch.
@@ -124,7 +121,6 @@ def pack_batch(
         mask: Tokens to attend to, ``(batch, width)``, bool.
         global_mask: Tokens with global attention, ``(batch, width)``, bool; masked ones have none.
         cls: Without a ``global_mask``: whether the first token of each document has global attention.
-        block: Tokens in a block.
         device: Where the packing's tensors shall be; None: where ``mask`` is.
 
     Returns:
@@ -138,7 +134,7 @@ def pack_batch(
     first = torch.where(seen, columns, width).amin(1) if width else torch.zeros(batch, dtype=torch.int64)
     last = torch.where(seen, columns, -1).amax(1) if width else torch.full((batch,), -1)
     lengths = (last + 1 - first).clamp(min=0)
-    sizes = (lengths + block - 1) // block * block
+    sizes = (lengths + BLOCK - 1) // BLOCK * BLOCK
     order = sizes.argsort(descending=True, stable=True)[: int((sizes > 0).sum())]
     first, lengths, sizes = first[order], lengths[order], sizes[order]
     starts = sizes.cumsum(0) - sizes
@@ -163,7 +159,6 @@ def pack_batch(
         batch=batch,
         width=width,
         spans=[Span(start, size, length, tuple(places), holes) for start, size, length, places, holes in numbers],
-        rows=order.tolist(),
         source=source.to(device),
         inside=inside.to(device),
         valid=valid.to(device),

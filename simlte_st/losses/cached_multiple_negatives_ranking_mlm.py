@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
-from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import CachedMultipleNegativesRankingLoss
-from sentence_transformers.util import cos_sim
 from torch import Tensor
 
-from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.losses.columns import LABELS, Features
+from simlte_st.errors import ConfigurationError
+from simlte_st.losses.columns import Features
 from simlte_st.losses.gradient_cache import ContrastivePass, MLMPass, joined_terms
-from simlte_st.losses.mlm_head import HeadSource, MLMHead
-from simlte_st.losses.mlm_term import CITATION, MLMInput, MLMTerm, average_gradient
+from simlte_st.losses.mlm_mixin import MLMLossMixin, average_gradient
 
 
-class CachedMultipleNegativesRankingMLMLoss(MLMTerm, CachedMultipleNegativesRankingLoss):
+class CachedMultipleNegativesRankingMLMLoss(  # type: ignore[misc]  # returns terms
+    MLMLossMixin, CachedMultipleNegativesRankingLoss
+):
     """:class:`~simlte_st.losses.MultipleNegativesRankingMLMLoss` in the memory of a mini-batch.
 
     In-batch negatives get better with their number, and the memory for them grows with it. This loss has the same value
@@ -43,7 +41,7 @@ class CachedMultipleNegativesRankingMLMLoss(MLMTerm, CachedMultipleNegativesRank
         mini_batch_num_tokens: Tokens that are passed through the model at a time, padding not counted, instead of a
             number of texts; a longer text is passed by itself. ``mini_batch_size`` is then for the scores only.
         **options: All other options of ``MultipleNegativesRankingMLMLoss`` (``mlm_probability``, ``mlm_input``,
-            ``mlm_head``, ``seed``, ``mlm_every``, ``mlm_share``, ``mlm_chunk_size``) and of
+            ``mlm_head``, ``mlm_share``, ``mlm_chunk_size``, ``seed``) and of
             ``CachedMultipleNegativesRankingLoss`` (``gather_across_devices``, ``directions``, ...).
 
     Raises:
@@ -78,17 +76,7 @@ class CachedMultipleNegativesRankingMLMLoss(MLMTerm, CachedMultipleNegativesRank
 
     def __init__(
         self,
-        model: SentenceTransformer,
-        scale: float = 20.0,
-        mlm_weight: float = 0.1,
-        mlm_probability: float = 0.15,
-        mlm_input: MLMInput = "separate",
-        mlm_head: HeadSource | MLMHead = "auto",
-        similarity_fct: Callable[[Tensor, Tensor], Tensor] = cos_sim,
-        seed: int = 0,
-        mlm_every: int = 1,
-        mlm_share: float = 1.0,
-        mlm_chunk_size: int = 1024,
+        *arguments: Any,
         mini_batch_size: int = 32,
         mini_batch_num_tokens: int | None = None,
         **options: Any,
@@ -97,64 +85,21 @@ class CachedMultipleNegativesRankingMLMLoss(MLMTerm, CachedMultipleNegativesRank
             if value is not None and value < 1:
                 raise ConfigurationError(f"{name}={value}: must be at least 1.")
         super().__init__(
-            model,
-            scale=scale,
-            similarity_fct=similarity_fct,
-            mini_batch_size=mini_batch_size,
-            mini_batch_num_tokens=mini_batch_num_tokens,
-            **options,
-        )
-        self._set_up_mlm(
-            model,
-            weight=mlm_weight,
-            probability=mlm_probability,
-            mlm_input=mlm_input,
-            head=mlm_head,
-            seed=seed,
-            every=mlm_every,
-            share=mlm_share,
-            chunk_size=mlm_chunk_size,
+            *arguments, mini_batch_size=mini_batch_size, mini_batch_num_tokens=mini_batch_num_tokens, **options
         )
 
-    def forward(  # type: ignore[override]  # the stock losses that return several terms have the same signature
-        self, sentence_features: Iterable[dict[str, Tensor]], labels: Any
-    ) -> dict[str, Tensor] | Tensor:
-        """Compute the loss; most of the work is done when it is back-propagated, which can be done once.
-
-        Args:
-            sentence_features: One dict of model inputs a column; not changed, unless ``mlm_weight=0``.
-            labels: Not used.
-
-        Returns:
-            ``{"contrastive": ..., "mlm": ...}`` whose sum is the loss, the MLM term weighted already; at
-            ``mlm_weight=0`` the contrastive loss alone, a scalar, as the stock loss returns it. The terms may be
-            scaled before they are back-propagated, as gradient accumulation and gradient scalers do.
-
-        Raises:
-            DataError: There is one column only.
-        """
-        columns: list[Features] = list(sentence_features)
-        if self.mlm_head is None:
-            loss: Tensor = super().forward(columns, labels)
-            return loss
-        if len(columns) < 2:
-            raise DataError(f"The loss needs the views of a document as two columns; this batch has {len(columns)}.")
+    def compute_terms(self, columns: list[Features], masked: list[Features], labels: Any) -> tuple[Tensor, Tensor]:
+        """See :class:`MLMLossMixin`."""
         shared = self.mlm_input == "shared"
-        weight = self._next_mlm_weight()
-        masked = self._mask(columns) if weight or shared else []
-        if not weight:
-            masked = [{name: value for name, value in column.items() if name != LABELS} for column in masked]
         embedded = ContrastivePass(self, masked if shared else columns)
         contrastive = embedded.run(labels)
-        if not weight:
-            return {"contrastive": contrastive, "mlm": torch.zeros_like(contrastive)}
         predicted = embedded if shared else MLMPass(self, masked)
-        slope = weight / max(1, predicted.mlm_count)
+        slope = self.mlm_weight / max(1, predicted.mlm_count)
         mlm = slope * predicted.mlm_sum
         if torch.is_grad_enabled():
             contrastive.register_hook(self._average_head_gradient)  # after the engine's own hook
             contrastive, mlm = joined_terms(contrastive, mlm, lambda grad: predicted.back_propagate(slope * grad))
-        return {"contrastive": contrastive, "mlm": mlm}
+        return contrastive, mlm
 
     def _average_head_gradient(self, _: Tensor) -> None:
         """Average once for all mini-batches, and in every process, whatever was masked there."""
@@ -162,13 +107,3 @@ class CachedMultipleNegativesRankingMLMLoss(MLMTerm, CachedMultipleNegativesRank
         for parameter in self.mlm_head.parameters():
             if parameter.requires_grad:
                 average_gradient(parameter)
-
-    def get_config_dict(self) -> dict[str, Any]:
-        """Give the settings, for the model card."""
-        return {**super().get_config_dict(), **self._mlm_config()}
-
-    @property
-    def citation(self) -> str:
-        """BibTeX of what this loss implements."""
-        stock: str = super().citation
-        return CITATION + stock.lstrip("\n")

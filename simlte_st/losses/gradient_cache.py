@@ -3,20 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any
+from contextlib import nullcontext
+from typing import Any, Protocol
 
 import torch
+from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.losses import CachedLossMixin, RandContext
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn.parallel import DistributedDataParallel
 
 from simlte_st.compat import mini_batch_ranges, slice_rows
+from simlte_st.losses.batch_metrics import BatchMetrics
 from simlte_st.losses.columns import Features, encode, merge_columns, take_rows
 
-if TYPE_CHECKING:
-    from simlte_st.losses.cached_multiple_negatives_ranking_mlm import CachedMultipleNegativesRankingMLMLoss
+
+class CachedMLMLoss(Protocol):
+    """What the passes need of their loss: the stock cached loss's own, metrics and the MLM term."""
+
+    model: SentenceTransformer
+    mini_batch_size: int
+    mini_batch_num_tokens: int | None
+    show_progress_bar: bool
+    metrics: BatchMetrics
+
+    def calculate_loss(self, reps: list[list[Tensor]], labels: Any, *, with_backward: bool) -> Tensor:
+        """Compute the contrastive term from embeddings; with ``with_backward`` their gradients too."""
+
+    def summed_mlm_loss(self, outputs: list[tuple[Features, Tensor | None]]) -> tuple[Tensor, int]:
+        """Sum the cross-entropy of masked tokens, and count them."""
+
+    def parameters(self) -> Iterator[nn.Parameter]:
+        """Give all parameters that are trained."""
 
 
 class ContrastivePass(CachedLossMixin):
@@ -40,7 +58,7 @@ class ContrastivePass(CachedLossMixin):
         mlm_count: Number of those tokens.
     """
 
-    def __init__(self, loss: CachedMultipleNegativesRankingMLMLoss, columns: list[Features]) -> None:
+    def __init__(self, loss: CachedMLMLoss, columns: list[Features]) -> None:
         self.loss = loss
         self.model = loss.model
         self.mini_batch_size = loss.mini_batch_size
@@ -52,7 +70,6 @@ class ContrastivePass(CachedLossMixin):
         self._mlm_slope: Tensor | None = None
         self._columns = len(columns)
         self._autocast = _autocast_as_now(self.batches[0])
-        self._replays_left = 0
 
     def run(self, labels: Any) -> Tensor:
         """Compute the term: a leaf whose hook does the second embedding step, or in evaluation the value."""
@@ -74,15 +91,13 @@ class ContrastivePass(CachedLossMixin):
     ) -> tuple[Tensor, RandContext | None]:
         """Embed some rows, as the engine's own method does, and attend to their MLM term."""
         features = slice_rows(sentence_feature, begin, end)
-        self._replays_left += -1 if with_grad else 1
         with random_state or nullcontext(), torch.set_grad_enabled(with_grad), self._autocast():
             state = RandContext(*features.values()) if copy_random_state else None
             torch.clear_autocast_cache()  # some versions of PyTorch share it between passes with and without a graph
-            with self._synchronisation(last=not with_grad or self._replays_left <= 0):
-                outputs, labels = encode(self.model, features)
+            outputs, labels = encode(self.model, features)
             embeddings: Tensor = outputs["sentence_embedding"]
             if labels is not None:
-                mlm_sum, count = self.loss._summed_mlm_loss([(outputs, labels)])
+                mlm_sum, count = self.loss.summed_mlm_loss([(outputs, labels)])
                 if with_grad:
                     embeddings = _Attached.apply(embeddings, mlm_sum, self._mlm_slope)  # type: ignore[no-untyped-call]
                 else:
@@ -108,13 +123,6 @@ class ContrastivePass(CachedLossMixin):
             torch.autograd.backward(columns, [leaf.grad for leaf in leaves])
         return value
 
-    def _synchronisation(self, last: bool) -> AbstractContextManager[None]:
-        """Keep DDP from averaging gradients at each mini-batch, which the engine leaves to it before 6.2."""
-        wrapper = getattr(self.model, "_orig_mod", self.model)
-        if last or not isinstance(wrapper, DistributedDataParallel) or wrapper.static_graph:
-            return nullcontext()
-        return wrapper.no_sync()
-
 
 class MLMPass:
     """The MLM term of one batch with ``mlm_input="separate"``: value and gradient, both in the forward pass.
@@ -135,7 +143,7 @@ class MLMPass:
         mlm_count: Number of those tokens.
     """
 
-    def __init__(self, loss: CachedMultipleNegativesRankingMLMLoss, columns: list[Features]) -> None:
+    def __init__(self, loss: CachedMLMLoss, columns: list[Features]) -> None:
         self.mlm_count = 0
         self._parameters = [value for value in loss.parameters() if value.requires_grad]
         self._gradients: list[Tensor | None] | None = [None] * len(self._parameters)
@@ -145,9 +153,9 @@ class MLMPass:
         sums = [self._run(loss, model, features) for features in _mini_batches(loss, columns)]
         self.mlm_sum = torch.stack(sums).sum()
 
-    def _run(self, loss: CachedMultipleNegativesRankingMLMLoss, model: nn.Module, features: Features) -> Tensor:
+    def _run(self, loss: CachedMLMLoss, model: nn.Module, features: Features) -> Tensor:
         torch.clear_autocast_cache()  # as above
-        total, count = loss._summed_mlm_loss([encode(model, features)])
+        total, count = loss.summed_mlm_loss([encode(model, features)])
         self.mlm_count += count
         if total.requires_grad and self._gradients is not None:
             with torch.autocast(total.device.type, enabled=False):
@@ -232,9 +240,7 @@ def _autocast_as_now(features: Features) -> Callable[[], torch.autocast]:
     return lambda: torch.autocast(device, dtype=dtype, enabled=enabled)
 
 
-def _arranged(
-    loss: CachedMultipleNegativesRankingMLMLoss, columns: list[Features]
-) -> tuple[list[Features], Tensor | None]:
+def _arranged(loss: CachedMLMLoss, columns: list[Features]) -> tuple[list[Features], Tensor | None]:
     """Put columns into one batch, the longest rows first; the second value gives the old place of each row.
 
     Columns that do not fit together stay as they are. The order stays where there is one mini-batch only.
@@ -256,7 +262,7 @@ def _arranged(
     return [take_rows(merged, order)], order
 
 
-def _mini_batches(loss: CachedMultipleNegativesRankingMLMLoss, columns: list[Features]) -> Iterator[Features]:
+def _mini_batches(loss: CachedMLMLoss, columns: list[Features]) -> Iterator[Features]:
     batches, _ = _arranged(loss, columns)
     for features in batches:
         for begin, end in mini_batch_ranges(features, loss.mini_batch_size, loss.mini_batch_num_tokens):

@@ -7,48 +7,24 @@ computation under several names: dense, activation, layer norm, then a product w
 from __future__ import annotations
 
 import logging
+from contextlib import nullcontext
 from typing import Literal
 
 import torch
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers import AutoModelForMaskedLM, PreTrainedModel
+from transformers import PreTrainedModel
 from transformers.activations import ACT2FN
 
 from simlte_st.chunk_mean.modeling import SimlteChunkMeanModel
-from simlte_st.compat import checkpoint_name, quiet_transformers
+from simlte_st.compat import MLM_HEADS, checkpoint_name, encoder_of, load_masked_lm
 from simlte_st.errors import ModelError
 from simlte_st.losses.chunked_cross_entropy import chunked_cross_entropy
 
 logger = logging.getLogger(__name__)
 
 HeadSource = Literal["auto", "pretrained", "fresh"]
-
-# model_type -> where its ForMaskedLM class keeps (dense, activation, layer norm, decoder). A string that names an
-# activation function instead of a module stands for that function.
-_HEADS: dict[str, tuple[str, str, str, str]] = {
-    "bert": (
-        "cls.predictions.transform.dense",
-        "cls.predictions.transform.transform_act_fn",
-        "cls.predictions.transform.LayerNorm",
-        "cls.predictions.decoder",
-    ),
-    "roberta": ("lm_head.dense", "gelu", "lm_head.layer_norm", "lm_head.decoder"),
-    "xlm-roberta": ("lm_head.dense", "gelu", "lm_head.layer_norm", "lm_head.decoder"),
-    "camembert": ("lm_head.dense", "gelu", "lm_head.layer_norm", "lm_head.decoder"),
-    "longformer": ("lm_head.dense", "gelu", "lm_head.layer_norm", "lm_head.decoder"),
-    "simlte_longformer": ("lm_head.dense", "gelu", "lm_head.layer_norm", "lm_head.decoder"),
-    "mpnet": ("lm_head.dense", "gelu", "lm_head.layer_norm", "lm_head.decoder"),
-    "distilbert": ("vocab_transform", "activation", "vocab_layer_norm", "vocab_projector"),
-    "electra": (
-        "generator_predictions.dense",
-        "generator_predictions.activation",
-        "generator_predictions.LayerNorm",
-        "generator_lm_head",
-    ),
-    "modernbert": ("head.dense", "head.act", "head.norm", "decoder"),
-}
 
 
 class MLMHead(nn.Module):
@@ -62,6 +38,10 @@ class MLMHead(nn.Module):
         decoder: Output weights of their own, ``(vocab, embedding)``, for checkpoints that do not tie them to the word
             embeddings; None ties them.
         pretrained: Whether the weights come from a checkpoint.
+
+    Attributes:
+        bf16: Whether :meth:`summed_loss` computes in bfloat16 although no autocast is on; softmax and sums are in 32
+            bits all the same.
     """
 
     def __init__(
@@ -80,6 +60,7 @@ class MLMHead(nn.Module):
         self.bias = None if bias is None else nn.Parameter(bias.detach().clone())
         self.decoder = None if decoder is None else nn.Parameter(decoder.detach().clone())
         self.pretrained = pretrained
+        self.bf16 = False
 
     def forward(self, hidden: Tensor, word_embeddings: Tensor) -> Tensor:
         """Compute logits.
@@ -106,7 +87,8 @@ class MLMHead(nn.Module):
             A scalar, float32. Of no tokens it is 0 with a gradient of 0 for every parameter.
         """
         weight = self._output_weight(word_embeddings)
-        return chunked_cross_entropy(self._transform(hidden), weight, self.bias, targets, chunk_size)
+        with torch.autocast(hidden.device.type, torch.bfloat16) if self.bf16 else nullcontext():
+            return chunked_cross_entropy(self._transform(hidden), weight, self.bias, targets, chunk_size)
 
     def _transform(self, hidden: Tensor) -> Tensor:
         # The encoder may be in half precision, because its checkpoint is; the head never is.
@@ -119,24 +101,6 @@ class MLMHead(nn.Module):
     @property
     def _dtype(self) -> torch.dtype:
         return next(self.dense.parameters()).dtype
-
-
-def encoder_of(model: nn.Module) -> PreTrainedModel:
-    """Find the Hugging Face encoder of a SentenceTransformer, through DDP and ``torch.compile`` wrappers.
-
-    Raises:
-        ModelError: The first module is not a text encoder with word embeddings.
-    """
-    for wrapper in ("module", "_orig_mod"):
-        model = getattr(model, wrapper, model)
-    encoder = getattr(next(iter(model.children()), None), "auto_model", None)
-    if not isinstance(encoder, PreTrainedModel) or not isinstance(encoder.get_input_embeddings(), nn.Embedding):
-        raise ModelError(
-            "The MLM term needs a SentenceTransformer whose first module is a Transformer with word embeddings; "
-            f"this model begins with {type(next(iter(model.children()), None)).__name__}. "
-            "Use mlm_weight=0 to train without it."
-        )
-    return encoder
 
 
 def make_mlm_head(model: SentenceTransformer, source: HeadSource = "auto", seed: int = 0) -> MLMHead:
@@ -175,20 +139,17 @@ def _pretrained_head(encoder: PreTrainedModel) -> tuple[MLMHead | None, str]:
     """Read the head of the checkpoint that the encoder came from; the second value says why or why not."""
     kind = encoder.config.model_type
     name = checkpoint_name(encoder)
-    if kind not in _HEADS:
+    if kind not in MLM_HEADS:
         return None, f"no head is known for model type {kind!r}"
     if not name:
         return None, "the model was not loaded from a checkpoint"
     try:
-        # Missing weights are drawn anew, which must not move the run's random numbers; that they are missing is what
-        # we ask, so the library's report of it would only alarm.
-        with torch.random.fork_rng(devices=[]), quiet_transformers():
-            masked_lm, info = AutoModelForMaskedLM.from_pretrained(name, output_loading_info=True)
+        masked_lm, missing_keys = load_masked_lm(name)
     except (OSError, ValueError) as error:
         return None, f"{name!r} could not be read again: {error}"
-    paths = _HEADS[kind]
+    paths = MLM_HEADS[kind]
     needed = (*(f"{path}." for path in paths[:3]), f"{paths[3]}.weight")  # the last is not missing where it is tied
-    missing = sorted(key for key in info["missing_keys"] if key.startswith(needed))
+    missing = sorted(key for key in missing_keys if key.startswith(needed))
     if missing:
         return None, f"{name!r} has no {missing[0]!r}"
     dense, activation, norm, decoder = (

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
-from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
-from sentence_transformers.util import cos_sim
 from torch import Tensor
 
 from simlte_st.losses.columns import Features, encode_columns, split_embeddings
-from simlte_st.losses.mlm_head import HeadSource, MLMHead
-from simlte_st.losses.mlm_term import CITATION, MLMInput, MLMTerm, average_gradient
+from simlte_st.losses.mlm_mixin import MLMLossMixin, average_gradient
 
 
-class MultipleNegativesRankingMLMLoss(MLMTerm, MultipleNegativesRankingLoss):
+class MultipleNegativesRankingMLMLoss(MLMLossMixin, MultipleNegativesRankingLoss):  # type: ignore[misc]  # returns terms
     """Contrastive loss with in-batch negatives plus a masked-language-model (MLM) term.
 
     In plain terms:
@@ -43,22 +39,17 @@ class MultipleNegativesRankingMLMLoss(MLMTerm, MultipleNegativesRankingLoss):
         mlm_input: ``"separate"`` or ``"shared"``, see above.
         mlm_head: ``"pretrained"``, ``"fresh"`` or ``"auto"``, see
             :func:`~simlte_st.losses.mlm_head.make_mlm_head`; or a head that was made already.
-        seed: Seed of a fresh head's weights.
-        mlm_every: The MLM term is there in every ``mlm_every``-th training batch only, from the first one on, and
-            weighs ``mlm_every`` times as much there: so the expected gradient stays that of ``mlm_weight``, and
-            the mean that the Trainer logs too. The price is a noisier gradient. Batches are counted, not optimizer
-            steps, in every process alike; evaluation always has the term, at its own weight. With
-            ``mlm_input="shared"`` the text is masked in every batch, and only the head's work is saved.
         mlm_share: Share of the rows of each column that the MLM pass sees, drawn anew for each batch from torch's
             global generator, one row at least. The term is a mean over tokens, so its weight stays. Below 1 only with
             ``mlm_input="separate"``.
         mlm_chunk_size: Masked tokens whose logits are held at once, ``mlm_chunk_size * vocabulary`` numbers. Changes
             the result by rounding only.
+        seed: Seed of a fresh head's weights.
         **options: All options of ``MultipleNegativesRankingLoss``: ``gather_across_devices``, ``directions``, ...
 
     Raises:
         ConfigurationError: A negative weight, a probability or share outside (0, 1], an unknown ``mlm_input`` or
-            ``mlm_head``, an ``mlm_every`` or ``mlm_chunk_size`` below 1, or an ``mlm_share`` that the input forbids.
+            ``mlm_head``, an ``mlm_chunk_size`` below 1, or an ``mlm_share`` that the input forbids.
         ModelError: The model cannot train a masked language model.
 
     References:
@@ -79,8 +70,7 @@ class MultipleNegativesRankingMLMLoss(MLMTerm, MultipleNegativesRankingLoss):
 
     Recommendations:
         - Add :class:`simlte_st.training.LossStateCallback` to the Trainer: sentence-transformers does not save the
-          parameters of a loss, so that without it a resumed run starts with a new MLM head, and ``mlm_every`` counts
-          from 0 again.
+          parameters of a loss, so that without it a resumed run starts with a new MLM head.
         - Add :class:`simlte_st.training.LossMetricsCallback` to log mean in-batch cosine, alignment and uniformity.
 
     Relations:
@@ -110,66 +100,23 @@ class MultipleNegativesRankingMLMLoss(MLMTerm, MultipleNegativesRankingLoss):
             trainer.train()
     """
 
-    def __init__(
-        self,
-        model: SentenceTransformer,
-        scale: float = 20.0,
-        mlm_weight: float = 0.1,
-        mlm_probability: float = 0.15,
-        mlm_input: MLMInput = "separate",
-        mlm_head: HeadSource | MLMHead = "auto",
-        similarity_fct: Callable[[Tensor, Tensor], Tensor] = cos_sim,
-        seed: int = 0,
-        mlm_every: int = 1,
-        mlm_share: float = 1.0,
-        mlm_chunk_size: int = 1024,
-        **options: Any,
-    ) -> None:
-        super().__init__(model, scale=scale, similarity_fct=similarity_fct, **options)
-        self._set_up_mlm(
-            model,
-            weight=mlm_weight,
-            probability=mlm_probability,
-            mlm_input=mlm_input,
-            head=mlm_head,
-            seed=seed,
-            every=mlm_every,
-            share=mlm_share,
-            chunk_size=mlm_chunk_size,
-        )
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
         if self.mlm_head is not None:
             for parameter in self.mlm_head.parameters():
                 parameter.register_post_accumulate_grad_hook(average_gradient)
 
-    def forward(  # type: ignore[override]  # the stock losses that return several terms have the same signature
-        self, sentence_features: Iterable[dict[str, Tensor]], labels: Any
-    ) -> dict[str, Tensor] | Tensor:
-        """Compute the loss.
-
-        Args:
-            sentence_features: One dict of model inputs a column; not changed, unless ``mlm_weight=0``.
-            labels: Not used.
-
-        Returns:
-            ``{"contrastive": ..., "mlm": ...}`` whose sum is the loss, the MLM term weighted already; at
-            ``mlm_weight=0`` the contrastive loss alone, a scalar, as the stock loss returns it.
-        """
-        columns: list[Features] = list(sentence_features)
-        if self.mlm_head is None:
-            loss: Tensor = super().forward(columns, labels)
-            return loss
-        weight = self._next_mlm_weight()
-        masked = self._mask(columns) if weight or self.mlm_input == "shared" else []
-        outputs = encode_columns(self.model, masked if self.mlm_input == "shared" else columns)
+    def compute_terms(self, columns: list[Features], masked: list[Features], labels: Any) -> tuple[Tensor, Tensor]:
+        """See :class:`MLMLossMixin`."""
+        shared = self.mlm_input == "shared"
+        outputs = encode_columns(self.model, masked if shared else columns)
         contrastive = self.compute_loss_from_embeddings(split_embeddings(outputs, len(columns)), labels)
-        if not weight:
-            return {"contrastive": contrastive, "mlm": torch.zeros_like(contrastive)}
-        if self.mlm_input == "separate":
+        if not shared:
             outputs = encode_columns(self.model, masked)
         # A sum over nothing is 0 with a gradient of 0 everywhere; a mean would be NaN. Keeping the graph also keeps
         # the processes of a distributed run in step.
-        total, count = self._summed_mlm_loss(outputs)
-        return {"contrastive": contrastive, "mlm": weight / max(1, count) * total}
+        total, count = self.summed_mlm_loss(outputs)
+        return contrastive, self.mlm_weight / max(1, count) * total
 
     def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Any) -> Tensor:
         """Compute the contrastive term from embeddings, ``(batch, dim)`` a column; gathers :attr:`metrics` too."""
@@ -177,12 +124,3 @@ class MultipleNegativesRankingMLMLoss(MLMTerm, MultipleNegativesRankingLoss):
             self.metrics.update(embeddings)
         loss: Tensor = super().compute_loss_from_embeddings(embeddings, labels)
         return loss
-
-    def get_config_dict(self) -> dict[str, Any]:
-        """Give the settings, for the model card."""
-        return {**super().get_config_dict(), **self._mlm_config()}
-
-    @property
-    def citation(self) -> str:
-        """BibTeX of what this loss implements."""
-        return CITATION

@@ -11,13 +11,12 @@ from transformers import PreTrainedModel
 
 from simlte_st.chunk_mean import to_chunk_mean
 from simlte_st.chunk_mean.configuration import ChunkWeights
-from simlte_st.compat import checkpoint_name, quiet_transformers, readable_tokens
+from simlte_st.compat import checkpoint_name, encoder_of, quiet_transformers, readable_tokens
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.files import atomic_path, check_free
 from simlte_st.longformer import SimlteLongformerForMaskedLM, SimlteLongformerModel, convert_to_longformer
 from simlte_st.longformer.configuration import GlobalTokens
 from simlte_st.longformer.convert import Positions
-from simlte_st.losses.mlm_head import encoder_of
 from simlte_st.models.base import BaseModel, load_again, load_base
 
 MAX_LENGTH = 4096

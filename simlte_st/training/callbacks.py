@@ -17,7 +17,7 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 from simlte_st.data.transform import DocSplitTransform
 from simlte_st.errors import ResumeError
 from simlte_st.files import atomic_path
-from simlte_st.losses.mlm_term import MLMTerm
+from simlte_st.losses.mlm_mixin import MLMLossMixin
 
 LOSS_FILE = "loss.safetensors"
 COMPLETE_FILE = "complete"
@@ -39,7 +39,7 @@ class LossStateCallback(TrainerCallback):
         loss: The loss that the Trainer uses.
     """
 
-    def __init__(self, loss: MLMTerm) -> None:
+    def __init__(self, loss: MLMLossMixin) -> None:
         self.loss = loss
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
@@ -60,7 +60,7 @@ class LossStateCallback(TrainerCallback):
         Raises:
             ResumeError: The checkpoint has none.
         """
-        self.loss.mlm_bf16 = bool(args.bf16)
+        self.loss.set_head_precision(bool(args.bf16))
         if state.global_step == 0 or not self.loss.extra_state():
             return
         path = checkpoint_directory(args, state) / LOSS_FILE
@@ -97,7 +97,7 @@ class LossMetricsCallback(TrainerCallback):
         loss: The loss that the Trainer uses; it gathers the numbers.
     """
 
-    def __init__(self, loss: MLMTerm) -> None:
+    def __init__(self, loss: MLMLossMixin) -> None:
         self.loss = loss
 
     def on_log(
@@ -116,7 +116,7 @@ class LossMetricsCallback(TrainerCallback):
                 state.log_history[-1].update(metrics)
 
 
-def trainer_callbacks(views: DocSplitTransform, loss: MLMTerm) -> list[TrainerCallback]:
+def trainer_callbacks(views: DocSplitTransform, loss: MLMLossMixin) -> list[TrainerCallback]:
     """Give the callbacks that DocSplit needs in the stock Trainer, in their order.
 
     Args:

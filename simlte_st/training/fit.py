@@ -20,9 +20,9 @@ from sentence_transformers import (
 from transformers import PrinterCallback, TrainerCallback, TrainerState
 from transformers.trainer import TRAINER_STATE_NAME
 
+from simlte_st.compat import encoder_of
 from simlte_st.data.duplicates import find_duplicates
 from simlte_st.errors import TrainingInterrupted
-from simlte_st.losses.mlm_head import encoder_of
 from simlte_st.training.batching import (
     ConfiguredBatchSampler,
     DocumentEmbeddings,

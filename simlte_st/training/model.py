@@ -10,11 +10,11 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 
-from simlte_st.compat import enable_checkpointing, readable_tokens
+from simlte_st.compat import enable_checkpointing, encoder_of, readable_tokens
 from simlte_st.data.transform import DocSplitTransform
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
-from simlte_st.losses.mlm_head import MLMHead, encoder_of, make_mlm_head
-from simlte_st.losses.mlm_term import MLMTerm
+from simlte_st.losses.mlm_head import MLMHead, make_mlm_head
+from simlte_st.losses.mlm_mixin import MLMLossMixin
 from simlte_st.models.base import BaseModel, load_again, load_base, set_attention_dropout, set_dropout
 from simlte_st.models.conversion import STOCK, convert_base, convert_base_to_chunks
 from simlte_st.training.interpolation import check_interpolable
@@ -47,7 +47,7 @@ class Trainee:
     base: BaseModel
     preset: Preset
     model: SentenceTransformer
-    loss: MLMTerm
+    loss: MLMLossMixin
     views: DocSplitTransform
     start: SentenceTransformer | None
     reads: int | None
@@ -89,8 +89,8 @@ def make_trainee(folder: RunFolder, options: RunOptions) -> Trainee:
     return Trainee(base, preset, model, loss, views, start, reads)
 
 
-def _make_loss(model: SentenceTransformer, preset: Preset, head: MLMHead | None, seed: int) -> MLMTerm:
-    names = ("scale", "mlm_weight", "mlm_probability", "mlm_input", "mlm_every", "mlm_share")
+def _make_loss(model: SentenceTransformer, preset: Preset, head: MLMHead | None, seed: int) -> MLMLossMixin:
+    names = ("scale", "mlm_weight", "mlm_probability", "mlm_input", "mlm_share")
     options: dict[str, Any] = {name: getattr(preset, name) for name in names}
     options |= {"mlm_head": head or "auto", "seed": seed}
     if preset.mini_batch_size is None and preset.mini_batch_num_tokens is None:

@@ -34,7 +34,6 @@ class Preset:
         mlm_probability: Share of tokens masked for it.
         mlm_input: ``"separate"``, a pass of its own over masked copies of the views (SimCSE's, and so the papers');
             ``"shared"``, one masked pass for both terms, at half the cost (DeCLUTR's).
-        mlm_every: The MLM pass runs on every so many steps.
         mlm_share: Share of the views that the MLM pass sees.
         mini_batch_size: Views that pass through the model at a time, by gradient caching: the memory of so many for a
             batch of any size. None: the whole batch at once.
@@ -67,7 +66,6 @@ class Preset:
     mlm_weight: float = 0.1
     mlm_probability: float = 0.15
     mlm_input: Literal["separate", "shared"] = "separate"
-    mlm_every: int = 1
     mlm_share: float = 1.0
     mini_batch_size: int | None = None
     mini_batch_num_tokens: int | None = None

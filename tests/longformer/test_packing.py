@@ -22,7 +22,7 @@ def test_each_document_takes_whole_blocks_only() -> None:
     packing = pack_batch(mask_of([60, 1, 300]))
     assert packing.slots == 64 + 32 + 320
     assert [span.size for span in packing.spans] == [320, 64, 32], "longer ones first"
-    assert packing.rows == [2, 0, 1]
+    assert [int(packing.source[span.start]) // 300 for span in packing.spans] == [2, 0, 1], "the rows they come from"
     assert packing.valid.sum() == 361
 
 

@@ -19,7 +19,7 @@ from sentence_transformers.sentence_transformer.losses import CachedMultipleNega
 from sentence_transformers.sentence_transformer.modules import Pooling
 from torch import Tensor
 
-from simlte_st.errors import ConfigurationError, DataError
+from simlte_st.errors import ConfigurationError
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
 from simlte_st.models.base import set_dropout
 from simlte_st.training import LossMetricsCallback, LossStateCallback
@@ -189,11 +189,6 @@ def test_prompts(with_head: SentenceTransformer, documents: list[str], as_tensor
     compare(*both(with_head, columns), rtol=1e-5, atol=1e-5)
 
 
-def test_one_column_is_refused(with_head: SentenceTransformer, documents: list[str]) -> None:
-    with pytest.raises(DataError, match="this batch has 1"):
-        CachedMultipleNegativesRankingMLMLoss(with_head)(columns_of(with_head, documents, 1), None)
-
-
 @pytest.mark.parametrize("name", ["mini_batch_size", "mini_batch_num_tokens"])
 def test_bad_mini_batches(model: SentenceTransformer, name: str) -> None:
     with pytest.raises(ConfigurationError, match=f"{name}=0"):
@@ -201,12 +196,12 @@ def test_bad_mini_batches(model: SentenceTransformer, name: str) -> None:
 
 
 def test_config_and_citation(model: SentenceTransformer) -> None:
-    loss = CachedMultipleNegativesRankingMLMLoss(model, scale=10.0, mini_batch_num_tokens=99, mlm_every=2)
+    loss = CachedMultipleNegativesRankingMLMLoss(model, scale=10.0, mini_batch_num_tokens=99)
     config = loss.get_config_dict()
     stock = CachedMultipleNegativesRankingLoss(model, scale=10.0, mini_batch_num_tokens=99).get_config_dict()
     assert stock.items() <= config.items()
     assert {name for name in config if name not in stock} == {
-        "mlm_weight", "mlm_probability", "mlm_input", "mlm_head", "mlm_every", "mlm_share"
+        "mlm_weight", "mlm_probability", "mlm_input", "mlm_head", "mlm_share"
     }  # fmt: skip
     for text in ("DocSplit", "SimCSE", "gao2021scaling"):
         assert text in loss.citation

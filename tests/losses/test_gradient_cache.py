@@ -47,7 +47,7 @@ def test_the_second_embedding_step_replays_dropout(
     with_head.forward = forward  # type: ignore[method-assign]
     plain = MultipleNegativesRankingMLMLoss(with_head, mlm_input=mlm_input)
     torch.manual_seed(7)
-    masked = plain._mask([dict(column) for column in columns])
+    masked = plain.mask_columns([dict(column) for column in columns])
     labels = torch.cat([column["mlm_labels"][column["mlm_labels"] != -100] for column in masked])
     outputs = [with_head(features) for features in calls]
     embeddings = torch.cat([out["sentence_embedding"] for out in outputs[:3]])

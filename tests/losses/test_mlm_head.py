@@ -14,11 +14,12 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import BoW, Pooling, StaticEmbedding
 from torch import nn
-from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer, PreTrainedModel
+from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
+from simlte_st.compat import encoder_of
 from simlte_st.errors import ModelError
-from simlte_st.losses.mlm_head import encoder_of, make_mlm_head
+from simlte_st.losses.mlm_head import make_mlm_head
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
 # RoBERTa-like models number positions from the padding id, 0 here, plus one.
@@ -227,26 +228,6 @@ def test_a_vocabulary_that_has_grown(bert_path: Path, raw: SentenceTransformer) 
         make_mlm_head(raw, "pretrained")
 
 
-# The encoder.
-
-
-class Wrapper(nn.Module):
-    def __init__(self, module: nn.Module) -> None:
-        super().__init__()
-        self.module = module
-
-
-def test_the_encoder_is_found_through_wrappers(raw: SentenceTransformer) -> None:
-    encoder = raw[0].auto_model
-    assert isinstance(encoder, PreTrainedModel)
-    assert encoder_of(raw) is encoder
-    assert encoder_of(Wrapper(raw)) is encoder
-    compiled = torch.compile(raw)  # compiles nothing before it is called
-    assert encoder_of(compiled) is encoder
-    assert encoder_of(Wrapper(compiled)) is encoder
-    assert encoder_of(torch.compile(Wrapper(raw))) is encoder
-
-
 @pytest.mark.parametrize(
     "make",
     [
@@ -261,11 +242,6 @@ def test_a_model_that_is_no_transformer(make: Callable[[Any], nn.Module], bert_p
     for source in ("auto", "pretrained", "fresh"):
         with pytest.raises(ModelError, match=rf"begins with {name}.*mlm_weight=0"):
             make_mlm_head(model, source)  # type: ignore[arg-type]
-
-
-def test_an_empty_model() -> None:
-    with pytest.raises(ModelError, match="begins with NoneType"):
-        encoder_of(nn.Sequential())
 
 
 # The library's messages.

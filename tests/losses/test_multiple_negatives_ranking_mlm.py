@@ -310,6 +310,7 @@ def test_options_reach_the_stock_loss(model: SentenceTransformer) -> None:
     assert loss.gather_across_devices is True
     assert loss.directions == ("query_to_doc", "doc_to_doc")
     assert isinstance(loss, MultipleNegativesRankingLoss)
+    assert MultipleNegativesRankingMLMLoss(model, 7.0).scale == 7.0  # by place too
 
 
 def test_config_and_citation(model: SentenceTransformer, with_head: SentenceTransformer) -> None:
@@ -319,7 +320,6 @@ def test_config_and_citation(model: SentenceTransformer, with_head: SentenceTran
         mlm_weight=0.2,
         mlm_probability=0.3,
         mlm_input="shared",
-        mlm_every=4,
         gather_across_devices=True,
     )
     config = loss.get_config_dict()
@@ -331,12 +331,11 @@ def test_config_and_citation(model: SentenceTransformer, with_head: SentenceTran
         "mlm_probability": 0.3,
         "mlm_input": "shared",
         "mlm_head": "fresh",
-        "mlm_every": 4,
         "mlm_share": 1.0,
     }
     assert MultipleNegativesRankingMLMLoss(with_head).get_config_dict()["mlm_head"] == "pretrained"
     assert MultipleNegativesRankingMLMLoss(model, mlm_weight=0).get_config_dict()["mlm_head"] is None
-    for text in ("DocSplit", "SimCSE", "@misc", "@inproceedings"):
+    for text in ("DocSplit", "SimCSE", "@misc", "@inproceedings", "oord2019"):
         assert text in loss.citation
     assert loss.citation.count("{") == loss.citation.count("}")
 

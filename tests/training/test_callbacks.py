@@ -156,7 +156,7 @@ def test_the_head_computes_as_the_model_does(
 ) -> None:
     trainer = make_trainer(lambda loss: [LossStateCallback(loss)], bf16=bf16, max_steps=1)
     trainer.train()
-    assert trainer.loss.mlm_bf16 is bf16
+    assert trainer.loss.mlm_head.bf16 is bf16
     assert all(value.dtype == torch.float32 for value in trainer.loss.parameters())
 
 

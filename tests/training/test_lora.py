@@ -21,10 +21,10 @@ from sentence_transformers.sentence_transformer.modules import BoW, Dense, Pooli
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer, BertForMaskedLM
 
+from simlte_st.compat import encoder_of
 from simlte_st.errors import ConfigurationError, MissingExtraError, ModelError, ResumeError
 from simlte_st.longformer import SimlteLongformerModel
 from simlte_st.losses import MultipleNegativesRankingMLMLoss
-from simlte_st.losses.mlm_head import encoder_of
 from simlte_st.models.base import load_base, set_dropout
 from simlte_st.training.batching import SeededBatchSampler
 from simlte_st.training.callbacks import LossStateCallback

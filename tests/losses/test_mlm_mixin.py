@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import statistics
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
 import torch
 from datasets import Dataset
-from losses_support import columns_of, compare, cut, gradients, total
+from losses_support import columns_of, cut
 from sentence_transformers import (
     SentenceTransformer,
     SentenceTransformerTrainer,
@@ -17,10 +16,10 @@ from sentence_transformers import (
 from torch import Tensor
 from transformers import TrainerCallback
 
-from simlte_st.errors import ConfigurationError, ModelError
+from simlte_st.errors import ConfigurationError, DataError, ModelError
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
 from simlte_st.losses.mlm_head import make_mlm_head
-from simlte_st.losses.mlm_term import MLMTerm
+from simlte_st.losses.mlm_mixin import MLMLossMixin
 from simlte_st.training import LossStateCallback
 from simlte_st.training.batching import SeededBatchSampler
 
@@ -44,9 +43,8 @@ def kind(request: pytest.FixtureRequest) -> Any:
         ({"mlm_probability": 1.5}, "mlm_probability=1.5"),
         ({"mlm_input": "both"}, "mlm_input='both'"),
         ({"mlm_head": "new"}, "mlm_head='new'"),
-        ({"mlm_every": 0}, "mlm_every=0"),
-        ({"mlm_every": 1.5}, "mlm_every=1.5"),
         ({"mlm_chunk_size": 0}, "mlm_chunk_size=0"),
+        ({"mlm_chunk_size": 1.5}, "mlm_chunk_size=1.5"),
         ({"mlm_share": 0.0}, "mlm_share=0.0"),
         ({"mlm_share": 1.1}, "mlm_share=1.1"),
         ({"mlm_share": 0.5, "mlm_input": "shared"}, "mlm_share=0.5 with mlm_input='shared'"),
@@ -76,6 +74,11 @@ def test_a_model_without_token_embeddings(kind: Kind, with_head: SentenceTransfo
         kind(model)(columns_of(model, documents), None)
 
 
+def test_one_column_is_refused(kind: Kind, with_head: SentenceTransformer, documents: list[str]) -> None:
+    with pytest.raises(DataError, match="this batch has 1"):
+        kind(with_head)(columns_of(with_head, documents, 1), None)
+
+
 # State.
 
 
@@ -87,7 +90,7 @@ def test_the_extra_state_goes_round(kind: Kind, model: SentenceTransformer, docu
         "mlm_head.bias"
     }
 
-    def mlm(loss: MLMTerm) -> Tensor:
+    def mlm(loss: MLMLossMixin) -> Tensor:
         torch.manual_seed(0)
         return loss(columns_of(model, documents), None)["mlm"]
 
@@ -115,79 +118,6 @@ def test_the_extra_state_of_other_settings_is_refused(kind: Kind, model: Sentenc
         with_mlm.load_extra_state({**with_mlm.extra_state(), "mlm_head.decoder": torch.zeros(1)})
 
 
-# On every k-th batch.
-
-
-@pytest.mark.parametrize("mlm_input", ["separate", "shared"])
-def test_every_third_batch(kind: Kind, with_head: SentenceTransformer, documents: list[str], mlm_input: Any) -> None:
-    columns = columns_of(with_head, documents)
-    loss = kind(with_head, mlm_input=mlm_input, mlm_weight=0.2, mlm_every=3)
-    every = kind(with_head, mlm_input=mlm_input, mlm_weight=0.2)
-    passes: list[int] = []
-    with_head[0].register_forward_pre_hook(lambda module, args: passes.append(1))
-    for number in range(7):
-        results = []
-        for which in (loss, every):
-            torch.manual_seed(number)
-            with_head.zero_grad()
-            passes.clear()
-            which.mlm_head.zero_grad()
-            values = which(columns, None)
-            count = len(passes)
-            total(values).backward()
-            results.append((values, gradients(which.mlm_head), count))
-        (values, head, count), (usual, usual_head, usual_count) = results
-        assert torch.equal(values["contrastive"], usual["contrastive"])
-        if number % 3 == 0:
-            # Three times the gradient at a third of the batches.
-            torch.testing.assert_close(values["mlm"], 3 * usual["mlm"])
-            compare(head, {name: 3 * value for name, value in usual_head.items()}, rtol=1e-4, atol=1e-6)  # type: ignore[operator]
-            assert count == usual_count
-        else:
-            assert values["mlm"] == 0
-            assert set(head.values()) == {None}
-            assert count == (usual_count if mlm_input == "shared" else usual_count / 2)
-
-
-def test_the_logged_mean_is_that_of_every_batch(
-    kind: Kind, with_head: SentenceTransformer, documents: list[str]
-) -> None:
-    columns = columns_of(with_head, documents)
-    means = []
-    for every in (1, 4):
-        loss = kind(with_head, mlm_every=every)
-        torch.manual_seed(0)
-        means.append(statistics.mean(float(loss(columns, None)["mlm"].detach()) for _ in range(24)))
-    assert means[1] == pytest.approx(means[0], rel=0.1)
-
-
-def test_evaluation_has_the_term_always(kind: Kind, with_head: SentenceTransformer, documents: list[str]) -> None:
-    columns = columns_of(with_head, documents)
-    loss = kind(with_head, mlm_every=3)
-    found = []
-    with torch.no_grad():
-        for which in (loss, kind(with_head), loss):
-            torch.manual_seed(0)
-            found.append(which(columns, None)["mlm"].item())
-    assert found[0] > 0
-    assert len(set(found)) == 1
-    assert loss.mlm_step == 0
-
-
-def test_the_count_is_part_of_the_state(kind: Kind, with_head: SentenceTransformer, documents: list[str]) -> None:
-    loss = kind(with_head, mlm_every=2)
-    for _ in range(3):
-        loss(columns_of(with_head, documents), None)
-    state = loss.extra_state()
-    assert state["mlm_step"].item() == 3
-    other = kind(with_head, mlm_every=2)
-    other.load_extra_state(state)
-    assert other(columns_of(with_head, documents), None)["mlm"] == 0
-    assert other(columns_of(with_head, documents), None)["mlm"] > 0
-    with pytest.raises(ConfigurationError, match="MLM settings"):
-        kind(with_head).load_extra_state(state)
-
-
 class Weights(TrainerCallback):
     """Keeps all weights after each step."""
 
@@ -200,14 +130,14 @@ class Weights(TrainerCallback):
         self.steps[state.global_step] = {name: value.detach().clone() for name, value in weights.items()}
 
 
-def test_a_resumed_run_goes_on_counting(kind: Kind, encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
+def test_a_resumed_run_is_the_whole_run(kind: Kind, encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
     anchors, positives, _ = cut(documents, rows=16)
     dataset = Dataset.from_dict({"anchor": anchors, "positive": positives})
 
     def train(checkpoint: str | None) -> dict[int, dict[str, Tensor]]:
         torch.manual_seed(0)
         model = SentenceTransformer(str(encoder_path), device="cpu")
-        loss = kind(model, mlm_every=3, mlm_share=0.5)
+        loss = kind(model, mlm_share=0.5)
         kept = Weights(loss)
         trainer = SentenceTransformerTrainer(
             model=model,
@@ -235,9 +165,6 @@ def test_a_resumed_run_goes_on_counting(kind: Kind, encoder_path: Path, document
     assert resumed.keys() == {3, 4, 5}
     for number, weights in resumed.items():
         assert all(torch.equal(value, whole[number][name]) for name, value in weights.items())
-    # With the term in the first and in the fourth batch, and Adam at rest for the head without it.
-    bias = [whole[number]["mlm_head.bias"] for number in range(1, 6)]
-    assert [torch.equal(*pair) for pair in pairwise(bias)] == [True, True, False, True]
 
 
 # On a share of the rows.
@@ -261,13 +188,13 @@ def test_the_rows_of_a_share_are_drawn(with_head: SentenceTransformer, documents
     counts = torch.zeros(6)
     for seed in range(200):
         torch.manual_seed(seed)
-        (masked,) = loss._mask([column])
+        (masked,) = loss.mask_columns([column])
         chosen = [places[tuple(row[row != 0].tolist())] for row in masked["input_ids"]]
         assert len(set(chosen)) == 3
         counts[chosen] += 1
         drawn.append(tuple(chosen))
         torch.manual_seed(seed)
-        assert torch.equal(loss._mask([column])[0]["input_ids"], masked["input_ids"])
+        assert torch.equal(loss.mask_columns([column])[0]["input_ids"], masked["input_ids"])
     assert len(set(drawn)) == 20  # all sets of three of six
     # 100 each, give or take: the standard deviation is 7.
     assert (counts - 100).abs().max() < 30
@@ -295,7 +222,7 @@ def test_the_head_in_bfloat16(kind: Kind, with_head: SentenceTransformer, docume
 
     def mlm(bf16: bool) -> tuple[Tensor, Tensor]:
         torch.manual_seed(0)  # the same masks
-        loss.mlm_bf16 = bf16
+        loss.set_head_precision(bf16)
         loss.zero_grad()
         terms = loss([dict(column) for column in columns], None)
         terms["mlm"].backward() if kind is MultipleNegativesRankingMLMLoss else sum(terms.values()).backward()

@@ -1,0 +1,47 @@
+"""What a loss holds beside the model, and how it goes into checkpoints: sentence-transformers saves the model only."""
+
+from __future__ import annotations
+
+from sentence_transformers import SentenceTransformer
+from torch import Tensor, nn
+
+from simlte_st.errors import ConfigurationError
+from simlte_st.losses.mlm_head import MLMHead
+
+
+class LossStateMixin(nn.Module):
+    """A loss with parameters of its own; to be inherited from before the stock loss.
+
+    :class:`~simlte_st.training.LossStateCallback` needs these three methods of a loss and nothing else. They also reach
+    what the losses hold that this one wraps.
+
+    Attributes:
+        model: The model that is trained. Its parameters are not the loss's own.
+    """
+
+    model: SentenceTransformer
+
+    def extra_state(self) -> dict[str, Tensor]:
+        """Give the loss's own parameters by name, those of the model left out; empty where there are none."""
+        of_model = {id(parameter) for parameter in self.model.parameters()}
+        return {name: value.detach() for name, value in self.named_parameters() if id(value) not in of_model}
+
+    def load_extra_state(self, state: dict[str, Tensor]) -> None:
+        """Restore what :meth:`extra_state` gave, in place.
+
+        Raises:
+            ConfigurationError: The state belongs to a loss of other settings.
+        """
+        own = self.extra_state()
+        if set(own) != set(state):
+            raise ConfigurationError(
+                f"The saved loss has the parameters {sorted(state)}, this one {sorted(own)}: "
+                "resume with the loss and the MLM settings that the run was started with."
+            )
+        self.load_state_dict(state, strict=False)  # the model's are missing
+
+    def set_head_precision(self, bf16: bool) -> None:
+        """Let the heads compute in bfloat16 although no autocast is on: the Trainer's ends with the model."""
+        for module in self.modules():
+            if isinstance(module, MLMHead):
+                module.bf16 = bf16
