@@ -46,7 +46,7 @@ from simlte_st.data.epochs import EpochClock
 from simlte_st.data.token_corpus import TokenCorpus
 from simlte_st.errors import ConfigurationError, SimlteError
 from simlte_st.files import atomic_path, read_json, write_json
-from simlte_st.models.packaged import packaged_base_path
+from simlte_st.models.names import packaged_base_path
 from simlte_st.training.callbacks import CompleteCallback, InterruptCallback
 from simlte_st.training.hardware import bf16_available, has_accelerator
 from simlte_st.training.run_folder import RunFolder

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -19,7 +18,7 @@ from benchmarks.rivals.encoders import ModelEncoder, Task
 from simlte_st.compat import readable_tokens, with_encoder
 from simlte_st.errors import ModelError
 from simlte_st.longformer import SimlteLongformerModel
-from simlte_st.models.hub import ask_hub
+from simlte_st.models.names import find_model
 
 _NOMIC: Mapping[Task, str] = {
     "classification": "classification: ",
@@ -144,11 +143,10 @@ def load_hub_model(
             f"{entry.repository} brings code of its own. It is run only where trust_remote_code=True is given "
             "(in benchmarks: --trust-remote-code); read it first."
         )
-    local = not os.path.isdir(entry.repository) and not _reachable(entry.repository)
+    source = find_model(entry.repository)
     try:
         model = SentenceTransformer(
-            entry.repository,
-            local_files_only=local,
+            source,
             trust_remote_code=entry.remote_code and trust_remote_code,
             model_kwargs={"dtype": torch.float32},
         )
@@ -166,25 +164,6 @@ def load_hub_model(
     limits = (entry.max_tokens, max_seq_length, readable_tokens(model))
     model.max_seq_length = min(limit for limit in limits if limit is not None)
     return ModelEncoder(entry.title, model.eval(), entry.prompts, batch_size)
-
-
-def _reachable(repository: str) -> bool:
-    """Tell whether the Hub answers for a repository; see :func:`~simlte_st.models.hub.ask_hub`.
-
-    Raises:
-        ModelError: It does not, and the cache does not have the repository either.
-    """
-    from huggingface_hub import try_to_load_from_cache
-
-    error = ask_hub(repository)
-    if error is None:
-        return True
-    if isinstance(try_to_load_from_cache(repository, "config.json"), str):
-        return False
-    raise ModelError(
-        f"{repository} cannot be had: the Hub does not answer for it ({type(error).__name__}), and it is not in "
-        f"the cache. Where the Hub can be reached, fetch it with: hf download {repository}"
-    ) from error
 
 
 def _set_pooling(model: SentenceTransformer, entry: HubModel) -> None:

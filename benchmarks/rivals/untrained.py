@@ -14,8 +14,8 @@ from benchmarks.rivals.hub import HUB_MODELS, load_hub_model
 from simlte_st.chunk_mean import to_chunk_mean
 from simlte_st.compat import readable_tokens
 from simlte_st.errors import ConfigurationError
-from simlte_st.models.base import load_base
-from simlte_st.models.packaged import PACKAGED_BASE
+from simlte_st.models.base import load_model
+from simlte_st.models.names import PACKAGED_BASE
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def _bm25(options: EncoderOptions) -> TextEncoder:
 
 def _base(pooling: Literal["cls", "mean"]) -> Callable[[EncoderOptions], TextEncoder]:
     def make(options: EncoderOptions) -> TextEncoder:
-        model = load_base(os.fspath(options.base), pooling, dtype=torch.float32).model
+        model = load_model(os.fspath(options.base), pooling, dtype=torch.float32).model
         limits = [limit for limit in (options.max_seq_length, readable_tokens(model)) if limit is not None]
         if options.max_seq_length is not None:
             model.max_seq_length = min(limits)
@@ -52,7 +52,7 @@ def _base(pooling: Literal["cls", "mean"]) -> Callable[[EncoderOptions], TextEnc
 
 
 def _chunk_mean(options: EncoderOptions) -> TextEncoder:
-    model = load_base(os.fspath(options.base), "mean", dtype=torch.float32).model
+    model = load_model(os.fspath(options.base), "mean", dtype=torch.float32).model
     chunks = to_chunk_mean(model, max_length=options.chunk_mean_length)
     return ModelEncoder(ENCODERS["chunk-mean"].title, chunks.eval(), batch_size=options.batch_size)
 

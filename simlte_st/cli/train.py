@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simlte_st.cli.arguments import SOURCE_HELP, add_common_arguments, add_source_arguments, reading_options
-from simlte_st.cli.usage import three_lines
+from simlte_st.models.names import usage_example
 
 if TYPE_CHECKING:
     from simlte_st.training.result import TrainingResult
@@ -171,7 +171,7 @@ def report(result: TrainingResult) -> int:
     left_out = {**result.read["skipped"], **result.corpus.left_out}
     print("Left out: " + (", ".join(f"{count:,} {reason}" for reason, count in left_out.items()) or "none") + ".")
     print(gain_summary(result.gain) if result.gain else "Too few documents were held out to measure the gain.")
-    print(f"Use it:\n\n{three_lines(str(result.output))}")
+    print(f"Use it:\n\n{usage_example(str(result.output))}")
     return 0
 
 

@@ -11,8 +11,8 @@ from sentence_transformers.sentence_transformer.modules import Pooling
 
 from simlte_st.compat import readable_tokens
 from simlte_st.losses.mlm_head import MLMHead, encoder_of, make_mlm_head
-from simlte_st.models.base import BaseModel, load_again, load_base
-from simlte_st.models.conversion import STOCK, convert_base, convert_base_to_chunks
+from simlte_st.models.base import LoadedModel, load_model
+from simlte_st.models.conversion import STOCK, convert_base
 from simlte_st.training.presets import Pooling as PoolingName
 from simlte_st.training.presets import Preset, get_preset
 from simlte_st.training.run_folder import RunFolder
@@ -38,7 +38,7 @@ class Backbone:
     name: str
     pooling: PoolingName
     head: MLMHead | None = None
-    base: BaseModel | None = None
+    base: LoadedModel | None = None
 
     def model(self, max_seq_length: int | None = None) -> SentenceTransformer:
         """Make a model to train: another one at each call, in float32 where the base is.
@@ -51,11 +51,11 @@ class Backbone:
             ConfigurationError: It has no positions for ``max_seq_length`` tokens.
         """
         if self.base is not None:
-            return load_again(self.base, self.pooling, max_seq_length).model
-        return load_base(self.name, self.pooling, max_seq_length, torch.float32).model
+            return self.base.copy(self.pooling, max_seq_length).model
+        return load_model(self.name, self.pooling, max_seq_length, torch.float32).model
 
 
-def preset_for(base: BaseModel) -> Preset:
+def preset_for(base: LoadedModel) -> Preset:
     """Choose the preset for a base: ``docsplit-tuned`` for sentence encoders, else the papers' for its architecture.
 
     A sentence encoder whose tokenizer has no [CLS], such as a decoder or T5, keeps its own pooling.
@@ -67,7 +67,7 @@ def preset_for(base: BaseModel) -> Preset:
     return get_preset("docsplit-longformer" if longformer else "docsplit-bert")
 
 
-def warn_of_pooling(base: BaseModel, preset: Preset, steps: float) -> None:
+def warn_of_pooling(base: LoadedModel, preset: Preset, steps: float) -> None:
     """Warn where [CLS] takes the place of a sentence encoder's own pooling and has few steps to learn it.
 
     Args:
@@ -84,7 +84,7 @@ def warn_of_pooling(base: BaseModel, preset: Preset, steps: float) -> None:
         )
 
 
-def make_backbone(base: BaseModel, preset: Preset, folder: RunFolder, seed: int = 0) -> Backbone:
+def make_backbone(base: LoadedModel, preset: Preset, folder: RunFolder, seed: int = 0) -> Backbone:
     """Convert the base where the preset asks for more tokens than it reads, or where it is a stock Longformer.
 
     A converted base is kept in the run's folder for as long as the run.
@@ -103,7 +103,7 @@ def make_backbone(base: BaseModel, preset: Preset, folder: RunFolder, seed: int 
     if not stock and preset.reader == "chunk-mean":
         assert preset.min_length is not None
         if not folder.base.exists():
-            convert_base_to_chunks(base, folder.base, max_length=preset.min_length, pooling=preset.pooling)
+            convert_base(base, folder.base, backbone="chunk-mean", max_length=preset.min_length, pooling=preset.pooling)
         logger.info("Base: %s, read in chunks, up to %s tokens of a document.", base.name, f"{preset.min_length:,}")
         head = make_mlm_head(base.model, seed=seed) if preset.mlm_weight > 0 else None
         return Backbone(str(folder.base), "keep", head)  # it pools inside its chunks

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from simlte_st.datasets.bbc import packaged_corpus_path
 from simlte_st.errors import ConfigurationError
-from simlte_st.models.names import OWN_MODELS, model_path
-from simlte_st.models.packaged import PACKAGED_BASE, packaged_corpus_path
+from simlte_st.models.names import OWN_MODELS, PACKAGED_BASE, model_path
 from simlte_st.training.result import TrainingResult
 from simlte_st.training.train import train
 

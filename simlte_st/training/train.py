@@ -32,10 +32,11 @@ from simlte_st.files import read_json, write_json
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
 from simlte_st.losses.mlm_head import MLMHead, encoder_of
 from simlte_st.losses.mlm_term import MLMTerm
-from simlte_st.models.base import load_base, set_attention_dropout, set_dropout
-from simlte_st.models.packaged import PACKAGED_BASE
+from simlte_st.models.base import load_model
+from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.training.backbone import make_backbone, preset_for, warn_of_pooling
 from simlte_st.training.batching.token_rows import TokenRows
+from simlte_st.training.dropout import set_attention_dropout, set_dropout
 from simlte_st.training.gains import gain_record
 from simlte_st.training.hardware import compile_encoder
 from simlte_st.training.held_out import HeldOut
@@ -162,7 +163,7 @@ def train(
     )
     set_seed(seed)
     with _leaving_nothing(folder, resume):
-        loaded = load_base(os.fspath(base), dtype=torch.float32)
+        loaded = load_model(os.fspath(base), dtype=torch.float32)
         final = (chosen or preset_for(loaded)).changed(**settings)
         if lora is not None and not isinstance(preset, Preset) and settings.get("learning_rate") is None:
             final = final.changed(learning_rate=LEARNING_RATE_FACTOR * final.learning_rate)

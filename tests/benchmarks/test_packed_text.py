@@ -15,7 +15,7 @@ from simlte_st.data.document import Document
 from simlte_st.data.epochs import EpochClock
 from simlte_st.data.token_corpus import TokenCorpus
 from simlte_st.errors import ConfigurationError, EmptyCorpusError
-from simlte_st.models.packaged import packaged_base_installed, packaged_base_path
+from simlte_st.models.names import packaged_base_installed, packaged_base_path
 
 CLS, SEP = 2, 3
 TEXTS = [make_document(number, sentences=1 + number % 7) for number in range(30)]

@@ -41,7 +41,8 @@ from simlte_st.data.token_inputs import TokenPreprocessor
 from simlte_st.data.views import View
 from simlte_st.errors import ConfigurationError
 from simlte_st.losses import MultipleNegativesRankingMLMLoss
-from simlte_st.models.base import PACKAGED_BASE, load_base
+from simlte_st.models.base import load_model
+from simlte_st.models.names import PACKAGED_BASE
 
 
 @dataclass
@@ -116,7 +117,7 @@ def bbc() -> list[Document]:
 
 @pytest.fixture(scope="module")
 def news(tmp_path_factory: pytest.TempPathFactory) -> Both:
-    return prepare(load_base(PACKAGED_BASE).model, bbc(), tmp_path_factory.mktemp("news"))
+    return prepare(load_model(PACKAGED_BASE).model, bbc(), tmp_path_factory.mktemp("news"))
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from simlte_st.compat import view_budget
 from simlte_st.data import DocSplit, DocSplitCollator, read_documents, write_corpus
 from simlte_st.data.pairs import PairDrawer
 from simlte_st.data.sentences import tokenizer_counter
-from simlte_st.models.base import set_dropout
+from simlte_st.training.dropout import set_dropout
 
 
 @pytest.fixture(scope="session")
