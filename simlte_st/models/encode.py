@@ -89,14 +89,14 @@ def encode_documents(
         ResumeError: There is nothing to resume, or the parts were made with other settings or documents.
         DataError: The documents cannot be read.
     """
-    output = Path(output)
+    reader, output = read_documents(documents), Path(output)
     parts = output.with_name(f"{output.name}.parts")
     wanted = {"part_size": part_size, "normalize": normalize, **(settings or {})}
     _open_parts(output, parts, wanted, resume=resume, overwrite=overwrite)
     count = tokenizer_counter(model.tokenizer)
     done_before = part_size * sum(1 for _ in parts.glob("part-*.parquet"))
     bar = tqdm(desc="Encoding", unit="doc", initial=done_before, disable=not progress)
-    for number, batch in enumerate(_batches(read_documents(documents), part_size)):
+    for number, batch in enumerate(_batches(reader, part_size)):
         path, ids, texts = parts / f"part-{number:06d}.parquet", [one.id for one in batch], [one.text for one in batch]
         if path.exists():
             if pq.read_table(path, columns=["id"])["id"].to_pylist() != ids:
@@ -142,7 +142,6 @@ def _batches(documents: Iterable[Document], size: int) -> Iterator[list[Document
 
 def _join_parts(parts: Path, output: Path, dimension: int, budget: int | None) -> EncodingReport:
     report = EncodingReport(dimension=dimension)
-    # The column is always there, of the right type, also when there is no document.
     schema = pa.schema({"id": pa.string(), "vector": pa.list_(pa.float32(), dimension)})
     with atomic_path(output) as temporary, pq.ParquetWriter(temporary, schema) as writer:
         for path in sorted(parts.glob("part-*.parquet")):

@@ -9,7 +9,7 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 from simlte_st.data import Document
-from simlte_st.errors import ConfigurationError, ResumeError
+from simlte_st.errors import ConfigurationError, DataError, ResumeError
 from simlte_st.models.encode import encode_documents
 
 
@@ -39,6 +39,9 @@ def test_any_source_of_documents_is_taken(model: SentenceTransformer, documents:
     tables = [pq.read_table(tmp_path / f"{name}.parquet") for name in ("folder", "list")]
     assert tables[0]["id"].to_pylist() == ["a.txt", "b.txt"]
     assert tables[0]["vector"].to_pylist() == tables[1]["vector"].to_pylist()
+    with pytest.raises(DataError, match="no file or folder"):
+        encode_documents(model, tmp_path / "nowhere", tmp_path / "nothing.parquet")
+    assert not list(tmp_path.glob("nothing*")), "nothing is begun that would have to be resumed or overwritten"
 
 
 def test_truncation_is_told(model: SentenceTransformer, tmp_path: Path) -> None:
