@@ -19,16 +19,17 @@ from typing import Any
 import numpy as np
 import torch
 from datasets import Dataset
+from simlte_st.data.pairs import PairDrawer
 
 from benchmarks.records import RESULTS, environment
 from simlte_st.compat import view_budget
 from simlte_st.data import read_documents, write_corpus
-from simlte_st.data.pairs import PairDrawer
 from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.data.views import DocSplit
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import write_json
-from simlte_st.models.base import PACKAGED_BASE, load_base
+from simlte_st.models.base import load_model
+from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.training.batching import (
     DocumentEmbeddings,
     SeededBatchSampler,
@@ -49,7 +50,7 @@ def main() -> None:
     arguments = parser.parse_args()
     name = Path(arguments.data).name
     with tempfile.TemporaryDirectory() as folder:
-        model = load_base(PACKAGED_BASE, max_seq_length=64).model
+        model = load_model(PACKAGED_BASE, max_seq_length=64).model
         limit = arguments.documents or (2_600 if arguments.part == "hardness" else None)
         corpus, _ = write_corpus(
             read_documents(arguments.data, limit=limit),

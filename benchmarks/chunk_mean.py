@@ -37,11 +37,13 @@ from simlte_st.evaluation.splits import sample_documents, split_by_label
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import read_json, write_json
 from simlte_st.longformer import convert_to_longformer
-from simlte_st.models.base import PACKAGED_BASE, load_base, packaged_base_path, set_dropout
+from simlte_st.models.base import load_model
+from simlte_st.models.names import PACKAGED_BASE, packaged_base_path
+from simlte_st.training.dropout import set_dropout
 
 
 def beginning(tokens: int) -> SentenceTransformer:
-    return load_base(PACKAGED_BASE, max_seq_length=tokens).model
+    return load_model(PACKAGED_BASE, max_seq_length=tokens).model
 
 
 def longformer(tokens: int, window: int = 512) -> SentenceTransformer:

@@ -49,7 +49,7 @@ from simlte_st.evaluation import (
 )
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import write_json
-from simlte_st.models.packaged import PACKAGED_BASE
+from simlte_st.models.names import PACKAGED_BASE
 
 WORDS = 250
 # The settings that do best for English papers.

@@ -34,8 +34,8 @@ from simlte_st.evaluation import FewShotProbeEvaluator, bootstrap_interval, tfid
 from simlte_st.evaluation.splits import sample_documents, split_by_label
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import read_json, write_json
-from simlte_st.models.base import load_base
-from simlte_st.models.packaged import PACKAGED_BASE
+from simlte_st.models.base import load_model
+from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.training import TrainingResult
 
 PAPERS = "the papers' setting"
@@ -212,7 +212,7 @@ def cost_of(name: str, posts: Posts, folder: Path, arguments: argparse.Namespace
 def one_run(name: str, seed: int, posts: Posts, folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     record: dict[str, Any] = {}
     if RUNS[name] is None:
-        model = load_base(PACKAGED_BASE, POOLING[name]).model
+        model = load_model(PACKAGED_BASE, POOLING[name]).model
     else:
         steps = arguments.steps
         if steps is None:

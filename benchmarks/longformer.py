@@ -342,7 +342,7 @@ def token_lengths(source: str, most: int, documents: int = 32) -> list[int]:
     from transformers import AutoTokenizer
 
     from simlte_st.data import read_documents
-    from simlte_st.models.packaged import packaged_base_path
+    from simlte_st.models.names import packaged_base_path
 
     tokenizer = AutoTokenizer.from_pretrained(packaged_base_path())
     texts = [document.text for document in read_documents(source)]

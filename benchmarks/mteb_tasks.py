@@ -27,7 +27,7 @@ from benchmarks.records import RESULTS, environment
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import write_json
-from simlte_st.models.packaged import PACKAGED_BASE
+from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.tasks import (
     MAIN_SCORES,
     TASKS,

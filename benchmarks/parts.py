@@ -12,7 +12,7 @@ from sentence_transformers import SentenceTransformer
 from simlte_st.chunk_mean import to_chunk_mean
 from simlte_st.compat import readable_tokens
 from simlte_st.files import atomic_path, read_json, write_json
-from simlte_st.models.base import load_base
+from simlte_st.models.base import load_model
 
 
 class Parts:
@@ -62,13 +62,13 @@ def readers(base: str, models: Sequence[str], tokens: int) -> dict[str, Callable
     """
 
     def other(name: str) -> SentenceTransformer:
-        model = load_base(name).model
+        model = load_model(name).model
         model.max_seq_length = min(tokens, readable_tokens(model) or tokens)
         return model
 
     made: dict[str, Callable[[], SentenceTransformer]] = {
-        f"{Path(base).name}, truncated": lambda: load_base(base).model,
-        f"{Path(base).name}, chunk-mean": lambda: to_chunk_mean(load_base(base).model, max_length=tokens),
+        f"{Path(base).name}, truncated": lambda: load_model(base).model,
+        f"{Path(base).name}, chunk-mean": lambda: to_chunk_mean(load_model(base).model, max_length=tokens),
     }
     for name in models:
         if Path(name).name in made:

@@ -23,6 +23,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from simlte_st.data.token_corpus import TokenCorpus
+from simlte_st.training.hardware import bf16_available, has_accelerator
+from simlte_st.training.run_folder import RunFolder
 from torch.nn import functional
 from transformers import (
     BertConfig,
@@ -43,13 +46,10 @@ from benchmarks.records import environment
 from simlte_st.data.document import Document
 from simlte_st.data.documents import DocumentReader, read_documents
 from simlte_st.data.epochs import EpochClock
-from simlte_st.data.token_corpus import TokenCorpus
 from simlte_st.errors import ConfigurationError, SimlteError
 from simlte_st.files import atomic_path, read_json, write_json
-from simlte_st.models.packaged import packaged_base_path
+from simlte_st.models.names import packaged_base_path
 from simlte_st.training.callbacks import CompleteCallback, InterruptCallback
-from simlte_st.training.hardware import bf16_available, has_accelerator
-from simlte_st.training.run_folder import RunFolder
 
 ACCOUNT = "pretrain.json"
 HELD_OUT_BATCH = 32  # with its masks a part of what is measured, so not a setting

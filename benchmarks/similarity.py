@@ -23,7 +23,7 @@ from simlte_st.errors import DataError
 from simlte_st.evaluation import Bm25Scores, CosineScores, PairScores, TfidfScores, document_similarity, load_lee
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import write_json
-from simlte_st.models.packaged import PACKAGED_BASE
+from simlte_st.models.names import PACKAGED_BASE
 
 
 def main(arguments: list[str] | None = None) -> None:

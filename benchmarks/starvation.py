@@ -19,17 +19,19 @@ from pathlib import Path
 
 import torch
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+from simlte_st.data.pairs import PairDrawer
 
 from benchmarks.records import RESULTS, environment
 from simlte_st.compat import view_budget
 from simlte_st.data import DocSplitCollator, PunktSegmenter, read_documents, write_corpus
-from simlte_st.data.pairs import PairDrawer
 from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.data.views import DocSplit
+from simlte_st.datasets.bbc import packaged_corpus_path
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import write_json
-from simlte_st.models.base import load_base, set_dropout
-from simlte_st.models.packaged import PACKAGED_BASE, packaged_corpus_path
+from simlte_st.models.base import load_model
+from simlte_st.models.names import PACKAGED_BASE
+from simlte_st.training.dropout import set_dropout
 
 
 def main() -> None:
@@ -42,7 +44,7 @@ def main() -> None:
     torch.set_num_threads(1)
 
     source = arguments.data or packaged_corpus_path()
-    model = load_base(PACKAGED_BASE, max_seq_length=arguments.tokens).model
+    model = load_model(PACKAGED_BASE, max_seq_length=arguments.tokens).model
     set_dropout(model, 0.0)
     model.train()
     documents = list(read_documents(source, limit=arguments.documents, encoding="latin-1"))

@@ -34,6 +34,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from simlte_st.training.run_folder import RunFolder
+from simlte_st.training.trainer import RunOptions, make_trainer
 from transformers import TrainerCallback
 
 from benchmarks.longformer import resident
@@ -44,11 +46,10 @@ from simlte_st.data.sentences import segment_documents, tokenizer_counter
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import read_json, write_json
 from simlte_st.losses import MultipleNegativesRankingMLMLoss
-from simlte_st.models.base import load_base, set_dropout
-from simlte_st.models.packaged import PACKAGED_BASE
+from simlte_st.models.base import load_model
+from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.training import Preset
-from simlte_st.training.run_folder import RunFolder
-from simlte_st.training.trainer import RunOptions, make_trainer
+from simlte_st.training.dropout import set_dropout
 
 
 def main() -> None:
@@ -85,7 +86,7 @@ def segmented(source: str, limit: int) -> list[SegmentedDocument]:
     """Read and segment documents that make two views."""
     read = list(read_documents(source, limit=limit))
     cut = segmenter(read)
-    tokenizer = load_base(PACKAGED_BASE).model.tokenizer
+    tokenizer = load_model(PACKAGED_BASE).model.tokenizer
     return [
         document
         for document in segment_documents(read, cut, tokenizer_counter(tokenizer))
@@ -122,7 +123,7 @@ def measure_time(
 
 def mean_tokens(documents: list[SegmentedDocument], length: int) -> float:
     """Count the tokens of a document's two views, on average."""
-    tokenizer = load_base(PACKAGED_BASE).model.tokenizer
+    tokenizer = load_model(PACKAGED_BASE).model.tokenizer
     pairs = [draw_views(document, DocSplit(), budget=length - 2) for document in documents]
     texts = [text for pair in pairs if pair is not None for text in (pair.anchor, pair.positive)]
     ids = tokenizer(texts, truncation=True, max_length=length)["input_ids"]

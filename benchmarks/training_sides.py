@@ -13,18 +13,19 @@ import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+from simlte_st.data.pairs import PairDrawer
+from simlte_st.data.token_cache import tokenize_corpus
+from simlte_st.training.batching.token_rows import TokenRows, TokenViewLengths
 from transformers import AutoModelForMaskedLM, DataCollatorForLanguageModeling
 
 from simlte_st.compat import quiet_transformers, view_budget
 from simlte_st.data import Document, PunktSegmenter, SegmentedDocument, TokenCollator, TokenPreprocessor
-from simlte_st.data.pairs import PairDrawer
-from simlte_st.data.token_cache import tokenize_corpus
 from simlte_st.data.views import DocSplit, draw_views
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
-from simlte_st.models.base import load_base, set_dropout
-from simlte_st.models.packaged import PACKAGED_BASE, packaged_base_path
+from simlte_st.models.base import load_model
+from simlte_st.models.names import PACKAGED_BASE, packaged_base_path
 from simlte_st.training.batching import TokenBudgetBatchSampler
-from simlte_st.training.batching.token_rows import TokenRows, TokenViewLengths
+from simlte_st.training.dropout import set_dropout
 
 
 class Step:
@@ -197,7 +198,7 @@ def segmenter(documents: Iterable[Document]) -> PunktSegmenter:
 def plain_model(length: int) -> SentenceTransformer:
     """Load the model that all sides train, in training mode."""
     torch.manual_seed(0)
-    model = load_base(PACKAGED_BASE, max_seq_length=length, dtype=torch.float32).model
+    model = load_model(PACKAGED_BASE, max_seq_length=length, dtype=torch.float32).model
     return model.train()
 
 

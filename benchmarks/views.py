@@ -28,8 +28,8 @@ from simlte_st.data import Crop, DocSplit, Identity
 from simlte_st.evaluation import FewShotProbeEvaluator, bootstrap_interval, tfidf_few_shot
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import read_json, write_json
-from simlte_st.models.base import load_base
-from simlte_st.models.packaged import PACKAGED_BASE
+from simlte_st.models.base import load_model
+from simlte_st.models.names import PACKAGED_BASE
 
 # Everything that a run does not name comes from the preset for tuned bases, with the base's pooling, the same for all.
 RUNS: dict[str, dict[str, Any] | None] = {
@@ -92,7 +92,7 @@ def one_run(name: str, seed: int, posts: dict[str, list[Any]], arguments: argpar
     record: dict[str, Any] = {"name": name, "seed": seed, "settings": repr(settings)}
     began = time.perf_counter()
     if settings is None:
-        model = load_base(PACKAGED_BASE).model
+        model = load_model(PACKAGED_BASE).model
     else:
         output = arguments.work / f"{name}-{seed}.model"
         result = train(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from simlte_st.data import Document, read_documents
-from simlte_st.models.packaged import packaged_corpus_path
+from simlte_st.datasets.bbc import packaged_corpus_path
 
 
 def bbc_news() -> list[Document]:

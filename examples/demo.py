@@ -16,12 +16,11 @@ from bbc_news import bbc_news
 from transformers.utils.logging import disable_progress_bar
 
 from simlte_st import train
-from simlte_st.cli.usage import three_lines
 from simlte_st.evaluation.comparison import compare_probes, compare_split_half
 from simlte_st.evaluation.splits import sample_documents, split_by_label
 from simlte_st.evaluation.table import comparison_table
-from simlte_st.models.base import load_base
-from simlte_st.models.packaged import PACKAGED_BASE
+from simlte_st.models.base import load_model
+from simlte_st.models.names import PACKAGED_BASE, usage_example
 
 
 def main() -> None:
@@ -48,7 +47,7 @@ def main() -> None:
     print(f"Trained {result.steps} steps, {rate}; {result.coverage.summary()}.")
 
     print("Measuring the base and the trained model ...", flush=True)
-    models = {"untrained base": load_base(PACKAGED_BASE).model, "trained": load_base(arguments.output).model}
+    models = {"untrained base": load_model(PACKAGED_BASE).model, "trained": load_model(arguments.output).model}
     split_half = compare_split_half(models, sample_documents(test_part, 300, arguments.seed), seed=arguments.seed)
     probes = compare_probes(models, train_part, test_part, max_seq_length=128, seed=arguments.seed)
     print()
@@ -59,7 +58,7 @@ def main() -> None:
         "measure on were not trained on."
     )
     print(f"\nThe model is in {arguments.output}. Three lines to use it, none of them ours:\n")
-    print(three_lines(str(arguments.output)))
+    print(usage_example(str(arguments.output)))
     print(f"\n{time.perf_counter() - began:.0f} seconds.")
 
 

@@ -14,8 +14,8 @@ from bbc_news import bbc_news
 
 from simlte_st.data import DocSplit, docsplit_examples, docsplit_objectives
 from simlte_st.losses import MultipleNegativesRankingMLMLoss
-from simlte_st.models.base import load_base
-from simlte_st.models.packaged import PACKAGED_BASE
+from simlte_st.models.base import load_model
+from simlte_st.models.names import PACKAGED_BASE
 
 
 def main() -> None:
@@ -25,7 +25,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=64, help="tokens a view may have")
     arguments = parser.parse_args()
 
-    model = load_base(PACKAGED_BASE, max_seq_length=arguments.tokens).model
+    model = load_model(PACKAGED_BASE, max_seq_length=arguments.tokens).model
     documents = [{"id": article.id, "text": article.text} for article in bbc_news()[: arguments.documents]]
 
     example = next(iter(docsplit_examples(documents, view=DocSplit(), seed=0, epoch=0, model=model)))

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import argparse
 
-from simlte_st import train
-from simlte_st.models.packaged import PACKAGED_BASE
 from simlte_st.training.gains import gain_summary
+
+from simlte_st import train
+from simlte_st.models.names import PACKAGED_BASE
 
 
 def main() -> None:

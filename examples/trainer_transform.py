@@ -14,8 +14,8 @@ from sentence_transformers import SentenceTransformerTrainer, SentenceTransforme
 
 from simlte_st.data import DocSplit, DocSplitTransform
 from simlte_st.losses import MultipleNegativesRankingMLMLoss
-from simlte_st.models.base import load_base
-from simlte_st.models.packaged import PACKAGED_BASE
+from simlte_st.models.base import load_model
+from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.training import LossMetricsCallback, LossStateCallback
 
 
@@ -26,7 +26,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=64, help="tokens a view may have")
     arguments = parser.parse_args()
 
-    model = load_base(PACKAGED_BASE, max_seq_length=arguments.tokens).model
+    model = load_model(PACKAGED_BASE, max_seq_length=arguments.tokens).model
     dataset = Dataset.from_dict({"text": [article.text for article in bbc_news()[: arguments.documents]]})
 
     views = DocSplitTransform(DocSplit(), model=model, seed=0)

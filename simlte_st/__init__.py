@@ -1,32 +1,14 @@
-"""Long-document embeddings learned without labels: DocSplit / SimLTE for sentence-transformers."""
+"""Long-document embeddings learned without labels: DocSplit / SimLTE for sentence-transformers.
 
-from __future__ import annotations
+The names are in ``__init__.pyi``; a module is loaded when one of its is used, so that ``import simlte_st`` and
+``simlte --help`` do not wait for torch.
+"""
 
-import importlib
-from typing import TYPE_CHECKING, Any
+import lazy_loader
 
 from simlte_st.models.registration import register
 
-if TYPE_CHECKING:
-    from simlte_st.models.encoding import encode_documents
-    from simlte_st.models.sentence_transformer import SentenceTransformer
-    from simlte_st.training.train import train
-
 __version__ = "0.1.0.dev0"
-__all__ = ["SentenceTransformer", "__version__", "encode_documents", "train"]
-
-# Loaded on first use: `import simlte_st` and `simlte --help` must not wait for torch.
-_LAZY = {
-    "SentenceTransformer": "simlte_st.models.sentence_transformer",
-    "encode_documents": "simlte_st.models.encoding",
-    "train": "simlte_st.training.train",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return getattr(importlib.import_module(_LAZY[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 register()

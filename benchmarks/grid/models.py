@@ -24,8 +24,8 @@ from simlte_st.compat import readable_tokens
 from simlte_st.data import read_documents
 from simlte_st.errors import DataError, ModelError, SimlteError
 from simlte_st.files import atomic_path
-from simlte_st.models.base import load_base
-from simlte_st.models.packaged import PACKAGED_BASE, packaged_base_path
+from simlte_st.models.base import load_model
+from simlte_st.models.names import PACKAGED_BASE, packaged_base_path
 
 PIECE = 256
 """Texts that are embedded and kept at once."""
@@ -194,7 +194,7 @@ class Models:
 
     def _load(self, system: System, seed: int) -> ModelEncoder:
         if system.rival:
-            model = load_base(self.train(system, seed), dtype=torch.float32).model
+            model = load_model(self.train(system, seed), dtype=torch.float32).model
             model.max_seq_length = min(self.scale.read, readable_tokens(model) or self.scale.read)
             return ModelEncoder(model.eval())
         return load_encoder(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from simlte_st.models.packaged import PACKAGED_BASE
+from simlte_st.models.names import PACKAGED_BASE
 
 PAPERS_SHOTS = {"fakenews": 10, "arxiv": 10}
 """Examples a class of the few-shot experiment where they are not 5: DocSplit, Appendix A.1."""

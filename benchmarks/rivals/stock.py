@@ -20,10 +20,6 @@ from sentence_transformers import (
 )
 from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
 from sentence_transformers.sentence_transformer.modules import Normalize
-from simlte_st.data.token_corpus import ROW
-from simlte_st.training.backbone import make_backbone
-from simlte_st.training.hardware import bf16_available, has_accelerator
-from simlte_st.training.run_folder import RunFolder
 from torch import nn
 from transformers import (
     PrinterCallback,
@@ -37,9 +33,12 @@ from simlte_st.data.corpus import write_corpus
 from simlte_st.data.documents import read_documents
 from simlte_st.data.rival_views import Identity
 from simlte_st.data.sentences import tokenizer_counter
-from simlte_st.models.base import load_base, set_attention_dropout, set_dropout
+from simlte_st.models.base import load_model
 from simlte_st.training.callbacks import ProgressBarCallback
+from simlte_st.training.dropout import set_attention_dropout, set_dropout
+from simlte_st.training.model import make_backbone
 from simlte_st.training.presets import Preset
+from simlte_st.training.run import RunFolder, bf16_available
 
 TEXT = Identity()
 """What a document's text is, where an objective takes one: as much of it as the model reads, another part each epoch.
@@ -78,7 +77,7 @@ def prepare(job: RivalJob) -> Prepared:
     """
     set_seed(job.seed)
     preset = job.preset
-    loaded = load_base(os.fspath(job.base), dtype=torch.float32)
+    loaded = load_model(os.fspath(job.base), dtype=torch.float32)
     backbone = make_backbone(loaded, preset, RunFolder(job.path, job.work))
     model = backbone.model(preset.max_seq_length)
     modules = [module for module in model if not isinstance(module, Normalize)]

@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 from sentence_transformers.base.modules import Transformer
-from simlte_st.training.backbone import preset_for
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_pre_hook
 from transformers import PreTrainedModel
@@ -20,7 +19,8 @@ from benchmarks.rivals.objectives import get_rival
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.errors import ConfigurationError
 from simlte_st.files import atomic_path, check_free, write_json
-from simlte_st.models.base import load_base
+from simlte_st.models.base import load_model
+from simlte_st.training.model import preset_for
 from simlte_st.training.presets import Pooling, Preset, get_preset
 
 
@@ -91,7 +91,7 @@ def train_rival(
     if isinstance(preset, Preset):
         chosen = preset
     else:
-        chosen = preset_for(load_base(os.fspath(base))) if preset == "auto" else get_preset(preset)
+        chosen = preset_for(load_model(os.fspath(base))) if preset == "auto" else get_preset(preset)
     settings = chosen.changed(
         batch_size=batch_size,
         max_seq_length=max_seq_length,

@@ -88,7 +88,7 @@ def run_attention(arguments: argparse.Namespace) -> int:
     from simlte_st.data.documents import read_documents
     from simlte_st.errors import ConfigurationError, DataError
     from simlte_st.files import write_json
-    from simlte_st.models.base import load_base
+    from simlte_st.models.base import load_model
 
     if arguments.document and not arguments.heatmap:
         raise ConfigurationError("--document chooses what --heatmap draws: give that too.")
@@ -104,7 +104,7 @@ def run_attention(arguments: argparse.Namespace) -> int:
         if drawn is None:
             raise DataError(f"No document among those read has the id {arguments.document!r}: there is no heat map.")
     names = dict.fromkeys(name for name in (arguments.model, arguments.compare) if name)
-    models = {name: load_base(name).model for name in names}
+    models = {name: load_model(name).model for name in names}
     how = {"layer": arguments.layer, "max_seq_length": arguments.max_seq_length}
     result = measure_attention(
         models,

@@ -33,11 +33,11 @@ def add_parser(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Encode."""
     from simlte_st.data.documents import read_documents
-    from simlte_st.models.base import load_base
-    from simlte_st.models.encoding import encode_documents
+    from simlte_st.models.base import load_model
+    from simlte_st.models.encode import encode_documents
 
     reader = read_documents(arguments.source, **reading_options(arguments))
-    model = load_base(arguments.model).model
+    model = load_model(arguments.model).model
     report = encode_documents(
         model,
         reader,

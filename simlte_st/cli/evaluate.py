@@ -44,13 +44,13 @@ def run(arguments: argparse.Namespace) -> int:
     from simlte_st.evaluation.splits import sample_documents, split_by_label
     from simlte_st.evaluation.table import comparison_table
     from simlte_st.files import write_json
-    from simlte_st.models.base import load_base
+    from simlte_st.models.base import load_model
 
     reader = read_documents(arguments.data, label_column=arguments.label, **reading_options(arguments))
     documents = list(reader)
     print(reader.report.summary(), file=sys.stderr)
     names = list(dict.fromkeys([*_bases(arguments), *arguments.models]))
-    models = {name: load_base(name).model for name in names}
+    models = {name: load_model(name).model for name in names}
     split_half = compare_split_half(
         models,
         sample_documents(documents, arguments.split_half, arguments.seed),

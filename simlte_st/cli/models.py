@@ -63,14 +63,11 @@ def run_build(arguments: argparse.Namespace) -> int:
 
 def run_list(arguments: argparse.Namespace) -> int:
     """List the models by name."""
-    from simlte_st.models.names import OWN_MODELS, models_folder
+    from simlte_st.models.names import OWN_MODELS, named_models
 
-    folder = models_folder()
-    found = (
-        sorted(path.name for path in folder.iterdir() if (path / "modules.json").exists()) if folder.exists() else []
-    )
-    for name in found:
-        print(f"{name}\t{folder / name}")
-    for name in sorted(set(OWN_MODELS) - set(found)):
+    found = named_models()
+    for name, folder in found.items():
+        print(f"{name}\t{folder}")
+    for name in sorted(OWN_MODELS.keys() - found.keys()):
         print(f"{name}\tnot made yet: simlte models build {name}")
     return 0

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simlte_st.cli.arguments import SOURCE_HELP, add_common_arguments, add_dataclass_arguments, add_source_arguments
-from simlte_st.cli.usage import three_lines
+from simlte_st.models.names import usage_example
 from simlte_st.training.presets import Preset
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
 def report(result: TrainingResult) -> int:
     """Say what a run did, and how to use the model; the exit status is 0."""
     print(result.summary())
-    print(f"Use it:\n\n{three_lines(str(result.output))}")
+    print(f"Use it:\n\n{usage_example(str(result.output))}")
     return 0
 
 

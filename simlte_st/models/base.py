@@ -1,7 +1,8 @@
-"""The model that training begins with."""
+"""Loading a model, with the pooling and the length that are wanted."""
 
 from __future__ import annotations
 
+import logging
 import os
 from copy import deepcopy
 from dataclasses import dataclass
@@ -12,19 +13,19 @@ from safetensors import SafetensorError
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
-from torch import nn
+from sentence_transformers.util import is_sentence_transformer_model
 
 from simlte_st.chunk_mean.modeling import SimlteChunkMeanModel
-from simlte_st.compat import readable_tokens
+from simlte_st.compat import readable_length, readable_tokens
 from simlte_st.errors import ConfigurationError, ModelError
-from simlte_st.models.hub import cached_folder, hub_unreachable, repositories
-from simlte_st.models.names import find_model
-from simlte_st.models.packaged import PACKAGED_BASE, packaged_base_installed
+from simlte_st.models.names import find_model, hub_repositories, not_loaded
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class BaseModel:
-    """A model to begin with.
+class LoadedModel:
+    """A model, and what is known of it from loading it.
 
     Attributes:
         model: The model.
@@ -39,20 +40,46 @@ class BaseModel:
     tuned: bool
     drawn: bool = False
 
+    def copy(self, pooling: str = "keep", max_seq_length: int | None = None) -> LoadedModel:
+        """Make another model of this one, which is not changed.
 
-def load_base(
-    name: str | Path,
+        Where loading draws weights it is loaded again, so that each model has its own, and a run draws the same numbers
+        from its seed as ever.
+
+        Args:
+            pooling: As for :func:`load_model`.
+            max_seq_length: As for :func:`load_model`; None keeps this model's.
+
+        Returns:
+            The other model, in the same dtype.
+
+        Raises:
+            ModelError: It has no pooling that could be changed, or is not there any more.
+            ConfigurationError: It has no positions for ``max_seq_length`` tokens.
+        """
+        length = max_seq_length or self.model.max_seq_length
+        if self.drawn:
+            return load_model(self.name, pooling, length, next(self.model.parameters()).dtype)
+        model = deepcopy(self.model)
+        if pooling != "keep":
+            _set_pooling(model, self.name, pooling)
+        _set_length(model, self.name, length)
+        return LoadedModel(model, self.name, self.tuned)
+
+
+def load_model(
+    name: str | os.PathLike[str],
     pooling: str = "keep",
     max_seq_length: int | None = None,
     dtype: torch.dtype | None = None,
-) -> BaseModel:
-    """Load the model to begin with.
+) -> LoadedModel:
+    """Load a model.
 
     Args:
         name: A folder, or a name as :func:`~simlte_st.models.names.find_model` has it.
-        pooling: ``"cls"`` or ``"mean"`` replaces the base's pooling, ``"keep"`` keeps it. A bare language model, which
+        pooling: ``"cls"`` or ``"mean"`` replaces the model's pooling, ``"keep"`` keeps it. A bare language model, which
             has none, gets ``"cls"`` when asked to keep.
-        max_seq_length: Tokens to read of an input, special tokens included; None keeps the base's.
+        max_seq_length: Tokens to read of an input, special tokens included; None keeps the model's.
         dtype: Type of the weights; None keeps the checkpoint's. Training wants ``torch.float32``: on weights of half
             precision an optimizer's small steps are lost.
 
@@ -63,92 +90,69 @@ def load_base(
         ModelError: There is no such model, or it does not end in token embeddings and pooling.
         ConfigurationError: It has no positions for ``max_seq_length`` tokens.
     """
-    source = _reachable(find_model(name))
+    source, name = find_model(name), os.fspath(name)
     numbers = torch.get_rng_state()
     try:
         model = SentenceTransformer(source, model_kwargs={} if dtype is None else {"dtype": dtype})
     except (OSError, ValueError, SafetensorError) as error:
-        raise _not_loaded(name, str(error)) from error
+        raise not_loaded(name, str(error)) from None  # the libraries' many lines say no more
     tuned, drawn = _is_tuned(source), not torch.equal(numbers, torch.get_rng_state())
     if not isinstance(model[0], Transformer):
-        raise ModelError(f"The base model {str(name)!r} begins with {type(model[0]).__name__}, not with a Transformer.")
+        raise ModelError(f"The model {name!r} begins with {type(model[0]).__name__}, not with a Transformer.")
     if pooling != "keep" or not tuned:
-        _set_pooling(model, str(name), "cls" if pooling == "keep" else pooling)
-    limit = readable_tokens(model)
-    if max_seq_length is not None:
-        _set_length(model, str(name), max_seq_length)
-    elif limit is not None and (model.max_seq_length is None or model.max_seq_length > limit):
-        model.max_seq_length = limit  # a tokenizer that knows of no limit
-    return BaseModel(model, str(name), tuned, drawn)
+        _set_pooling(model, name, "cls" if pooling == "keep" else pooling)
+    # A tokenizer may know of no limit.
+    _set_length(model, name, max_seq_length or readable_length(model))
+    return LoadedModel(model, name, tuned, drawn)
 
 
-def load_again(base: BaseModel, pooling: str = "keep", max_seq_length: int | None = None) -> BaseModel:
-    """Load a model that was loaded already, with another pooling and length.
+def lengthen(loaded: LoadedModel, max_length: int) -> bool:
+    """Let a model read as many tokens as are wanted, in place, where it has the positions for them.
 
-    It is copied, which is quicker. But where loading draws weights it is loaded, so that each model has its own, and a
-    run draws the same numbers from its seed as ever.
+    A tokenizer may cut texts long before the positions end: that of a ModernBERT with 8,192 positions after 512 tokens,
+    or that of a sentence encoder which was tuned on short texts. It is then told to cut later, which is logged, and
+    saved with the model. A model that reads more than is wanted stays as it is.
 
     Args:
-        base: The model; it is not changed.
-        pooling: As for :func:`load_base`.
-        max_seq_length: As for :func:`load_base`.
+        loaded: The model.
+        max_length: Tokens to read of a text at least, special tokens included.
 
     Returns:
-        Another model, in the same dtype.
-
-    Raises:
-        ModelError: It has no pooling that could be changed, or is not there any more.
-        ConfigurationError: It has no positions for ``max_seq_length`` tokens.
+        Whether the model now reads so many. Where it does not, it has too few positions and is unchanged:
+        :func:`~simlte_st.models.conversion.convert_base` makes a longer one of it.
     """
-    if base.drawn:
-        return load_base(base.name, pooling, max_seq_length, next(base.model.parameters()).dtype)
-    model = deepcopy(base.model)
-    if pooling != "keep":
-        _set_pooling(model, base.name, pooling)
-    if max_seq_length is not None:
-        _set_length(model, base.name, max_seq_length)
-    return BaseModel(model, base.name, base.tuned)
+    model, positions = loaded.model, readable_tokens(loaded.model)
+    if positions is not None and positions < max_length:
+        return False
+    length = model.max_seq_length
+    if length is not None and length < max_length:
+        logger.info(
+            "%s was set to read %s tokens and has positions for %s: it now reads %s.",
+            loaded.name, f"{length:,}", "any number" if positions is None else f"{positions:,}", f"{max_length:,}",
+        )  # fmt: skip
+        model.max_seq_length = max_length
+    return True
 
 
-def _set_length(model: SentenceTransformer, name: str, max_seq_length: int) -> None:
-    limit = readable_tokens(model)
-    if limit is not None and max_seq_length > limit:
-        raise ConfigurationError(f"max_seq_length={max_seq_length}: {name!r} has positions for {limit} tokens.")
-    model.max_seq_length = max_seq_length
-
-
-def _reachable(source: str) -> str:
-    """Give the folder in the Hub's cache instead of a name where the Hub cannot be asked."""
-    unreachable = None if os.path.isdir(source) else hub_unreachable(source)
-    if unreachable is None:
-        return source
-    folder = cached_folder(source)
-    if folder is None:
-        why = f"the Hub cannot be reached ({type(unreachable).__name__}), and its cache does not have it"
-        raise _not_loaded(source, f"there is no such folder, {why}.") from unreachable
-    return folder
-
-
-def _not_loaded(name: str | Path, problem: str) -> ModelError:
-    hint = f" Without a network, --base {PACKAGED_BASE} works." if packaged_base_installed() else ""
-    return ModelError(f"The base model {str(name)!r} could not be loaded: {problem}{hint}")
+def _set_length(model: SentenceTransformer, name: str, length: int | None) -> None:
+    positions = readable_tokens(model)
+    if length is not None and positions is not None and length > positions:
+        raise ConfigurationError(f"max_seq_length={length}: {name!r} has positions for {positions} tokens.")
+    if length is not None:
+        model.max_seq_length = length
 
 
 def _is_tuned(source: str) -> bool:
-    if Path(source).exists():
-        return (Path(source) / "modules.json").exists()
-    from huggingface_hub import try_to_load_from_cache
-
-    # Loading it has just put the file into the Hub's cache, if the repository has it.
-    return any(
-        isinstance(try_to_load_from_cache(repository, "modules.json"), str) for repository in repositories(source)
-    )
+    # Loading a model of the Hub has just put the file into the cache, if the repository has it.
+    cache = os.environ.get("SENTENCE_TRANSFORMERS_HOME")
+    places = (source,) if Path(source).exists() else hub_repositories(source)
+    return any(is_sentence_transformer_model(place, cache_folder=cache, local_files_only=True) for place in places)
 
 
 def _set_pooling(model: SentenceTransformer, name: str, mode: str) -> None:
     if isinstance(model[0].auto_model, SimlteChunkMeanModel) and mode != "cls":
         raise ModelError(
-            f"The base model {name!r} reads chunk by chunk and pools inside of them, which cannot be set to {mode!r} "
+            f"The model {name!r} reads chunk by chunk and pools inside of them, which cannot be set to {mode!r} "
             "any more; use pooling='keep', or convert it anew with the pooling that you want."
         )
     for index, module in enumerate(model):
@@ -156,30 +160,4 @@ def _set_pooling(model: SentenceTransformer, name: str, mode: str) -> None:
             pooling = Pooling(module.embedding_dimension, pooling_mode=mode, include_prompt=module.include_prompt)
             model[index] = pooling.to(model.device)
             return
-    raise ModelError(f"The base model {name!r} has no Pooling module to set to {mode!r}; use pooling='keep'.")
-
-
-def set_dropout(model: nn.Module, probability: float) -> None:
-    """Set the probability of every dropout in a model, attention's included."""
-    for module in model.modules():
-        _set_dropout(module, probability)
-
-
-def set_attention_dropout(model: nn.Module, probability: float) -> None:
-    """Set the probability of dropping an attention weight in all layers of a model."""
-    for module in model.modules():
-        kind = type(module).__name__
-        if kind.endswith("Attention"):
-            _set_dropout(module, probability)
-        if kind.endswith("SelfAttention"):  # what is around it drops from hidden states
-            for part in module.modules():
-                _set_dropout(part, probability)
-
-
-def _set_dropout(module: nn.Module, probability: float) -> None:
-    if isinstance(module, nn.Dropout):
-        module.p = probability
-    # Fused attention does not use the modules but a number that the attention layer keeps, under one of a few names.
-    for attribute in ("dropout_prob", "attention_dropout", "dropout"):
-        if isinstance(getattr(module, attribute, None), float):
-            setattr(module, attribute, probability)
+    raise ModelError(f"The model {name!r} has no Pooling module to set to {mode!r}; use pooling='keep'.")

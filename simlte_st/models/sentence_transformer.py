@@ -9,9 +9,9 @@ from typing import Any
 import sentence_transformers
 from torch import Tensor
 
-from simlte_st.compat import readable_tokens
+from simlte_st.compat import readable_length, readable_tokens
 from simlte_st.errors import ConfigurationError
-from simlte_st.models.names import find_model
+from simlte_st.models.names import OWN_MODELS, find_model, local_folder
 
 logger = logging.getLogger(__name__)
 
@@ -44,10 +44,15 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
 
     def __init__(self, model_name_or_path: str | os.PathLike[str] | None = None, **options: Any) -> None:
         self._cut = _Cut()
-        super().__init__(None if model_name_or_path is None else find_model(model_name_or_path), **options)
-        limit = readable_tokens(self)
-        if limit is not None and (self.max_seq_length is None or self.max_seq_length > limit):
-            self.max_seq_length = limit
+        name = None if model_name_or_path is None else os.fspath(model_name_or_path)
+        if name in OWN_MODELS:
+            name = find_model(name)
+        elif name is not None:  # other names of the Hub are left to the stock class, which has options for them
+            name = local_folder(name) or name
+        super().__init__(name, **options)
+        length = readable_length(self)
+        if length != self.max_seq_length:
+            self.max_seq_length = length
 
     @property
     def max_seq_length(self) -> int | None:

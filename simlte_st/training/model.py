@@ -15,8 +15,9 @@ from simlte_st.data.transform import DocSplitTransform
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
 from simlte_st.losses.mlm_head import MLMHead, make_mlm_head
 from simlte_st.losses.mlm_mixin import MLMLossMixin
-from simlte_st.models.base import BaseModel, load_again, load_base, set_attention_dropout, set_dropout
-from simlte_st.models.conversion import STOCK, convert_base, convert_base_to_chunks
+from simlte_st.models.base import LoadedModel, lengthen, load_model
+from simlte_st.models.conversion import STOCK, convert_base
+from simlte_st.training.dropout import set_attention_dropout, set_dropout
 from simlte_st.training.interpolation import check_interpolable
 from simlte_st.training.lora import LEARNING_RATE_FACTOR, add_lora
 from simlte_st.training.presets import Pooling as PoolingName
@@ -35,7 +36,7 @@ class Trainee:
     """What a run trains.
 
     Attributes:
-        base: The base as it was loaded; not changed.
+        base: The base as it was loaded, but for its length where the preset asks for more.
         preset: The settings, those of the preset and those that replace them.
         model: The model to train, with adapters where the run has such.
         loss: Its loss.
@@ -44,7 +45,7 @@ class Trainee:
         reads: Tokens that the finished model reads; None for no bound. Views may be shorter.
     """
 
-    base: BaseModel
+    base: LoadedModel
     preset: Preset
     model: SentenceTransformer
     loss: MLMLossMixin
@@ -64,7 +65,7 @@ def make_trainee(folder: RunFolder, options: RunOptions) -> Trainee:
         ModelError: The base cannot be loaded or cannot be trained this way.
         ConfigurationError: A setting does not fit the base.
     """
-    base = load_base(options.base, dtype=torch.float32)
+    base = load_model(options.base, dtype=torch.float32)
     preset = (options.named_preset or preset_for(base)).changed(**options.settings)
     if options.lora is not None and isinstance(options.preset, str) and options.settings.get("learning_rate") is None:
         preset = preset.changed(learning_rate=LEARNING_RATE_FACTOR * preset.learning_rate)
@@ -113,7 +114,7 @@ class Backbone:
     name: str
     pooling: PoolingName
     head: MLMHead | None = None
-    base: BaseModel | None = None
+    base: LoadedModel | None = None
 
     def model(self, max_seq_length: int | None = None) -> SentenceTransformer:
         """Make a model to train: another one at each call, in float32 where the base is.
@@ -126,11 +127,11 @@ class Backbone:
             ConfigurationError: It has no positions for ``max_seq_length`` tokens.
         """
         if self.base is not None:
-            return load_again(self.base, self.pooling, max_seq_length).model
-        return load_base(self.name, self.pooling, max_seq_length, torch.float32).model
+            return self.base.copy(self.pooling, max_seq_length).model
+        return load_model(self.name, self.pooling, max_seq_length, torch.float32).model
 
 
-def preset_for(base: BaseModel) -> Preset:
+def preset_for(base: LoadedModel) -> Preset:
     """Choose the preset for a base: ``docsplit-tuned`` for sentence encoders, else the papers' for its architecture.
 
     A sentence encoder whose tokenizer has no [CLS], such as a decoder or T5, keeps its own pooling.
@@ -142,7 +143,7 @@ def preset_for(base: BaseModel) -> Preset:
     return get_preset("docsplit-longformer" if longformer else "docsplit-bert")
 
 
-def warn_of_pooling(base: BaseModel, preset: Preset, steps: int) -> None:
+def warn_of_pooling(base: LoadedModel, preset: Preset, steps: int) -> None:
     """Warn where [CLS] takes the place of a sentence encoder's own pooling and has few steps to learn it."""
     own = [module.pooling_mode for module in base.model if isinstance(module, Pooling)]
     if base.tuned and preset.pooling == "cls" and own not in (["cls"], []) and steps < FEW_STEPS:
@@ -153,10 +154,11 @@ def warn_of_pooling(base: BaseModel, preset: Preset, steps: int) -> None:
         )
 
 
-def make_backbone(base: BaseModel, preset: Preset, folder: RunFolder, seed: int = 0) -> Backbone:
-    """Convert the base where the preset asks for more tokens than it reads, or where it is a stock Longformer.
+def make_backbone(base: LoadedModel, preset: Preset, folder: RunFolder, seed: int = 0) -> Backbone:
+    """Convert the base where it has too few positions for what the preset asks, or where it is a stock Longformer.
 
-    A converted base is kept in the run's folder for as long as the run.
+    A base whose tokenizer alone stands in the way is told to cut later, in place. A converted base is kept in the
+    run's folder for as long as the run.
 
     Args:
         base: The base as it was loaded.
@@ -168,11 +170,13 @@ def make_backbone(base: BaseModel, preset: Preset, folder: RunFolder, seed: int 
     stock = encoder_of(base.model).config.model_type == STOCK
     short = preset.max_length is not None and limit is not None and limit < preset.max_length
     if not stock and not short:
+        if preset.max_length is not None:
+            lengthen(base, preset.max_length)
         return Backbone(base.name, preset.pooling, base=base)
     if not stock and preset.backbone == "chunk-mean":
         assert preset.max_length is not None
         if not folder.base.exists():
-            convert_base_to_chunks(base, folder.base, max_length=preset.max_length, pooling=preset.pooling)
+            convert_base(base, folder.base, backbone="chunk-mean", max_length=preset.max_length, pooling=preset.pooling)
         logger.info("Base: %s, read in chunks, up to %s tokens of a document.", base.name, f"{preset.max_length:,}")
         head = make_mlm_head(base.model, seed=seed) if preset.mlm_weight > 0 else None
         return Backbone(str(folder.base), "keep", head)  # it pools inside its chunks

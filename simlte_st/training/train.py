@@ -12,8 +12,7 @@ from transformers import set_seed
 from simlte_st.data.documents import read_documents
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.errors import ConfigurationError
-from simlte_st.models.names import OWN_MODELS, model_path
-from simlte_st.models.packaged import PACKAGED_BASE, packaged_corpus_path
+from simlte_st.models.names import OWN_MODELS, PACKAGED_BASE, model_path
 from simlte_st.training.finish import finish
 from simlte_st.training.fit import fit
 from simlte_st.training.model import make_trainee

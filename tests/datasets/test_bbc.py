@@ -6,7 +6,7 @@ import pytest
 
 from simlte_st.datasets import bbc, load_benchmark, statistics
 from simlte_st.errors import DataError
-from simlte_st.models import packaged
+from simlte_st.models.names import PACKAGED_BASE
 
 
 @pytest.fixture
@@ -63,4 +63,4 @@ def test_without_package_and_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     for part in ("There is no 'bbc' here", bbc.SET.card.home, bbc.SET.card.licence, "pass path=", "SetFit/bbc-news",
                  "simlte-st[demo]"):  # fmt: skip
         assert part in message
-    assert packaged.PACKAGED_BASE not in message
+    assert PACKAGED_BASE not in message

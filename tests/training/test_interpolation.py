@@ -19,7 +19,8 @@ from transformers import AutoTokenizer
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.longformer import convert_to_longformer
 from simlte_st.losses import MultipleNegativesRankingMLMLoss
-from simlte_st.models.base import load_base, set_dropout
+from simlte_st.models.base import load_model
+from simlte_st.training.dropout import set_dropout
 from simlte_st.training.interpolation import check_interpolable, choose_interpolation, interpolate
 from simlte_st.training.lora import add_lora, merge_lora
 
@@ -184,7 +185,7 @@ def test_our_longformer_is_interpolated(bert_path: Path, documents: list[str], t
     tokenizer = AutoTokenizer.from_pretrained(bert_path)
     tokenizer.model_max_length = 120
     tokenizer.save_pretrained(tmp_path / "long")
-    base = load_base(tmp_path / "long").model
+    base = load_model(tmp_path / "long").model
     base.save_pretrained(str(tmp_path / "encoder"))
     adapted = moved(tmp_path / "encoder")
     half = interpolate(base, adapted, 0.5).encode(documents[:3])

@@ -14,7 +14,7 @@ from simlte_st.data.views import DocSplit
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.evaluation.comparison import compare_split_half
 from simlte_st.evaluation.split_half import result_from_ranks
-from simlte_st.models.base import set_dropout
+from simlte_st.training.dropout import set_dropout
 from simlte_st.training.interpolation import (
     InterpolationChoice,
     choose_interpolation,

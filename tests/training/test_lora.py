@@ -25,9 +25,10 @@ from simlte_st.compat import encoder_of
 from simlte_st.errors import ConfigurationError, MissingExtraError, ModelError, ResumeError
 from simlte_st.longformer import SimlteLongformerModel
 from simlte_st.losses import MultipleNegativesRankingMLMLoss
-from simlte_st.models.base import load_base, set_dropout
+from simlte_st.models.base import load_model
 from simlte_st.training.batching import SeededBatchSampler
 from simlte_st.training.callbacks import LossStateCallback
+from simlte_st.training.dropout import set_dropout
 from simlte_st.training.lora import (
     ADAPTER_FILE,
     FROZEN_FILE,
@@ -60,7 +61,7 @@ def make_model(kind: str, bert_path: Path, path: Path) -> SentenceTransformer:
     randomise(encoder)
     encoder.save_pretrained(path)
     tokenizer.save_pretrained(path)
-    return load_base(path).model.eval()
+    return load_model(path).model.eval()
 
 
 def randomise_adapters(model: SentenceTransformer) -> None:
@@ -105,7 +106,7 @@ def test_merging_gives_a_plain_model_with_the_same_output(kind: str, bert_path: 
     assert all(weight.requires_grad for weight in model.parameters())
     # The folder is the one that a plain model is saved in: it needs neither PEFT nor the base.
     model.save_pretrained(str(tmp_path / "merged"))
-    plain = load_base(tmp_path / "base").model
+    plain = load_model(tmp_path / "base").model
     plain.encode(TEXTS)  # which sets up the tokenizer
     plain.save_pretrained(str(tmp_path / "plain"))
     shutil.rmtree(tmp_path / "base")
@@ -191,7 +192,7 @@ def test_dropout_of_the_encoder_is_not_dropout_of_the_adapters(model: SentenceTr
 
 
 def test_the_mlm_term_teaches_adapters_and_head_only(bert_path: Path) -> None:
-    model = load_base(bert_path, "mean").model
+    model = load_model(bert_path, "mean").model
     add_lora(model, 4)
     loss = MultipleNegativesRankingMLMLoss(model, mlm_weight=1.0, mlm_probability=0.5)
     assert loss.mlm_head is not None
@@ -322,7 +323,7 @@ def make_trainer(base_path: Path, documents: list[str], tmp_path: Path) -> Calla
 
     def make(model: SentenceTransformer | None = None, rank: int = 4) -> SentenceTransformerTrainer:
         torch.manual_seed(0)
-        model = load_base(base_path, "mean", dtype=torch.float32).model if model is None else model
+        model = load_model(base_path, "mean", dtype=torch.float32).model if model is None else model
         add_lora(model, rank)
         loss = MultipleNegativesRankingMLMLoss(model, mlm_weight=1.0)
         arguments = SentenceTransformerTrainingArguments(
@@ -392,7 +393,7 @@ def test_what_cannot_be_resumed_is_refused(
 def test_a_model_that_the_trainer_could_not_load_again_is_refused_at_once(
     make_trainer: Callable[..., SentenceTransformerTrainer], bert_path: Path, tmp_path: Path
 ) -> None:
-    loaded = load_base(bert_path).model
+    loaded = load_model(bert_path).model
     loaded.save_pretrained(str(tmp_path / "old"))
     moved = [path for path in (tmp_path / "old").iterdir() if path.is_file() and path.name != "modules.json"]
     (tmp_path / "old" / "0_Transformer").mkdir()
@@ -405,7 +406,7 @@ def test_a_model_that_the_trainer_could_not_load_again_is_refused_at_once(
     with pytest.raises(ModelError, match="would not find the encoder"):
         make_trainer(old_layout).train()
 
-    in_memory = load_base(bert_path).model
+    in_memory = load_model(bert_path).model
     in_memory.transformers_model.config._name_or_path = ""
     with pytest.raises(ModelError, match="was not loaded from a checkpoint"):
         make_trainer(in_memory).train()

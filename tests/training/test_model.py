@@ -14,7 +14,7 @@ from simlte_st.chunk_mean import SimlteChunkMeanModel
 from simlte_st.errors import ModelError
 from simlte_st.losses.mlm_head import make_mlm_head
 from simlte_st.models import base as base_models
-from simlte_st.models.base import load_base
+from simlte_st.models.base import load_model
 from simlte_st.training import Preset
 from simlte_st.training.model import FEW_STEPS, make_backbone, preset_for, warn_of_pooling
 from simlte_st.training.presets import get_preset
@@ -37,14 +37,14 @@ def long(documents: list[str]) -> list[str]:
     return [" ".join(documents[number : number + 3]) for number in range(24)]
 
 
-def saved(bert_path: Path, folder: Path, pooling: str) -> base_models.BaseModel:
+def saved(bert_path: Path, folder: Path, pooling: str) -> base_models.LoadedModel:
     """A sentence encoder: a base that comes with its pooling."""
-    load_base(bert_path, pooling).model.save_pretrained(str(folder), create_model_card=False)
-    return load_base(folder)
+    load_model(bert_path, pooling).model.save_pretrained(str(folder), create_model_card=False)
+    return load_model(folder)
 
 
 def test_the_preset_follows_from_the_base(bert_path: Path, tmp_path: Path) -> None:
-    assert preset_for(load_base(bert_path)) == get_preset("docsplit-bert")
+    assert preset_for(load_model(bert_path)) == get_preset("docsplit-bert")
     tuned = saved(bert_path, tmp_path / "tuned", "mean")
     assert preset_for(tuned) == get_preset("docsplit-tuned")
     assert preset_for(tuned).pooling == "cls"
@@ -61,7 +61,7 @@ def test_a_pooling_that_is_to_be_learned_in_a_few_steps_is_told(
         (mean, preset, FEW_STEPS),
         (mean, preset.changed(pooling="keep"), 2),
         (cls, preset, 2),
-        (load_base(bert_path), preset, 2),
+        (load_model(bert_path), preset, 2),
     ):
         warn_of_pooling(base, chosen, steps)
     assert "pools by" not in caplog.text
@@ -70,26 +70,26 @@ def test_a_pooling_that_is_to_be_learned_in_a_few_steps_is_told(
 
 
 def test_a_base_that_reads_enough_stays(bert_path: Path, folder: RunFolder) -> None:
-    backbone = make_backbone(load_base(bert_path), Preset(max_length=64, pooling="mean"), folder)
+    backbone = make_backbone(load_model(bert_path), Preset(max_length=64, pooling="mean"), folder)
     assert (backbone.name, backbone.pooling, backbone.head) == (str(bert_path), "mean", None)
     assert not folder.base.exists()
 
 
 def test_a_short_base_reads_in_chunks_and_keeps_its_head(bert_path: Path, folder: RunFolder) -> None:
-    base = load_base(bert_path)
+    base = load_model(bert_path)
     backbone = make_backbone(base, Preset(pooling="mean", **CHUNKED), folder)
     assert (backbone.name, backbone.pooling) == (str(folder.base), "keep")
     assert backbone.head is not None
     assert backbone.head.pretrained
     expected = make_mlm_head(base.model, "pretrained").state_dict()
     assert all(torch.equal(value, expected[name]) for name, value in backbone.head.state_dict().items())
-    reader = load_base(backbone.name, backbone.pooling).model[0].auto_model
+    reader = load_model(backbone.name, backbone.pooling).model[0].auto_model
     assert isinstance(reader, SimlteChunkMeanModel)
     assert (reader.config.pooling_mode, reader.config.chunk_length) == ("mean", 64)
 
 
 def test_without_a_masked_language_model_no_head_is_made(bert_path: Path, folder: RunFolder) -> None:
-    assert make_backbone(load_base(bert_path), Preset(mlm_weight=0.0, **CHUNKED), folder).head is None
+    assert make_backbone(load_model(bert_path), Preset(mlm_weight=0.0, **CHUNKED), folder).head is None
 
 
 @pytest.mark.parametrize("lora", [None, 2])
@@ -106,7 +106,7 @@ def test_training_in_chunks(bert_path: Path, long: list[str], tmp_path: Path, lo
     assert model.max_seq_length == 400
     assert json.loads((tmp_path / "m" / "simlte.json").read_text())["base"] == str(bert_path)
     # What fits one chunk is embedded as by the trained encoder alone, and that was trained.
-    before = load_base(bert_path, "cls").model.encode(["Ba bei bo."])
+    before = load_model(bert_path, "cls").model.encode(["Ba bei bo."])
     assert not np.allclose(model.encode(["Ba bei bo."]), before, atol=1e-4)
 
 
@@ -124,9 +124,9 @@ def test_the_same_seed_gives_the_same_bytes(bert_path: Path, long: list[str], tm
 
 
 def test_a_chunked_base_keeps_its_pooling(bert_path: Path, folder: RunFolder) -> None:
-    backbone = make_backbone(load_base(bert_path), Preset(**CHUNKED), folder)
+    backbone = make_backbone(load_model(bert_path), Preset(**CHUNKED), folder)
     with pytest.raises(ModelError, match="reads chunk by chunk and pools inside"):
-        load_base(backbone.name, "mean")
+        load_model(backbone.name, "mean")
 
 
 def test_a_tuned_base_is_loaded_once(

@@ -17,7 +17,7 @@ from simlte_st.data.segmenters import PunktSegmenter
 from simlte_st.data.sentences import segment_document, tokenizer_counter
 from simlte_st.data.views import draw_views
 from simlte_st.errors import ConfigurationError
-from simlte_st.models.base import load_base
+from simlte_st.models.base import load_model
 
 
 def test_one_pair_in_eight_is_positive_and_no_document_is_in_two_pairs_of_a_pass() -> None:
@@ -50,7 +50,7 @@ def test_it_is_the_papers_objective_step_by_step(bert_path: Path, documents: lis
     )  # fmt: skip
 
     # By hand: two encoders, binary cross-entropy of dot products, AdamW with a rate that falls linearly.
-    kept = load_base(bert_path, "mean", 32).model
+    kept = load_model(bert_path, "mean", 32).model
     dropped = copy.deepcopy(kept)
     count = tokenizer_counter(kept.tokenizer)
     segmented = [

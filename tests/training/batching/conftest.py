@@ -18,7 +18,7 @@ from transformers import TrainerCallback
 
 from simlte_st.data import DocSplit, DocSplitTransform, write_corpus
 from simlte_st.data.sentences import tokenizer_counter
-from simlte_st.models.base import set_dropout
+from simlte_st.training.dropout import set_dropout
 
 
 @pytest.fixture(scope="session")

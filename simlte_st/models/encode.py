@@ -1,14 +1,14 @@
-"""A corpus to a table of vectors: streamed, resumable, and plain about what was cut."""
+"""Encodes a corpus into a table of vectors: streamed, resumable, and plain about what was cut."""
 
 from __future__ import annotations
 
 import os
 import shutil
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,11 +18,10 @@ from tqdm.auto import tqdm
 
 from simlte_st.compat import view_budget
 from simlte_st.data.document import Document
+from simlte_st.data.documents import read_documents
 from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.errors import ConfigurationError, ResumeError
 from simlte_st.files import atomic_path, read_json, write_json
-
-T = TypeVar("T")
 
 
 @dataclass
@@ -54,7 +53,7 @@ class EncodingReport:
 
 def encode_documents(
     model: SentenceTransformer,
-    documents: Iterable[Document],
+    documents: str | os.PathLike[str] | Iterable[Any],
     output: str | os.PathLike[str],
     *,
     batch_size: int = 32,
@@ -71,7 +70,8 @@ def encode_documents(
 
     Args:
         model: The model.
-        documents: Read once, in order; the same documents in the same order when a run is resumed.
+        documents: What :func:`~simlte_st.data.read_documents` takes. Read once, in order; the same documents in the
+            same order when a run is resumed.
         output: The parquet file: ``id`` (string) and ``vector`` (a fixed-size list of float32).
         batch_size: Texts encoded at once.
         part_size: Documents in a part: what an interruption can lose.
@@ -87,44 +87,33 @@ def encode_documents(
     Raises:
         ConfigurationError: The output or parts exist, and neither ``resume`` nor ``overwrite``.
         ResumeError: There is nothing to resume, or the parts were made with other settings or documents.
+        DataError: The documents cannot be read.
     """
-    output = Path(output)
+    reader, output = read_documents(documents), Path(output)
     parts = output.with_name(f"{output.name}.parts")
     wanted = {"part_size": part_size, "normalize": normalize, **(settings or {})}
     _open_parts(output, parts, wanted, resume=resume, overwrite=overwrite)
-    report = EncodingReport(dimension=int(model.get_embedding_dimension() or 0))
-    budget = view_budget(model)
     count = tokenizer_counter(model.tokenizer)
-    done_before = part_size * sum(1 for _ in parts.glob("part-*.json"))
+    done_before = part_size * sum(1 for _ in parts.glob("part-*.parquet"))
     bar = tqdm(desc="Encoding", unit="doc", initial=done_before, disable=not progress)
-    for number, batch in enumerate(_batches(documents, part_size)):
-        path, notes = parts / f"part-{number:06d}.parquet", parts / f"part-{number:06d}.json"
-        if notes.exists():
-            _check_part(path, batch)
-            done = EncodingReport(**read_json(notes))
-        else:
-            sizes = count([document.text for document in batch])
-            over = [size - budget for size in sizes if budget is not None and size > budget]
-            done = EncodingReport(len(batch), sum(sizes), len(over), sum(over))
-            vectors = model.encode(
-                [document.text for document in batch],
-                batch_size=batch_size,
-                normalize_embeddings=normalize,
-                show_progress_bar=False,
-            )
-            _write_part(path, [document.id for document in batch], np.asarray(vectors, dtype=np.float32))
-            write_json(notes, asdict(done))
-            bar.update(len(batch))
-        report = EncodingReport(
-            report.documents + done.documents,
-            report.tokens + done.tokens,
-            report.cut_documents + done.cut_documents,
-            report.cut_tokens + done.cut_tokens,
-            report.dimension,
-        )
+    for number, batch in enumerate(_batches(reader, part_size)):
+        path, ids, texts = parts / f"part-{number:06d}.parquet", [one.id for one in batch], [one.text for one in batch]
+        if path.exists():
+            if pq.read_table(path, columns=["id"])["id"].to_pylist() != ids:
+                raise ResumeError(f"{path} holds other documents than the source has now: start anew (--overwrite).")
+            continue
+        vectors = model.encode(texts, batch_size=batch_size, normalize_embeddings=normalize, show_progress_bar=False)
+        flat = pa.array(np.asarray(vectors, dtype=np.float32).reshape(-1))
+        columns = {
+            "id": pa.array(ids, type=pa.string()),
+            "vector": pa.FixedSizeListArray.from_arrays(flat, len(vectors[0])),
+            "tokens": pa.array(count(texts), type=pa.int64()),
+        }
+        with atomic_path(path) as temporary:
+            pq.write_table(pa.table(columns), temporary)
+        bar.update(len(batch))
     bar.close()
-    _join_parts(parts, output, report)
-    return report
+    return _join_parts(parts, output, int(model.get_embedding_dimension() or 0), view_budget(model))
 
 
 def _open_parts(output: Path, parts: Path, settings: dict[str, Any], *, resume: bool, overwrite: bool) -> None:
@@ -145,30 +134,24 @@ def _open_parts(output: Path, parts: Path, settings: dict[str, Any], *, resume: 
     write_json(account, settings)
 
 
-def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    iterator = iter(items)
+def _batches(documents: Iterable[Document], size: int) -> Iterator[list[Document]]:
+    iterator = iter(documents)
     while batch := list(islice(iterator, size)):
         yield batch
 
 
-def _check_part(path: Path, batch: list[Document]) -> None:
-    ids = pq.read_table(path, columns=["id"])["id"].to_pylist()
-    if ids != [document.id for document in batch]:
-        raise ResumeError(f"{path} holds other documents than the source has now: start anew (--overwrite).")
-
-
-def _write_part(path: Path, ids: list[str], vectors: np.ndarray[Any, np.dtype[np.float32]]) -> None:
-    size = vectors.shape[1]
-    column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1), type=pa.float32()), size)
-    with atomic_path(path) as temporary:
-        pq.write_table(pa.table({"id": pa.array(ids, type=pa.string()), "vector": column}), temporary)
-
-
-def _join_parts(parts: Path, output: Path, report: EncodingReport) -> None:
-    paths = sorted(parts.glob("part-*.parquet"))
-    # The column is always there, of the right type, also when there is no document.
-    schema = pa.schema({"id": pa.string(), "vector": pa.list_(pa.float32(), report.dimension)})
+def _join_parts(parts: Path, output: Path, dimension: int, budget: int | None) -> EncodingReport:
+    report = EncodingReport(dimension=dimension)
+    schema = pa.schema({"id": pa.string(), "vector": pa.list_(pa.float32(), dimension)})
     with atomic_path(output) as temporary, pq.ParquetWriter(temporary, schema) as writer:
-        for path in paths:
-            writer.write_table(pq.read_table(path).cast(schema))
+        for path in sorted(parts.glob("part-*.parquet")):
+            table = pq.read_table(path)
+            writer.write_table(table.select(schema.names).cast(schema))
+            tokens = table["tokens"].to_numpy()
+            over = tokens[tokens > budget] - budget if budget is not None else tokens[:0]
+            report.documents += len(tokens)
+            report.tokens += int(tokens.sum())
+            report.cut_documents += len(over)
+            report.cut_tokens += int(over.sum())
     shutil.rmtree(parts)
+    return report

@@ -9,8 +9,8 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 from simlte_st.data import Document
-from simlte_st.errors import ConfigurationError, ResumeError
-from simlte_st.models.encoding import encode_documents
+from simlte_st.errors import ConfigurationError, DataError, ResumeError
+from simlte_st.models.encode import encode_documents
 
 
 @pytest.fixture
@@ -27,6 +27,21 @@ def test_vectors_are_the_models_own(model: SentenceTransformer, corpus: list[Doc
     np.testing.assert_allclose(np.array(table["vector"].to_pylist()), expected, atol=1e-6)
     assert report.documents == len(corpus)
     assert not (tmp_path / "v.parquet.parts").exists()
+
+
+def test_any_source_of_documents_is_taken(model: SentenceTransformer, documents: list[str], tmp_path: Path) -> None:
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "a.txt").write_text(documents[0])
+    (folder / "b.txt").write_text(documents[1])
+    encode_documents(model, folder, tmp_path / "folder.parquet")
+    encode_documents(model, documents[:2], tmp_path / "list.parquet")
+    tables = [pq.read_table(tmp_path / f"{name}.parquet") for name in ("folder", "list")]
+    assert tables[0]["id"].to_pylist() == ["a.txt", "b.txt"]
+    assert tables[0]["vector"].to_pylist() == tables[1]["vector"].to_pylist()
+    with pytest.raises(DataError, match="no file or folder"):
+        encode_documents(model, tmp_path / "nowhere", tmp_path / "nothing.parquet")
+    assert not list(tmp_path.glob("nothing*")), "nothing is begun that would have to be resumed or overwritten"
 
 
 def test_truncation_is_told(model: SentenceTransformer, tmp_path: Path) -> None:

@@ -1,0 +1,13 @@
+from .data.documents import read_documents as read_documents
+from .data.transform import DocSplitTransform as DocSplitTransform
+from .data.views import DocSplit as DocSplit
+from .losses.cached_multiple_negatives_ranking_mlm import (
+    CachedMultipleNegativesRankingMLMLoss as CachedMultipleNegativesRankingMLMLoss,
+)
+from .losses.multiple_negatives_ranking_mlm import MultipleNegativesRankingMLMLoss as MultipleNegativesRankingMLMLoss
+from .models.encode import encode_documents as encode_documents
+from .models.sentence_transformer import SentenceTransformer as SentenceTransformer
+from .training.callbacks import trainer_callbacks as trainer_callbacks
+from .training.train import train as train
+
+__version__: str
