@@ -224,8 +224,8 @@ def parse_hub(source: str) -> tuple[str, str | None, str]:
     return name, config or None, split or "train"
 
 
-def load_hub(source: str) -> Any:
-    """Open a dataset of the Hugging Face hub as a stream.
+def load_hub(source: str, *, streaming: bool = True) -> Any:
+    """Open a dataset of the Hugging Face hub: as a stream, or downloaded into the cache of ``datasets``.
 
     Raises:
         DataError: It cannot be opened.
@@ -234,7 +234,7 @@ def load_hub(source: str) -> Any:
 
     name, config, split = parse_hub(source)
     try:
-        return datasets.load_dataset(name, config, split=split, streaming=True)
+        return datasets.load_dataset(name, config, split=split, streaming=streaming)
     except (OSError, ValueError, RuntimeError, datasets.exceptions.DatasetsError) as error:
         raise DataError(
             f"The dataset {name!r} (configuration {config or 'default'}, split {split!r}) cannot be opened: {error}"
