@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from simlte_st.data.columns import Event, RawRow, Row, Skip
+from simlte_st.data.columns import Event, RawRow, Row, Skip, Table
 from simlte_st.data.streams import read_lines
-from simlte_st.data.tables import BLANK_LINE, WRONG_FIELDS, Table, open_table, table_suffix
+from simlte_st.data.tables import BLANK_LINE, WRONG_FIELDS, open_table, table_suffix
 from simlte_st.datasets.card import Card
 from simlte_st.datasets.places import ReadOptions
 from simlte_st.datasets.textset import describe_file, where_to_get
@@ -149,7 +149,7 @@ class PapersAndLinks(Papers):
             wanted = "; or ".join(" and ".join(pair) for pair in _LINK_COLUMNS)
             raise DataError(f"{path} has the columns {', '.join(table.columns)}; it should have: {wanted}.")
         for raw in table.rows(columns, ()):
-            values = raw.values if isinstance(raw, RawRow) and isinstance(raw.values, Mapping) else {}
+            values = raw.values if isinstance(raw, RawRow) else {}
             citing, cited = values.get(columns[0]), values.get(columns[1])
             if isinstance(raw, Skip):
                 self._skipped.append(raw)
@@ -168,8 +168,8 @@ class PapersAndLinks(Papers):
                 f"{self._papers} has the columns {', '.join(table.columns)}; it should have {id_} and {text}."
             )
         for raw in table.rows((id_, text), ()):
-            if isinstance(raw, Skip) or not isinstance(raw.values, Mapping):
-                yield raw if isinstance(raw, Skip) else Skip(raw.where, "not an object")
+            if not isinstance(raw, RawRow):
+                yield raw
             elif self._wanted is None or str(raw.values.get(id_)) in self._wanted:
                 yield Row(raw.where, raw.made_id, raw.values.get(text), raw.values.get(id_), has_id=True)
 

@@ -114,7 +114,7 @@ def _one_class(folder: Path, how: Reading, part: str | None, prefix: str) -> Ite
         elif not file.is_file():
             yield Skip(name, "not a file", ignored=True)
         else:
-            row = text_row(Path(file.path), name, name, how)
+            row = text_row(Path(file.path), name, how)
             if isinstance(row, Row):
                 row = Row(row.where, row.made_id, row.text, label=folder.name, split=part)
             yield row

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from simlte_st.data.columns import Columns, Event, RawRow, Row, Skip
-from simlte_st.data.tables import NOT_AN_OBJECT, Table
+from simlte_st.data.columns import Columns, Event, RawRow, Row, Skip, Table
 from simlte_st.errors import DataError
 
 UNKNOWN_LABEL = "unknown label"
@@ -82,8 +81,6 @@ class Shape:
             has_id: Whether the table has ids.
         """
         values = raw.values
-        if isinstance(values, str):
-            return Skip(raw.where, NOT_AN_OBJECT, "a bare string has no columns")
         label = values.get(self.label)
         if self.make_label is not None and label is not None:
             label = self.make_label(label)
@@ -130,4 +127,4 @@ def table_events(table: Table, shapes: Sequence[Shape], part: str | None = None)
     has_id = shape.id in table.columns
     yield Columns(" + ".join(shape.text), shape.id if has_id else None, shape.label)
     for raw in table.rows(shape.columns(table.columns), [shape.label]):
-        yield raw if isinstance(raw, Skip) else shape.row(raw, part, has_id)
+        yield shape.row(raw, part, has_id) if isinstance(raw, RawRow) else raw
