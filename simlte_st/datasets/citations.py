@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from simlte_st.data.columns import Event, RawRow, Row, Skip
+from simlte_st.data.columns import Event, RawRow, Row, Skip, Table
 from simlte_st.data.streams import read_lines
-from simlte_st.data.tables import BLANK_LINE, NOT_AN_OBJECT, WRONG_FIELDS, Table, open_table, table_suffix
+from simlte_st.data.tables import BLANK_LINE, WRONG_FIELDS, open_table, table_suffix
 from simlte_st.datasets.benchmark import SPLITS, Card
 from simlte_st.datasets.labelled import Found, ReadOptions, describe_file
 from simlte_st.errors import ConfigurationError, DataError
@@ -126,7 +126,7 @@ class PapersAndLinks:
         table = self._table(path, _LINK_COLUMNS)
         columns = next(pair for pair in _LINK_COLUMNS if set(pair) <= set(table.columns))
         for raw in table.rows(columns, ()):
-            values = raw.values if isinstance(raw, RawRow) and isinstance(raw.values, Mapping) else {}
+            values = raw.values if isinstance(raw, RawRow) else {}
             citing, cited = map(values.get, columns)
             if isinstance(raw, Skip):
                 self._skipped.append(raw)
@@ -140,8 +140,8 @@ class PapersAndLinks:
         yield from self._skipped
         id_, text = self._options.id_column or "id", self._options.text_column or "text"
         for raw in self._table(self._papers, [(id_, text)]).rows((id_, text), ()):
-            if isinstance(raw, Skip) or not isinstance(raw.values, Mapping):
-                yield raw if isinstance(raw, Skip) else Skip(raw.where, NOT_AN_OBJECT)
+            if not isinstance(raw, RawRow):
+                yield raw
             elif self._wanted is None or str(raw.values.get(id_)) in self._wanted:
                 yield Row(raw.where, raw.made_id, raw.values.get(text), raw.values.get(id_), has_id=True)
 

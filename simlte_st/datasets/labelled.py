@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from simlte_st.data.columns import Columns, Event, RawRow, Row, Skip
+from simlte_st.data.columns import Columns, Event, Row, Skip
 from simlte_st.data.sources import UNREADABLE, Reading, load_hub, text_row
 from simlte_st.data.streams import check_encoding
-from simlte_st.data.tables import Table, label_name, open_table, table_suffix
+from simlte_st.data.tables import dataset_table, open_table, table_suffix
 from simlte_st.datasets.benchmark import SPLITS, Card
 from simlte_st.datasets.shapes import PLAIN_SHAPES, Shape, split_name, table_events
 from simlte_st.errors import ConfigurationError, DataError, MissingExtraError
 
 logger = logging.getLogger(__name__)
-
-_HUB_SECONDS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,18 +178,17 @@ class LabelledSet:
 
     def _on_hub(self, hub: Hub, options: ReadOptions, own: Mapping[str, Any]) -> Found:
         shapes = self._shapes(options, own)
-        ask_hub(hub.id)
-        parts = [(name, part, load_hub(f"hub:{hub.id}::{name}", streaming=False)) for name, part in hub.splits.items()]
+        parts = list(zip(hub.splits.items(), load_hub(hub.id, list(hub.splits)), strict=True))
         if hub.note:
             logger.info("%s: %s", hub.id, hub.note)
 
         def events() -> Iterator[Event]:
-            for name, part, dataset in parts:
+            for (name, part), dataset in parts:
                 yield from table_events(dataset_table(dataset, f"{hub.id} ({name})"), shapes, part)
 
         # The path of the cache's files holds the revision.
-        key = [[name, part, *sorted(file["filename"] for file in dataset.cache_files)] for name, part, dataset in parts]
-        return Found(f"{hub.id} on the Hub", events, [hub.id, *key], (hub.note,) if hub.note else ())
+        key = [[*split, *sorted(file["filename"] for file in dataset.cache_files)] for split, dataset in parts]
+        return Found(f"{hub.id} on the Hub", events, key, (hub.note,) if hub.note else ())
 
     def _shapes(self, options: ReadOptions, own: Mapping[str, Any]) -> Sequence[Shape]:
         self._check(self.shapes, own)
@@ -259,37 +256,5 @@ def class_folders(root: Path, encoding: str, max_characters: int, part: str | No
             if file.name.startswith(".") or not file.is_file():
                 yield Skip(name, "hidden" if file.name.startswith(".") else "not a file", ignored=True)
             else:
-                row = text_row(file, name, name, how)
+                row = text_row(file, name, how)
                 yield replace(row, label=folder.name, split=part) if isinstance(row, Row) else row
-
-
-def dataset_table(dataset: Any, name: str) -> Table:
-    """See a ``datasets.Dataset`` as a table, which can be read any number of times."""
-
-    def rows(wanted: Sequence[str], labels: Collection[str]) -> Iterator[RawRow | Skip]:
-        chosen = dataset.with_format(None).select_columns(list(wanted))
-        names = {label: label_name(dataset.features[label]) for label in labels}
-        for index, row in enumerate(chosen):
-            named = {label: of(row[label]) for label, of in names.items()}
-            yield RawRow(f"{name} row {index:,}", str(index), {**row, **named})
-
-    return Table(name, dataset.column_names, rows)
-
-
-def ask_hub(repository: str) -> None:
-    """Ask the Hub for a data set quickly, so that a machine without a network does not wait.
-
-    Raises:
-        DataError: Neither the Hub, within five seconds, nor the cache of ``datasets`` has it.
-    """
-    import datasets
-    from huggingface_hub import HfApi
-
-    folder = repository.replace("/", "___").lower()
-    cache = Path(datasets.config.HF_DATASETS_CACHE)
-    if cache.is_dir() and any(path.name.lower() == folder for path in cache.iterdir()):
-        return
-    try:
-        HfApi().dataset_info(repository, timeout=_HUB_SECONDS)
-    except Exception as error:  # no network, no such repository, offline mode: each library version has its own class
-        raise DataError(f"{repository} on the Hub cannot be reached ({type(error).__name__})") from error

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from simlte_st.data.columns import Columns, Event, RawRow, Row, Skip
-from simlte_st.data.tables import NOT_AN_OBJECT, Table
+from simlte_st.data.columns import Columns, Event, RawRow, Row, Skip, Table
 from simlte_st.datasets.benchmark import SPLITS
 from simlte_st.errors import DataError
 
@@ -64,8 +63,6 @@ class Shape:
             has_id: Whether the table has ids.
         """
         values = raw.values
-        if isinstance(values, str):
-            return Skip(raw.where, NOT_AN_OBJECT, "a bare string has no columns")
         label = values.get(self.label)
         if label is not None:
             label = self.make_label(label)
@@ -109,4 +106,4 @@ def table_events(table: Table, shapes: Sequence[Shape], part: str | None = None)
     yield Columns(" + ".join(shape.text), shape.id if has_id else None, shape.label)
     there = [name for name in dict.fromkeys((*shape.required(), shape.id, shape.split)) if name in table.columns]
     for raw in table.rows(there, [shape.label]):
-        yield raw if isinstance(raw, Skip) else shape.row(raw, part, has_id)
+        yield shape.row(raw, part, has_id) if isinstance(raw, RawRow) else raw

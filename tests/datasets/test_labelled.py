@@ -18,7 +18,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     def info(self: Any, repository: str, timeout: float) -> None:
         asked.append((repository, timeout))
 
-    def load(repository: str, config: None, split: str, streaming: bool) -> datasets.Dataset:
+    def load(repository: str, config: None, *, split: str, streaming: bool) -> datasets.Dataset:
         assert not streaming  # the cache is for when the Hub does not answer
         asked.append((repository, split))
         if repository == "gfissore/arxiv-abstracts-2021":
@@ -80,7 +80,7 @@ def test_a_data_set_that_cannot_be_loaded(hub: list[Any], monkeypatch: pytest.Mo
         raise ValueError("no such split")
 
     monkeypatch.setattr(datasets, "load_dataset", load)
-    with pytest.raises(DataError, match=r"'SetFit/20_newsgroups'.*split 'train'\) cannot be opened: no such split"):
+    with pytest.raises(DataError, match=r"20_newsgroups on the Hub \(.*'train'\) cannot be loaded: no such split"):
         load_benchmark("20news")
 
 
