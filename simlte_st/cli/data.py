@@ -6,7 +6,9 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any
 
 from simlte_st.cli.arguments import SOURCE_HELP, add_common_arguments, add_source_arguments, reading_options
@@ -75,37 +77,32 @@ def run_stats(arguments: argparse.Namespace) -> int:
 
 def _named(arguments: argparse.Namespace) -> dict[str, Any]:
     """Count a data set of the papers."""
-    from dataclasses import asdict
-
-    from simlte_st.datasets import CitationBenchmark, load_benchmark, read_benchmark, statistics
-    from simlte_st.datasets.benchmark import count_values
+    from simlte_st.datasets import SETS, CitationBenchmark, load_benchmark, read_benchmark, statistics
     from simlte_st.datasets.citations import CitationSet
-    from simlte_st.datasets.registry import find_set
 
     name, settings = arguments.source, _settings(arguments)
-    card = find_set(name).card
+    card = SETS[name].card
     result: dict[str, Any] = {"name": name, "title": card.title}
-    if isinstance(find_set(name), CitationSet):
+    lines = []
+    if isinstance(SETS[name], CitationSet):
         progress = not arguments.quiet
         benchmark = load_benchmark(name, arguments.path, seed=arguments.seed, progress=progress, **settings)
         assert isinstance(benchmark, CitationBenchmark)
         report, counted = benchmark.report, statistics(benchmark)
-        result["pairs"] = count_values(benchmark.pairs, "split")
+        result["pairs"] = dict(sorted(Counter(benchmark.pairs["split"]).items()))
         result["citations"] = len(benchmark.links)
         result["split_origin"] = benchmark.split_origin
-        lines = [f"pairs: {_counts(result['pairs'])}; {result['citations']:,} of them citations"]
+        lines.append(f"pairs: {_counts(result['pairs'])}; {result['citations']:,} of them citations")
         lines.append(f"pairs and splits: {benchmark.split_origin}")
     else:
         reader = read_benchmark(name, arguments.path, **settings)
         counted = statistics(_bar(reader, arguments))
-        report, lines = reader.report, []
-    result |= {"source": report.source, "statistics": counted.to_dict()}
+        report = reader.report
+    result |= {"source": report.source, "statistics": asdict(counted)}
     result |= {"papers": asdict(card.printed) if card.printed else None, "report": report.to_dict()}
     if not arguments.json:
-        _print(counted, card.printed, lines, f"{name}: {card.title}, from {report.source}")
-        for note in card.notes:
-            print(f"note: {note}")
-        print(f"licence: {card.licence}")
+        _print(counted, card.printed, f"{name}: {card.title}, from {report.source}")
+        print("\n".join([*lines, *(f"note: {note}" for note in card.notes), f"licence: {card.licence}"]))
     print(report.summary(), file=sys.stderr)
     return result
 
@@ -121,17 +118,19 @@ def _corpus(arguments: argparse.Namespace, names: str) -> dict[str, Any]:
             f"There is no data set and no file or folder {source!r}. The data sets are {names}; a corpus is a "
             f"{SOURCE_HELP}."
         )
-    for flag, value in (("--path", arguments.path), ("--option", arguments.option)):
+    for flag, value in (
+        ("--path", arguments.path),
+        ("--option", arguments.option),
+        ("--split-column", arguments.split_column),
+    ):
         if value:
             raise ConfigurationError(f"{flag} is for a data set of the papers ({names}), not for {source}.")
-    if arguments.split_column:
-        raise ConfigurationError(f"--split-column is for a data set of the papers ({names}), not for {source}.")
     reader = read_documents(source, label_column=arguments.label_column, **reading_options(arguments))
     counted = statistics(_bar(reader, arguments))
     if not arguments.json:
-        _print(counted, None, [], source)
+        _print(counted, None, source)
     print(reader.report.summary(), file=sys.stderr)
-    return {"source": source, "statistics": counted.to_dict(), "report": reader.report.to_dict()}
+    return {"source": source, "statistics": asdict(counted), "report": reader.report.to_dict()}
 
 
 def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -151,17 +150,17 @@ def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
     return settings
 
 
-def _bar(documents: Iterable[Any], arguments: argparse.Namespace) -> Iterator[Any]:
-    from simlte_st.datasets.store import watched
+def _bar(documents: Iterable[Any], arguments: argparse.Namespace) -> Iterable[Any]:
+    from tqdm.auto import tqdm
 
-    return watched(documents, not arguments.quiet)
+    return tqdm(documents, desc="Reading", unit="doc", disable=arguments.quiet)  # type: ignore[no-any-return]
 
 
 def _counts(numbers: dict[str, int]) -> str:
     return ", ".join(f"{number:,} {name}" for name, number in numbers.items())
 
 
-def _print(counted: Any, printed: Any, lines: list[str], title: str) -> None:
+def _print(counted: Any, printed: Any, title: str) -> None:
     from simlte_st.datasets import statistics_table
 
     print(title)
@@ -170,12 +169,10 @@ def _print(counted: Any, printed: Any, lines: list[str], title: str) -> None:
         shown = dict(list(counted.labels.items())[:_CLASSES])
         rest = len(counted.labels) - len(shown)
         print(f"classes: {_counts(shown)}" + (f", and {rest} more" if rest else ""))
-    if counted.unlabelled and counted.labels:
-        print(f"without a class: {counted.unlabelled:,}")
+        if counted.unlabelled:
+            print(f"without a class: {counted.unlabelled:,}")
     if counted.splits:
         print(f"splits: {_counts(counted.splits)}")
-    for line in lines:
-        print(line)
 
 
 _CLASSES = 40

@@ -5,16 +5,14 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
-from simlte_st.data import sources
-from simlte_st.data.columns import NOT_A_STRING, Columns, Event, Row, Skip
+from simlte_st.data.columns import Columns, Event, Row, Skip
 from simlte_st.data.document import Document, content_id
-from simlte_st.data.streams import COMPRESSED, TOO_LONG, WRONG_ENCODING, BrokenSourceError, check_encoding
+from simlte_st.data.sources import NOT_A_STRING, Reading, open_source
+from simlte_st.data.streams import TOO_LONG, WRONG_ENCODING, BrokenSourceError, check_encoding
 from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError
 
 EMPTY = "empty"
@@ -24,14 +22,8 @@ DUPLICATE_ID = "duplicate id"
 MISSING_ID = "missing id"
 UNUSABLE_LABEL = "label not usable"
 
-_NO_SOURCES = (Mapping, bytes, bytearray)
 _EXAMPLES = 3
 _EXAMPLE_LENGTH = 200
-_FORMS = (
-    "a folder of .txt or .md files; a .txt, .md, .jsonl, .ndjson, .csv, .tsv or .parquet file (the lines and tables "
-    "also as .gz or .zst, except parquet); hub:NAME[:CONFIG][:SPLIT]; a datasets.Dataset or IterableDataset; or an "
-    "iterable of strings or of mappings with a text"
-)
 
 
 def _count(number: int, noun: str) -> str:
@@ -151,8 +143,8 @@ def _valid_unicode(text: str) -> tuple[str, bool]:
 
 def _as_name(value: object) -> str | None:
     """An id or a label as a string; None where there is none."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return None
+    if value is None or (isinstance(value, float) and math.isnan(value)) or type(value).__name__ == "NAType":
+        return None  # the last is pandas'
     if hasattr(value, "item") and not isinstance(value, str):  # a numpy scalar
         value = value.item()
     if isinstance(value, (str, int, float)):
@@ -235,6 +227,7 @@ class DocumentReader:
         if not isinstance(text, str):
             report._note(report.skipped, NOT_A_STRING, row.where, type(text).__name__)
             return None
+        text = str(text)  # numpy's strings are str too, but of a class of their own
         if len(text) > self._max_characters:
             report._note(report.skipped, TOO_LONG, row.where, f"{len(text):,} characters")
             return None
@@ -274,40 +267,6 @@ class DocumentReader:
         return None if label is None else _valid_unicode(label)[0]
 
 
-def _file_events(path: Path, how: sources.Reading) -> Callable[[], Iterator[Event]]:
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    packed = bool(suffixes) and suffixes[-1] in COMPRESSED
-    suffix = (suffixes[-2] if len(suffixes) > 1 else "") if packed else (suffixes[-1] if suffixes else "")
-    if suffix in (".jsonl", ".ndjson"):
-        return lambda: sources.json_lines(path, how)
-    if suffix in (".csv", ".tsv"):
-        return lambda: sources.separated(path, how, "," if suffix == ".csv" else "\t")
-    if suffix in sources.TEXT_SUFFIXES and not packed:
-        return lambda: sources.text_file(path, how)
-    if suffix == ".parquet" and not packed:
-        return lambda: sources.parquet(path, how)
-    shown = "".join(suffixes[-2:] if packed else suffixes[-1:]) or "no suffix"
-    raise DataError(f"{path} is of an unknown kind ({shown}). Documents are read from {_FORMS}.")
-
-
-def _hub_events(source: str, how: sources.Reading) -> Callable[[], Iterator[Event]]:
-    sources.parse_hub(source)  # a malformed name is told at once
-    stream: Any = None
-
-    def events() -> Iterator[Event]:
-        nonlocal stream
-        if stream is None:  # opened once: it asks the hub, and the stream itself starts over at each iteration
-            stream = sources.load_hub(source)
-        return sources.hub_rows(stream, source, how)
-
-    return events
-
-
-def _is_dataset(source: object) -> bool:
-    datasets = sys.modules.get("datasets")  # whoever holds a Dataset has imported it; it takes seconds
-    return datasets is not None and isinstance(source, (datasets.Dataset, datasets.IterableDataset))
-
-
 def read_documents(
     source: str | os.PathLike[str] | Iterable[Any],
     *,
@@ -324,10 +283,12 @@ def read_documents(
 
     Args:
         source: One of: a folder of ``.txt`` and ``.md`` files (with its subfolders; the id is the path in the folder);
-            one such file; a ``.jsonl``, ``.ndjson``, ``.csv`` or ``.tsv`` file, also with ``.gz`` or ``.zst`` after
-            it; a ``.parquet`` file; ``hub:NAME``, ``hub:NAME:SPLIT`` or ``hub:NAME:CONFIG:SPLIT`` for a dataset of
-            the Hugging Face hub (see :func:`simlte_st.data.sources.parse_hub`); a ``datasets.Dataset`` or
-            ``IterableDataset``; an iterable of strings or of mappings.
+            one such file; a ``.jsonl``, ``.ndjson``, ``.csv`` or ``.tsv`` file, also with ``.gz`` or ``.zst`` (extra
+            ``zstd``) after it; a ``.parquet`` file; ``hub:NAME``, ``hub:NAME:SPLIT`` or ``hub:NAME:CONFIG:SPLIT`` for
+            a data set of the Hugging Face Hub (see :func:`simlte_st.data.sources.parse_hub`); a ``datasets.Dataset``
+            or ``IterableDataset``; a pandas or polars ``DataFrame`` or a ``pyarrow.Table``; an iterable of strings (a
+            list, a generator, a column of the former), of mappings, or of :class:`Document`, which keep their id,
+            label and split. A reader that this function made is given back.
         text_column: Column that holds the text. Without it: a column called text; else the first that there is of
             content, body, document, article, abstract, full_text, raw and message; else the only one with strings.
         id_column: Column that holds the ids. Without it: one called id, doc_id, document_id or _id; else the row's
@@ -344,38 +305,16 @@ def read_documents(
     Raises:
         DataError: The source does not exist or is of no known form, or there is no such encoding. Iterating raises
             it too, for missing columns and for broken files, and ``EmptyCorpusError`` where nothing is usable.
-        ConfigurationError: ``max_characters`` or ``limit`` is below 1.
+        ConfigurationError: ``max_characters`` or ``limit`` is below 1, or a reader is given with a limit or columns.
     """
+    asked = Columns(text_column, id_column, label_column)
     if isinstance(source, DocumentReader):
+        if limit is not None or asked.named():
+            raise ConfigurationError("A DocumentReader is read as it was made: give limit= and columns there.")
         return source
     if max_characters < 1:
         raise ConfigurationError(f"max_characters must be at least 1, not {max_characters}.")
     if limit is not None and limit < 1:
         raise ConfigurationError(f"limit must be at least 1, or None for all documents, not {limit}.")
-    asked = Columns(text_column, id_column, label_column)
-    how = sources.Reading(asked, check_encoding(encoding), max_characters)
-    once = False
-    events: Callable[[], Iterator[Event]]
-    if isinstance(source, str) and source.startswith("hub:"):
-        name, events = source, _hub_events(source, how)
-    elif isinstance(source, (str, os.PathLike)):
-        path, name = Path(source), os.fspath(source)
-        if not os.path.exists(path):
-            shown = name if len(name) <= _EXAMPLE_LENGTH else name[:_EXAMPLE_LENGTH] + "..."
-            raise DataError(f"There is no file or folder {shown!r}. Documents are read from {_FORMS}.")
-        events = (lambda: sources.text_folder(path, how)) if path.is_dir() else _file_events(path, how)
-    elif _is_dataset(source):
-        name = f"the {type(source).__name__}"
-        events = lambda: sources.dataset(source, name, how)  # noqa: E731
-    elif (
-        isinstance(source, (Mapping, bytes, bytearray)) or hasattr(source, "columns") or not hasattr(source, "__iter__")
-    ):
-        # All of these can be iterated, or nearly, but would give column names, splits or numbers for documents.
-        raise DataError(
-            f"A {type(source).__name__} is no source of documents (of a DatasetDict, pass one split; turn a DataFrame "
-            f"into a Dataset with datasets.Dataset.from_pandas). Documents are read from {_FORMS}."
-        )
-    else:
-        name, once = f"the {type(source).__name__}", isinstance(source, Iterator)
-        events = lambda: sources.items(source, name, how)  # noqa: E731
-    return DocumentReader(name, events, max_characters, limit, once)
+    name, events = open_source(source, Reading(asked, check_encoding(encoding), max_characters))
+    return DocumentReader(name, events, max_characters, limit, once=isinstance(source, Iterator))

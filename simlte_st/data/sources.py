@@ -1,4 +1,4 @@
-"""The forms a corpus comes in: one function per form, each giving raw rows as they are asked for.
+"""The forms a corpus comes in, told apart: text files, tables, data sets, data frames, the Hub, items of an iterable.
 
 Nothing here judges a text; that is the reader's work (``documents.py``). What can go wrong before there is a text (a
 malformed line, a file that cannot be decoded) is given as a ``Skip``, so that the reader can count it.
@@ -6,33 +6,41 @@ malformed line, a file that cannot be decoded) is given as a ``Skip``, so that t
 
 from __future__ import annotations
 
+import functools
+import itertools
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from simlte_st.data.columns import (
-    NOT_A_STRING,
-    Columns,
-    Event,
-    RawRow,
-    Row,
-    Skip,
-    choose_columns,
-    make_row,
-    rows_by_look_ahead,
-)
+import datasets
+import pyarrow
+from huggingface_hub import HfApi
+
+from simlte_st.data.columns import Columns, Event, RawRow, Row, Skip, read_table
 from simlte_st.data.document import Document
 from simlte_st.data.streams import TOO_LONG, BadTextError, BrokenSourceError, decode_text
-from simlte_st.data.tables import json_objects, label_name, parquet_rows, parquet_schema, separated_rows
+from simlte_st.data.tables import dataset_table, frame_table, mappings_table, open_table, table_suffix
 from simlte_st.errors import DataError
 
 TEXT_SUFFIXES = (".txt", ".md")
 UNREADABLE = "unreadable"
+NOT_A_STRING = "not a string"
+FORMS = (
+    "a folder of .txt or .md files; a .txt, .md, .jsonl, .ndjson, .csv, .tsv or .parquet file (the lines and tables "
+    "also as .gz or .zst, except parquet); hub:NAME[:CONFIG][:SPLIT]; a datasets.Dataset or IterableDataset; a pandas "
+    "or polars DataFrame, or a column of one; or an iterable of strings, of Documents or of mappings with a text"
+)
 
 _SPLIT = re.compile(r"(train|training|validation|valid|val|dev|test|unsupervised)([^a-z].*)?")
+_HUB_SECONDS = 5
+_SHOWN_LENGTH = 200
+
+Events = Callable[[], Iterator[Event]]
+"""Reads a source from its beginning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,157 +52,138 @@ class Reading:
     max_characters: int
 
 
-def _no_columns(source: str, asked: Columns) -> None:
-    if asked.named():
-        named = ", ".join(f"{parameter}={name!r}" for parameter, name in asked.named().items())
-        raise DataError(f"{source}: text files have no columns, so {named} cannot be used with it.")
+def open_source(source: Any, how: Reading) -> tuple[str, Events]:
+    """Tell which form a source has.
+
+    Args:
+        source: Anything :func:`~simlte_st.data.read_documents` takes, but its own readers.
+        how: How to read it.
+
+    Returns:
+        Its name, and what reads it.
+
+    Raises:
+        DataError: It does not exist, or is of no known form.
+    """
+    if isinstance(source, str) and source.startswith("hub:"):
+        return source, _hub(source, how.asked)
+    if isinstance(source, (str, os.PathLike)):
+        return os.fspath(source), _path(Path(source), os.fspath(source), how)
+    name = f"the {type(source).__name__}"
+    if _is(source, "pyarrow", "Table"):
+        source = datasets.Dataset(source)
+    if _is(source, "datasets", "Dataset", "IterableDataset"):
+        return name, lambda: read_table(dataset_table(source, name), how.asked)
+    if _is(source, "pandas", "DataFrame") or _is(source, "polars", "DataFrame"):
+        return name, lambda: read_table(frame_table(source, name), how.asked)
+    if isinstance(source, (Mapping, bytes, bytearray)) or not hasattr(source, "__iter__") or hasattr(source, "columns"):
+        # All of these can be iterated, or nearly, but would give column names, splits or numbers for documents.
+        raise DataError(
+            f"A {type(source).__name__} is no source of documents (of a DatasetDict, pass one split; collect a "
+            f"LazyFrame). Documents are read from {FORMS}."
+        )
+    return name, lambda: _items(source, name, how.asked)
 
 
-def text_row(path: Path, name: str, made_id: str, how: Reading) -> Row | Skip:
-    """Read a text file as a row, or tell why it gives none."""
+def _is(source: object, module: str, *names: str) -> bool:
+    """Whether a source is of a library's class; who holds one has imported the library, so it is not imported here."""
+    library = sys.modules.get(module)
+    return isinstance(source, tuple(getattr(library, name) for name in names if hasattr(library, name)))
+
+
+def _path(path: Path, given: str, how: Reading) -> Events:
+    if not os.path.exists(path):
+        shown = given if len(given) <= _SHOWN_LENGTH else given[:_SHOWN_LENGTH] + "..."
+        raise DataError(f"There is no file or folder {shown!r}. Documents are read from {FORMS}.")
+    if path.is_dir() or path.suffix.lower() in TEXT_SUFFIXES:
+        how.asked.refuse(f"{path} holds text, which")
+        return lambda: _text_folder(path, how) if path.is_dir() else iter([text_row(path, path.name, how)])
+    if table_suffix(path) in (None, ".json"):  # a .json file is rarely one of JSON lines
+        shown = "".join(path.suffixes[-2:]).lower() or "no suffix"
+        raise DataError(f"{path} is of an unknown kind ({shown}). Documents are read from {FORMS}.")
+    return lambda: read_table(open_table(path, how.encoding, how.max_characters), how.asked)
+
+
+def text_row(path: Path, name: str, how: Reading) -> Row | Skip:
+    """Read a text file as a row, or tell why it gives none; the name is its id."""
     try:
         # No encoding in use takes more than four bytes a character: a larger file need not be read to be too long.
         if (size := path.stat().st_size) > 4 * how.max_characters + 4:
             return Skip(name, TOO_LONG, f"{size:,} bytes")
-        return Row(name, made_id, decode_text(path.read_bytes(), how.encoding))
+        return Row(name, name, decode_text(path.read_bytes(), how.encoding))
     except BadTextError as error:
         return Skip(name, error.reason, error.what)
     except OSError as error:
         return Skip(name, UNREADABLE, error.strerror or str(error))
 
 
-def text_file(path: Path, how: Reading) -> Iterator[Event]:
-    """Give the one document of a text file; its id is the file's name."""
-    _no_columns(str(path), how.asked)
-    yield text_row(path, path.name, path.name, how)
-
-
-def text_folder(folder: Path, how: Reading) -> Iterator[Event]:
+def _text_folder(folder: Path, how: Reading, relative: str = "") -> Iterator[Event]:
     """Give the ``.txt`` and ``.md`` files under a folder, in the order of their paths."""
-    _no_columns(str(folder), how.asked)
-
-    def walk(place: Path) -> Iterator[Event]:
-        relative = "" if place == folder else place.relative_to(folder).as_posix() + "/"
-        try:
-            entries = sorted(os.scandir(place), key=lambda entry: entry.name)
-        except OSError as error:
-            yield Skip(relative or str(folder), UNREADABLE, error.strerror or str(error))
-            return
-        for entry in entries:
-            name, path = relative + entry.name, Path(entry.path)
-            if entry.name.startswith("."):
-                yield Skip(name, "hidden", ignored=True)
-            elif entry.is_dir(follow_symlinks=False):
-                yield from walk(path)
-            elif entry.is_dir():  # a link to a folder may lead back up here and never end
-                yield Skip(name, "linked folder", ignored=True)
-            elif path.suffix.lower() in TEXT_SUFFIXES:
-                yield text_row(path, name, name, how)
-            else:
-                yield Skip(name, path.suffix.lower() or "no suffix", ignored=True)
-
-    yield from walk(folder)
-
-
-def _is_string(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def json_lines(path: Path, how: Reading) -> Iterator[Event]:
-    """Give the objects of a JSON lines file, plain or compressed; the made id is the line's index from 0."""
-    return rows_by_look_ahead(json_objects(path, how.encoding, how.max_characters), how.asked, str(path), _is_string)
-
-
-def _is_words(value: object) -> bool:
-    """Whether a CSV field, always a string, is more than a number."""
-    if not isinstance(value, str) or not value.strip():
-        return False
-    if len(value) > 64:
-        return True
     try:
-        float(value)
-    except ValueError:
-        return True
-    return False
-
-
-def separated(path: Path, how: Reading, delimiter: str) -> Iterator[Event]:
-    """Give the rows of a CSV or TSV file with a header; the made id is the row's index from 0.
-
-    Args:
-        path: A plain, ``.gz`` or ``.zst`` file.
-        how: How to read it.
-        delimiter: What stands between two fields.
-
-    Yields:
-        The chosen columns, the rows, and what was skipped.
-
-    Raises:
-        DataError: The header cannot be used, or the file cannot be read to its end.
-    """
-    header, rows = separated_rows(path, how.encoding, how.max_characters, delimiter)
-    yield from rows_by_look_ahead(rows, how.asked, str(path), _is_words, header)
-
-
-def _is_string_feature(feature: object) -> bool:
-    return getattr(feature, "dtype", None) in ("string", "large_string", "string_view")
-
-
-def _is_string_type(kind: Any) -> bool:
-    # pandas writes a column of categories as a dictionary of strings
-    name = str(kind.value_type) if str(kind).startswith("dictionary") else str(kind)
-    return name in ("string", "large_string", "string_view")
-
-
-def parquet(path: Path, how: Reading) -> Iterator[Event]:
-    """Give the rows of a parquet file by record batches, reading the chosen columns only."""
-    schema = parquet_schema(path)
-    strings = [field.name for field in schema if _is_string_type(field.type)]
-    chosen = choose_columns(how.asked, schema.names, strings, str(path))
-    yield chosen
-    for raw in parquet_rows(path, chosen.distinct(), [chosen.label] if chosen.label else []):
-        if isinstance(raw, Skip):
-            yield raw
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError as error:
+        yield Skip(relative or str(folder), UNREADABLE, error.strerror or str(error))
+        return
+    for entry in entries:
+        name, path = relative + entry.name, Path(entry.path)
+        if entry.name.startswith("."):
+            yield Skip(name, "hidden", ignored=True)
+        elif entry.is_dir(follow_symlinks=False):
+            yield from _text_folder(path, how, name + "/")
+        elif entry.is_dir():  # a link to a folder may lead back up here and never end
+            yield Skip(name, "linked folder", ignored=True)
+        elif path.suffix.lower() in TEXT_SUFFIXES:
+            yield text_row(path, name, how)
         else:
-            assert isinstance(raw.values, Mapping)  # only lists and streams hold bare strings
-            yield make_row(raw.where, raw.made_id, raw.values, chosen)
+            yield Skip(name, path.suffix.lower() or "no suffix", ignored=True)
 
 
-def items(source: Iterable[Any], name: str, how: Reading) -> Iterator[Event]:
-    """Give the items of an iterable of strings or of mappings."""
+def _items(source: Iterable[Any], name: str, asked: Columns) -> Iterator[Event]:
+    """Give the items of an iterable of strings, Documents or mappings."""
 
-    def raws() -> Iterator[RawRow | Row | Skip]:
+    def rows() -> Iterator[RawRow | Row | Skip]:
         for index, item in enumerate(source):
             where = f"item {index:,}"
+            if hasattr(item, "as_py"):  # a scalar of pyarrow
+                item = item.as_py()
             if isinstance(item, Document):
                 yield Row(where, None, item.text, item.id, item.label, True, item.split)
             elif isinstance(item, str):
-                yield RawRow(where, None, item)
+                asked.refuse(f"{where} of {name} is a bare string, which")
+                yield Row(where, None, item)
             elif isinstance(item, Mapping):
                 yield RawRow(where, str(index), item)
+            elif isinstance(item, os.PathLike):
+                raise DataError(
+                    f"{where} of {name} is a path ({os.fspath(item)!r}), not a text: pass one path, of a file or of a "
+                    "folder, or the texts themselves, [path.read_text() for path in paths]."
+                )
             else:
                 yield Skip(where, NOT_A_STRING, f"{type(item).__name__} instead of a string or a mapping")
 
-    return rows_by_look_ahead(raws(), how.asked, name, _is_string)
+    stream = rows()
+    for row in stream:
+        if isinstance(row, RawRow):  # what comes before needs no columns, so it needs no look ahead
+            yield from read_table(mappings_table(name, itertools.chain([row], stream)), asked)
+            return
+        yield row
 
 
-def dataset(source: Any, name: str, how: Reading) -> Iterator[Event]:
-    """Give the rows of a ``datasets.Dataset`` or ``IterableDataset``, reading the chosen columns only."""
-    # A format (torch, numpy) would turn strings into something else.
-    plain = source.with_format(None)
-    features = plain.features
-    if features is None:  # a stream without a schema
-        yield from items(plain, name, how)
-        return
-    strings = [column for column, feature in features.items() if _is_string_feature(feature)]
-    chosen = choose_columns(how.asked, list(features), strings, name)
-    yield chosen
-    name_of = label_name(features[chosen.label] if chosen.label else None)
-    wanted = chosen.distinct()
-    for index, row in enumerate(plain.select_columns(wanted)):
-        if chosen.label:
-            row = {**row, chosen.label: name_of(row[chosen.label])}
-        yield make_row(f"row {index:,}", str(index), row, chosen)
+def _hub(source: str, asked: Columns) -> Events:
+    name, config, split = parse_hub(source)  # a malformed name is told at once
+
+    @functools.cache  # opened once: it asks the hub, and the stream itself starts over at each iteration
+    def stream() -> Any:
+        return load_hub(name, [split], config, streaming=True)[0]
+
+    def events() -> Iterator[Event]:
+        opened = stream()
+        try:
+            yield from read_table(dataset_table(opened, source), asked)
+        except (OSError, pyarrow.ArrowException, datasets.exceptions.DatasetsError) as error:
+            raise BrokenSourceError(f"{source} broke off ({error})") from error
+
+    return events
 
 
 def parse_hub(source: str) -> tuple[str, str | None, str]:
@@ -224,29 +213,37 @@ def parse_hub(source: str) -> tuple[str, str | None, str]:
     return name, config or None, split or "train"
 
 
-def load_hub(source: str) -> Any:
-    """Open a dataset of the Hugging Face hub as a stream.
+def load_hub(name: str, splits: Sequence[str], config: str | None = None, *, streaming: bool = False) -> list[Any]:
+    """Load splits of a data set of the Hugging Face Hub, which is first asked whether it has it.
+
+    The question takes at most five seconds, so that a machine without a network does not wait. It is not asked for
+    what the cache of ``datasets`` has, unless that is to be streamed.
+
+    Args:
+        name: The data set's repository.
+        splits: Its splits.
+        config: Its configuration; None for the default.
+        streaming: Give ``IterableDataset``s, which fetch rows as they are read.
+
+    Returns:
+        A ``Dataset`` or ``IterableDataset`` for each split.
 
     Raises:
-        DataError: It cannot be opened.
+        DataError: The Hub does not answer or has no such data set, or it cannot be loaded.
     """
-    import datasets
-
-    name, config, split = parse_hub(source)
-    try:
-        return datasets.load_dataset(name, config, split=split, streaming=True)
-    except (OSError, ValueError, RuntimeError, datasets.exceptions.DatasetsError) as error:
-        raise DataError(
-            f"The dataset {name!r} (configuration {config or 'default'}, split {split!r}) cannot be opened: {error}"
-        ) from error
-
-
-def hub_rows(stream: Any, source: str, how: Reading) -> Iterator[Event]:
-    """Give the rows of an opened hub dataset; what breaks on the way is told as a broken source."""
-    import datasets
-    import pyarrow
-
-    try:
-        yield from dataset(stream, source, how)
-    except (OSError, pyarrow.ArrowException, datasets.exceptions.DatasetsError) as error:
-        raise BrokenSourceError(f"{source} broke off ({error})") from error
+    cache = Path(datasets.config.HF_DATASETS_CACHE)
+    folder = name.replace("/", "___").lower()
+    if streaming or not (cache.is_dir() and any(path.name.lower() == folder for path in cache.iterdir())):
+        try:
+            HfApi().dataset_info(name, timeout=_HUB_SECONDS)
+        except Exception as error:  # no network, no such data set, offline: each library version has its own class
+            raise DataError(f"{name} on the Hub cannot be reached ({type(error).__name__})") from error
+    loaded = []
+    for split in splits:
+        try:
+            loaded.append(datasets.load_dataset(name, config, split=split, streaming=streaming))
+        except (OSError, ValueError, RuntimeError, datasets.exceptions.DatasetsError) as error:
+            raise DataError(
+                f"{name} on the Hub (configuration {config or 'default'}, split {split!r}) cannot be loaded: {error}"
+            ) from error
+    return loaded

@@ -5,10 +5,12 @@ from __future__ import annotations
 import codecs
 import gzip
 import io
+import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, cast
+from types import ModuleType
+from typing import AnyStr, BinaryIO, NamedTuple, cast
 
 from simlte_st.errors import DataError
 from simlte_st.extras import require
@@ -30,7 +32,6 @@ _BOMS = (
 # for by itself.
 _CONTROLS = bytes(code for code in (*range(32), 127) if code not in b"\0\t\n\v\f\r\x1b")
 _CONTROL_SHARE = 0.1
-_ZSTD_CHUNK = 1 << 14
 _BUFFER = 1 << 18
 
 
@@ -60,50 +61,6 @@ class Line(NamedTuple):
     what: str = ""
 
 
-class _ZstdRaw(io.RawIOBase):
-    """Decompress a zstd file. ``zstandard``'s own ``stream_reader`` takes a truncated file for a finished one."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("rb")  # first, since close() needs it even when what follows fails
-        zstandard = require("zstandard", "zstd", "reading .zst files")
-        self._error: type[Exception] = zstandard.ZstdError
-        # Corpora are often packed with `zstd --long=31`, beyond the window the library allows by default.
-        self._decompressor: Any = zstandard.ZstdDecompressor(max_window_size=2**31)
-        self._frame: Any = None
-        self._packed = b""
-        self._plain = memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        if not self.closed:
-            self._file.close()
-        super().close()
-
-    def readinto(self, buffer: Any) -> int:
-        while not self._plain:
-            packed = self._packed or self._file.read(_ZSTD_CHUNK)
-            if not packed:
-                if self._frame is not None:
-                    raise EOFError("the zstd file ends in the middle of a frame")
-                return 0
-            if self._frame is None:
-                self._frame = self._decompressor.decompressobj()
-            try:
-                self._plain = memoryview(self._frame.decompress(packed))
-            except self._error as error:
-                raise OSError(str(error)) from error
-            self._packed = b""
-            if self._frame.eof:  # a file may hold several frames, one after another
-                self._packed = self._frame.unused_data
-                self._frame = None
-        count = min(len(buffer), len(self._plain))
-        buffer[:count] = self._plain[:count]
-        self._plain = self._plain[count:]
-        return count
-
-
 def check_encoding(encoding: str) -> str:
     """Give the encoding's name without ``-sig`` (byte order marks are always removed).
 
@@ -119,14 +76,22 @@ def check_encoding(encoding: str) -> str:
     return "utf-8" if codecs.lookup(encoding).name == "utf-8-sig" else encoding
 
 
-def open_bytes(path: Path) -> BinaryIO:
+def _zstd() -> ModuleType:
+    # Not pyarrow, which reads .zst files too, but no windows beyond its library's default.
+    module = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
+    return require(module, "zstd", "reading .zst files")
+
+
+def _open_bytes(path: Path) -> BinaryIO:
     """Open a file for reading, decompressed where its name ends in ``.gz`` or ``.zst``."""
+    # These two are not wrapped in a larger buffer: what it had gathered when the file breaks off would be lost with it.
     suffix = path.suffix.lower()
     if suffix == ".gz":
-        # Not wrapped in a larger buffer: when the file breaks off, what that had gathered would be lost with it.
         return cast(BinaryIO, gzip.open(path, "rb"))
     if suffix == ".zst":
-        return io.BufferedReader(_ZstdRaw(path), _BUFFER)
+        zstd = _zstd()
+        # Corpora are often packed with `zstd --long=31`.
+        return cast(BinaryIO, zstd.open(path, "rb", options={zstd.DecompressionParameter.window_log_max: 31}))
     return path.open("rb", buffering=_BUFFER)
 
 
@@ -171,17 +136,26 @@ def decode_text(data: bytes, encoding: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _byte_lines(stream: BinaryIO, encoding: str, bound: int) -> Iterator[Line]:
+def _bounded_lines(readline: Callable[[int], AnyStr], end: AnyStr, bound: int) -> Iterator[tuple[int, AnyStr | None]]:
+    """Number the lines; of one that is longer than the bound, nothing is kept."""
     number = 0
-    while data := stream.readline(bound):
+    while line := readline(bound):
         number += 1
-        if number == 1 and data.startswith(codecs.BOM_UTF8):
-            data = data[len(codecs.BOM_UTF8) :]
-        if len(data) >= bound and not data.endswith(b"\n"):
-            while (rest := stream.readline(bound)) and not rest.endswith(b"\n"):
+        if len(line) >= bound and not line.endswith(end):
+            while (rest := readline(bound)) and not rest.endswith(end):
                 pass
+            yield number, None
+        else:
+            yield number, line
+
+
+def _byte_lines(stream: BinaryIO, encoding: str, bound: int) -> Iterator[Line]:
+    for number, data in _bounded_lines(stream.readline, b"\n", bound):
+        if data is None:
             yield Line(number, "", TOO_LONG, f"a line of more than {bound:,} bytes")
             continue
+        if number == 1:
+            data = data.removeprefix(codecs.BOM_UTF8)
         try:
             yield Line(number, data.decode(encoding))
         except UnicodeDecodeError as error:
@@ -192,15 +166,11 @@ def _wide_lines(stream: BinaryIO, encoding: str, bound: int) -> Iterator[Line]:
     # In UTF-16 and UTF-32 a line feed byte is not a line end, so the stream is decoded before it is cut into lines.
     errors = "surrogatepass" if encoding.lower().startswith("utf") else "strict"
     with io.TextIOWrapper(stream, encoding=encoding, errors=errors, newline="\n") as text:
-        number = 0
-        while line := text.readline(bound):
-            number += 1
-            if len(line) >= bound and not line.endswith("\n"):
-                while (rest := text.readline(bound)) and not rest.endswith("\n"):
-                    pass
+        for number, line in _bounded_lines(text.readline, "\n", bound):
+            if line is None:
                 yield Line(number, "", TOO_LONG, f"a line of more than {bound:,} characters")
-                continue
-            yield Line(number, line)
+            else:
+                yield Line(number, line)
 
 
 def read_lines(path: Path, encoding: str, max_characters: int) -> Iterator[Line]:
@@ -219,8 +189,11 @@ def read_lines(path: Path, encoding: str, max_characters: int) -> Iterator[Line]
     """
     # A character outside the basic plane takes 12 bytes as JSON escapes; the spare megabyte is for other columns.
     bound = 12 * max_characters + (1 << 20)
+    broken: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error)
+    if path.suffix.lower() == ".zst":
+        broken = (*broken, _zstd().ZstdError)
     try:
-        with open_bytes(path) as stream:
+        with _open_bytes(path) as stream:
             marked = _marked_encoding(stream.peek(4)[:4])  # type: ignore[attr-defined]
             if marked == "utf-8-sig":
                 yield from _byte_lines(stream, "utf-8", bound)
@@ -228,7 +201,7 @@ def read_lines(path: Path, encoding: str, max_characters: int) -> Iterator[Line]
                 yield from _byte_lines(stream, encoding, bound)
             else:
                 yield from _wide_lines(stream, marked or encoding, bound)
-    except (OSError, EOFError, zlib.error) as error:
+    except broken as error:
         raise BrokenSourceError(f"{path} is truncated, corrupt or unreadable ({error})") from error
     except UnicodeDecodeError as error:
         raise BrokenSourceError(f"{path} cannot be decoded: {_wrong(error)}") from error

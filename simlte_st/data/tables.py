@@ -1,7 +1,7 @@
-"""Tables row by row, as they stand on disk: JSON lines, CSV and TSV, parquet. Which columns matter is not known here.
+"""Tables row by row: JSON lines, CSV, TSV and parquet files, data sets and data frames in memory, streams of mappings.
 
-A row comes as a mapping of its columns; what gives none (a malformed line, a row with too few fields) as a ``Skip``, so
-that it is counted and never lost.
+Each becomes a :class:`~simlte_st.data.columns.Table`. A row comes as a mapping of its columns; what gives none (a
+malformed line, a row with too few fields) as a ``Skip``, so that it is counted and never lost.
 """
 
 from __future__ import annotations
@@ -9,12 +9,15 @@ from __future__ import annotations
 import csv
 import itertools
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from simlte_st.data.columns import LOOK_AHEAD_ROWS, RawRow, Skip
+import datasets
+import pyarrow
+import pyarrow.parquet
+
+from simlte_st.data.columns import RawRow, Row, Skip, Table
 from simlte_st.data.streams import COMPRESSED, TOO_LONG, WRONG_ENCODING, BrokenSourceError, Line, read_lines
 from simlte_st.errors import DataError
 
@@ -28,11 +31,96 @@ LINES_SUFFIXES = (".jsonl", ".ndjson", ".json")
 SEPARATED_SUFFIXES = {".csv": ",", ".tsv": "\t"}
 TABLE_SUFFIXES = (*LINES_SUFFIXES, *SEPARATED_SUFFIXES, ".parquet")
 
+# Sources without a schema are looked at this far ahead to learn their columns; what is no row is held up to the third.
+LOOK_AHEAD_ROWS = 100
+LOOK_AHEAD_CHARACTERS = 4_000_000
+LOOK_AHEAD_SKIPS = 10_000
+
 _BATCH_ROWS = 128
 
 
-def json_objects(path: Path, encoding: str, max_characters: int) -> Iterator[RawRow | Skip]:
-    """Give the objects of a JSON lines file, plain or compressed; the made id is the line's index from 0."""
+def table_suffix(path: Path) -> str | None:
+    """Give the suffix that tells a table's form, lower-cased and without ``.gz`` or ``.zst``; None for no table."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    packed = bool(suffixes) and suffixes[-1] in COMPRESSED
+    if packed:
+        suffixes.pop()
+    suffix = suffixes[-1] if suffixes else ""
+    return suffix if suffix in TABLE_SUFFIXES and not (packed and suffix == ".parquet") else None
+
+
+def open_table(path: Path, encoding: str, max_characters: int) -> Table:
+    """Open a table by its suffix and look at its columns.
+
+    Args:
+        path: A ``.jsonl``, ``.ndjson``, ``.json`` (JSON lines too), ``.csv`` or ``.tsv`` file, also with ``.gz`` or
+            ``.zst`` after it, or a ``.parquet`` file.
+        encoding: The encoding of all but parquet.
+        max_characters: Longest text wanted.
+
+    Returns:
+        The table. Its rows have the made ids 0, 1, 2, ...; of JSON lines, a line that is no row has a number too.
+
+    Raises:
+        DataError: It is of another kind, has no usable header, or is broken.
+    """
+    suffix = table_suffix(path)
+    if suffix is None:
+        raise DataError(f"{path} is no table: its name should end in {', '.join(TABLE_SUFFIXES)}.")
+    if suffix == ".parquet":
+        return _parquet_table(path)
+    if suffix in LINES_SUFFIXES:
+        return mappings_table(str(path), _json_objects(path, encoding, max_characters))
+    return _separated_table(path, encoding, max_characters, SEPARATED_SUFFIXES[suffix])
+
+
+def _is_string(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def mappings_table(
+    name: str,
+    rows: Iterator[RawRow | Row | Skip],
+    is_text: Callable[[object], bool] = _is_string,
+    header: Sequence[str] = (),
+) -> Table:
+    """Make a table of rows without a schema, from a look at the first of them.
+
+    At most ``LOOK_AHEAD_ROWS`` rows are held for it, so a column that first occurs after them is not seen.
+
+    Args:
+        name: Name of the source, for messages.
+        rows: The rows, and what was wrong with others. What they raise is raised after the rows before it were given.
+        is_text: Whether a value makes its column one that holds strings.
+        header: The columns, where the source has them in its first row.
+    """
+    held: list[RawRow | Row | Skip] = []
+    broken: list[Exception] = []
+    columns: dict[str, bool] = {}
+    count = characters = 0
+    try:
+        for row in rows:
+            held.append(row)
+            for column, value in row.values.items() if isinstance(row, RawRow) else ():
+                columns[str(column)] = columns.get(str(column), False) or is_text(value)
+                characters += len(value) if isinstance(value, str) else 0
+            count += isinstance(row, RawRow)
+            if count >= LOOK_AHEAD_ROWS or characters >= LOOK_AHEAD_CHARACTERS or len(held) >= LOOK_AHEAD_SKIPS:
+                break
+    except Exception as error:
+        broken.append(error)
+
+    def everything(wanted: Sequence[str], labels: Collection[str]) -> Iterator[RawRow | Row | Skip]:
+        yield from held
+        held.clear()
+        if broken:  # only now: the rows before the break are there
+            raise broken[0]
+        yield from rows
+
+    return Table(name, header or list(columns), [name for name, text in columns.items() if text], everything)
+
+
+def _json_objects(path: Path, encoding: str, max_characters: int) -> Iterator[RawRow | Skip]:
     for line in read_lines(path, encoding, max_characters):
         where = f"line {line.number:,}"
         if line.problem:
@@ -50,6 +138,10 @@ def json_objects(path: Path, encoding: str, max_characters: int) -> Iterator[Raw
             yield RawRow(where, str(line.number - 1), values)
         else:
             yield Skip(where, NOT_AN_OBJECT, f"a JSON {type(values).__name__}")
+
+
+class _EndlessRowError(csv.Error):
+    """A row that does not end."""
 
 
 class _RowLines:
@@ -82,29 +174,24 @@ class _RowLines:
         self._taken, self.problem = 0, None
 
 
-class _EndlessRowError(Exception):
-    """A row that does not end."""
+def _is_words(value: object) -> bool:
+    """Whether a CSV field, always a string, is more than a number."""
+    if not isinstance(value, str) or not value.strip():
+        return False
+    if len(value) > 64:
+        return True
+    try:
+        float(value)
+    except ValueError:
+        return True
+    return False
 
 
-def separated_rows(
-    path: Path, encoding: str, max_characters: int, delimiter: str
-) -> tuple[list[str], Iterator[RawRow | Skip]]:
-    """Read a CSV or TSV file with a header; the made id of a row is its index from 0.
+def _separated_table(path: Path, encoding: str, max_characters: int, delimiter: str) -> Table:
+    """Open a CSV or TSV file with a header.
 
     Quoting must be sound: a row in which it is not is counted as malformed, since guessing would run rows together.
     A quote that is never closed swallows the rows after it, up to twice ``max_characters``.
-
-    Args:
-        path: A plain, ``.gz`` or ``.zst`` file.
-        encoding: The encoding of a file without a byte order mark.
-        max_characters: Longest text wanted.
-        delimiter: What stands between two fields.
-
-    Returns:
-        The header, and the rows as they are read.
-
-    Raises:
-        DataError: The header cannot be used, or (while iterating) the file cannot be read to its end.
     """
     # The limit is one for the whole process; it is only ever raised, so that no other user of `csv` is hurt.
     csv.field_size_limit(max(csv.field_size_limit(), max_characters + 1))
@@ -114,7 +201,7 @@ def separated_rows(
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     try:
         header = [name.strip() for name in next(reader, [])]
-    except (csv.Error, _EndlessRowError) as error:
+    except csv.Error as error:
         raise DataError(f"The header of {path} cannot be read: {error}.") from error
     if lines.problem:
         raise DataError(
@@ -132,107 +219,66 @@ def separated_rows(
         while True:
             lines.start_row()
             first = reader.line_num + 1
-            malformed = endless = ""
+            problem = None
             try:
                 row = next(reader, None)
             except csv.Error as error:
-                row, malformed = [], str(error)
-            except _EndlessRowError as error:
-                row, endless = [], str(error)
+                endless = isinstance(error, _EndlessRowError) or "field larger than field limit" in str(error)
+                row, problem = [], (TOO_LONG if endless else MALFORMED_ROW, str(error))
             if row is None:
                 return
             last = reader.line_num
             where = f"line {first:,}" if last <= first else f"lines {first:,} to {last:,}"
-            index += 1
-            if lines.problem:
-                yield Skip(where, *lines.problem)
-            elif endless or "field larger than field limit" in malformed:
-                yield Skip(where, TOO_LONG, endless or malformed)
-            elif malformed:
-                yield Skip(where, MALFORMED_ROW, malformed)
-            elif not row:
-                index -= 1
+            problem = lines.problem or problem  # what cannot be decoded is rarely sound otherwise
+            if not row and not problem:
                 yield Skip(where, BLANK_LINE, ignored=True)
+                continue
+            index += 1
+            if problem:
+                yield Skip(where, *problem)
             elif len(row) != len(header):
                 yield Skip(where, WRONG_FIELDS, f"{len(row)} instead of {len(header)}")
             else:
                 yield RawRow(where, str(index), dict(zip(header, row, strict=True)))
 
-    return header, rows()
+    return mappings_table(str(path), rows(), _is_words, header)
 
 
-def parquet_schema(path: Path) -> Any:
-    """Give the Arrow schema of a parquet file.
-
-    Raises:
-        BrokenSourceError: It is truncated, corrupt or no parquet file.
-    """
-    import pyarrow
-    import pyarrow.parquet
-
-    try:
-        return pyarrow.parquet.read_schema(path)
-    except (OSError, pyarrow.ArrowException) as error:
-        raise _broken_parquet(path, error) from error
+def _holds_strings(kind: object) -> bool:
+    # pandas writes a column of categories as a dictionary of strings
+    return str(kind).removeprefix("dictionary<values=").split(",")[0] in ("string", "large_string", "string_view")
 
 
-def parquet_rows(path: Path, wanted: Sequence[str], labels: Collection[str] = ()) -> Iterator[RawRow | Skip]:
-    """Give the rows of a parquet file by record batches, reading some columns only.
+def _parquet_table(path: Path) -> Table:
+    """Open a parquet file, which is read by record batches, and of which only the wanted columns are read."""
 
-    Args:
-        path: The file.
-        wanted: The columns to read.
-        labels: Those of them in which a ``ClassLabel``'s number becomes its name.
-
-    Yields:
-        The rows; the made id is the row's index from 0.
-
-    Raises:
-        BrokenSourceError: The file is truncated or corrupt.
-    """
-    import pyarrow
-    import pyarrow.parquet
+    def broken(error: Exception) -> BrokenSourceError:
+        return BrokenSourceError(f"{path} is truncated, corrupt or no parquet file ({error})")
 
     try:
-        with pyarrow.parquet.ParquetFile(path) as file:
-            names = _label_names(file.schema_arrow, labels)
-            index = 0
-            for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=list(wanted)):
-                columns = {name: _scalars(batch.column(name)) for name in wanted}
-                for at in range(batch.num_rows):
-                    values = {name: column[at] for name, column in columns.items()}
-                    where, made_id = f"row {index:,}", str(index)
-                    index += 1
-                    undecoded = [value for value in values.values() if isinstance(value, UnicodeDecodeError)]
-                    if undecoded:
-                        yield Skip(where, WRONG_ENCODING, str(undecoded[0]))
-                        continue
-                    yield RawRow(
-                        where, made_id, {**values, **{label: name(values[label]) for label, name in names.items()}}
-                    )
+        schema = pyarrow.parquet.read_schema(path)
     except (OSError, pyarrow.ArrowException) as error:
-        raise _broken_parquet(path, error) from error
+        raise broken(error) from error
 
+    def rows(wanted: Sequence[str], labels: Collection[str]) -> Iterator[RawRow | Skip]:
+        # Of what `datasets` wrote: others' metadata does not tell the names of classes.
+        written = labels and b"huggingface" in (schema.metadata or {})
+        names = _label_names(datasets.Features.from_arrow_schema(schema) if written else {}, labels)
+        index = itertools.count()
+        try:
+            with pyarrow.parquet.ParquetFile(path) as file:
+                for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=list(wanted)):
+                    columns = [_scalars(batch.column(name)) for name in wanted]
+                    for row, number in zip(zip(*columns, strict=True), index, strict=False):
+                        undecoded = next((value for value in row if isinstance(value, UnicodeDecodeError)), None)
+                        if undecoded is not None:
+                            yield Skip(f"row {number:,}", WRONG_ENCODING, str(undecoded))
+                        else:
+                            yield _row(number, dict(zip(wanted, row, strict=True)), names)
+        except (OSError, pyarrow.ArrowException) as error:
+            raise broken(error) from error
 
-def _broken_parquet(path: Path, error: Exception) -> BrokenSourceError:
-    return BrokenSourceError(f"{path} is truncated, corrupt or no parquet file ({error})")
-
-
-def _label_names(schema: Any, labels: Collection[str]) -> dict[str, Callable[[object], object]]:
-    if not labels or b"huggingface" not in (schema.metadata or {}):
-        return {}
-    from datasets import Features
-
-    features = Features.from_arrow_schema(schema)
-    return {label: label_name(features.get(label)) for label in labels}
-
-
-def label_name(feature: Any) -> Callable[[object], object]:
-    """Turn a ``ClassLabel``'s number into its name; -1 stands for no label in many test splits."""
-    names = getattr(feature, "names", None)
-    if names is None:
-        return lambda value: value
-    return lambda value: names[value] if isinstance(value, int) and 0 <= value < len(names) else None
+    return Table(str(path), schema.names, [field.name for field in schema if _holds_strings(field.type)], rows)
 
 
 def _scalars(column: Any) -> list[object]:
@@ -248,75 +294,47 @@ def _scalars(column: Any) -> list[object]:
         return values
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table that was opened, to be read once.
-
-    Attributes:
-        name: Its name, for messages.
-        columns: Names of its columns; those of the first rows where it has no header.
-        rows: Gives its rows, when told the columns to read and those of them that are labels. Rows may have other
-            columns too.
-    """
-
-    name: str
-    columns: Sequence[str]
-    rows: Callable[[Sequence[str], Collection[str]], Iterator[RawRow | Skip]]
+def _label_names(features: Any, labels: Collection[str]) -> dict[str, Sequence[str]]:
+    """Give the names of the classes of each label that is a ``ClassLabel``."""
+    return {label: names for label in labels if (names := getattr(features.get(label), "names", None)) is not None}
 
 
-def table_suffix(path: Path) -> str | None:
-    """Give the suffix that tells a table's form, lower-cased and without ``.gz`` or ``.zst``; None for no table."""
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    packed = bool(suffixes) and suffixes[-1] in COMPRESSED
-    if packed:
-        suffixes.pop()
-    suffix = suffixes[-1] if suffixes else ""
-    return suffix if suffix in TABLE_SUFFIXES and not (packed and suffix == ".parquet") else None
+def _row(number: int, values: dict[str, Any], labels: dict[str, Sequence[str]]) -> RawRow:
+    """Make a row in which the numbers of classes are their names; -1 stands for no label in many test splits."""
+    for label, names in labels.items():
+        value = values[label]
+        values[label] = names[value] if isinstance(value, int) and 0 <= value < len(names) else None
+    return RawRow(f"row {number:,}", str(number), values)
 
 
-def open_table(path: Path, encoding: str, max_characters: int) -> Table:
-    """Open a table by its suffix and look at its columns.
+def dataset_table(dataset: Any, name: str) -> Table:
+    """See a ``datasets.Dataset`` or ``IterableDataset`` as a table, of which only the wanted columns are read."""
+    # A format (torch, numpy) would turn strings into something else.
+    plain = dataset.with_format(None)
+    features = plain.features
+    if features is None:  # a stream without a schema
+        return mappings_table(name, (_row(number, row, {}) for number, row in enumerate(plain)))
 
-    Args:
-        path: A ``.jsonl``, ``.ndjson``, ``.json`` (JSON lines too), ``.csv`` or ``.tsv`` file, also with ``.gz`` or
-            ``.zst`` after it, or a ``.parquet`` file.
-        encoding: The encoding of all but parquet.
-        max_characters: Longest text wanted.
+    def rows(wanted: Sequence[str], labels: Collection[str]) -> Iterator[RawRow]:
+        names = _label_names(features, labels)
+        for number, row in enumerate(plain.select_columns(list(wanted))):
+            yield _row(number, dict(row), names)
 
-    Raises:
-        DataError: It is of another kind, has no usable header, or is broken.
-    """
-    suffix = table_suffix(path)
-    if suffix is None:
-        raise DataError(f"{path} is no table: its name should end in {', '.join(TABLE_SUFFIXES)}.")
-    if suffix == ".parquet":
-        names = list(parquet_schema(path).names)
-        return Table(str(path), names, lambda wanted, labels: parquet_rows(path, wanted, labels))
-    if suffix in LINES_SUFFIXES:
-        return mappings_table(str(path), json_objects(path, encoding, max_characters))
-    header, rows = separated_rows(path, encoding, max_characters, SEPARATED_SUFFIXES[suffix])
-    return Table(str(path), header, lambda wanted, labels: rows)
+    strings = [column for column, feature in features.items() if _holds_strings(getattr(feature, "dtype", None))]
+    return Table(name, list(features), strings, rows)
 
 
-def mappings_table(name: str, rows: Iterator[RawRow | Skip]) -> Table:
-    """Make a table of rows that have no header: its columns are those of the first rows."""
-    held: list[RawRow | Skip] = []
-    broken: list[BrokenSourceError] = []
-    try:
-        for row in itertools.islice(rows, LOOK_AHEAD_ROWS):
-            held.append(row)
-    except BrokenSourceError as error:
-        broken.append(error)
+def frame_table(frame: Any, name: str) -> Table:
+    """See a pandas or polars ``DataFrame`` as a table."""
+    columns = {str(column): column for column in frame.columns}
+    strings = [
+        column
+        for column, given in columns.items()
+        if any(isinstance(value, str) for value in frame[given].head(LOOK_AHEAD_ROWS))
+    ]
 
-    def everything() -> Iterator[RawRow | Skip]:
-        yield from held
-        held.clear()
-        if broken:  # only now: the rows before the break are there
-            raise broken[0]
-        yield from rows
+    def rows(wanted: Sequence[str], labels: Collection[str]) -> Iterator[RawRow]:
+        for number, row in enumerate(zip(*(frame[columns[column]] for column in wanted), strict=True)):
+            yield _row(number, dict(zip(wanted, row, strict=True)), {})
 
-    columns: dict[str, None] = {}
-    for row in held:
-        if isinstance(row, RawRow) and isinstance(row.values, Mapping):
-            columns.update(dict.fromkeys(map(str, row.values)))
-    return Table(name, list(columns), lambda wanted, labels: everything())
+    return Table(name, [str(column) for column in frame.columns], strings, rows)

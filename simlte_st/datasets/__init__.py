@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from simlte_st.datasets.benchmark import Benchmark, CitationBenchmark
-from simlte_st.datasets.card import Card, PrintedStatistics
+from simlte_st.datasets.benchmark import Benchmark, Card, CitationBenchmark, PrintedStatistics
 from simlte_st.datasets.loading import load_benchmark, read_benchmark
-from simlte_st.datasets.registry import SETS
+from simlte_st.datasets.sets import SETS
 from simlte_st.datasets.statistics import Statistics, statistics, statistics_table
 
 __all__ = [

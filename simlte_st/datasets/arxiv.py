@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from simlte_st.datasets.card import Card, PrintedStatistics
-from simlte_st.datasets.hub import Hub
-from simlte_st.datasets.shapes import Shape, Values
-from simlte_st.datasets.textset import TextSet
+from simlte_st.datasets.shapes import Shape
 from simlte_st.errors import ConfigurationError
 
 TEXTS = ("title+abstract", "abstract")
@@ -27,7 +24,7 @@ ARCHIVES = frozenset(
 """The 38 archives: 20 of today and 18 that were closed. The papers do not name their 38 classes; these are as many."""
 
 
-def shapes(*, text: str = "title+abstract", classes: str = "archive") -> Sequence[Shape]:
+def snapshot(*, text: str = "title+abstract", classes: str = "archive") -> Sequence[Shape]:
     """Give the shape of the Kaggle snapshot.
 
     Args:
@@ -41,29 +38,22 @@ def shapes(*, text: str = "title+abstract", classes: str = "archive") -> Sequenc
     for option, value, choices in (("text", text, TEXTS), ("classes", classes, CLASSES)):
         if value not in choices:
             raise ConfigurationError(f"{option}={value!r}: arxiv has {' and '.join(map(repr, choices))}.")
-    archive = classes == "archive"
+    archives = classes == "archive"
     return (
         Shape(
-            ("title", "abstract") if text == "title+abstract" else ("abstract",),
+            tuple(text.split("+")),
             "categories",
-            make_text=_title_and_abstract if text == "title+abstract" else _abstract,
-            make_label=_archive if archive else _category,
-            known=ARCHIVES if archive else None,
+            make_text=_paragraphs,
+            make_label=_archive if archives else _category,
+            known=ARCHIVES if archives else None,
         ),
     )
 
 
-def _one_line(value: object) -> str:
-    """Undo the snapshot's line breaks, which are a matter of its width."""
-    return " ".join(value.split()) if isinstance(value, str) else ""
-
-
-def _abstract(values: Values) -> object:
-    return _one_line(values.get("abstract"))
-
-
-def _title_and_abstract(values: Values) -> object:
-    return "\n\n".join(filter(None, (_one_line(values.get("title")), _one_line(values.get("abstract")))))
+def _paragraphs(*parts: object) -> str:
+    """Undo the snapshot's line breaks, which are a matter of its width, and put blank lines between the parts."""
+    lines = (" ".join(part.split()) for part in parts if isinstance(part, str))
+    return "\n\n".join(line for line in lines if line)
 
 
 def _category(value: Any) -> object:
@@ -76,23 +66,3 @@ def _category(value: Any) -> object:
 def _archive(value: Any) -> object:
     category = _category(value)
     return category.split(".")[0] if isinstance(category, str) else category
-
-
-SET = TextSet(
-    Card(
-        name="arxiv",
-        title="arXiv metadata (Kaggle snapshot)",
-        home="https://www.kaggle.com/datasets/Cornell-University/arxiv",
-        licence="CC0 1.0 for the metadata",
-        citation="Clement, Bierbaum, O'Keeffe and Alemi. On the Use of ArXiv as a Dataset. arXiv:1905.00075, 2019.",
-        forms=("arxiv-metadata-oai-snapshot.json, unpacked (a JSON object a line: title, abstract, categories)",),
-        printed=PrintedStatistics(2_162_833, 38, 138, 131, 925),
-        notes=(
-            "The papers do not name their 38 classes; arXiv has had 38 archives (20 of today, 18 closed).",
-            "The papers' lengths are those of abstracts, not of full texts; they do not say whether titles were in.",
-        ),
-    ),
-    shapes,
-    files=("arxiv-metadata-oai-snapshot*.json*",),
-    hub=Hub("gfissore/arxiv-abstracts-2021", {"train": None}, "A snapshot of 2021: fewer papers than the papers had."),
-)

@@ -1,72 +1,113 @@
-"""The two kinds of benchmark: documents with classes, and papers with citation links."""
+"""What there is to know of a data set before it is loaded (its card), and what loading gives."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow.compute as pc
 from datasets import Dataset
 
 from simlte_st.data.document import Document
 from simlte_st.data.documents import ReadReport
-from simlte_st.datasets.card import Card
-from simlte_st.datasets.shapes import SPLITS
 from simlte_st.errors import ConfigurationError
 
-_BATCH = 256
+SPLITS = ("train", "validation", "test")
+"""The parts of a data set, by the names they have here."""
 
 
-def _where(dataset: Dataset, column: str, value: str | int) -> Dataset:
-    """Give the rows in which a column has a value; the text is not touched."""
-    rows = pc.indices_nonzero(pc.equal(dataset.data.column(column), value))
-    return dataset.select(rows.to_numpy().astype("int64"))  # datasets stumbles over unsigned ones
-
-
-def _part(dataset: Dataset, split: str) -> Dataset:
-    if split not in SPLITS:
-        raise ConfigurationError(f"There is no split {split!r}; the splits are {', '.join(SPLITS)}.")
-    return _where(dataset, "split", split)
-
-
-def count_values(dataset: Dataset, column: str) -> dict[str, int]:
-    """Count the values of a column, in their order; missing ones are left out."""
-    counts = pc.value_counts(dataset.data.column(column)).to_pylist()
-    return dict(sorted((str(item["values"]), item["counts"]) for item in counts if item["values"] is not None))
-
-
-@dataclass(frozen=True)
-class Benchmark:
-    """Labelled documents, memory-mapped from disk.
+@dataclass(frozen=True, slots=True)
+class PrintedStatistics:
+    """A data set's line in the tables of the SimLTE paper (Table 1) and the DocSplit paper (Section 4.2).
 
     Attributes:
-        card: Where they come from, under which licence, and the papers' numbers for them.
-        rows: The documents: columns ``id``, ``text``, ``label`` (its name; None where it has none) and ``split``
-            (``"train"``, ``"validation"``, ``"test"``; None for neither), all strings.
-        label_names: The classes that occur, sorted.
-        split_origin: Who made the split: the data set, or this package, and how.
-        source: Where they were read from.
+        documents: Number of documents.
+        classes: Number of classes.
+        words_mean: Mean number of words of a document (both papers).
+        words_median: Median number of words (SimLTE).
+        words_max: Words of the longest document (DocSplit).
+    """
+
+    documents: int
+    classes: int
+    words_mean: int
+    words_median: int
+    words_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A data set in words.
+
+    Attributes:
+        name: What it is called in this package.
+        title: What it is called elsewhere.
+        home: Where it comes from.
+        licence: Under which terms.
+        citation: The paper to cite.
+        forms: What can be given as the path, each as it reads after "pass".
+        printed: The papers' own numbers; None where they print none.
+        notes: What a user should know before comparing with the papers.
+    """
+
+    name: str
+    title: str
+    home: str
+    licence: str
+    citation: str
+    forms: tuple[str, ...]
+    printed: PrintedStatistics | None = None
+    notes: tuple[str, ...] = ()
+
+    def where_to_get(self) -> str:
+        """Say where the data set can be had and how it is passed."""
+        return (
+            f"{self.title}: get it from {self.home} (licence: {self.licence}) and pass path= (on the command line: "
+            f"--path): {'; or '.join(self.forms)}; or a table (.parquet, .jsonl, .csv) with the columns text and "
+            "label, and split and id where it has them."
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadedSet:
+    """What both kinds of loaded data set have.
+
+    Attributes:
+        card: Where it comes from, under which licence, and the papers' numbers for it.
+        split_origin: Who made the split (and the pairs): the data set, or this package, and how.
+        source: Where it was read from.
         report: What came of the reading: rows that were skipped, and why.
         notes: What to know before comparing with the papers.
     """
 
     card: Card
-    rows: Dataset
-    label_names: tuple[str, ...]
     split_origin: str
     source: str
     report: ReadReport
     notes: tuple[str, ...] = ()
 
-    def __len__(self) -> int:
-        """Count the documents, those without a class or split included."""
-        return len(self.rows)
-
     @property
     def name(self) -> str:
         """Its name in the registry."""
         return self.card.name
+
+
+@dataclass(frozen=True, kw_only=True)
+class Benchmark(LoadedSet):
+    """Labelled documents, memory-mapped from disk.
+
+    Attributes:
+        rows: The documents: columns ``id``, ``text``, ``label`` (its name; None where it has none) and ``split``
+            (``"train"``, ``"validation"``, ``"test"``; None for neither), all strings.
+        label_names: The classes that occur, sorted.
+    """
+
+    rows: Dataset
+    label_names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        """Count the documents, those without a class or split included."""
+        return len(self.rows)
 
     @property
     def train(self) -> Dataset:
@@ -100,44 +141,22 @@ class Benchmark:
         return _documents(self.rows if split is None else self.part(split))
 
 
-def _documents(rows: Dataset) -> Iterator[Document]:
-    for batch in rows.iter(_BATCH):
-        columns: list[list[Any]] = [batch[name] for name in ("id", "text", "label", "split")]
-        for id_, text, label, split in zip(*columns, strict=True):
-            yield Document(id_, text, label, split)
-
-
-@dataclass(frozen=True)
-class CitationBenchmark:
+@dataclass(frozen=True, kw_only=True)
+class CitationBenchmark(LoadedSet):
     """Papers and pairs of them, linked by a citation or not; memory-mapped from disk.
 
     Attributes:
-        card: Where they come from, under which licence.
         papers: The papers: columns ``id`` and ``text``.
         pairs: The pairs: columns ``citing`` and ``cited`` (ids of papers), ``label`` (1 for a citation, 0 for none)
             and ``split`` (``"train"``, ``"validation"``, ``"test"``).
-        split_origin: Who made pairs and split: the data set, or this package, and how.
-        source: Where they were read from.
-        report: What came of the reading.
-        notes: What to know before comparing with the papers.
     """
 
-    card: Card
     papers: Dataset
     pairs: Dataset
-    split_origin: str
-    source: str
-    report: ReadReport
-    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         """Count the papers."""
         return len(self.papers)
-
-    @property
-    def name(self) -> str:
-        """Its name in the registry."""
-        return self.card.name
 
     @property
     def links(self) -> Dataset:
@@ -154,6 +173,20 @@ class CitationBenchmark:
 
     def documents(self) -> Iterator[Document]:
         """Give the papers one by one."""
-        for batch in self.papers.iter(_BATCH):
-            for id_, text in zip(batch["id"], batch["text"], strict=True):
-                yield Document(id_, text)
+        return _documents(self.papers)
+
+
+def _where(dataset: Dataset, column: str, value: str | int) -> Dataset:
+    """Give the rows in which a column has a value; ``Dataset.filter`` would write them, texts and all, once more."""
+    rows = pc.indices_nonzero(pc.equal(dataset.data.column(column), value))
+    return dataset.select(rows.to_numpy().astype("int64"))  # datasets stumbles over unsigned ones
+
+
+def _part(dataset: Dataset, split: str) -> Dataset:
+    if split not in SPLITS:
+        raise ConfigurationError(f"There is no split {split!r}; the splits are {', '.join(SPLITS)}.")
+    return _where(dataset, "split", split)
+
+
+def _documents(rows: Dataset) -> Iterator[Document]:
+    return (Document(**row) for row in rows)

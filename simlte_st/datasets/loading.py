@@ -1,39 +1,41 @@
-"""Benchmarks by name: found, read once, and opened memory-mapped."""
+"""Data sets by name: found, read once into Arrow files, divided where they are not, and opened memory-mapped."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal, overload
 
-import pyarrow as pa
 import pyarrow.compute as pc
-from datasets import Dataset, concatenate_datasets
+from datasets import Dataset, Features, Value
+from datasets.arrow_writer import ArrowWriter
+from tqdm.auto import tqdm
 
-from simlte_st.data.documents import DocumentReader
+from simlte_st.data.documents import DocumentReader, ReadReport
 from simlte_st.datasets.benchmark import Benchmark, CitationBenchmark
-from simlte_st.datasets.citations import CitationSet
-from simlte_st.datasets.places import ReadOptions
-from simlte_st.datasets.registry import find_set
-from simlte_st.datasets.splits import split_strings, stratified_split
-from simlte_st.datasets.store import (
-    PAIRS,
-    store_documents,
-    store_folder,
-    stored,
-    stored_report,
-    watched,
-    write_documents,
-    write_rows,
-)
-from simlte_st.datasets.textset import Found, TextSet
+from simlte_st.datasets.citations import CitationSet, FoundPapers
+from simlte_st.datasets.labelled import Found, LabelledSet, ReadOptions
+from simlte_st.datasets.sets import find_set
+from simlte_st.datasets.splits import split_strings, stratified_split, text_key
 from simlte_st.errors import ConfigurationError, EmptyCorpusError
-from simlte_st.files import atomic_path, write_json
+from simlte_st.files import atomic_path, home, read_json, write_json
+
+logger = logging.getLogger(__name__)
 
 PAIRS_WITHOUT_TEXT = "pair of which a text is missing"
 
 PathLike = str | os.PathLike[str]
+
+_FORMAT = 2  # of what is stored; older folders are not looked at
+_STRING = Value("string")
+_DOCUMENTS = Features({"id": _STRING, "text": _STRING, "label": _STRING, "split": _STRING, "key": Value("int64")})
+_PAIRS = Features({"citing": _STRING, "cited": _STRING, "label": Value("int8"), "split": _STRING})
+_BATCH = 256  # rows in a record batch: as many texts are held in memory
 
 
 @overload
@@ -48,18 +50,11 @@ def load_benchmark(
     name: str,
     path: PathLike | None = None,
     *,
-    limit: int | None = None,
     seed: int = 0,
     test_share: float = 0.2,
-    text_column: str | None = None,
-    label_column: str | None = None,
-    id_column: str | None = None,
-    split_column: str | None = None,
-    encoding: str | None = None,
-    max_characters: int | None = None,
     cache_dir: PathLike | None = None,
     progress: bool = False,
-    **own: Any,
+    **settings: Any,
 ) -> Benchmark | CitationBenchmark:
     """Load a data set of the papers.
 
@@ -72,19 +67,17 @@ def load_benchmark(
         path: The data set in the form it comes in (``simlte data list`` tells it), a table (``.parquet``, ``.jsonl``,
             ``.csv``, ``.tsv``) with the columns text and label, and split and id where it has them, or a folder with
             such tables named after the splits (``train.jsonl``, ``test.jsonl``).
-        limit: Read the first so many usable documents only; for ``aan`` so many pairs of each file, or links.
         seed: Decides the split of a data set that has none, and the pairs of ``aan`` made of papers and links.
         test_share: Share of each class that goes to the test, where the data set has no split.
-        text_column: Column of the text, where a table has it under another name; likewise the next three.
-        label_column: Column of the class.
-        id_column: Column of the ids.
-        split_column: Column of the splits.
-        encoding: Encoding of text files and tables, where it is another one than the data set comes in.
-        max_characters: Longer texts are skipped and counted (default: 20 million; 2 million for ``fakenews``).
         cache_dir: Folder of the Arrow files (default: ``benchmarks`` in the user's place, see ``SIMLTE_ST_HOME``).
         progress: Show a progress bar while reading.
-        own: Options of the data set. ``arxiv``: ``text="title+abstract"`` or ``"abstract"``, ``classes="archive"`` (the
-            papers' 38) or ``"category"``. ``20news`` as a folder: ``remove="headers"``, of headers, footers and quotes.
+        settings: How to read it: ``limit`` (the first so many usable documents only; for ``aan`` so many pairs of each
+            file, or links); ``text_column``, ``label_column``, ``id_column`` and ``split_column``, where a table has
+            them under other names; ``encoding``, where it is another one than the data set comes in;
+            ``max_characters``: longer texts are skipped and counted (default: 20 million; 2 million for
+            ``fakenews``). And options of the data set. ``arxiv``: ``text="title+abstract"`` or ``"abstract"``,
+            ``classes="archive"`` (the papers' 38) or ``"category"``. ``20news`` as a folder: ``remove="headers"``, of
+            headers, footers and quotes.
 
     Returns:
         A :class:`CitationBenchmark` for ``aan``, else a :class:`Benchmark`.
@@ -95,57 +88,44 @@ def load_benchmark(
             the path is something else, truncated or corrupt.
         EmptyCorpusError: It holds no usable document.
     """
-    found_set = find_set(name)
-    options = _read_options(found_set, text_column, label_column, id_column, split_column, encoding, max_characters)
-    _check_limit(limit)
+    data_set = find_set(name)
+    options, own = _read_options(data_set, settings)
     if not 0 < test_share < 1:
         raise ConfigurationError(f"test_share must be above 0 and below 1, not {test_share}.")
     place = Path(path).expanduser() if path is not None else None
-    if isinstance(found_set, CitationSet):
-        return _load_citations(found_set, place, options, own, limit, seed, cache_dir, progress)
-    found = found_set.find(place, options, own)
-    reader = _reader(found, options, limit)
-    folder = store_folder(name, [found.key, repr(options), sorted(own.items()), limit], cache_dir)
-    store_documents(reader, folder, progress)
-    rows, origin = _with_split(stored(folder), test_share, seed)
-    labels = pc.unique(rows.data.column("label")).to_pylist()
+    if isinstance(data_set, CitationSet):
+        papers = data_set.find(place, options, own, seed)
+        folder = _stored(name, papers, options, own, cache_dir, progress)
+        return CitationBenchmark(
+            card=data_set.card,
+            papers=Dataset.from_file(str(folder / "documents.arrow")).select_columns(["id", "text"]),
+            pairs=Dataset.from_file(str(folder / "pairs.arrow")),
+            split_origin=papers.origin,
+            source=papers.name,
+            report=ReadReport(**read_json(folder / "report.json")),
+            notes=data_set.card.notes,
+        )
+    found = data_set.find(place, options, own)
+    folder = _stored(name, found, options, own, cache_dir, progress)
+    rows, origin = _with_split(Dataset.from_file(str(folder / "documents.arrow")), test_share, seed)
     return Benchmark(
-        card=found_set.card,
+        card=data_set.card,
         rows=rows,
-        label_names=tuple(sorted(label for label in labels if label is not None)),
+        label_names=tuple(sorted(label for label in rows.unique("label") if label is not None)),
         split_origin=origin,
         source=found.name,
-        report=stored_report(folder),
-        notes=(*found_set.card.notes, *found.notes),
+        report=ReadReport(**read_json(folder / "report.json")),
+        notes=(*data_set.card.notes, *found.notes),
     )
 
 
-def read_benchmark(
-    name: str,
-    path: PathLike | None = None,
-    *,
-    limit: int | None = None,
-    text_column: str | None = None,
-    label_column: str | None = None,
-    id_column: str | None = None,
-    split_column: str | None = None,
-    encoding: str | None = None,
-    max_characters: int | None = None,
-    **own: Any,
-) -> DocumentReader:
+def read_benchmark(name: str, path: PathLike | None = None, **settings: Any) -> DocumentReader:
     """Read a data set of labelled documents one by one, storing nothing: for a look, or for counting.
 
     Args:
         name: As for :func:`load_benchmark`, without ``aan``.
-        path: As for :func:`load_benchmark`, and so the others.
-        limit: Stop after so many usable documents.
-        text_column: Column of the text.
-        label_column: Column of the class.
-        id_column: Column of the ids.
-        split_column: Column of the splits.
-        encoding: Encoding of text files and tables.
-        max_characters: Longer texts are skipped and counted.
-        own: Options of the data set.
+        path: As for :func:`load_benchmark`.
+        settings: As for :func:`load_benchmark`: how to read it, and options of the data set.
 
     Returns:
         A reader that can be iterated any number of times; a document's ``split`` is set where the source has one.
@@ -154,95 +134,85 @@ def read_benchmark(
         ConfigurationError: As :func:`load_benchmark`; also for ``aan``, which has pairs.
         DataError: As :func:`load_benchmark`.
     """
-    found_set = find_set(name)
-    if not isinstance(found_set, TextSet):
+    data_set = find_set(name)
+    if isinstance(data_set, CitationSet):
         raise ConfigurationError(f"{name!r} has pairs of papers: load it with load_benchmark({name!r}).")
-    options = _read_options(found_set, text_column, label_column, id_column, split_column, encoding, max_characters)
-    _check_limit(limit)
-    found = found_set.find(Path(path).expanduser() if path is not None else None, options, own)
-    return _reader(found, options, limit)
-
-
-def _reader(found: Found, options: ReadOptions, limit: int | None) -> DocumentReader:
-    return DocumentReader(found.name, found.events, options.max_characters, limit, once=False)
-
-
-def _check_limit(limit: int | None) -> None:
-    if limit is not None and limit < 1:
-        raise ConfigurationError(f"limit must be at least 1, or None for all documents, not {limit}.")
+    options, own = _read_options(data_set, settings)
+    return _reader(data_set.find(Path(path).expanduser() if path is not None else None, options, own), options)
 
 
 def _read_options(
-    found_set: TextSet | CitationSet,
-    text: str | None,
-    label: str | None,
-    id_: str | None,
-    split: str | None,
-    encoding: str | None,
-    max_characters: int | None,
-) -> ReadOptions:
-    default = found_set.max_characters if isinstance(found_set, TextSet) else ReadOptions().max_characters
-    if max_characters is not None and max_characters < 1:
-        raise ConfigurationError(f"max_characters must be at least 1, not {max_characters}.")
-    return ReadOptions(text, label, id_, split, encoding, max_characters or default)
+    data_set: LabelledSet | CitationSet, settings: Mapping[str, Any]
+) -> tuple[ReadOptions, dict[str, Any]]:
+    """Tell settings of all data sets, and their default, from those of this one."""
+    common = {field.name for field in fields(ReadOptions)}
+    given = {name: value for name, value in settings.items() if name in common and value is not None}
+    own = {name: value for name, value in settings.items() if name not in common}
+    return ReadOptions(**{"max_characters": data_set.max_characters, **given}), own
+
+
+def _reader(found: Found, options: ReadOptions) -> DocumentReader:
+    limit = None if isinstance(found, FoundPapers) else options.limit  # which bounds pairs, not papers
+    return DocumentReader(found.name, found.events, options.max_characters, limit, once=False)
+
+
+def _stored(
+    name: str,
+    found: Found,
+    options: ReadOptions,
+    own: Mapping[str, Any],
+    cache_dir: PathLike | None,
+    progress: bool,
+) -> Path:
+    """Read a data set into a folder of this version of it, unless it is there: Arrow files and ``report.json``."""
+    key = json.dumps([_FORMAT, found.key, repr(options), sorted(own.items())], default=str)
+    digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    folder = (Path(cache_dir) if cache_dir is not None else home() / "benchmarks") / f"{name}-{digest}"
+    if (folder / "report.json").exists():
+        return folder
+    reader = _reader(found, options)
+    ids: set[str] = set()
+
+    def rows() -> Iterable[dict[str, Any]]:
+        for document in tqdm(reader, desc="Reading", unit="doc", disable=not progress):
+            if isinstance(found, FoundPapers):
+                ids.add(document.id)
+            yield {
+                "id": document.id,
+                "text": document.text,
+                "label": document.label,
+                "split": document.split,
+                "key": text_key(document.text),
+            }
+
+    with atomic_path(folder) as temporary:
+        temporary.mkdir()
+        _write(temporary / "documents.arrow", _DOCUMENTS, rows())
+        if isinstance(found, FoundPapers):
+            pairs, missing = found.pairs(ids)
+            if not pairs:
+                raise EmptyCorpusError(f"{found.name} holds no pair of papers: {reader.report.summary()}")
+            if missing:
+                reader.report.ignored[PAIRS_WITHOUT_TEXT] = missing
+            _write(temporary / "pairs.arrow", _PAIRS, (dict(zip(_PAIRS, pair, strict=True)) for pair in pairs))
+        write_json(temporary / "report.json", reader.report.to_dict())
+    logger.info("Stored in %s", folder)
+    return folder
+
+
+def _write(path: Path, features: Features, rows: Iterable[dict[str, Any]]) -> None:
+    with ArrowWriter(path=str(path), features=features, writer_batch_size=_BATCH) as writer:
+        for row in rows:
+            writer.write(row)
+        writer.finalize()
 
 
 def _with_split(rows: Dataset, test_share: float, seed: int) -> tuple[Dataset, str]:
     """Give the rows without their keys and with a split, and say where that is from."""
-    table = rows.data
-    public = rows.remove_columns("key")
-    if table.column("split").null_count < len(rows):
-        return public, "of the data set"
-    codes = pc.dictionary_encode(table.column("label").combine_chunks())
+    if rows.data.column("split").null_count < len(rows):
+        return rows.remove_columns("key"), "of the data set"
+    codes = pc.dictionary_encode(rows.data.column("label").combine_chunks())
     classes = pc.fill_null(codes.indices, -1).to_numpy(zero_copy_only=False)
-    keys = table.column("key").to_numpy()
-    sides = stratified_split(classes, keys, test_share, seed)
-    column = Dataset(pa.table({"split": split_strings(sides)}))
-    public = concatenate_datasets([public.remove_columns("split"), column], axis=1)
-    return public, f"made here: {test_share:.0%} of each class for the test, seed {seed}, copies on one side"
-
-
-def _load_citations(
-    found_set: CitationSet,
-    path: Path | None,
-    options: ReadOptions,
-    own: Mapping[str, Any],
-    limit: int | None,
-    seed: int,
-    cache_dir: PathLike | None,
-    progress: bool,
-) -> CitationBenchmark:
-    found = found_set.find(path, options, own, limit, seed)
-    folder = store_folder(found_set.card.name, found.key, cache_dir)
-    if not (folder / "report.json").exists():
-        reader = DocumentReader(found.name, found.papers.events, options.max_characters, None, once=False)
-        known: set[str] = set()
-        with atomic_path(folder) as temporary:
-            temporary.mkdir()
-
-            def papers() -> Any:
-                for document in watched(reader, progress):
-                    known.add(document.id)
-                    yield document
-
-            write_documents(temporary / "papers.arrow", papers())
-            pairs, missing = found.papers.pairs(known)
-            if not pairs:
-                raise EmptyCorpusError(f"{found.name} holds no pair of papers: {reader.report.summary()}")
-            write_rows(
-                temporary / "pairs.arrow",
-                PAIRS,
-                ({"citing": a, "cited": b, "label": label, "split": split} for a, b, label, split in pairs),
-            )
-            if missing:
-                reader.report.ignored[PAIRS_WITHOUT_TEXT] = missing
-            write_json(temporary / "report.json", reader.report.to_dict())
-    return CitationBenchmark(
-        card=found_set.card,
-        papers=stored(folder, "papers").select_columns(["id", "text"]),
-        pairs=stored(folder, "pairs"),
-        split_origin=found.origin,
-        source=found.name,
-        report=stored_report(folder),
-        notes=found_set.card.notes,
-    )
+    split = split_strings(stratified_split(classes, rows.data.column("key").to_numpy(), test_share, seed)).to_pylist()
+    rows = rows.remove_columns(["split", "key"]).add_column("split", split, feature=_STRING)
+    return rows, f"made here: {test_share:.0%} of each class for the test, seed {seed}, copies on one side"

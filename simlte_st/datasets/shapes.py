@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from simlte_st.data.columns import Columns, Event, RawRow, Row, Skip
-from simlte_st.data.tables import NOT_AN_OBJECT, Table
+from simlte_st.data.columns import Columns, Event, RawRow, Row, Skip, Table
+from simlte_st.datasets.benchmark import SPLITS
 from simlte_st.errors import DataError
 
 UNKNOWN_LABEL = "unknown label"
 UNKNOWN_SPLIT = "unknown split"
 
-SPLITS = ("train", "validation", "test")
-"""The parts of a data set, by the names they have here."""
-
 _SPLIT_NAMES = {
-    "train": "train",
+    **{name: name for name in SPLITS},
     "training": "train",
-    "validation": "validation",
-    "valid": "validation",
-    "val": "validation",
-    "dev": "validation",
-    "eval": "validation",
-    "test": "test",
+    **dict.fromkeys(("valid", "val", "dev", "eval"), "validation"),
     "testing": "test",
 }
-
-Values = Mapping[str, Any]
 
 
 def split_name(name: object) -> str | None:
@@ -45,7 +35,7 @@ class Shape:
         label: Column of the class.
         id: Column of the id, used where there is one.
         split: Column of the split, used where there is one.
-        make_text: Makes the text of a row; the first text column's value where not given. What is no string is
+        make_text: Makes the text of the text columns' values; the first of them where not given. What is no string is
             counted by the reader, as everywhere.
         make_label: Makes the class of a row from the label column's value; that value where not given.
         known: The classes there are. A row of another one is broken (a shifted column): it is skipped and counted.
@@ -56,22 +46,13 @@ class Shape:
     label: str
     id: str = "id"
     split: str = "split"
-    make_text: Callable[[Values], object] | None = None
-    make_label: Callable[[Any], object] | None = None
+    make_text: Callable[..., object] = lambda first, *_: first
+    make_label: Callable[[Any], object] = lambda value: value
     known: frozenset[str] | None = None
 
-    def fits(self, columns: Sequence[str]) -> bool:
-        """Tell whether a table has the columns that must be there."""
-        return {*self.text, self.label} <= set(columns)
-
-    def describe(self) -> str:
+    def required(self) -> tuple[str, ...]:
         """Name the columns that must be there."""
-        return ", ".join((*self.text, self.label))
-
-    def columns(self, there: Sequence[str]) -> list[str]:
-        """Give the columns to read of those that are there."""
-        wanted = (*self.text, self.label, self.id, self.split)
-        return [name for name in dict.fromkeys(wanted) if name in there]
+        return (*self.text, self.label)
 
     def row(self, raw: RawRow, part: str | None, has_id: bool) -> Row | Skip:
         """Make a row of the reader's from one of a table.
@@ -82,23 +63,17 @@ class Shape:
             has_id: Whether the table has ids.
         """
         values = raw.values
-        if isinstance(values, str):
-            return Skip(raw.where, NOT_AN_OBJECT, "a bare string has no columns")
         label = values.get(self.label)
-        if self.make_label is not None and label is not None:
+        if label is not None:
             label = self.make_label(label)
         if self.known is not None and label not in (None, "") and not (isinstance(label, str) and label in self.known):
             return Skip(raw.where, UNKNOWN_LABEL, repr(label))
+        # Of two tables that number their rows from 0, one a split.
+        made_id = f"{part}-{raw.made_id}" if part else raw.made_id
         given = values.get(self.split)
-        if part is None and given not in (None, ""):
-            part = split_name(given)
-            if part is None:
-                return Skip(raw.where, UNKNOWN_SPLIT, repr(given))
-            made_id = raw.made_id
-        else:
-            # Of two tables that number their rows from 0, one a split.
-            made_id = f"{part}-{raw.made_id}" if part else raw.made_id
-        text = values.get(self.text[0]) if self.make_text is None else self.make_text(values)
+        if part is None and given not in (None, "") and (part := split_name(given)) is None:
+            return Skip(raw.where, UNKNOWN_SPLIT, repr(given))
+        text = self.make_text(*(values.get(column) for column in self.text))
         return Row(raw.where, made_id, text, values.get(self.id), label, has_id, part)
 
 
@@ -120,14 +95,15 @@ def table_events(table: Table, shapes: Sequence[Shape], part: str | None = None)
     Raises:
         DataError: No shape fits.
     """
-    shape = next((shape for shape in shapes if shape.fits(table.columns)), None)
+    shape = next((shape for shape in shapes if set(shape.required()) <= set(table.columns)), None)
     if shape is None:
-        wanted = "; or ".join(dict.fromkeys(shape.describe() for shape in shapes))
+        wanted = "; or ".join(dict.fromkeys(", ".join(shape.required()) for shape in shapes))
         raise DataError(
             f"{table.name} has the columns {', '.join(table.columns) or 'none'}; it should have: {wanted}. Name others "
             "with text_column= and label_column= (on the command line: --text-column, --label-column)."
         )
     has_id = shape.id in table.columns
     yield Columns(" + ".join(shape.text), shape.id if has_id else None, shape.label)
-    for raw in table.rows(shape.columns(table.columns), [shape.label]):
-        yield raw if isinstance(raw, Skip) else shape.row(raw, part, has_id)
+    there = [name for name in dict.fromkeys((*shape.required(), shape.id, shape.split)) if name in table.columns]
+    for raw in table.rows(there, [shape.label]):
+        yield shape.row(raw, part, has_id) if isinstance(raw, RawRow) else raw

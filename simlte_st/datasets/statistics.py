@@ -5,14 +5,12 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from simlte_st.data.document import Document
-from simlte_st.datasets.benchmark import Benchmark, CitationBenchmark
-from simlte_st.datasets.card import PrintedStatistics
+from simlte_st.datasets.benchmark import Benchmark, CitationBenchmark, PrintedStatistics
 from simlte_st.errors import EmptyCorpusError
 
 _ROWS = (
@@ -47,10 +45,6 @@ class Statistics:
     unlabelled: int = 0
     labels: dict[str, int] = field(default_factory=dict)
     splits: dict[str, int] = field(default_factory=dict)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give the numbers as JSON values."""
-        return asdict(self)
 
 
 def statistics(source: Benchmark | CitationBenchmark | Iterable[Document]) -> Statistics:

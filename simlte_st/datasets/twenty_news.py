@@ -8,14 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from simlte_st.data.columns import Event, Row
-from simlte_st.datasets.card import Card, PrintedStatistics
-from simlte_st.datasets.hub import Hub
-from simlte_st.datasets.places import ReadOptions, class_folders
-from simlte_st.datasets.textset import TextSet
+from simlte_st.datasets.labelled import ReadOptions, class_folders
 from simlte_st.errors import ConfigurationError
-
-PARTS = ("headers", "footers", "quotes")
-"""What can be removed from a post, as scikit-learn's ``fetch_20newsgroups`` has it."""
 
 _FOLDERS = {"20news-bydate-train": "train", "20news-bydate-test": "test"}
 _QUOTE = re.compile(r"(writes in|writes:|wrote:|says:|said:|^In article|^Quoted from|^\||^>)")
@@ -38,10 +32,12 @@ def strip_footer(post: str) -> str:
     return "\n".join(lines[:cut]) if cut else post
 
 
+# What can be removed, as scikit-learn's `fetch_20newsgroups` has it. Its order matters: a signature is looked for while
+# the quotations are still there.
 _STRIP = {"headers": strip_header, "footers": strip_footer, "quotes": strip_quotes}
 
 
-def folder(path: Path, options: ReadOptions, *, remove: str | Sequence[str] = "headers") -> Iterator[Event]:
+def posts(path: Path, options: ReadOptions, *, remove: str | Sequence[str] = "headers") -> Iterator[Event]:
     """Read the folder that ``20news-bydate.tar.gz`` unpacks to: a folder a split, a folder a newsgroup, Latin-1.
 
     A folder of newsgroups without splits (20news-18828, 20news-19997) is read too.
@@ -58,45 +54,17 @@ def folder(path: Path, options: ReadOptions, *, remove: str | Sequence[str] = "h
     named = [part.strip() for part in remove.split(",")] if isinstance(remove, str) else list(remove)
     if named == ["nothing"]:
         named = []
-    if unknown := [part for part in named if part not in PARTS]:
-        raise ConfigurationError(f"remove={', '.join(unknown)}: from posts can be removed {', '.join(PARTS)}.")
-    # In scikit-learn's order, which matters: a signature is looked for while the quotations are still there.
-    strips = [_STRIP[part] for part in PARTS if part in named]
+    if unknown := [part for part in named if part not in _STRIP]:
+        raise ConfigurationError(f"remove={', '.join(unknown)}: from posts can be removed {', '.join(_STRIP)}.")
     encoding = options.encoding_or("latin-1")
-
-    def posts() -> Iterator[Event]:
-        for name, part in _FOLDERS.items():
-            if (path / name).is_dir():
-                yield from class_folders(path / name, encoding, options.max_characters, part, f"{part}/")
-        if not any((path / name).is_dir() for name in _FOLDERS):
-            yield from class_folders(path, encoding, options.max_characters)
-
-    for event in posts():
-        if isinstance(event, Row) and isinstance(event.text, str):
-            text = event.text
-            for strip in strips:
-                text = strip(text)
-            event = replace(event, text=text)
-        yield event
-
-
-SET = TextSet(
-    Card(
-        name="20news",
-        title="20 Newsgroups, by date",
-        home="http://qwone.com/~jason/20Newsgroups/20news-bydate.tar.gz",
-        licence="none stated; posts to public newsgroups",
-        citation="Ken Lang. NewsWeeder: Learning to Filter Netnews. ICML 1995.",
-        forms=("the folder with 20news-bydate-train and 20news-bydate-test, a folder a newsgroup in each",),
-        printed=PrintedStatistics(18_846, 20, 258, 153, 11_554),
-        notes=(
-            "INSTRUCTOR was trained on 20 Newsgroups: the papers leave its result out.",
-            "34 posts are empty without their headers: the papers count them, here they are skipped.",
-        ),
-    ),
-    folder=folder,
-    hub=Hub(
-        "SetFit/20_newsgroups",
-        note="Headers, signatures and quotations are removed, so texts are shorter than the papers' (and some empty).",
-    ),
-)
+    splits: list[tuple[Path, str | None]] = [
+        (path / name, part) for name, part in _FOLDERS.items() if (path / name).is_dir()
+    ]
+    for place, part in splits or [(path, None)]:
+        for event in class_folders(place, encoding, options.max_characters, part):
+            if isinstance(event, Row) and isinstance(event.text, str):
+                text = event.text
+                for strip in (strip for what, strip in _STRIP.items() if what in named):
+                    text = strip(text)
+                event = replace(event, text=text)
+            yield event

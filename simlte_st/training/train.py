@@ -11,6 +11,7 @@ from transformers import set_seed
 
 from simlte_st.data.documents import read_documents
 from simlte_st.data.segmenters import Segmenter
+from simlte_st.datasets.bbc import packaged_corpus_path
 from simlte_st.errors import ConfigurationError
 from simlte_st.models.names import OWN_MODELS, PACKAGED_BASE, model_path
 from simlte_st.training.finish import finish

@@ -271,10 +271,33 @@ def test_what_is_no_source_is_refused_at_once(source: Any) -> None:
         read_documents(source)
 
 
-def test_a_data_frame_is_not_read_as_its_column_names() -> None:
-    pandas = pytest.importorskip("pandas")
-    with pytest.raises(DataError, match="from_pandas"):
-        read_documents(pandas.DataFrame({"text": ["a"]}))
+def test_documents_and_readers_are_taken_back(tmp_path: Path) -> None:
+    given = [Document("x", "a", "good", "test"), Document("y", "b")]
+    assert list(read_documents(given)) == list(read_documents(iter(given))) == given
+    assert [document.id for document in read_documents([*given, "c", {"text": "d"}])] == [
+        "x",
+        "y",
+        content_id("c"),
+        "3",
+    ]
+    assert [document.id for document in read_documents([given[0], given[0]])] == ["x", "x#2"]
+    reader = read_documents(given)
+    assert read_documents(reader) is reader
+    for setting in ({"limit": 1}, {"text_column": "body"}):
+        with pytest.raises(ConfigurationError, match="read as it was made"):
+            read_documents(reader, **setting)  # type: ignore[arg-type]
+
+
+def test_a_list_of_paths_is_not_read_as_texts(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a")
+    for paths in (list(tmp_path.iterdir()), tmp_path.iterdir()):
+        with pytest.raises(DataError, match=r"item 0 .*is a path \('.*a\.txt'\), not a text: pass one path, .*folder"):
+            list(read_documents(paths))
+
+
+def test_bare_strings_among_mappings_have_no_columns() -> None:
+    with pytest.raises(DataError, match=r"item 1 of the list is a bare string, .*no columns, so text_column='body'"):
+        list(read_documents([{"body": "a"}, "b"], text_column="body"))
 
 
 def test_a_generator_of_strings_is_asked_for_no_more_than_needed() -> None:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import gzip
-import io
+import importlib
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import datasets
+import huggingface_hub
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import zstandard
 
 from simlte_st.data.documents import read_documents
 from simlte_st.data.sources import parse_hub
 from simlte_st.errors import DataError, EmptyCorpusError, MissingExtraError
+
+ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
+zstd = importlib.import_module(ZSTD)
 
 
 def texts(source: Any, **settings: Any) -> list[str]:
@@ -25,10 +29,11 @@ def texts(source: Any, **settings: Any) -> list[str]:
 
 
 def packed(path: Path, data: bytes) -> Path:
-    pack = {".gz": gzip.compress, ".zst": zstandard.ZstdCompressor(write_checksum=True).compress}.get(
-        path.suffix, bytes
-    )
-    path.write_bytes(pack(data))
+    if path.suffix == ".gz":
+        data = gzip.compress(data)
+    elif path.suffix == ".zst":
+        data = zstd.compress(data, options={zstd.CompressionParameter.checksum_flag: 1})
+    path.write_bytes(data)
     return path
 
 
@@ -264,22 +269,32 @@ def test_files_that_are_not_what_their_names_say(tmp_path: Path) -> None:
             texts(tmp_path / name)
 
 
-def test_zst_of_several_frames_and_of_a_long_window(tmp_path: Path) -> None:
-    one, two = (zstandard.ZstdCompressor().compress(b'{"text": "%s"}\n' % name) for name in (b"one", b"two"))
+def test_compressed_files_of_several_parts(tmp_path: Path) -> None:
+    for suffix, pack in ((".gz", gzip.compress), (".zst", zstd.compress)):
+        one, two = (pack(b'{"text": "%s"}\n' % name) for name in (b"one", b"two"))
+        path = tmp_path / f"c.jsonl{suffix}"
+        path.write_bytes(one + two)
+        assert texts(path) == ["one", "two"]
+        path.write_bytes(one + two[:-3])
+        documents = iter(read_documents(path))
+        assert next(documents).text == "one"
+        with pytest.raises(DataError, match="truncated, corrupt"):
+            list(documents)
+
+
+def test_zst_of_the_longest_window(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl.zst"
-    path.write_bytes(one + two)
-    assert texts(path) == ["one", "two"]
-    long = zstandard.ZstdCompressionParameters.from_level(1, window_log=28, enable_ldm=False)
-    stream = io.BytesIO()
-    with zstandard.ZstdCompressor(compression_params=long).stream_writer(stream, closefd=False) as writer:
-        writer.write(b'{"text": "long"}\n')
-    path.write_bytes(stream.getvalue())
+    # As `zstd --long=31` packs. A stream, since a file of known size has a window no larger than that.
+    with zstd.open(path, "wb", options={zstd.CompressionParameter.window_log: 31}) as file:
+        file.write(b'{"text": "long"}\n')
+    with pytest.raises(OSError, match="too much memory"), pa.input_stream(path) as stream:
+        stream.read()  # why pyarrow does not read these files here
     assert texts(path) == ["long"]
 
 
 def test_zst_without_the_library_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = packed(tmp_path / "c.jsonl.zst", b'{"text": "a"}\n')
-    monkeypatch.setitem(__import__("sys").modules, "zstandard", None)
+    monkeypatch.setitem(sys.modules, ZSTD, None)
     with pytest.raises(MissingExtraError, match=r"simlte-st\[zstd\]"):
         texts(path)
 
@@ -410,11 +425,14 @@ def test_hub_names(source: str, expected: tuple[str, str | None, str], monkeypat
         return datasets.Dataset.from_dict(ROWS, features=FEATURES).to_iterable_dataset()
 
     monkeypatch.setattr(datasets, "load_dataset", load)
+    monkeypatch.setattr(
+        huggingface_hub.HfApi, "dataset_info", lambda self, name, timeout: calls.append((name, timeout))
+    )
     reader = read_documents(source)
     assert calls == []
     assert [document.text for document in reader] == [document.text for document in reader] == ["a", "b", "c"]
     name, config, split = expected
-    assert calls == [((name, config), {"split": split, "streaming": True})]
+    assert calls == [(name, 5), ((name, config), {"split": split, "streaming": True})]
     assert reader.report.source == source
 
 
@@ -422,12 +440,16 @@ def test_hub_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     for source in ("hub:", "hub:a:b:c:d"):
         with pytest.raises(DataError, match="hub:NAME"):
             read_documents(source)
+    # The tests run offline: it is told before anything is waited for.
+    with pytest.raises(DataError, match=r"owner/name on the Hub cannot be reached \(OfflineModeIsEnabled\)"):
+        texts("hub:owner/name")
+    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", lambda *a, **k: None)
 
     def missing(*args: Any, **settings: Any) -> Any:
         raise datasets.exceptions.DatasetNotFoundError("doesn't exist on the Hub")
 
     monkeypatch.setattr(datasets, "load_dataset", missing)
-    with pytest.raises(DataError, match=r"'owner/name' \(configuration default, split 'train'\).*doesn't exist"):
+    with pytest.raises(DataError, match=r"owner/name .*\(configuration default, split 'train'\).*doesn't exist"):
         texts("hub:owner/name")
 
     def rows() -> Any:
@@ -437,3 +459,70 @@ def test_hub_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(datasets, "load_dataset", lambda *a, **k: datasets.IterableDataset.from_generator(rows))
     with pytest.raises(DataError, match=r"hub:owner/name broke off \(.*gone.*\); 1 document had been read"):
         texts("hub:owner/name")
+
+
+# Data frames
+
+
+def make_frame(library: str, rows: dict[str, list[Any]]) -> Any:
+    if library == "pyarrow":
+        return pa.table(rows)
+    return pytest.importorskip(library).DataFrame(rows)
+
+
+LIBRARIES = ["pandas", "polars", "pyarrow"]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_data_frame(library: str) -> None:
+    frame = make_frame(library, {"doc_id": [7, 8, 9], "n": [1, 2, 3], "body": ["a", None, "c"], "class": [1, 0, None]})
+    reader = read_documents(frame, label_column="class")
+    for _ in range(2):
+        assert [(document.id, document.text) for document in reader] == [("7", "a"), ("9", "c")]
+        assert reader.report.skipped == {"not a string": 1}
+    assert [document.label for document in reader][1] is None
+    assert (reader.report.text_column, reader.report.id_column) == ("body", "doc_id")
+    with pytest.raises(DataError, match=r"no column 'nope'.*doc_id, n, body, class"):
+        texts(frame, text_column="nope")
+    with pytest.raises(DataError, match=r"hold strings: a, b\."):
+        texts(make_frame(library, {"a": ["x"], "b": ["y"], "n": [1]}))
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_column_of_a_data_frame(library: str) -> None:
+    column = make_frame(library, {"body": ["a", None, "c"]})["body"]
+    reader = read_documents(column)
+    for _ in range(2):
+        assert [document.text for document in reader] == ["a", "c"]
+    assert reader.report.skipped == {"not a string": 1}
+    with pytest.raises(DataError, match=r"bare string, which has no columns, so text_column='body'"):
+        texts(column, text_column="body")
+
+
+def test_other_columns_of_strings() -> None:
+    numpy = pytest.importorskip("numpy")
+    dataset = datasets.Dataset.from_dict({"body": ["a", "b"]})
+    for column in (dataset["body"], dataset.to_iterable_dataset()["body"], numpy.array(["a", "b"])):
+        assert texts(column) == ["a", "b"]
+        assert {type(text) for text in texts(column)} == {str}
+
+
+def test_odd_data_frames() -> None:
+    pandas = pytest.importorskip("pandas")
+    mixed = pandas.DataFrame({0: ["a", 3, "c"], "day": pandas.to_datetime(["2020-01-01"] * 3)}, index=list("xyz"))
+    reader = read_documents(mixed)
+    assert [(document.id, document.text) for document in reader] == [("0", "a"), ("2", "c")]
+    assert reader.report.text_column == "0"
+    nullable = pandas.DataFrame({"text": ["a", "b"], "class": pandas.array([1, None], dtype="Int64")})
+    reader = read_documents(nullable, label_column="class")
+    assert [document.label for document in reader] == ["1", None]
+    assert reader.report.repaired == {}
+    assert texts(pandas.DataFrame({"text": pandas.Categorical(["a", "b", "a"])})) == ["a", "b", "a"]
+    twice = pandas.DataFrame([["a", "b"]], columns=["text", "text"])
+    with pytest.raises(DataError, match="more than one column called 'text'"):
+        texts(twice)
+    with pytest.raises(EmptyCorpusError, match="the DataFrame holds no usable document"):
+        texts(pandas.DataFrame({"text": []}))
+    polars = pytest.importorskip("polars")
+    with pytest.raises(DataError, match=r"LazyFrame is no source.*collect a LazyFrame"):
+        read_documents(polars.DataFrame({"text": ["a"]}).lazy())

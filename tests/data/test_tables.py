@@ -35,6 +35,7 @@ def test_columns_of_lines_are_those_of_the_first_ones(tmp_path: Path) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     table = open_table(path, "utf-8", 1000)
     assert table.columns == ["a", "b"]
+    assert table.strings == []
     assert [row.values for row in table.rows(["a"], ()) if isinstance(row, RawRow)] == rows
 
 

@@ -164,7 +164,7 @@ def test_many_documents_are_held_in_small_batches(tmp_path: Path) -> None:
     path = lines(tmp_path / "a.jsonl", [{"text": f"{n}", "label": n % 3} for n in range(3000)])
     benchmark = load_benchmark("nyt", path)
     assert [item.text for item in benchmark.documents()] == [str(n) for n in range(3000)]
-    assert benchmark.rows.data.column("text").num_chunks == 3
+    assert benchmark.rows.data.column("text").num_chunks == 12
     assert [int(item.text) % 3 for item in benchmark.documents("test")] == [
         int(label) for label in benchmark.test["label"][:]
     ]

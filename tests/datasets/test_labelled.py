@@ -18,7 +18,8 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     def info(self: Any, repository: str, timeout: float) -> None:
         asked.append((repository, timeout))
 
-    def load(repository: str, split: str) -> datasets.Dataset:
+    def load(repository: str, config: None, *, split: str, streaming: bool) -> datasets.Dataset:
+        assert not streaming  # the cache is for when the Hub does not answer
         asked.append((repository, split))
         if repository == "gfissore/arxiv-abstracts-2021":
             rows = {"id": ["1", "2"], "title": ["T", "U"], "abstract": ["a\nb", "c"]}
@@ -75,11 +76,11 @@ def test_what_the_cache_has_is_not_asked_for(hub: list[Any], tmp_path: Any, monk
 
 
 def test_a_data_set_that_cannot_be_loaded(hub: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    def load(repository: str, split: str) -> None:
+    def load(*args: Any, **settings: Any) -> None:
         raise ValueError("no such split")
 
     monkeypatch.setattr(datasets, "load_dataset", load)
-    with pytest.raises(DataError, match=r"SetFit/20_newsgroups \(split train\) cannot be loaded: no such split"):
+    with pytest.raises(DataError, match=r"20_newsgroups on the Hub \(.*'train'\) cannot be loaded: no such split"):
         load_benchmark("20news")
 
 
