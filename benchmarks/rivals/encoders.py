@@ -58,7 +58,7 @@ class TextEncoder(ABC):
 
 
 class TfidfEncoder(TextEncoder):
-    """TF-IDF with sublinear term frequency, as everywhere in :mod:`simlte_st.evaluation.baselines`.
+    """TF-IDF with sublinear term frequency, as everywhere in :mod:`simlte_st.evaluation.lexical`.
 
     Args:
         corpus: Texts, without labels, that vocabulary and idf are learned from.

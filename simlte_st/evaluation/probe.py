@@ -59,7 +59,7 @@ def fit_probe(
     head: Head = "mlp",
     seed: int = 0,
     learning_rate: float = 3e-4,
-    batch_size: int = 8,
+    probe_batch_size: int = 8,
     hidden: int | Sequence[int] | None = None,
     epochs: int | None = None,
     weight_decay: float = 0.01,
@@ -85,7 +85,7 @@ def fit_probe(
         head: ``"mlp"`` or ``"logistic"``.
         seed: Seed of the MLP.
         learning_rate: Learning rate of the MLP.
-        batch_size: Batch size of the MLP.
+        probe_batch_size: Batch size of the MLP.
         hidden: Width of the MLP's hidden layer, or the widths of several from the first to the last; None for one as
             wide as the embedding.
         epochs: Passes of the MLP over the training rows; None for :func:`default_epochs`.
@@ -112,7 +112,7 @@ def fit_probe(
         predicted = model.predict(test)
     else:
         widths = [train.shape[1]] if hidden is None else [hidden] if isinstance(hidden, int) else list(hidden)
-        for key, value in {"batch_size": batch_size, "hidden": hidden, "epochs": epochs}.items():
+        for key, value in {"probe_batch_size": probe_batch_size, "hidden": hidden, "epochs": epochs}.items():
             if value is not None and (np.size(value) == 0 or np.min(value) < 1):
                 raise ConfigurationError(f"{key} must be at least 1, got {value}.")
         if learning_rate <= 0:
@@ -123,8 +123,8 @@ def fit_probe(
                 torch.from_numpy(train),
                 torch.from_numpy(train_index),
                 hidden=widths,
-                epochs=default_epochs(len(train), batch_size) if epochs is None else epochs,
-                batch_size=batch_size,
+                epochs=default_epochs(len(train), probe_batch_size) if epochs is None else epochs,
+                batch_size=probe_batch_size,
                 learning_rate=learning_rate,
                 weight_decay=weight_decay,
                 generator=torch.Generator().manual_seed(seed),

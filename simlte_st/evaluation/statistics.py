@@ -1,12 +1,12 @@
-"""The statistics the evaluators report: intervals, deviations, and two label-free measures of an embedding space."""
+"""The statistics that evaluators report: intervals, and two label-free measures of an embedding space."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.stats import bootstrap
 
 from simlte_st.errors import ConfigurationError, DataError
 
@@ -38,33 +38,22 @@ def bootstrap_interval(
         raise ConfigurationError(f"level must lie between 0 and 1, got {level}.")
     if resamples < 1:
         raise ConfigurationError(f"resamples must be at least 1, got {resamples}.")
-    data = _finite_vector(values, at_least=2)
-    generator = np.random.default_rng(seed)
-    means = np.empty(resamples)
-    rows = max(1, _SCRATCH_VALUES // len(data))
-    for start in range(0, resamples, rows):
-        count = min(rows, resamples - start)
-        means[start : start + count] = data[generator.integers(0, len(data), (count, len(data)))].mean(axis=1)
+    data = np.asarray(values, dtype=np.float64)
+    if data.ndim != 1 or len(data) < 2:
+        raise DataError(f"A one-dimensional array of at least 2 values is needed, got shape {data.shape}.")
+    if not np.isfinite(data).all():
+        raise DataError("The values to summarise hold NaN or infinity.")
+    drawn = bootstrap(
+        (data,),
+        np.mean,
+        n_resamples=resamples,
+        batch=max(1, _SCRATCH_VALUES // len(data)),
+        method="percentile",
+        random_state=np.random.default_rng(seed),
+    )
     tail = (1.0 - level) / 2.0
-    low, high = np.quantile(means, [tail, 1.0 - tail])
+    low, high = np.quantile(drawn.bootstrap_distribution, [tail, 1.0 - tail])
     return float(low), float(high)
-
-
-def mean_and_deviation(values: ArrayLike) -> tuple[float, float]:
-    """Mean and sample standard deviation (``ddof=1``).
-
-    Args:
-        values: Shape ``[n]``, n >= 1, finite.
-
-    Returns:
-        Mean and deviation. The deviation of a single value does not exist and is NaN.
-
-    Raises:
-        DataError: No value, or one that is not finite.
-    """
-    data = _finite_vector(values, at_least=1)
-    deviation = float(data.std(ddof=1)) if len(data) > 1 else float("nan")
-    return float(data.mean()), deviation
 
 
 def alignment(a: ArrayLike, b: ArrayLike) -> float:
@@ -151,12 +140,3 @@ def unit_rows(x: ArrayLike) -> NDArray[np.float64]:
     norms = np.linalg.norm(data, axis=1, keepdims=True)
     unit: NDArray[np.float64] = data / np.where(norms == 0.0, 1.0, norms)
     return unit
-
-
-def _finite_vector(values: ArrayLike | Sequence[float], at_least: int) -> NDArray[np.float64]:
-    data = np.asarray(values, dtype=np.float64)
-    if data.ndim != 1 or len(data) < at_least:
-        raise DataError(f"A one-dimensional array of at least {at_least} values is needed, got shape {data.shape}.")
-    if not np.isfinite(data).all():
-        raise DataError("The values to summarise hold NaN or infinity.")
-    return data
