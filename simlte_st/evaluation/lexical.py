@@ -13,7 +13,7 @@ from simlte_st.errors import DataError
 from simlte_st.evaluation.classification_probe import FewShotResult, few_shot_probe
 from simlte_st.evaluation.labels import Label, check_lengths
 from simlte_st.evaluation.probe import ProbeResult, Rows, fit_probe
-from simlte_st.evaluation.split_half import SplitHalfResult, diagonal_ranks, result_from_ranks
+from simlte_st.evaluation.split_half import SplitHalfResult, check_documents, diagonal_ranks, result_from_ranks
 from simlte_st.extras import require
 
 TFIDF_INVERSE_L2 = 100.0
@@ -188,6 +188,7 @@ def bm25_split_half(anchors: Sequence[str], positives: Sequence[str], seed: int 
 def _check_pairs(anchors: Sequence[str], positives: Sequence[str]) -> None:
     if len(anchors) != len(positives):
         raise DataError(f"There are {len(anchors)} anchors but {len(positives)} positives.")
+    check_documents(len(anchors))
 
 
 def tfidf_probe(

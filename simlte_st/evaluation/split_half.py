@@ -94,6 +94,12 @@ def split_half_retrieval(a: ArrayLike, b: ArrayLike, seed: int = 0, chunk: int =
     return result_from_ranks(ranks, seed=seed, alignment=alignment(first, second), uniformity=spread)
 
 
+def check_documents(count: int) -> None:
+    """Raise :class:`DataError` where there is no other document to confuse one with."""
+    if count < 2:
+        raise DataError(f"Split-half retrieval needs at least 2 documents that can be split; there are {count}.")
+
+
 def diagonal_ranks(
     scores: Callable[[slice], NDArray[Any]], count: int, *, chunk: int, tolerance: float
 ) -> NDArray[np.int64]:
@@ -115,8 +121,7 @@ def diagonal_ranks(
     """
     if chunk < 1:
         raise ConfigurationError(f"chunk must be at least 1, got {chunk}.")
-    if count < 2:
-        raise DataError(f"Split-half retrieval needs at least 2 documents, got {count}.")
+    check_documents(count)
     ranks = np.empty(count, dtype=np.int64)
     for start in range(0, count, chunk):
         rows = slice(start, min(start + chunk, count))
@@ -181,8 +186,7 @@ def _splittable(documents: Any, view: View, segmenter: str | Segmenter) -> list[
     usable = [document for document in segment_documents(read, cut) if view.accepts(document)]
     if len(usable) < len(read):
         logger.warning("%d of %d documents are too short to be split.", len(read) - len(usable), len(read))
-    if len(usable) < 2:
-        raise DataError(f"Split-half retrieval needs at least 2 documents that can be split; there are {len(usable)}.")
+    check_documents(len(usable))
     return usable
 
 

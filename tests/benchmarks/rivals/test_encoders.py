@@ -11,7 +11,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from benchmarks.rivals import ENCODERS, HUB_MODELS, Bm25Encoder, ModelEncoder, TfidfEncoder, load_encoder
 from simlte_st.errors import ConfigurationError, DataError, ModelError
-from simlte_st.evaluation import FewShotProbeEvaluator
+from simlte_st.evaluation import ClassificationProbeEvaluator
 
 TEXTS = ["ba bei bo bo bun", "bei bo", "ka kei ko"]
 
@@ -87,8 +87,10 @@ def test_each_task_has_its_prompt_and_evaluators_get_that_of_classification(mode
     np.testing.assert_allclose(encoder.encode(["bo bun"]), plain["ba bei: "], atol=1e-6)
     np.testing.assert_allclose(encoder.encode(["bo bun"], "query"), plain["ka: "], atol=1e-6)
     np.testing.assert_allclose(encoder.encode(["bo bun"], "document"), plain[""], atol=1e-6)
-    evaluator = FewShotProbeEvaluator(["bo", "bun"], [0, 1], ["bo", "bun"], [0, 1], shots=1, draws=1, write_csv=False)
-    np.testing.assert_allclose(evaluator.embed(model, ["bo bun"]), plain["ba bei: "], atol=1e-6)
+    evaluator = ClassificationProbeEvaluator(
+        ["bo", "bun"], [0, 1], ["bo", "bun"], [0, 1], shots=1, draws=1, write_csv=False
+    )
+    np.testing.assert_allclose(evaluator.embed_inputs(model, ["bo bun"]), plain["ba bei: "], atol=1e-6)
 
 
 def test_a_base_that_is_nowhere_is_said(tmp_path: Path) -> None:
