@@ -22,7 +22,6 @@ from simlte_st.evaluation.evaluator import EmbeddingEvaluator, EvaluatorSettings
 from simlte_st.evaluation.lexical import (
     Bm25Scores,
     TfidfScores,
-    bm25_split_half,
     tfidf_few_shot,
     tfidf_probe,
     tfidf_split_half,
@@ -62,7 +61,6 @@ __all__ = [
     "SplitHalfResult",
     "TfidfScores",
     "alignment",
-    "bm25_split_half",
     "bootstrap_interval",
     "citation_link_probe",
     "citation_link_threshold",

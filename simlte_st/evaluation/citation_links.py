@@ -47,12 +47,9 @@ def citation_link_probe(
     train: LinkPairs,
     test: LinkPairs,
     *,
-    head: Head = "mlp",
     hidden: int | Sequence[int] | None = LRA_HIDDEN,
-    probe_batch_size: int = 8,
-    learning_rate: float = 3e-4,
-    epochs: int | None = None,
     seed: int = 0,
+    **settings: Any,
 ) -> LinkResult:
     """Train a head on pairs of frozen embeddings and score it on other pairs.
 
@@ -69,12 +66,10 @@ def citation_link_probe(
         embeddings: Embedding of each paper, shape ``[papers, dim]``, any float dtype.
         train: Pairs to learn from.
         test: Pairs to score on.
-        head: ``"mlp"``, or ``"logistic"``, a linear head on the same features.
         hidden: Width or widths of the MLP's hidden layers; None for one as wide as the features.
-        probe_batch_size: Batch size of the MLP.
-        learning_rate: Learning rate of the MLP.
-        epochs: Passes of the MLP over the training pairs; None as in :func:`~simlte_st.evaluation.fit_probe`.
         seed: Seed of the MLP and of the bootstrap.
+        **settings: Further settings of :func:`~simlte_st.evaluation.fit_probe`; ``head="logistic"`` is a linear head on
+            the same features.
 
     Returns:
         Accuracy on the test pairs.
@@ -97,12 +92,9 @@ def citation_link_probe(
         train.labels.tolist(),
         link_features(data, test.pairs),
         test.labels.tolist(),
-        head=head,
-        seed=seed,
-        learning_rate=learning_rate,
-        probe_batch_size=probe_batch_size,
         hidden=hidden,
-        epochs=epochs,
+        seed=seed,
+        **settings,
     )
     # The order of the values does not matter to the bootstrap.
     return _result(np.arange(len(test.labels)) < round(result.accuracy * len(test.labels)), seed)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from simlte_st.errors import ConfigurationError, DataError
+from simlte_st.errors import DataError
 from simlte_st.evaluation.evaluator import EmbeddingEvaluator, EvaluatorSettings
 from simlte_st.evaluation.link_pairs import check_links, named_texts
 from simlte_st.evaluation.pair_scores import CosineScores, PairScores
-from simlte_st.evaluation.statistics import bootstrap_interval
+from simlte_st.evaluation.statistics import bootstrap_interval, row_blocks
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -48,7 +48,7 @@ class RetrievalResult:
         return values | {"queries": float(len(self.per_query["mrr"])), "pool": float(self.pool)}
 
 
-def citation_retrieval(scores: PairScores, links: ArrayLike, seed: int = 0, chunk: int = 256) -> RetrievalResult:
+def citation_retrieval(scores: PairScores, links: ArrayLike, seed: int = 0) -> RetrievalResult:
     """Search the cited papers with each citing paper.
 
     The pool is every paper that a link cites. A citing paper that is in the pool is left out of its own search; the
@@ -63,17 +63,13 @@ def citation_retrieval(scores: PairScores, links: ArrayLike, seed: int = 0, chun
         scores: Scores of pairs of papers: :class:`CosineScores` of embeddings, or a bag of words.
         links: Rows of the citing and of the cited paper, shape ``[n, 2]``; a link given twice counts once.
         seed: Seed of the bootstrap.
-        chunk: Queries scored at once; ``chunk`` times the size of the pool are held.
 
     Returns:
         The result, queries in the order of their rows.
 
     Raises:
         DataError: Links cannot be used, or come from fewer than two papers or go to fewer than two.
-        ConfigurationError: ``chunk`` is below 1.
     """
-    if chunk < 1:
-        raise ConfigurationError(f"chunk must be at least 1, got {chunk}.")
     data = check_links(links, scores.size)
     queries, starts = np.unique(data[:, 0], return_index=True)
     pool = np.unique(data[:, 1])
@@ -81,9 +77,9 @@ def citation_retrieval(scores: PairScores, links: ArrayLike, seed: int = 0, chun
         raise DataError(f"{len(queries)} papers cite {len(pool)}: retrieval needs at least 2 and 2.")
     cited = np.split(np.searchsorted(pool, data[:, 1]), starts[1:])
     values = []
-    for start in range(0, len(queries), chunk):
-        block = queries[start : start + chunk]
-        for row, query, relevant in zip(scores.rows(block, pool), block, cited[start : start + chunk], strict=True):
+    for block in row_blocks(len(queries), len(pool)):
+        rows = scores.rows(queries[block], pool)
+        for row, query, relevant in zip(rows, queries[block], cited[block], strict=True):
             others = pool != query
             others[relevant] = False
             values.append(_query_metrics(_ranks(row[relevant], row[others], scores.tolerance)))

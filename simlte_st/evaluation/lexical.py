@@ -12,6 +12,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from simlte_st.errors import DataError
 from simlte_st.evaluation.classification_probe import FewShotResult, few_shot_probe
 from simlte_st.evaluation.labels import Label, check_lengths
+from simlte_st.evaluation.pair_scores import CosineScores
 from simlte_st.evaluation.probe import ProbeResult, Rows, fit_probe
 from simlte_st.evaluation.split_half import SplitHalfResult, check_documents, diagonal_ranks, result_from_ranks
 from simlte_st.extras import require
@@ -87,7 +88,7 @@ class Bm25Index:
         return words
 
 
-class TfidfScores:
+class TfidfScores(CosineScores):
     """Cosine similarity of TF-IDF vectors, as :func:`fit_tfidf` makes them.
 
     Args:
@@ -100,21 +101,8 @@ class TfidfScores:
         DataError: The texts hold no words.
     """
 
-    tolerance = 1e-9
-
     def __init__(self, texts: Sequence[str], corpus: Sequence[str] | None = None, **settings: Any) -> None:
-        self._rows = fit_tfidf(texts if corpus is None else corpus, **settings).transform(texts)
-        self.size = len(texts)
-
-    def rows(self, queries: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Score every query against every other text."""
-        scores: NDArray[np.float64] = (self._rows[queries] @ self._rows[others].T).toarray()
-        return scores
-
-    def pairs(self, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Score pairs one by one."""
-        products = self._rows[pairs[:, 0]].multiply(self._rows[pairs[:, 1]])
-        return np.asarray(products.sum(axis=1), dtype=np.float64).reshape(-1)
+        self._set_rows(fit_tfidf(texts if corpus is None else corpus, **settings).transform(texts))
 
 
 class Bm25Scores:
@@ -162,33 +150,13 @@ def tfidf_split_half(anchors: Sequence[str], positives: Sequence[str], seed: int
     Raises:
         DataError: The lists differ in length, hold fewer than two documents, or no words.
     """
-    _check_pairs(anchors, positives)
-    scores, count = TfidfScores([*anchors, *positives]), len(anchors)
-    rows = np.arange(2 * count)
-    ranks = diagonal_ranks(
-        lambda block: scores.rows(rows[block], rows[count:]), count, chunk=1024, tolerance=scores.tolerance
-    )
-    return result_from_ranks(ranks, seed=seed)
-
-
-def bm25_split_half(anchors: Sequence[str], positives: Sequence[str], seed: int = 0) -> SplitHalfResult:
-    """Split-half retrieval by BM25: the A view is the query, the B views are searched.
-
-    Arguments, result and errors are those of :func:`tfidf_split_half`.
-
-    Raises:
-        MissingExtraError: bm25s is not installed.
-    """
-    _check_pairs(anchors, positives)
-    index = Bm25Index(positives)
-    ranks = diagonal_ranks(lambda block: index.scores(anchors[block]), len(anchors), chunk=256, tolerance=0.0)
-    return result_from_ranks(ranks, seed=seed)
-
-
-def _check_pairs(anchors: Sequence[str], positives: Sequence[str]) -> None:
     if len(anchors) != len(positives):
         raise DataError(f"There are {len(anchors)} anchors but {len(positives)} positives.")
     check_documents(len(anchors))
+    scores, count = TfidfScores([*anchors, *positives]), len(anchors)
+    rows = np.arange(2 * count)
+    ranks = diagonal_ranks(lambda block: scores.rows(rows[block], rows[count:]), count, scores.tolerance)
+    return result_from_ranks(ranks, seed=seed)
 
 
 def tfidf_probe(

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 
 from simlte_st.evaluation.statistics import unit_rows
 
@@ -45,15 +46,20 @@ class CosineScores:
     tolerance = 1e-9
 
     def __init__(self, embeddings: ArrayLike) -> None:
-        self._rows = unit_rows(embeddings)
-        self.size = len(self._rows)
+        self._set_rows(unit_rows(embeddings))
+
+    def _set_rows(self, rows: Any) -> None:
+        """Take rows of length 1, as an array or as a SciPy sparse matrix."""
+        self._rows = rows
+        self.size: int = rows.shape[0]
 
     def rows(self, queries: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.float64]:
         """Score every query against every other text."""
-        scores: NDArray[np.float64] = self._rows[queries] @ self._rows[others].T
-        return scores
+        scores = self._rows[queries] @ self._rows[others].T
+        return np.asarray(scores.toarray() if issparse(scores) else scores)
 
     def pairs(self, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
         """Score pairs one by one."""
-        scores: NDArray[np.float64] = (self._rows[pairs[:, 0]] * self._rows[pairs[:, 1]]).sum(axis=1)
-        return scores
+        first, second = self._rows[pairs[:, 0]], self._rows[pairs[:, 1]]
+        products = first.multiply(second) if issparse(first) else first * second
+        return np.asarray(products.sum(axis=1), dtype=np.float64).reshape(-1)

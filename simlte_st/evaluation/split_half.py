@@ -16,9 +16,10 @@ from simlte_st.data.documents import read_documents
 from simlte_st.data.segmenters import Segmenter, make_segmenter
 from simlte_st.data.sentences import segment_documents
 from simlte_st.data.views import DocSplit, View, draw_views
-from simlte_st.errors import ConfigurationError, DataError
+from simlte_st.errors import DataError
 from simlte_st.evaluation.evaluator import EmbeddingEvaluator, EvaluatorSettings, reading_at_most
-from simlte_st.evaluation.statistics import alignment, bootstrap_interval, uniformity, unit_rows
+from simlte_st.evaluation.pair_scores import CosineScores
+from simlte_st.evaluation.statistics import alignment, bootstrap_interval, row_blocks, uniformity, unit_rows
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -66,7 +67,7 @@ class SplitHalfResult:
         return {name: float(value) for name, value in values.items() if value is not None}
 
 
-def split_half_retrieval(a: ArrayLike, b: ArrayLike, seed: int = 0, chunk: int = 1024) -> SplitHalfResult:
+def split_half_retrieval(a: ArrayLike, b: ArrayLike, seed: int = 0) -> SplitHalfResult:
     """Retrieve row i of ``b`` with row i of ``a`` by cosine similarity.
 
     A tie counts as lost: the own B view ranks behind every other one that is as similar. A model that maps all texts
@@ -76,20 +77,18 @@ def split_half_retrieval(a: ArrayLike, b: ArrayLike, seed: int = 0, chunk: int =
         a: Embeddings of the A views, shape ``[N, dim]``, N >= 2, any float dtype.
         b: Embeddings of the B views, same shape.
         seed: Seed of the bootstrap and of the sample :func:`uniformity` may take.
-        chunk: Rows of ``a`` compared at once; ``chunk * N`` float64 values are held.
 
     Returns:
         The result, with alignment and uniformity.
 
     Raises:
         DataError: Shapes differ, N < 2, or a value is not finite.
-        ConfigurationError: ``chunk`` is below 1.
     """
     # float64, so that the tolerance for ties can be far below any difference that float32 embeddings express.
     first, second = unit_rows(a), unit_rows(b)
     if first.shape != second.shape:
         raise DataError(f"The two views need arrays of one shape, got {first.shape} and {second.shape}.")
-    ranks = diagonal_ranks(lambda rows: first[rows] @ second.T, len(first), chunk=chunk, tolerance=1e-9)
+    ranks = diagonal_ranks(lambda rows: first[rows] @ second.T, len(first), CosineScores.tolerance)
     spread = (uniformity(first, seed=seed) + uniformity(second, seed=seed)) / 2.0
     return result_from_ranks(ranks, seed=seed, alignment=alignment(first, second), uniformity=spread)
 
@@ -100,15 +99,12 @@ def check_documents(count: int) -> None:
         raise DataError(f"Split-half retrieval needs at least 2 documents that can be split; there are {count}.")
 
 
-def diagonal_ranks(
-    scores: Callable[[slice], NDArray[Any]], count: int, *, chunk: int, tolerance: float
-) -> NDArray[np.int64]:
+def diagonal_ranks(scores: Callable[[slice], NDArray[np.float64]], count: int, tolerance: float) -> NDArray[np.int64]:
     """Rank of candidate i for query i, a tie counting as lost.
 
     Args:
         scores: Gives for a slice of queries their scores against all candidates, shape ``[rows, count]``.
         count: Number of queries and of candidates.
-        chunk: Queries scored at once.
         tolerance: A candidate ties where its score falls behind by no more than this. Matrix products round the same
             dot product differently at different places, which would turn half of all ties into wins.
 
@@ -117,14 +113,10 @@ def diagonal_ranks(
 
     Raises:
         DataError: There is no other candidate to confuse one with.
-        ConfigurationError: ``chunk`` is below 1.
     """
-    if chunk < 1:
-        raise ConfigurationError(f"chunk must be at least 1, got {chunk}.")
     check_documents(count)
     ranks = np.empty(count, dtype=np.int64)
-    for start in range(0, count, chunk):
-        rows = slice(start, min(start + chunk, count))
+    for rows in row_blocks(count, count):
         block = scores(rows)
         own = block[np.arange(len(block)), np.arange(rows.start, rows.stop)]
         ranks[rows] = (block >= own[:, None] - tolerance).sum(axis=1)  # the own candidate makes it start from 1

@@ -12,8 +12,14 @@ from simlte_st.errors import ConfigurationError, DataError
 
 logger = logging.getLogger(__name__)
 
-# Bounds the scratch memory of the chunked loops below: 4 million float64 values are 32 MB.
+# Bounds the scratch memory of a step of what is computed block by block: 4 million float64 values are 32 MB.
 _SCRATCH_VALUES = 4_000_000
+
+
+def row_blocks(rows: int, columns: int) -> list[slice]:
+    """Divide the rows of a table that is too large to be held whole."""
+    size = max(1, _SCRATCH_VALUES // columns)
+    return [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
 
 
 def bootstrap_interval(
@@ -47,7 +53,7 @@ def bootstrap_interval(
         (data,),
         np.mean,
         n_resamples=resamples,
-        batch=max(1, _SCRATCH_VALUES // len(data)),
+        batch=row_blocks(resamples, len(data))[0].stop,
         method="percentile",
         random_state=np.random.default_rng(seed),
     )
@@ -78,9 +84,8 @@ def alignment(a: ArrayLike, b: ArrayLike) -> float:
 def uniformity(x: ArrayLike, t: float = 2.0, max_rows: int = 5000, seed: int = 0) -> float:
     """Logarithm of the mean Gaussian potential over distinct pairs (Wang & Isola, 2020). Lower is better.
 
-    Embeddings are L2-normalised first. The pairs are walked in chunks, so the full n x n matrix is never held; beyond
-    ``max_rows`` rows a seeded sample of that many rows stands for all of them (5,000 rows are 12.5 million pairs),
-    and that is logged.
+    Embeddings are L2-normalised first. The full n x n matrix is never held; beyond ``max_rows`` rows a seeded sample of
+    that many rows stands for all of them (5,000 rows are 12.5 million pairs), and that is logged.
 
     Args:
         x: Embeddings, shape ``[n, dim]``, n >= 2, any float dtype.
@@ -108,13 +113,11 @@ def uniformity(x: ArrayLike, t: float = 2.0, max_rows: int = 5000, seed: int = 0
         data = data[np.sort(np.random.default_rng(seed).choice(len(data), max_rows, replace=False))]
     rows = unit_rows(data)
     n = len(rows)
-    chunk = max(1, _SCRATCH_VALUES // n)
     total = -np.inf  # logarithm of the sum so far: exp(-t d^2) underflows for a large t, its logarithm does not
-    for start in range(0, n - 1, chunk):
-        block = rows[start : start + chunk]
-        squared = np.maximum(2.0 - 2.0 * (block @ rows[start:].T), 0.0)
+    for block in row_blocks(n, n):
+        squared = np.maximum(2.0 - 2.0 * (rows[block] @ rows[block.start :].T), 0.0)
         # Row i of the block is column i here; what lies right of that diagonal are the pairs not met before.
-        pairs = -t * squared[np.triu_indices(len(block), k=1, m=squared.shape[1])]
+        pairs = -t * squared[np.triu_indices(len(squared), k=1, m=squared.shape[1])]
         if len(pairs):
             total = np.logaddexp(total, np.logaddexp.reduce(pairs))
     return float(min(total - np.log(n * (n - 1) / 2), 0.0))
