@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sentence_transformers.sentence_transformer.evaluation import BinaryClassificationEvaluator
 
-from simlte_st.errors import DataError
 from simlte_st.evaluation.evaluator import EmbeddingEvaluator, EvaluatorSettings
 from simlte_st.evaluation.link_pairs import LinkPairs, check_pairs, named_texts
 from simlte_st.evaluation.pair_scores import CosineScores, PairScores
 from simlte_st.evaluation.probe import Head, check_head, fit_probe
-from simlte_st.evaluation.statistics import bootstrap_interval
+from simlte_st.evaluation.statistics import bootstrap_interval, check_embeddings
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -79,9 +78,7 @@ def citation_link_probe(
             used.
         ConfigurationError: A setting out of range.
     """
-    data = np.asarray(embeddings, dtype=np.float32)
-    if data.ndim != 2 or 0 in data.shape:
-        raise DataError(f"Embeddings must form a non-empty array [papers, dim], got shape {data.shape}.")
+    data = check_embeddings(embeddings, np.float32)
     for part in (train, test):
         check_pairs(part.pairs, len(data))
     scale = np.sqrt(np.square(data[np.unique(train.pairs)], dtype=np.float64).mean())

@@ -11,7 +11,6 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score
@@ -20,6 +19,7 @@ from torch.nn import functional
 
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.evaluation.labels import Label, check_lengths, number_labels
+from simlte_st.evaluation.statistics import check_embeddings
 
 Head = Literal["mlp", "logistic"]
 
@@ -198,14 +198,6 @@ def _checked(x: Rows, head: Head) -> Any:
     if issparse(x):
         if head == "mlp":
             raise ConfigurationError("The MLP head takes dense embeddings; use head='logistic' for a sparse matrix.")
-        data: Any = x
-        values: NDArray[Any] = x.data
-    else:
-        # A copy where PyTorch would complain: arrays that may not be written to, or with another order in memory.
-        data = np.require(np.asarray(x, dtype=np.float32 if head == "mlp" else None), requirements=["C", "W"])
-        values = data
-    if data.ndim != 2 or 0 in data.shape:
-        raise DataError(f"Embeddings must form a non-empty array [n, dim], got shape {data.shape}.")
-    if not np.isfinite(values).all():
-        raise DataError("The embeddings hold values that are not finite (NaN or infinity): the model has diverged.")
-    return data
+        return check_embeddings(x)
+    # A copy where PyTorch would complain: arrays that may not be written to, or with another order in memory.
+    return np.require(check_embeddings(x, np.float32 if head == "mlp" else None), requirements=["C", "W"])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from scipy.stats import bootstrap
 
 from simlte_st.errors import ConfigurationError, DataError
@@ -135,11 +137,21 @@ def unit_rows(x: ArrayLike) -> NDArray[np.float64]:
     Raises:
         DataError: Not two-dimensional, empty, or a value that is not finite.
     """
-    data = np.asarray(x, dtype=np.float64)
-    if data.ndim != 2 or 0 in data.shape:
-        raise DataError(f"Embeddings must form a non-empty array [n, dim], got shape {data.shape}.")
-    if not np.isfinite(data).all():
-        raise DataError("The embeddings hold values that are not finite (NaN or infinity): the model has diverged.")
+    data = check_embeddings(x, np.float64)
     norms = np.linalg.norm(data, axis=1, keepdims=True)
     unit: NDArray[np.float64] = data / np.where(norms == 0.0, 1.0, norms)
     return unit
+
+
+def check_embeddings(x: Any, dtype: Any = None) -> Any:
+    """Bring embeddings to an array ``[n, dim]`` of ``dtype``, or of their own; a SciPy sparse matrix stays as it is.
+
+    Raises:
+        DataError: Not two-dimensional, empty, or a value that is not finite.
+    """
+    data = x if issparse(x) else np.asarray(x, dtype=dtype)
+    if data.ndim != 2 or 0 in data.shape:
+        raise DataError(f"Embeddings must form a non-empty array [n, dim], got shape {data.shape}.")
+    if not np.isfinite(data.data if issparse(x) else data).all():
+        raise DataError("The embeddings hold values that are not finite (NaN or infinity): the model has diverged.")
+    return data
