@@ -32,7 +32,7 @@ from transformers import AutoTokenizer
 from benchmarks.records import RESULTS, environment
 from simlte_st.chunk_mean import to_chunk_mean
 from simlte_st.data.document import Document
-from simlte_st.evaluation import FewShotProbeEvaluator, bootstrap_interval, tfidf_few_shot
+from simlte_st.evaluation import ClassificationProbeEvaluator, bootstrap_interval, tfidf_few_shot
 from simlte_st.evaluation.splits import sample_documents, split_by_label
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import read_json, write_json
@@ -159,8 +159,8 @@ def measure_quality(arguments: argparse.Namespace) -> None:
         if path.exists():
             continue
         model = READERS[name](arguments.tokens)
-        evaluator = FewShotProbeEvaluator(
-            *columns, shots=arguments.shots, max_seq_length=None, encode_batch_size=4, write_csv=False
+        evaluator = ClassificationProbeEvaluator(
+            *columns, shots=arguments.shots, max_seq_length=None, batch_size=4, write_csv=False
         )
         began = time.perf_counter()
         metrics = evaluator(model)

@@ -44,7 +44,6 @@ from simlte_st.evaluation import (
     citation_link_threshold,
     citation_retrieval,
     link_pairs,
-    mean_and_deviation,
     number_links,
 )
 from simlte_st.evaluation.table import markdown_table
@@ -238,8 +237,7 @@ def link_table(records: dict[str, dict[str, Any]]) -> str:
 def _spread(values: list[float] | None) -> str:
     if values is None:
         return ""
-    mean, deviation = mean_and_deviation(values)
-    return f"{100 * mean:.1f}" + (f" ± {100 * deviation:.1f}" if len(values) > 1 else "")
+    return f"{100 * np.mean(values):.1f}" + (f" ± {100 * np.std(values, ddof=1):.1f}" if len(values) > 1 else "")
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from simlte_st import train
 from simlte_st.data import DocSplit
 from simlte_st.data.document import Document
 from simlte_st.datasets import SETS, load_benchmark
-from simlte_st.evaluation import FewShotProbeEvaluator, bootstrap_interval, tfidf_few_shot
+from simlte_st.evaluation import ClassificationProbeEvaluator, bootstrap_interval, tfidf_few_shot
 from simlte_st.evaluation.splits import sample_documents, split_by_label
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import read_json, write_json
@@ -226,7 +226,7 @@ def one_run(name: str, seed: int, posts: Posts, folder: Path, arguments: argpars
         record["batch_size"] = result.preset.batch_size
         model = SentenceTransformer(str(output))
         shutil.rmtree(output)
-    evaluator = FewShotProbeEvaluator(
+    evaluator = ClassificationProbeEvaluator(
         *columns(posts), shots=arguments.shots, max_seq_length=arguments.read, write_csv=False
     )
     record["metrics"] = evaluator(model)

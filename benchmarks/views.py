@@ -25,7 +25,7 @@ from sentence_transformers import SentenceTransformer
 from benchmarks.records import RESULTS, environment
 from simlte_st import train
 from simlte_st.data import Crop, DocSplit, Identity
-from simlte_st.evaluation import FewShotProbeEvaluator, bootstrap_interval, tfidf_few_shot
+from simlte_st.evaluation import ClassificationProbeEvaluator, bootstrap_interval, tfidf_few_shot
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import read_json, write_json
 from simlte_st.models.base import load_model
@@ -114,11 +114,12 @@ def one_run(name: str, seed: int, posts: dict[str, list[Any]], arguments: argpar
         model = SentenceTransformer(str(output))
         shutil.rmtree(output)
     record["seconds"] = time.perf_counter() - began
-    evaluator = FewShotProbeEvaluator(
+    evaluator = ClassificationProbeEvaluator(
         [row["text"] for row in posts["train"]],
         [row["label"] for row in posts["train"]],
         [row["text"] for row in posts["test"]],
         [row["label"] for row in posts["test"]],
+        shots=5,
         max_seq_length=256,
         write_csv=False,
     )

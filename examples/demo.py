@@ -16,9 +16,13 @@ from bbc_news import bbc_news
 from transformers.utils.logging import disable_progress_bar
 
 from simlte_st import train
-from simlte_st.evaluation.comparison import compare_probes, compare_split_half
-from simlte_st.evaluation.splits import sample_documents, split_by_label
-from simlte_st.evaluation.table import comparison_table
+from simlte_st.evaluation import (
+    compare_probes,
+    compare_split_half,
+    comparison_table,
+    sample_documents,
+    split_by_label,
+)
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE, usage_example
 

@@ -40,9 +40,13 @@ def add_parser(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Evaluate."""
     from simlte_st.data.documents import read_documents
-    from simlte_st.evaluation.comparison import compare_probes, compare_split_half
-    from simlte_st.evaluation.splits import sample_documents, split_by_label
-    from simlte_st.evaluation.table import comparison_table
+    from simlte_st.evaluation import (
+        compare_probes,
+        compare_split_half,
+        comparison_table,
+        sample_documents,
+        split_by_label,
+    )
     from simlte_st.files import write_json
     from simlte_st.models.base import load_model
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from simlte_st.evaluation.baselines import bm25_split_half, tfidf_few_shot, tfidf_probe, tfidf_split_half
 from simlte_st.evaluation.citation_links import (
     CitationLinkEvaluator,
     LinkResult,
@@ -10,6 +9,8 @@ from simlte_st.evaluation.citation_links import (
     citation_link_threshold,
 )
 from simlte_st.evaluation.citation_retrieval import CitationRetrievalEvaluator, RetrievalResult, citation_retrieval
+from simlte_st.evaluation.classification_probe import ClassificationProbeEvaluator, FewShotResult, few_shot_probe
+from simlte_st.evaluation.comparison import ProbeComparison, compare_probes, compare_split_half
 from simlte_st.evaluation.document_similarity import (
     DocumentSimilarityEvaluator,
     JudgedPairs,
@@ -17,13 +18,26 @@ from simlte_st.evaluation.document_similarity import (
     document_similarity,
     load_lee,
 )
-from simlte_st.evaluation.few_shot import FewShotProbeEvaluator, FewShotResult, draw_shots, few_shot_probe
+from simlte_st.evaluation.evaluator import EmbeddingEvaluator, EvaluatorSettings
+from simlte_st.evaluation.lexical import (
+    Bm25Scores,
+    TfidfScores,
+    tfidf_few_shot,
+    tfidf_probe,
+    tfidf_split_half,
+)
 from simlte_st.evaluation.link_pairs import LinkPairs, link_pairs, number_links
-from simlte_st.evaluation.pair_scores import Bm25Scores, CosineScores, PairScores, TfidfScores
+from simlte_st.evaluation.pair_scores import CosineScores, PairScores
 from simlte_st.evaluation.probe import ProbeResult, fit_probe
-from simlte_st.evaluation.probe_evaluator import ClassificationProbeEvaluator
-from simlte_st.evaluation.split_half import SplitHalfEvaluator, SplitHalfResult, split_half_retrieval
-from simlte_st.evaluation.statistics import alignment, bootstrap_interval, mean_and_deviation, uniformity
+from simlte_st.evaluation.split_half import (
+    SplitHalfEvaluator,
+    SplitHalfResult,
+    split_half_retrieval,
+    split_half_views,
+)
+from simlte_st.evaluation.splits import draw_shots, sample_documents, split_by_label
+from simlte_st.evaluation.statistics import alignment, bootstrap_interval, uniformity
+from simlte_st.evaluation.table import comparison_table
 
 __all__ = [
     "Bm25Scores",
@@ -32,12 +46,14 @@ __all__ = [
     "ClassificationProbeEvaluator",
     "CosineScores",
     "DocumentSimilarityEvaluator",
-    "FewShotProbeEvaluator",
+    "EmbeddingEvaluator",
+    "EvaluatorSettings",
     "FewShotResult",
     "JudgedPairs",
     "LinkPairs",
     "LinkResult",
     "PairScores",
+    "ProbeComparison",
     "ProbeResult",
     "RetrievalResult",
     "SimilarityResult",
@@ -45,20 +61,24 @@ __all__ = [
     "SplitHalfResult",
     "TfidfScores",
     "alignment",
-    "bm25_split_half",
     "bootstrap_interval",
     "citation_link_probe",
     "citation_link_threshold",
     "citation_retrieval",
+    "compare_probes",
+    "compare_split_half",
+    "comparison_table",
     "document_similarity",
     "draw_shots",
     "few_shot_probe",
     "fit_probe",
     "link_pairs",
     "load_lee",
-    "mean_and_deviation",
     "number_links",
+    "sample_documents",
+    "split_by_label",
     "split_half_retrieval",
+    "split_half_views",
     "tfidf_few_shot",
     "tfidf_probe",
     "tfidf_split_half",

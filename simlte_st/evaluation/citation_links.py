@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sentence_transformers.sentence_transformer.evaluation import BinaryClassificationEvaluator
 
-from simlte_st.errors import DataError
-from simlte_st.evaluation.link_pairs import LinkPairs, check_pairs
+from simlte_st.evaluation.evaluator import EmbeddingEvaluator, EvaluatorSettings
+from simlte_st.evaluation.link_pairs import LinkPairs, check_pairs, named_texts
 from simlte_st.evaluation.pair_scores import CosineScores, PairScores
 from simlte_st.evaluation.probe import Head, check_head, fit_probe
-from simlte_st.evaluation.reporting import ReportingEvaluator
-from simlte_st.evaluation.statistics import bootstrap_interval
+from simlte_st.evaluation.statistics import bootstrap_interval, check_embeddings
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+    from typing_extensions import Unpack
 
 LRA_HIDDEN = (512, 256)
 """Widths of the head's hidden layers in the Long Range Arena's document retrieval task."""
@@ -46,12 +46,9 @@ def citation_link_probe(
     train: LinkPairs,
     test: LinkPairs,
     *,
-    head: Head = "mlp",
     hidden: int | Sequence[int] | None = LRA_HIDDEN,
-    batch_size: int = 8,
-    learning_rate: float = 3e-4,
-    epochs: int | None = None,
     seed: int = 0,
+    **settings: Any,
 ) -> LinkResult:
     """Train a head on pairs of frozen embeddings and score it on other pairs.
 
@@ -68,12 +65,10 @@ def citation_link_probe(
         embeddings: Embedding of each paper, shape ``[papers, dim]``, any float dtype.
         train: Pairs to learn from.
         test: Pairs to score on.
-        head: ``"mlp"``, or ``"logistic"``, a linear head on the same features.
         hidden: Width or widths of the MLP's hidden layers; None for one as wide as the features.
-        batch_size: Batch size of the MLP.
-        learning_rate: Learning rate of the MLP.
-        epochs: Passes of the MLP over the training pairs; None as in :func:`~simlte_st.evaluation.fit_probe`.
         seed: Seed of the MLP and of the bootstrap.
+        **settings: Further settings of :func:`~simlte_st.evaluation.fit_probe`; ``head="logistic"`` is a linear head on
+            the same features.
 
     Returns:
         Accuracy on the test pairs.
@@ -83,9 +78,7 @@ def citation_link_probe(
             used.
         ConfigurationError: A setting out of range.
     """
-    data = np.asarray(embeddings, dtype=np.float32)
-    if data.ndim != 2 or 0 in data.shape:
-        raise DataError(f"Embeddings must form a non-empty array [papers, dim], got shape {data.shape}.")
+    data = check_embeddings(embeddings, np.float32)
     for part in (train, test):
         check_pairs(part.pairs, len(data))
     scale = np.sqrt(np.square(data[np.unique(train.pairs)], dtype=np.float64).mean())
@@ -96,12 +89,9 @@ def citation_link_probe(
         train.labels.tolist(),
         link_features(data, test.pairs),
         test.labels.tolist(),
-        head=head,
-        seed=seed,
-        learning_rate=learning_rate,
-        batch_size=batch_size,
         hidden=hidden,
-        epochs=epochs,
+        seed=seed,
+        **settings,
     )
     # The order of the values does not matter to the bootstrap.
     return _result(np.arange(len(test.labels)) < round(result.accuracy * len(test.labels)), seed)
@@ -143,7 +133,7 @@ def _result(correct: NDArray[np.bool_], seed: int) -> LinkResult:
     return LinkResult(accuracy=float(correct.mean()), low=low, high=high, pairs=len(correct))
 
 
-class CitationLinkEvaluator(ReportingEvaluator):
+class CitationLinkEvaluator(EmbeddingEvaluator):
     """Citation link classification with a model's frozen embeddings; see :func:`citation_link_probe`.
 
     Returns ``accuracy`` (primary) with the ends of its 95 % interval, ``accuracy_low`` and ``accuracy_high``, and
@@ -156,16 +146,9 @@ class CitationLinkEvaluator(ReportingEvaluator):
             links alone.
         test: Pairs to score on.
         head: ``"mlp"``, the arena's, or ``"logistic"``, faster.
-        max_seq_length: Tokens read of each text, special tokens included, or as many as the model can read where that
-            is less; the model's own setting is put back afterwards. None keeps the model's own setting.
-        batch_size: Batch size of the MLP head.
         learning_rate: Learning rate of the MLP head.
-        seed: Seed of the MLP head and of the bootstrap.
-        encode_batch_size: Texts encoded at once.
-        name: Prefix of the metrics.
-        show_progress_bar: Whether encoding shows a progress bar.
-        write_csv: Whether results are appended to a CSV file.
-        truncate_dim: Leading dimensions of the embedding to use; None for the model's own setting.
+        probe_batch_size: Batch size of the MLP head.
+        **settings: Those of every evaluator: :class:`~simlte_st.evaluation.EvaluatorSettings`.
 
     Raises:
         DataError: A pair names a paper that is not there.
@@ -179,63 +162,43 @@ class CitationLinkEvaluator(ReportingEvaluator):
         test: LinkPairs,
         *,
         head: Head = "mlp",
-        max_seq_length: int | None = None,
-        batch_size: int = 8,
         learning_rate: float = 3e-4,
-        seed: int = 0,
-        encode_batch_size: int = 32,
-        name: str = "",
-        show_progress_bar: bool = False,
-        write_csv: bool = True,
-        truncate_dim: int | None = None,
+        probe_batch_size: int = 8,
+        **settings: Unpack[EvaluatorSettings],
     ) -> None:
-        super().__init__(
-            name=name,
-            csv_prefix="citation_links",
-            primary_metric="accuracy",
-            write_csv=write_csv,
-            encode_batch_size=encode_batch_size,
-            max_seq_length=max_seq_length,
-            show_progress_bar=show_progress_bar,
-            truncate_dim=truncate_dim,
-        )
+        super().__init__(csv_prefix="citation_links", primary_metric="accuracy", **settings)
         check_head(head)
-        used = np.unique(np.concatenate([check_pairs(part.pairs, len(texts)) for part in (train, test)]))
-        self.texts = [texts[row] for row in used.tolist()]
+        self.texts, numbered = named_texts(texts, train.pairs, test.pairs)
         self.train, self.test = (
-            LinkPairs(np.searchsorted(used, part.pairs).astype(np.int64), part.labels) for part in (train, test)
+            LinkPairs(pairs, part.labels) for pairs, part in zip(numbered, (train, test), strict=True)
         )
         self.head: Head = head
-        self.batch_size = batch_size
         self.learning_rate = learning_rate
-        self.seed = seed
+        self.probe_batch_size = probe_batch_size
 
-    def __call__(  # type: ignore[override]  # a SentenceTransformer, as in every evaluator of sentence-transformers
-        self, model: SentenceTransformer, output_path: str | None = None, epoch: float = -1, steps: int = -1
-    ) -> dict[str, float]:
-        """Encode, train the head, score it. Arguments and result as in :class:`BaseEvaluator`."""
-        embeddings = self.embed(model, self.texts)
+    def measure(self, model: SentenceTransformer) -> dict[str, float]:
+        """Encode, train the head, score it."""
+        embeddings = self.embed_inputs(model, self.texts)
         result = citation_link_probe(
             embeddings,
             self.train,
             self.test,
             head=self.head,
-            batch_size=self.batch_size,
+            probe_batch_size=self.probe_batch_size,
             learning_rate=self.learning_rate,
             seed=self.seed,
         )
         by_cosine = citation_link_threshold(CosineScores(embeddings), self.train, self.test, seed=self.seed)
-        metrics = {
+        return {
             "accuracy": result.accuracy,
             "accuracy_low": result.low,
             "accuracy_high": result.high,
             "cosine_accuracy": by_cosine.accuracy,
         }
-        return self.report(model, metrics, output_path, epoch, steps)
 
     def get_config_dict(self) -> dict[str, Any]:
         """The settings for the model card."""
-        config: dict[str, Any] = {"head": self.head, **super().get_config_dict(), "seed": self.seed}
+        config: dict[str, Any] = {"head": self.head, **super().get_config_dict()}
         if self.head == "mlp":
-            config |= {"batch_size": self.batch_size, "learning_rate": self.learning_rate}
+            config |= {"probe_batch_size": self.probe_batch_size, "learning_rate": self.learning_rate}
         return config

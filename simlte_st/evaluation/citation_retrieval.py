@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.evaluation.link_pairs import check_links
+from simlte_st.errors import DataError
+from simlte_st.evaluation.evaluator import EmbeddingEvaluator, EvaluatorSettings
+from simlte_st.evaluation.link_pairs import check_links, named_texts
 from simlte_st.evaluation.pair_scores import CosineScores, PairScores
-from simlte_st.evaluation.reporting import ReportingEvaluator
-from simlte_st.evaluation.statistics import bootstrap_interval
+from simlte_st.evaluation.statistics import bootstrap_interval, row_blocks
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+    from typing_extensions import Unpack
 
 METRICS = ("recall@10", "recall@100", "mrr", "ndcg@10")
 """The numbers by name, as sentence-transformers' ``InformationRetrievalEvaluator`` defines them; MRR has no cutoff."""
@@ -47,7 +48,7 @@ class RetrievalResult:
         return values | {"queries": float(len(self.per_query["mrr"])), "pool": float(self.pool)}
 
 
-def citation_retrieval(scores: PairScores, links: ArrayLike, seed: int = 0, chunk: int = 256) -> RetrievalResult:
+def citation_retrieval(scores: PairScores, links: ArrayLike, seed: int = 0) -> RetrievalResult:
     """Search the cited papers with each citing paper.
 
     The pool is every paper that a link cites. A citing paper that is in the pool is left out of its own search; the
@@ -62,17 +63,13 @@ def citation_retrieval(scores: PairScores, links: ArrayLike, seed: int = 0, chun
         scores: Scores of pairs of papers: :class:`CosineScores` of embeddings, or a bag of words.
         links: Rows of the citing and of the cited paper, shape ``[n, 2]``; a link given twice counts once.
         seed: Seed of the bootstrap.
-        chunk: Queries scored at once; ``chunk`` times the size of the pool are held.
 
     Returns:
         The result, queries in the order of their rows.
 
     Raises:
         DataError: Links cannot be used, or come from fewer than two papers or go to fewer than two.
-        ConfigurationError: ``chunk`` is below 1.
     """
-    if chunk < 1:
-        raise ConfigurationError(f"chunk must be at least 1, got {chunk}.")
     data = check_links(links, scores.size)
     queries, starts = np.unique(data[:, 0], return_index=True)
     pool = np.unique(data[:, 1])
@@ -80,9 +77,9 @@ def citation_retrieval(scores: PairScores, links: ArrayLike, seed: int = 0, chun
         raise DataError(f"{len(queries)} papers cite {len(pool)}: retrieval needs at least 2 and 2.")
     cited = np.split(np.searchsorted(pool, data[:, 1]), starts[1:])
     values = []
-    for start in range(0, len(queries), chunk):
-        block = queries[start : start + chunk]
-        for row, query, relevant in zip(scores.rows(block, pool), block, cited[start : start + chunk], strict=True):
+    for block in row_blocks(len(queries), len(pool)):
+        rows = scores.rows(queries[block], pool)
+        for row, query, relevant in zip(rows, queries[block], cited[block], strict=True):
             others = pool != query
             others[relevant] = False
             values.append(_query_metrics(_ranks(row[relevant], row[others], scores.tolerance)))
@@ -106,7 +103,7 @@ def _query_metrics(ranks: NDArray[np.int64]) -> tuple[float, ...]:
     return float((ranks <= 10).mean()), float((ranks <= 100).mean()), float(1.0 / ranks[0]), float(gain / ideal)
 
 
-class CitationRetrievalEvaluator(ReportingEvaluator):
+class CitationRetrievalEvaluator(EmbeddingEvaluator):
     """Citation retrieval by the cosine similarity of a model's embeddings; see :func:`citation_retrieval`.
 
     Returns ``ndcg@10`` (primary), ``recall@10``, ``recall@100`` and ``mrr``, each with the ends of its 95 % interval
@@ -116,57 +113,23 @@ class CitationRetrievalEvaluator(ReportingEvaluator):
     Args:
         texts: The papers.
         links: Rows of the citing and of the cited paper, shape ``[n, 2]``.
-        batch_size: Texts encoded at once.
-        name: Prefix of the metrics.
-        max_seq_length: Tokens read of each text, or as many as the model can read where that is less; the model's own
-            setting is put back afterwards. None keeps the model's own setting.
-        seed: Seed of the bootstrap.
-        show_progress_bar: Whether encoding shows a progress bar.
-        write_csv: Whether results are appended to a CSV file.
-        truncate_dim: Leading dimensions of the embedding to use; None for the model's own setting.
+        **settings: Those of every evaluator: :class:`~simlte_st.evaluation.EvaluatorSettings`.
 
     Raises:
         DataError: The links cannot be used.
     """
 
-    def __init__(
-        self,
-        texts: Sequence[str],
-        links: ArrayLike,
-        *,
-        batch_size: int = 32,
-        name: str = "",
-        max_seq_length: int | None = None,
-        seed: int = 0,
-        show_progress_bar: bool = False,
-        write_csv: bool = True,
-        truncate_dim: int | None = None,
-    ) -> None:
-        super().__init__(
-            name=name,
-            csv_prefix="citation_retrieval",
-            primary_metric="ndcg@10",
-            write_csv=write_csv,
-            encode_batch_size=batch_size,
-            max_seq_length=max_seq_length,
-            show_progress_bar=show_progress_bar,
-            truncate_dim=truncate_dim,
-        )
-        data = check_links(links, len(texts))
-        used = np.unique(data)
-        self.texts = [texts[row] for row in used.tolist()]
-        self.links = np.searchsorted(used, data)
-        self.seed = seed
+    def __init__(self, texts: Sequence[str], links: ArrayLike, **settings: Unpack[EvaluatorSettings]) -> None:
+        super().__init__(csv_prefix="citation_retrieval", primary_metric="ndcg@10", **settings)
+        self.texts, (self.links,) = named_texts(texts, check_links(links, len(texts)))
         self.last_result: RetrievalResult | None = None
 
-    def __call__(  # type: ignore[override]  # a SentenceTransformer, as in every evaluator of sentence-transformers
-        self, model: SentenceTransformer, output_path: str | None = None, epoch: float = -1, steps: int = -1
-    ) -> dict[str, float]:
-        """Encode and retrieve. Arguments and result as in :class:`BaseEvaluator`."""
-        embeddings = self.embed(model, self.texts)
-        self.last_result = citation_retrieval(CosineScores(embeddings), self.links, seed=self.seed)
-        return self.report(model, self.last_result.metrics(), output_path, epoch, steps)
+    def measure(self, model: SentenceTransformer) -> dict[str, float]:
+        """Encode and retrieve."""
+        scores = CosineScores(self.embed_inputs(model, self.texts))
+        self.last_result = citation_retrieval(scores, self.links, seed=self.seed)
+        return self.last_result.metrics()
 
     def get_config_dict(self) -> dict[str, Any]:
         """The settings for the model card."""
-        return {"links": len(self.links), **super().get_config_dict(), "seed": self.seed}
+        return {"links": len(self.links), **super().get_config_dict()}

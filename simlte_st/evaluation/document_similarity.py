@@ -14,13 +14,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.evaluation.link_pairs import check_pairs
+from simlte_st.evaluation.evaluator import EmbeddingEvaluator, EvaluatorSettings
+from simlte_st.evaluation.link_pairs import check_pairs, named_texts
 from simlte_st.evaluation.pair_scores import CosineScores, PairScores
-from simlte_st.evaluation.reporting import ReportingEvaluator
 from simlte_st.files import read_json
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+    from typing_extensions import Unpack
 
 LEE_DOCUMENTS, LEE_SIMILARITIES = "lee_documents.parquet", "lee_similarities_50x50.json"
 """Names of the files that :func:`load_lee` reads."""
@@ -158,7 +159,7 @@ def _correlations(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float
     return float(np.corrcoef(x, y)[0, 1]), float(np.corrcoef(rankdata(x), rankdata(y))[0, 1])
 
 
-class DocumentSimilarityEvaluator(ReportingEvaluator):
+class DocumentSimilarityEvaluator(EmbeddingEvaluator):
     """Correlation of a model's cosine similarities with people's; see :func:`document_similarity`.
 
     Returns ``spearman`` (primary) and ``pearson``, each with the ends of its 95 % interval (``pearson_low``, ...), and
@@ -166,17 +167,10 @@ class DocumentSimilarityEvaluator(ReportingEvaluator):
     ``EmbeddingSimilarityEvaluator`` gives the same numbers; but it encodes a document again for each of its pairs.
 
     Args:
-        texts: The documents.
+        texts: The documents; those that are in no pair are not encoded.
         pairs: Rows of ``texts``, shape ``[n, 2]``.
         scores: Judged similarity of each pair, shape ``[n]``.
-        batch_size: Texts encoded at once.
-        name: Prefix of the metrics.
-        max_seq_length: Tokens read of each text, or as many as the model can read where that is less; the model's own
-            setting is put back afterwards. None keeps the model's own setting.
-        seed: Seed of the bootstrap.
-        show_progress_bar: Whether encoding shows a progress bar.
-        write_csv: Whether results are appended to a CSV file.
-        truncate_dim: Leading dimensions of the embedding to use; None for the model's own setting.
+        **settings: Those of every evaluator: :class:`~simlte_st.evaluation.EvaluatorSettings`.
 
     Raises:
         DataError: Pairs and scores cannot be used.
@@ -189,41 +183,17 @@ class DocumentSimilarityEvaluator(ReportingEvaluator):
     """
 
     def __init__(
-        self,
-        texts: Sequence[str],
-        pairs: ArrayLike,
-        scores: ArrayLike,
-        *,
-        batch_size: int = 32,
-        name: str = "",
-        max_seq_length: int | None = None,
-        seed: int = 0,
-        show_progress_bar: bool = False,
-        write_csv: bool = True,
-        truncate_dim: int | None = None,
+        self, texts: Sequence[str], pairs: ArrayLike, scores: ArrayLike, **settings: Unpack[EvaluatorSettings]
     ) -> None:
-        super().__init__(
-            name=name,
-            csv_prefix="document_similarity",
-            primary_metric="spearman",
-            write_csv=write_csv,
-            encode_batch_size=batch_size,
-            max_seq_length=max_seq_length,
-            show_progress_bar=show_progress_bar,
-            truncate_dim=truncate_dim,
-        )
-        self.pairs, self.scores = check_judged(pairs, scores, len(texts))
-        self.texts = list(texts)
-        self.seed = seed
+        super().__init__(csv_prefix="document_similarity", primary_metric="spearman", **settings)
+        checked, self.scores = check_judged(pairs, scores, len(texts))
+        self.texts, (self.pairs,) = named_texts(texts, checked)
 
-    def __call__(  # type: ignore[override]  # a SentenceTransformer, as in every evaluator of sentence-transformers
-        self, model: SentenceTransformer, output_path: str | None = None, epoch: float = -1, steps: int = -1
-    ) -> dict[str, float]:
-        """Encode and correlate. Arguments and result as in :class:`BaseEvaluator`."""
-        embeddings = self.embed(model, self.texts)
-        result = document_similarity(CosineScores(embeddings), self.pairs, self.scores, seed=self.seed)
-        return self.report(model, result.metrics(), output_path, epoch, steps)
+    def measure(self, model: SentenceTransformer) -> dict[str, float]:
+        """Encode and correlate."""
+        scores = CosineScores(self.embed_inputs(model, self.texts))
+        return document_similarity(scores, self.pairs, self.scores, seed=self.seed).metrics()
 
     def get_config_dict(self) -> dict[str, Any]:
         """The settings for the model card."""
-        return {"pairs": len(self.pairs), **super().get_config_dict(), "seed": self.seed}
+        return {"pairs": len(self.pairs), **super().get_config_dict()}

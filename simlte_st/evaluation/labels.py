@@ -40,10 +40,10 @@ def number_labels(
     train_plain, test_plain = plain_labels(train), plain_labels(test)
     if isinstance(train_plain[0], str) != isinstance(test_plain[0], str):
         raise DataError("Training and test labels must be of one kind: all strings or all integers.")
-    classes = sorted_classes(train_plain)
+    classes = sorted(set(train_plain))
     if len(classes) < 2:
         raise DataError(f"A probe needs at least two classes in the training labels, got {classes}.")
-    unseen = sorted_classes([label for label in test_plain if label not in set(classes)])
+    unseen = sorted(set(test_plain) - set(classes))
     if unseen:
         logger.warning(
             "%d of the test classes have no training example and count as missed: %s", len(unseen), unseen[:10]
@@ -77,11 +77,6 @@ def plain_labels(labels: Sequence[Label]) -> list[Label]:
     if len({type(label) for label in plain}) > 1:
         raise DataError("The labels mix strings and integers; bring them to one kind first.")
     return plain
-
-
-def sorted_classes(labels: Sequence[Label]) -> list[Label]:
-    """The distinct labels of a list that :func:`plain_labels` returned, in ascending order."""
-    return sorted(set(labels))
 
 
 def check_lengths(texts: Sequence[object], labels: Sequence[Label], part: str) -> None:

@@ -11,14 +11,15 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score
+from torch import nn
 from torch.nn import functional
 
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.evaluation.labels import Label, check_lengths, number_labels
+from simlte_st.evaluation.statistics import check_embeddings
 
 Head = Literal["mlp", "logistic"]
 
@@ -59,7 +60,7 @@ def fit_probe(
     head: Head = "mlp",
     seed: int = 0,
     learning_rate: float = 3e-4,
-    batch_size: int = 8,
+    probe_batch_size: int = 8,
     hidden: int | Sequence[int] | None = None,
     epochs: int | None = None,
     weight_decay: float = 0.01,
@@ -85,7 +86,7 @@ def fit_probe(
         head: ``"mlp"`` or ``"logistic"``.
         seed: Seed of the MLP.
         learning_rate: Learning rate of the MLP.
-        batch_size: Batch size of the MLP.
+        probe_batch_size: Batch size of the MLP.
         hidden: Width of the MLP's hidden layer, or the widths of several from the first to the last; None for one as
             wide as the embedding.
         epochs: Passes of the MLP over the training rows; None for :func:`default_epochs`.
@@ -111,26 +112,27 @@ def fit_probe(
         model = LogisticRegression(C=inverse_l2, max_iter=2000).fit(train, train_index)
         predicted = model.predict(test)
     else:
-        widths = [train.shape[1]] if hidden is None else [hidden] if isinstance(hidden, int) else list(hidden)
-        for key, value in {"batch_size": batch_size, "hidden": hidden, "epochs": epochs}.items():
-            if value is not None and (np.size(value) == 0 or np.min(value) < 1):
+        hidden = [train.shape[1]] if hidden is None else [hidden] if isinstance(hidden, int) else list(hidden)
+        least = {"probe_batch_size": probe_batch_size, "hidden": min(hidden, default=0), "epochs": epochs}
+        for key, value in least.items():
+            if value is not None and value < 1:
                 raise ConfigurationError(f"{key} must be at least 1, got {value}.")
         if learning_rate <= 0:
             raise ConfigurationError(f"learning_rate must be positive, got {learning_rate}.")
         # The encoder may have been called under no_grad or inference_mode; the head needs its own gradients.
         with torch.inference_mode(False), torch.enable_grad(), _one_thread():
-            parameters = _train_mlp(
+            mlp = _train_mlp(
                 torch.from_numpy(train),
                 torch.from_numpy(train_index),
-                hidden=widths,
-                epochs=default_epochs(len(train), batch_size) if epochs is None else epochs,
-                batch_size=batch_size,
+                hidden=hidden,
+                epochs=default_epochs(len(train), probe_batch_size) if epochs is None else epochs,
+                batch_size=probe_batch_size,
                 learning_rate=learning_rate,
                 weight_decay=weight_decay,
                 generator=torch.Generator().manual_seed(seed),
             )
         with torch.no_grad():
-            predicted = _logits(torch.from_numpy(test), parameters).argmax(dim=1).numpy()
+            predicted = mlp(torch.from_numpy(test)).argmax(dim=1).numpy()
     return ProbeResult(
         accuracy=float(accuracy_score(test_index, predicted)),
         macro_f1=float(f1_score(test_index, predicted, average="macro", zero_division=0.0)),
@@ -168,40 +170,27 @@ def _train_mlp(
     learning_rate: float,
     weight_decay: float,
     generator: torch.Generator,
-) -> list[torch.Tensor]:
-    """Weights and biases by turns. Plain tensors, because ``nn.Linear`` draws from the global random state."""
-
-    def layer(inputs: int, outputs: int) -> list[torch.Tensor]:
-        bound = 1.0 / math.sqrt(inputs)  # nn.Linear's own start, for weights and biases alike
-        shapes = [(outputs, inputs), (outputs,)]
-        return [
-            torch.empty(shape, dtype=torch.float32, device="cpu").uniform_(-bound, bound, generator=generator)
-            for shape in shapes
-        ]
-
-    widths = [x.shape[1], *hidden, int(y.max()) + 1]
-    parameters = [parameter for inputs, outputs in pairwise(widths) for parameter in layer(inputs, outputs)]
-    for parameter in parameters:
-        parameter.requires_grad_()
+) -> nn.Sequential:
+    """Only classes with training examples have an output."""
+    layers: list[nn.Module] = []
+    for inputs, outputs in pairwise([x.shape[1], *hidden, int(y.max()) + 1]):
+        # nn.Linear's own start, but for the generator: its own draws come from the global random state.
+        layer = nn.utils.skip_init(nn.Linear, inputs, outputs, dtype=torch.float32, device="cpu")
+        bound = 1.0 / math.sqrt(inputs)
+        for parameter in layer.parameters():
+            nn.init.uniform_(parameter, -bound, bound, generator=generator)
+        layers += [layer, nn.ReLU()]
+    mlp = nn.Sequential(*layers[:-1])
     # Fused, because with batches of 8 the optimiser's walk over the weights costs more than the two layers do.
-    optimizer = torch.optim.AdamW(parameters, lr=learning_rate, weight_decay=weight_decay, fused=True)
+    optimizer = torch.optim.AdamW(mlp.parameters(), lr=learning_rate, weight_decay=weight_decay, fused=True)
     for _ in range(epochs):
         order = torch.randperm(len(x), generator=generator, device="cpu")
-        for start in range(0, len(x), batch_size):
-            rows = order[start : start + batch_size]
+        for rows in order.split(batch_size):
             optimizer.zero_grad(set_to_none=True)
-            loss = functional.cross_entropy(_logits(x[rows], parameters), y[rows])
+            loss = functional.cross_entropy(mlp(x[rows]), y[rows])
             loss.backward()
             optimizer.step()
-    return [parameter.detach() for parameter in parameters]
-
-
-def _logits(x: torch.Tensor, parameters: list[torch.Tensor]) -> torch.Tensor:
-    """``[n, dim]`` to ``[n, classes]``; only classes with training examples have an output."""
-    *inner, outer_weight, outer_bias = parameters
-    for weight, bias in zip(inner[::2], inner[1::2], strict=True):
-        x = functional.relu(functional.linear(x, weight, bias))
-    return functional.linear(x, outer_weight, outer_bias)
+    return mlp
 
 
 def _checked(x: Rows, head: Head) -> Any:
@@ -209,14 +198,6 @@ def _checked(x: Rows, head: Head) -> Any:
     if issparse(x):
         if head == "mlp":
             raise ConfigurationError("The MLP head takes dense embeddings; use head='logistic' for a sparse matrix.")
-        data: Any = x
-        values: NDArray[Any] = x.data
-    else:
-        # A copy where PyTorch would complain: arrays that may not be written to, or with another order in memory.
-        data = np.require(np.asarray(x, dtype=np.float32 if head == "mlp" else None), requirements=["C", "W"])
-        values = data
-    if data.ndim != 2 or 0 in data.shape:
-        raise DataError(f"Embeddings must form a non-empty array [n, dim], got shape {data.shape}.")
-    if not np.isfinite(values).all():
-        raise DataError("The embeddings hold values that are not finite (NaN or infinity): the model has diverged.")
-    return data
+        return check_embeddings(x)
+    # A copy where PyTorch would complain: arrays that may not be written to, or with another order in memory.
+    return np.require(check_embeddings(x, np.float32 if head == "mlp" else None), requirements=["C", "W"])

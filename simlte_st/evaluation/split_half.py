@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -9,12 +10,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.evaluation.reporting import ReportingEvaluator
-from simlte_st.evaluation.statistics import alignment, bootstrap_interval, uniformity, unit_rows
+from simlte_st.compat import view_budget
+from simlte_st.data.document import SegmentedDocument
+from simlte_st.data.documents import read_documents
+from simlte_st.data.segmenters import Segmenter, make_segmenter
+from simlte_st.data.sentences import segment_documents
+from simlte_st.data.views import DocSplit, View, draw_views
+from simlte_st.errors import DataError
+from simlte_st.evaluation.evaluator import EmbeddingEvaluator, EvaluatorSettings, reading_at_most
+from simlte_st.evaluation.pair_scores import CosineScores
+from simlte_st.evaluation.statistics import alignment, bootstrap_interval, row_blocks, uniformity, unit_rows
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+    from typing_extensions import Unpack
+
+logger = logging.getLogger(__name__)
+
+EVALUATION_EPOCH = -1
+"""Epoch of evaluation views: one that no training run has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +67,7 @@ class SplitHalfResult:
         return {name: float(value) for name, value in values.items() if value is not None}
 
 
-def split_half_retrieval(a: ArrayLike, b: ArrayLike, seed: int = 0, chunk: int = 1024) -> SplitHalfResult:
+def split_half_retrieval(a: ArrayLike, b: ArrayLike, seed: int = 0) -> SplitHalfResult:
     """Retrieve row i of ``b`` with row i of ``a`` by cosine similarity.
 
     A tie counts as lost: the own B view ranks behind every other one that is as similar. A model that maps all texts
@@ -63,21 +77,18 @@ def split_half_retrieval(a: ArrayLike, b: ArrayLike, seed: int = 0, chunk: int =
         a: Embeddings of the A views, shape ``[N, dim]``, N >= 2, any float dtype.
         b: Embeddings of the B views, same shape.
         seed: Seed of the bootstrap and of the sample :func:`uniformity` may take.
-        chunk: Rows of ``a`` compared at once; ``chunk * N`` float64 values are held.
 
     Returns:
         The result, with alignment and uniformity.
 
     Raises:
         DataError: Shapes differ, N < 2, or a value is not finite.
-        ConfigurationError: ``chunk`` is below 1.
     """
     # float64, so that the tolerance for ties can be far below any difference that float32 embeddings express.
     first, second = unit_rows(a), unit_rows(b)
     if first.shape != second.shape:
         raise DataError(f"The two views need arrays of one shape, got {first.shape} and {second.shape}.")
-    check_documents(len(first))
-    ranks = diagonal_ranks(lambda rows: first[rows] @ second.T, len(first), chunk=chunk, tolerance=1e-9)
+    ranks = diagonal_ranks(lambda rows: first[rows] @ second.T, len(first), CosineScores.tolerance)
     spread = (uniformity(first, seed=seed) + uniformity(second, seed=seed)) / 2.0
     return result_from_ranks(ranks, seed=seed, alignment=alignment(first, second), uniformity=spread)
 
@@ -85,18 +96,15 @@ def split_half_retrieval(a: ArrayLike, b: ArrayLike, seed: int = 0, chunk: int =
 def check_documents(count: int) -> None:
     """Raise :class:`DataError` where there is no other document to confuse one with."""
     if count < 2:
-        raise DataError(f"Split-half retrieval needs at least 2 documents, got {count}.")
+        raise DataError(f"Split-half retrieval needs at least 2 documents that can be split; there are {count}.")
 
 
-def diagonal_ranks(
-    scores: Callable[[slice], NDArray[Any]], count: int, *, chunk: int, tolerance: float
-) -> NDArray[np.int64]:
+def diagonal_ranks(scores: Callable[[slice], NDArray[np.float64]], count: int, tolerance: float) -> NDArray[np.int64]:
     """Rank of candidate i for query i, a tie counting as lost.
 
     Args:
         scores: Gives for a slice of queries their scores against all candidates, shape ``[rows, count]``.
         count: Number of queries and of candidates.
-        chunk: Queries scored at once.
         tolerance: A candidate ties where its score falls behind by no more than this. Matrix products round the same
             dot product differently at different places, which would turn half of all ties into wins.
 
@@ -104,13 +112,11 @@ def diagonal_ranks(
         Ranks from 1, shape ``[count]``, int64.
 
     Raises:
-        ConfigurationError: ``chunk`` is below 1.
+        DataError: There is no other candidate to confuse one with.
     """
-    if chunk < 1:
-        raise ConfigurationError(f"chunk must be at least 1, got {chunk}.")
+    check_documents(count)
     ranks = np.empty(count, dtype=np.int64)
-    for start in range(0, count, chunk):
-        rows = slice(start, min(start + chunk, count))
+    for rows in row_blocks(count, count):
         block = scores(rows)
         own = block[np.arange(len(block)), np.arange(rows.start, rows.stop)]
         ranks[rows] = (block >= own[:, None] - tolerance).sum(axis=1)  # the own candidate makes it start from 1
@@ -138,68 +144,100 @@ def result_from_ranks(
     )
 
 
-class SplitHalfEvaluator(ReportingEvaluator):
+def split_half_views(
+    documents: Any,
+    *,
+    view: View | None = None,
+    segmenter: str | Segmenter = "punkt",
+    budget: int | None = None,
+    seed: int = 0,
+) -> tuple[list[str], list[str]]:
+    """Draw the two halves of each document, for split-half retrieval.
+
+    Args:
+        documents: What :func:`~simlte_st.data.read_documents` takes; documents none of which a compared model should
+            have been trained on.
+        view: How to split; the papers' DocSplit where not given.
+        segmenter: ``"punkt"``, ``"nupunkt"`` or a callable.
+        budget: Tokens a half may hold, estimated from words so that the texts are the same for every tokenizer.
+        seed: Decides the split.
+
+    Returns:
+        ``(anchors, positives)``; documents that cannot be split are left out, and the log says how many.
+
+    Raises:
+        DataError: Fewer than two documents can be split.
+    """
+    chosen = DocSplit() if view is None else view
+    return _halves(_splittable(documents, chosen, segmenter), chosen, budget, seed)
+
+
+def _splittable(documents: Any, view: View, segmenter: str | Segmenter) -> list[SegmentedDocument]:
+    read = list(read_documents(documents))
+    cut = make_segmenter(segmenter, lambda: (document.text for document in read))
+    usable = [document for document in segment_documents(read, cut) if view.accepts(document)]
+    if len(usable) < len(read):
+        logger.warning("%d of %d documents are too short to be split.", len(read) - len(usable), len(read))
+    check_documents(len(usable))
+    return usable
+
+
+def _halves(
+    documents: Sequence[SegmentedDocument], view: View, budget: int | None, seed: int
+) -> tuple[list[str], list[str]]:
+    drawn = (draw_views(document, view, seed=seed, epoch=EVALUATION_EPOCH, budget=budget) for document in documents)
+    pairs = [pair for pair in drawn if pair is not None]
+    return [pair.anchor for pair in pairs], [pair.positive for pair in pairs]
+
+
+class SplitHalfEvaluator(EmbeddingEvaluator):
     """Split-half retrieval on held-out documents, which needs no labels.
 
     Returns ``mrr`` (primary) and ``top1``, each with the ends of its 95 % interval (``mrr_low``, ...), ``alignment``,
     ``uniformity`` and ``documents``. The full result of the latest call, ranks included, is in ``last_result``.
 
+    The halves fit what the model reads (``max_seq_length``). Models that read the same are measured on the same halves;
+    to compare others, use :func:`~simlte_st.evaluation.compare_split_half`.
+
     Args:
-        anchors: View A of each document.
-        positives: View B of each document, in the same order.
-        batch_size: Texts encoded at once.
-        name: Prefix of the metrics.
-        max_seq_length: Tokens read of each text, or as many as the model can read where that is less; the model's own
-            setting is put back afterwards. None keeps the model's own setting.
-        seed: Seed of the bootstrap and of the sample that uniformity may take.
-        show_progress_bar: Whether encoding shows a progress bar.
-        write_csv: Whether results are appended to a CSV file.
-        truncate_dim: Leading dimensions of the embedding to use; None for the model's own setting.
+        documents: What :func:`~simlte_st.data.read_documents` takes; documents that the model is not trained on.
+        view: How to split; the papers' DocSplit where not given.
+        segmenter: ``"punkt"``, ``"nupunkt"`` or a callable.
+        **settings: Those of every evaluator: :class:`~simlte_st.evaluation.EvaluatorSettings`. ``seed`` decides the
+            split, too.
 
     Raises:
-        DataError: The two lists differ in length, or hold fewer than two documents.
+        DataError: Fewer than two documents can be split.
+
+    Example:
+        ::
+
+            SplitHalfEvaluator("held_out.jsonl", name="held_out")(model)
     """
 
     def __init__(
         self,
-        anchors: Sequence[str],
-        positives: Sequence[str],
+        documents: Any,
         *,
-        batch_size: int = 32,
-        name: str = "",
-        max_seq_length: int | None = None,
-        seed: int = 0,
-        show_progress_bar: bool = False,
-        write_csv: bool = True,
-        truncate_dim: int | None = None,
+        view: View | None = None,
+        segmenter: str | Segmenter = "punkt",
+        **settings: Unpack[EvaluatorSettings],
     ) -> None:
-        super().__init__(
-            name=name,
-            csv_prefix="split_half",
-            primary_metric="mrr",
-            write_csv=write_csv,
-            encode_batch_size=batch_size,
-            max_seq_length=max_seq_length,
-            show_progress_bar=show_progress_bar,
-            truncate_dim=truncate_dim,
-        )
-        if len(anchors) != len(positives):
-            raise DataError(f"There are {len(anchors)} anchors but {len(positives)} positives.")
-        check_documents(len(anchors))
-        self.anchors = list(anchors)
-        self.positives = list(positives)
-        self.seed = seed
+        super().__init__(csv_prefix="split_half", primary_metric="mrr", **settings)
+        self.view: View = DocSplit() if view is None else view
+        self.documents = _splittable(documents, self.view, segmenter)
         self.last_result: SplitHalfResult | None = None
 
-    def __call__(  # type: ignore[override]  # a SentenceTransformer, as in every evaluator of sentence-transformers
-        self, model: SentenceTransformer, output_path: str | None = None, epoch: float = -1, steps: int = -1
-    ) -> dict[str, float]:
-        """Encode both views and retrieve. Arguments and result as in :class:`BaseEvaluator`."""
-        embeddings = self.embed(model, self.anchors + self.positives)
-        count = len(self.anchors)
-        self.last_result = split_half_retrieval(embeddings[:count], embeddings[count:], seed=self.seed)
-        return self.report(model, self.last_result.metrics(), output_path, epoch, steps)
+    def measure(self, model: SentenceTransformer) -> dict[str, float]:
+        """Draw and encode the halves, and retrieve."""
+        prompt = self.prompt if self.prompt_name is None else model.prompts.get(self.prompt_name)
+        with reading_at_most(model, self.max_seq_length):
+            budget = view_budget(model, prompt)
+        anchors, positives = _halves(self.documents, self.view, budget, self.seed)
+        embeddings = self.embed_inputs(model, anchors + positives)
+        self.last_result = split_half_retrieval(embeddings[: len(anchors)], embeddings[len(anchors) :], seed=self.seed)
+        return self.last_result.metrics()
 
     def get_config_dict(self) -> dict[str, Any]:
         """The settings for the model card."""
-        return {"documents": len(self.anchors), **super().get_config_dict(), "seed": self.seed}
+        return {"documents": len(self.documents), "view": repr(self.view), **super().get_config_dict()}

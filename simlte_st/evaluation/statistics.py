@@ -1,19 +1,27 @@
-"""The statistics the evaluators report: intervals, deviations, and two label-free measures of an embedding space."""
+"""The statistics that evaluators report: intervals, and two label-free measures of an embedding space."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
+from scipy.stats import bootstrap
 
 from simlte_st.errors import ConfigurationError, DataError
 
 logger = logging.getLogger(__name__)
 
-# Bounds the scratch memory of the chunked loops below: 4 million float64 values are 32 MB.
+# Bounds the scratch memory of a step of what is computed block by block: 4 million float64 values are 32 MB.
 _SCRATCH_VALUES = 4_000_000
+
+
+def row_blocks(rows: int, columns: int) -> list[slice]:
+    """Divide the rows of a table that is too large to be held whole."""
+    size = max(1, _SCRATCH_VALUES // columns)
+    return [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
 
 
 def bootstrap_interval(
@@ -38,33 +46,22 @@ def bootstrap_interval(
         raise ConfigurationError(f"level must lie between 0 and 1, got {level}.")
     if resamples < 1:
         raise ConfigurationError(f"resamples must be at least 1, got {resamples}.")
-    data = _finite_vector(values, at_least=2)
-    generator = np.random.default_rng(seed)
-    means = np.empty(resamples)
-    rows = max(1, _SCRATCH_VALUES // len(data))
-    for start in range(0, resamples, rows):
-        count = min(rows, resamples - start)
-        means[start : start + count] = data[generator.integers(0, len(data), (count, len(data)))].mean(axis=1)
+    data = np.asarray(values, dtype=np.float64)
+    if data.ndim != 1 or len(data) < 2:
+        raise DataError(f"A one-dimensional array of at least 2 values is needed, got shape {data.shape}.")
+    if not np.isfinite(data).all():
+        raise DataError("The values to summarise hold NaN or infinity.")
+    drawn = bootstrap(
+        (data,),
+        np.mean,
+        n_resamples=resamples,
+        batch=row_blocks(resamples, len(data))[0].stop,
+        method="percentile",
+        random_state=np.random.default_rng(seed),
+    )
     tail = (1.0 - level) / 2.0
-    low, high = np.quantile(means, [tail, 1.0 - tail])
+    low, high = np.quantile(drawn.bootstrap_distribution, [tail, 1.0 - tail])
     return float(low), float(high)
-
-
-def mean_and_deviation(values: ArrayLike) -> tuple[float, float]:
-    """Mean and sample standard deviation (``ddof=1``).
-
-    Args:
-        values: Shape ``[n]``, n >= 1, finite.
-
-    Returns:
-        Mean and deviation. The deviation of a single value does not exist and is NaN.
-
-    Raises:
-        DataError: No value, or one that is not finite.
-    """
-    data = _finite_vector(values, at_least=1)
-    deviation = float(data.std(ddof=1)) if len(data) > 1 else float("nan")
-    return float(data.mean()), deviation
 
 
 def alignment(a: ArrayLike, b: ArrayLike) -> float:
@@ -89,9 +86,8 @@ def alignment(a: ArrayLike, b: ArrayLike) -> float:
 def uniformity(x: ArrayLike, t: float = 2.0, max_rows: int = 5000, seed: int = 0) -> float:
     """Logarithm of the mean Gaussian potential over distinct pairs (Wang & Isola, 2020). Lower is better.
 
-    Embeddings are L2-normalised first. The pairs are walked in chunks, so the full n x n matrix is never held; beyond
-    ``max_rows`` rows a seeded sample of that many rows stands for all of them (5,000 rows are 12.5 million pairs),
-    and that is logged.
+    Embeddings are L2-normalised first. The full n x n matrix is never held; beyond ``max_rows`` rows a seeded sample of
+    that many rows stands for all of them (5,000 rows are 12.5 million pairs), and that is logged.
 
     Args:
         x: Embeddings, shape ``[n, dim]``, n >= 2, any float dtype.
@@ -119,13 +115,11 @@ def uniformity(x: ArrayLike, t: float = 2.0, max_rows: int = 5000, seed: int = 0
         data = data[np.sort(np.random.default_rng(seed).choice(len(data), max_rows, replace=False))]
     rows = unit_rows(data)
     n = len(rows)
-    chunk = max(1, _SCRATCH_VALUES // n)
     total = -np.inf  # logarithm of the sum so far: exp(-t d^2) underflows for a large t, its logarithm does not
-    for start in range(0, n - 1, chunk):
-        block = rows[start : start + chunk]
-        squared = np.maximum(2.0 - 2.0 * (block @ rows[start:].T), 0.0)
+    for block in row_blocks(n, n):
+        squared = np.maximum(2.0 - 2.0 * (rows[block] @ rows[block.start :].T), 0.0)
         # Row i of the block is column i here; what lies right of that diagonal are the pairs not met before.
-        pairs = -t * squared[np.triu_indices(len(block), k=1, m=squared.shape[1])]
+        pairs = -t * squared[np.triu_indices(len(squared), k=1, m=squared.shape[1])]
         if len(pairs):
             total = np.logaddexp(total, np.logaddexp.reduce(pairs))
     return float(min(total - np.log(n * (n - 1) / 2), 0.0))
@@ -143,20 +137,21 @@ def unit_rows(x: ArrayLike) -> NDArray[np.float64]:
     Raises:
         DataError: Not two-dimensional, empty, or a value that is not finite.
     """
-    data = np.asarray(x, dtype=np.float64)
-    if data.ndim != 2 or 0 in data.shape:
-        raise DataError(f"Embeddings must form a non-empty array [n, dim], got shape {data.shape}.")
-    if not np.isfinite(data).all():
-        raise DataError("The embeddings hold values that are not finite (NaN or infinity): the model has diverged.")
+    data = check_embeddings(x, np.float64)
     norms = np.linalg.norm(data, axis=1, keepdims=True)
     unit: NDArray[np.float64] = data / np.where(norms == 0.0, 1.0, norms)
     return unit
 
 
-def _finite_vector(values: ArrayLike | Sequence[float], at_least: int) -> NDArray[np.float64]:
-    data = np.asarray(values, dtype=np.float64)
-    if data.ndim != 1 or len(data) < at_least:
-        raise DataError(f"A one-dimensional array of at least {at_least} values is needed, got shape {data.shape}.")
-    if not np.isfinite(data).all():
-        raise DataError("The values to summarise hold NaN or infinity.")
+def check_embeddings(x: Any, dtype: Any = None) -> Any:
+    """Bring embeddings to an array ``[n, dim]`` of ``dtype``, or of their own; a SciPy sparse matrix stays as it is.
+
+    Raises:
+        DataError: Not two-dimensional, empty, or a value that is not finite.
+    """
+    data = x if issparse(x) else np.asarray(x, dtype=dtype)
+    if data.ndim != 2 or 0 in data.shape:
+        raise DataError(f"Embeddings must form a non-empty array [n, dim], got shape {data.shape}.")
+    if not np.isfinite(data.data if issparse(x) else data).all():
+        raise DataError("The embeddings hold values that are not finite (NaN or infinity): the model has diverged.")
     return data

@@ -9,7 +9,7 @@ import mteb
 from mteb import AbsTask
 
 from simlte_st.errors import ConfigurationError
-from simlte_st.evaluation.encoding import reading_at_most
+from simlte_st.evaluation.evaluator import reading_at_most
 from simlte_st.tasks.generators import kept_generators
 
 if TYPE_CHECKING:

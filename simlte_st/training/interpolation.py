@@ -17,9 +17,8 @@ from simlte_st.data.document import Document
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.data.views import View
 from simlte_st.errors import ConfigurationError, ModelError
-from simlte_st.evaluation.comparison import split_half_views
-from simlte_st.evaluation.encoding import encode_texts
-from simlte_st.evaluation.split_half import SplitHalfResult, split_half_retrieval
+from simlte_st.evaluation.evaluator import encode_texts
+from simlte_st.evaluation.split_half import SplitHalfResult, split_half_retrieval, split_half_views
 from simlte_st.evaluation.statistics import bootstrap_interval
 
 # Settings of an encoder that say where it comes from or how it runs, not what it computes. The Trainer of transformers

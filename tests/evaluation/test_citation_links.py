@@ -189,7 +189,7 @@ def test_evaluator_is_the_probe_on_its_embeddings(
     texts = ["never asked for", *texts]  # in no pair
     topic = np.array([-1, *("abc".index(label) for label in labels)])
     train, test = topic_pairs(topic, range(1, 41), 200, 1), topic_pairs(topic, range(41, 61), 100, 2)
-    evaluator = CitationLinkEvaluator(texts, train, test, name="toy", max_seq_length=32, encode_batch_size=60)
+    evaluator = CitationLinkEvaluator(texts, train, test, name="toy", max_seq_length=32, batch_size=60)
     assert len(evaluator.texts) == 60
     metrics = evaluator(model, output_path=str(tmp_path), epoch=1, steps=5)
     assert model.max_seq_length == 16

@@ -13,7 +13,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator
 from sklearn.metrics import ndcg_score
 
-from simlte_st.errors import ConfigurationError, DataError
+from simlte_st.errors import DataError
 from simlte_st.evaluation import (
     Bm25Scores,
     CitationRetrievalEvaluator,
@@ -103,11 +103,12 @@ def test_against_sentence_transformers_and_scikit_learn(
     assert 0.05 < ours["recall@10"] < ours["recall@100"] < 1.0
 
 
-def test_intervals_are_over_queries_and_chunks_change_nothing() -> None:
+def test_intervals_are_over_queries_and_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     x, links = random_case(1)
     result = citation_retrieval(CosineScores(x), links, seed=4)
-    for chunk in (1, 7, 1000):
-        other = citation_retrieval(CosineScores(x), links, seed=4, chunk=chunk)
+    for rows in (1, 7):
+        monkeypatch.setattr("simlte_st.evaluation.statistics._SCRATCH_VALUES", result.pool * rows)
+        other = citation_retrieval(CosineScores(x), links, seed=4)
         for name in METRICS:
             assert other.per_query[name].tolist() == result.per_query[name].tolist()
         assert other.intervals == result.intervals
@@ -122,7 +123,7 @@ def test_intervals_are_over_queries_and_chunks_change_nothing() -> None:
 def test_ties_are_lost() -> None:
     links = [(a, 50 + b) for a in range(50) for b in range(50) if (a + b) % 25 == 0]
     for x in (np.zeros((100, 3)), np.tile(np.random.default_rng(0).normal(size=767), (100, 1))):
-        result = citation_retrieval(CosineScores(x), links, chunk=13)
+        result = citation_retrieval(CosineScores(x), links)
         assert result.metrics()["recall@10"] == 0.0
         assert result.per_query["mrr"] == pytest.approx(1 / 49)  # behind all 48 that it does not cite
     texts = ["same words"] * 100
@@ -170,8 +171,6 @@ def test_refusals() -> None:
         citation_retrieval(scores, [(0, 9), (1, 2)])
     with pytest.raises(DataError, match="cite themselves"):
         CitationRetrievalEvaluator(["a"] * 4, [(0, 0), (1, 2)])
-    with pytest.raises(ConfigurationError):
-        citation_retrieval(scores, [(0, 2), (1, 3)], chunk=0)
 
 
 def test_evaluator_is_the_function_on_its_embeddings(

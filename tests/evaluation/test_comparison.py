@@ -4,31 +4,15 @@ import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
 
-from simlte_st.data import DocSplit, Document
+from simlte_st.data import Document, read_documents
 from simlte_st.errors import DataError
-from simlte_st.evaluation import few_shot_probe, fit_probe, split_half_retrieval, tfidf_split_half
-from simlte_st.evaluation.comparison import TFIDF, compare_probes, compare_split_half, split_half_views
+from simlte_st.evaluation import few_shot_probe, fit_probe, split_half_retrieval, split_half_views, tfidf_split_half
+from simlte_st.evaluation.comparison import TFIDF, compare_probes, compare_split_half
 
 
 @pytest.fixture
 def corpus(documents: list[str]) -> list[Document]:
     return [Document(f"d{index}", text, f"class {index % 3}") for index, text in enumerate(documents)]
-
-
-def test_halves_are_disjoint_and_depend_on_the_seed_only(corpus: list[Document]) -> None:
-    anchors, positives = split_half_views(corpus, seed=1)
-    assert split_half_views(corpus[::-1], seed=1) == (anchors[::-1], positives[::-1])
-    assert split_half_views(corpus, seed=2) != (anchors, positives)
-    for document, anchor, positive in zip(corpus, anchors, positives, strict=True):
-        assert sorted((anchor + " " + positive).split()) == sorted(document.text.split())
-
-
-def test_what_cannot_be_split_is_left_out(corpus: list[Document], caplog: pytest.LogCaptureFixture) -> None:
-    anchors, _ = split_half_views([*corpus, Document("one", "word")])
-    assert len(anchors) == len(corpus)
-    assert "1 of 49 documents are too short" in caplog.text
-    with pytest.raises(DataError, match="there are 1"):
-        split_half_views([corpus[0], Document("one", "word")], view=DocSplit())
 
 
 def test_split_half_is_what_its_parts_say(model: SentenceTransformer, corpus: list[Document]) -> None:
@@ -50,3 +34,14 @@ def test_probes_are_what_their_parts_say(model: SentenceTransformer, corpus: lis
     assert results["m"].few_shot == few_shot_probe(x, labels[0], y, labels[1], draws=2, head="logistic")
     with pytest.raises(DataError, match="1 of 31 documents have no label"):
         compare_probes({"m": model}, [*train, Document("x", "ba bun")], test)
+
+
+def test_sources_are_read(model: SentenceTransformer, corpus: list[Document]) -> None:
+    rows = [{"id": document.id, "text": document.text, "kind": document.label} for document in corpus]
+    assert compare_split_half({"m": model}, iter(rows)) == compare_split_half({"m": model}, corpus)
+    settings = {"head": "logistic", "draws": 2}
+    train, test = (read_documents(iter(part), label_column="kind") for part in (rows[:30], rows[30:]))
+    found = compare_probes({"m": model}, train, test, **settings)  # type: ignore[arg-type]
+    assert found == compare_probes({"m": model}, corpus[:30], corpus[30:], **settings)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="30 of 30 documents have no label: name the column"):
+        compare_probes({"m": model}, rows[:30], rows[30:])

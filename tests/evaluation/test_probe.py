@@ -1,28 +1,17 @@
 from __future__ import annotations
 
-import csv
 import dataclasses
-import logging
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from datasets import Dataset
-from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
-from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score
 from sklearn.neural_network import MLPClassifier
 
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.evaluation import ClassificationProbeEvaluator, SplitHalfEvaluator, fit_probe
-from simlte_st.evaluation.encoding import encode_texts, readable_tokens, reading_at_most
+from simlte_st.evaluation import fit_probe
 from simlte_st.evaluation.probe import default_epochs
-
-Build = Callable[..., SentenceTransformer]
-Texts = tuple[list[str], list[str]]
 
 
 def clouds(n: int, noise: float, seed: int = 0, classes: int = 3, dim: int = 16) -> tuple[np.ndarray, np.ndarray]:
@@ -154,7 +143,7 @@ def test_unusable_data_is_refused(head: str, x: np.ndarray, y: list, tx: np.ndar
     "settings",
     [
         {"head": "svm"},
-        {"batch_size": 0},
+        {"probe_batch_size": 0},
         {"epochs": 0},
         {"hidden": 0},
         {"hidden": (8, 0)},
@@ -165,149 +154,3 @@ def test_unusable_data_is_refused(head: str, x: np.ndarray, y: list, tx: np.ndar
 def test_settings_out_of_range_are_refused(settings: dict) -> None:
     with pytest.raises(ConfigurationError):
         fit_probe(X, [0, 1, 0, 1], X, [0, 1, 0, 1], **settings)
-
-
-def test_readable_tokens(tiny_model_for_evaluation: Build) -> None:
-    assert readable_tokens(tiny_model_for_evaluation("bert", positions=64)) == 64
-    assert readable_tokens(tiny_model_for_evaluation("t5")) is None
-    roberta = tiny_model_for_evaluation("roberta", positions=66)
-    assert readable_tokens(roberta) == 64
-    text = " ".join(["w1"] * 500)
-    with reading_at_most(roberta, 512):
-        assert roberta.max_seq_length == 64
-        assert roberta.encode([text]).shape == (1, 32)  # reads the longest text it can, without running off its table
-    roberta.max_seq_length = 65
-    with pytest.raises((IndexError, RuntimeError)):
-        roberta.encode([text])  # and not one token more
-
-
-def test_length_is_set_and_restored(tiny_model_for_evaluation: Build) -> None:
-    model = tiny_model_for_evaluation("bert", positions=64, max_length=16)
-    for asked, seen in ((32, 32), (512, 64), (8, 8), (None, 16)):
-        with reading_at_most(model, asked):
-            assert model.max_seq_length == seen
-        assert model.max_seq_length == 16
-    with pytest.raises(RuntimeError, match="inside"), reading_at_most(model, 32):
-        raise RuntimeError("inside")
-    assert model.max_seq_length == 16
-    with pytest.raises(ConfigurationError), reading_at_most(model, 0):
-        pass
-    long, short = "w1 " * 20 + "w2", "w1 " * 20 + "w3"
-    settings = {"batch_size": 2, "show_progress_bar": False, "truncate_dim": None}
-    near = encode_texts(model, [long, short], max_seq_length=None, **settings)  # type: ignore[arg-type]
-    far = encode_texts(model, [long, short], max_seq_length=32, **settings)  # type: ignore[arg-type]
-    assert np.allclose(near[0], near[1], atol=1e-6)
-    assert not np.allclose(far[0], far[1], atol=1e-4)
-
-
-def test_evaluator_equals_the_probe_on_its_embeddings(
-    tiny_model_for_evaluation: Build, labelled_texts: Texts, tmp_path: Path
-) -> None:
-    model = tiny_model_for_evaluation()
-    texts, labels = labelled_texts
-    evaluator = ClassificationProbeEvaluator(texts[:40], labels[:40], texts[40:], labels[40:], name="toy")
-    state = torch.random.get_rng_state()
-    metrics = evaluator(model, output_path=str(tmp_path / "new"), epoch=1, steps=5)
-    assert torch.equal(state, torch.random.get_rng_state())
-    assert model.max_seq_length == 16
-    model.max_seq_length = 64
-    embeddings = model.encode(texts)
-    expected = fit_probe(embeddings[:40], labels[:40], embeddings[40:], labels[40:])
-    assert metrics == pytest.approx({"toy_accuracy": expected.accuracy, "toy_macro_f1": expected.macro_f1}, abs=0.051)
-    assert metrics["toy_accuracy"] > 0.6  # random weights still tell words apart
-    assert evaluator.primary_metric == "toy_accuracy"
-    assert evaluator.greater_is_better
-    with open(tmp_path / "new" / "classification_probe_toy_results.csv", newline="", encoding="utf-8") as file:
-        rows = list(csv.reader(file))
-    assert rows[0] == ["epoch", "steps", "accuracy", "macro_f1"]
-    assert len(rows) == 2
-    assert rows[1] == ["1", "5", str(metrics["toy_accuracy"]), str(metrics["toy_macro_f1"])]
-    assert model.model_card_data.eval_results_dict[evaluator].keys() == metrics.keys()
-    assert evaluator.get_config_dict()["head"] == "mlp"
-    assert evaluator.description == "Classification Probe"
-
-
-def test_evaluator_repeats_itself_and_writes_nothing_unasked(
-    tiny_model_for_evaluation: Build, labelled_texts: Texts, tmp_path: Path
-) -> None:
-    model = tiny_model_for_evaluation()
-    texts, labels = labelled_texts
-    evaluator = ClassificationProbeEvaluator(
-        texts[:40], labels[:40], texts[40:], labels[40:], head="logistic", write_csv=False
-    )
-    assert evaluator(model, output_path=str(tmp_path)) == evaluator(model)
-    assert not list(tmp_path.iterdir())
-
-
-def test_evaluator_restores_the_length_when_encoding_fails(
-    tiny_model_for_evaluation: Build, labelled_texts: Texts, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = tiny_model_for_evaluation()
-    texts, labels = labelled_texts
-    evaluator = ClassificationProbeEvaluator(texts[:40], labels[:40], texts[40:], labels[40:], truncate_dim=8)
-
-    def fail(*args: object, **kwargs: object) -> None:
-        assert model.max_seq_length == 64
-        assert kwargs["truncate_dim"] == 8
-        raise MemoryError
-
-    monkeypatch.setattr(model, "encode", fail)
-    with pytest.raises(MemoryError):
-        evaluator(model)
-    assert model.max_seq_length == 16
-
-
-def test_evaluator_refuses_at_once() -> None:
-    with pytest.raises(DataError, match="3 texts but 2 labels"):
-        ClassificationProbeEvaluator(["a", "b", "c"], [0, 1], ["a"], [0])
-    with pytest.raises(DataError, match="test part"):
-        ClassificationProbeEvaluator(["a", "b"], [0, 1], ["a"], [0, 1])
-    with pytest.raises(DataError, match="two classes"):
-        ClassificationProbeEvaluator(["a", "b"], [0, 0], ["a"], [0])
-    with pytest.raises(ConfigurationError):
-        ClassificationProbeEvaluator(["a", "b"], [0, 1], ["a"], [0], head="svm")  # type: ignore[arg-type]
-
-
-def test_evaluators_in_a_real_trainer(
-    tiny_model_for_evaluation: Build, labelled_texts: Texts, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    model = tiny_model_for_evaluation()
-    texts, labels = labelled_texts
-    probe = ClassificationProbeEvaluator(
-        texts[:40], labels[:40], texts[40:], labels[40:], head="logistic", name="toy", max_seq_length=32
-    )
-    split = SplitHalfEvaluator([t[:18] for t in texts], [t[18:] for t in texts], name="held_out")
-    trainer = SentenceTransformerTrainer(
-        model=model,
-        args=SentenceTransformerTrainingArguments(
-            output_dir=str(tmp_path),
-            max_steps=4,
-            per_device_train_batch_size=4,
-            eval_strategy="steps",
-            eval_steps=2,
-            save_strategy="steps",
-            save_steps=2,
-            load_best_model_at_end=True,
-            metric_for_best_model="eval_held_out_mrr",
-            report_to=[],
-            use_cpu=True,
-            disable_tqdm=True,
-        ),
-        train_dataset=Dataset.from_dict({"anchor": texts, "positive": texts[3:] + texts[:3]}),
-        loss=MultipleNegativesRankingLoss(model),
-        evaluator=[probe, split],
-    )
-    with caplog.at_level(logging.INFO, logger="simlte_st"):
-        trainer.train()
-    logged = [entry for entry in trainer.state.log_history if "eval_toy_accuracy" in entry]
-    assert [entry["step"] for entry in logged] == [2, 4]
-    assert all(0.0 <= entry["eval_held_out_mrr"] <= 1.0 for entry in logged)
-    assert trainer.state.best_metric == max(entry["eval_held_out_mrr"] for entry in logged)
-    assert model.max_seq_length == 16
-    for file in ("classification_probe_toy_results.csv", "split_half_held_out_results.csv"):
-        assert len((tmp_path / "eval" / file).read_text().splitlines()) == 3
-    assert "on the toy dataset in epoch" in caplog.text
-    model.save_pretrained(str(tmp_path / "saved"))
-    card = (tmp_path / "saved" / "README.md").read_text()
-    assert "held_out" in card
-    assert "macro_f1" in card

@@ -1,15 +1,33 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from datasets import Dataset
 from sentence_transformers import SentenceTransformer
 
-from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.evaluation import SplitHalfEvaluator, alignment, bootstrap_interval, split_half_retrieval, uniformity
+from simlte_st.data import Crop, DocSplit, Document, read_documents
+from simlte_st.errors import DataError
+from simlte_st.evaluation import (
+    SplitHalfEvaluator,
+    alignment,
+    bootstrap_interval,
+    compare_split_half,
+    split_half_retrieval,
+    split_half_views,
+    uniformity,
+)
+
+Build = Callable[..., SentenceTransformer]
+
+
+@pytest.fixture
+def corpus(documents: list[str]) -> list[Document]:
+    return [Document(f"d{index}", text) for index, text in enumerate(documents)]
 
 
 def test_hand_made_case() -> None:
@@ -28,14 +46,15 @@ def test_hand_made_case() -> None:
     assert result.uniformity == pytest.approx((uniformity(a) + uniformity(b)) / 2)
 
 
-def test_against_a_double_loop_and_any_chunk() -> None:
+def test_against_a_double_loop_and_any_block(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = np.random.default_rng(0)
     a = generator.normal(size=(37, 6)).astype(np.float32)
     b = a + generator.normal(size=(37, 6)).astype(np.float32)
     cosine = [[x @ y / np.linalg.norm(x) / np.linalg.norm(y) for y in b] for x in a]
     ranks = [1 + sum(cosine[i][j] >= cosine[i][i] for j in range(37) if j != i) for i in range(37)]
-    for chunk in (1, 10, 37, 1000):
-        assert split_half_retrieval(a, b, chunk=chunk).ranks.tolist() == ranks
+    for rows in (1, 10, 37):
+        monkeypatch.setattr("simlte_st.evaluation.statistics._SCRATCH_VALUES", 37 * rows)
+        assert split_half_retrieval(a, b).ranks.tolist() == ranks
     assert 1 / 37 < split_half_retrieval(a, b).top1 < 1.0
 
 
@@ -50,7 +69,7 @@ def test_perfect_model() -> None:
 @pytest.mark.parametrize("dim", [3, 384, 767])
 def test_collapsed_model_scores_at_chance_at_best(dtype: type, dim: int) -> None:
     point = np.random.default_rng(2).normal(size=dim).astype(dtype)
-    result = split_half_retrieval(np.tile(point, (203, 1)), np.tile(point, (203, 1)), chunk=50)
+    result = split_half_retrieval(np.tile(point, (203, 1)), np.tile(point, (203, 1)))
     assert result.top1 == 0.0
     assert result.mrr == pytest.approx(1 / 203)
     assert result.uniformity == pytest.approx(0.0, abs=1e-9)
@@ -78,49 +97,87 @@ def test_refusals() -> None:
         split_half_retrieval(x, x[:2])
     with pytest.raises(DataError, match="not finite"):  # NaN compares false with everything, which would rank first
         split_half_retrieval(x * np.nan, x)
-    with pytest.raises(ConfigurationError):
-        split_half_retrieval(x, x, chunk=0)
-    with pytest.raises(DataError, match="2 anchors but 1 positives"):
-        SplitHalfEvaluator(["a", "b"], ["a"])
-    with pytest.raises(DataError, match="at least 2 documents"):
-        SplitHalfEvaluator(["a"], ["a"])
+    with pytest.raises(DataError, match="there are 1"):
+        SplitHalfEvaluator(["two words", "one"])
+    with pytest.raises(DataError, match="no file or folder"):
+        SplitHalfEvaluator("nowhere.jsonl")
 
 
-def test_evaluator(
-    tiny_model_for_evaluation: Callable[..., SentenceTransformer],
-    labelled_texts: tuple[list[str], list[str]],
-    tmp_path: Path,
+def test_halves_are_disjoint_and_depend_on_the_seed_only(corpus: list[Document]) -> None:
+    anchors, positives = split_half_views(corpus, seed=1)
+    assert split_half_views(corpus[::-1], seed=1) == (anchors[::-1], positives[::-1])
+    assert split_half_views(corpus, seed=2) != (anchors, positives)
+    for document, anchor, positive in zip(corpus, anchors, positives, strict=True):
+        assert sorted((anchor + " " + positive).split()) == sorted(document.text.split())
+
+
+def test_halves_are_made_of_all_that_documents_come_in(corpus: list[Document], tmp_path: Path) -> None:
+    expected = split_half_views(corpus, seed=1)
+    rows = [{"id": document.id, "text": document.text} for document in corpus]
+    (tmp_path / "corpus.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    for source in (rows, iter(rows), Dataset.from_list(rows), read_documents(rows), str(tmp_path / "corpus.jsonl")):
+        assert split_half_views(source, seed=1) == expected
+
+
+def test_what_cannot_be_split_is_left_out(corpus: list[Document], caplog: pytest.LogCaptureFixture) -> None:
+    anchors, _ = split_half_views([*corpus, Document("one", "word")])
+    assert len(anchors) == len(corpus)
+    assert "1 of 49 documents are too short" in caplog.text
+    with pytest.raises(DataError, match="there are 1"):
+        split_half_views([corpus[0], Document("one", "word")], view=DocSplit())
+
+
+def test_evaluator_is_the_comparison_of_one_model(
+    model: SentenceTransformer, corpus: list[Document], tmp_path: Path
 ) -> None:
-    model = tiny_model_for_evaluation()
-    anchors = labelled_texts[0]
-    positives = [" ".join(reversed(text.split())) for text in anchors]
-    evaluator = SplitHalfEvaluator(anchors, positives, name="held_out", batch_size=7)
+    evaluator = SplitHalfEvaluator(corpus, name="held_out", batch_size=7, seed=4)
     metrics = evaluator(model, output_path=str(tmp_path))
-    expected = split_half_retrieval(model.encode(anchors), model.encode(positives))
-    assert metrics == pytest.approx({f"held_out_{k}": v for k, v in expected.metrics().items()}, abs=0.02)
+    expected = compare_split_half({"m": model}, corpus, seed=4)["m"]
+    assert metrics == pytest.approx({f"held_out_{name}": value for name, value in expected.metrics().items()})
     assert evaluator.primary_metric == "held_out_mrr"
-    assert metrics["held_out_documents"] == 60
+    assert metrics["held_out_documents"] == 48
     assert metrics["held_out_mrr_low"] <= metrics["held_out_mrr"] <= metrics["held_out_mrr_high"]
-    assert metrics["held_out_top1"] > 0.3  # the same words, so even random weights find them
+    assert metrics["held_out_top1"] > 0.2  # the same words, so even random weights find them
     assert evaluator.last_result is not None
-    assert len(evaluator.last_result.ranks) == 60
+    assert evaluator.last_result.ranks.tolist() == expected.ranks.tolist()
     with open(tmp_path / "split_half_held_out_results.csv", newline="", encoding="utf-8") as file:
         header, row = csv.reader(file)
     assert header[:2] == ["epoch", "steps"]
     assert len(header) == len(row) == 11
     assert evaluator(model) == metrics
-    assert evaluator.get_config_dict() == {"documents": 60, "seed": 0}
+    assert evaluator.get_config_dict() == {"documents": 48, "view": repr(DocSplit()), "seed": 4}
 
 
-def test_evaluator_length_and_dimension(
-    tiny_model_for_evaluation: Callable[..., SentenceTransformer],
-) -> None:
-    model = tiny_model_for_evaluation()
-    # The texts only differ after the 16 tokens the model reads by default.
-    texts = ["w0 " * 20 + f"w{i} w{i}" for i in range(1, 9)]
-    assert SplitHalfEvaluator(texts, texts)(model)["top1"] == 0.0
-    assert SplitHalfEvaluator(texts, texts, max_seq_length=512)(model)["top1"] == 1.0
+def test_halves_fit_what_the_model_reads(tiny_model_for_evaluation: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = tiny_model_for_evaluation()  # set to 16 tokens, 2 of them special, and able to read 64
+    model.prompts = {"long": "w1 w2 w3 w4 "}
+    documents = ["\n\n".join(f"w{(number * 7 + word) % 60} w2" for word in range(100)) for number in range(4)]
+    encoded: list[str] = []
+    encode = model.encode
+
+    def counting(inputs: list[str], **options: object) -> np.ndarray:
+        encoded[:] = inputs
+        return encode(inputs, **options)
+
+    monkeypatch.setattr(model, "encode", counting)
+    lengths = {}
+    for name, settings in {
+        "own": {},
+        "less": {"max_seq_length": 12},
+        "more": {"max_seq_length": 512},
+        "prompted": {"prompt_name": "long"},
+        "prompted too": {"prompt": "w1 w2 w3 w4 "},
+    }.items():
+        SplitHalfEvaluator(documents, **settings)(model)  # type: ignore[arg-type]
+        assert len(encoded) == 8
+        lengths[name] = max(len(text.split()) for text in encoded)
+    assert lengths["less"] < lengths["own"] < lengths["more"] < 64
+    assert lengths["prompted"] == lengths["prompted too"] < lengths["own"]
     assert model.max_seq_length == 16
-    evaluator = SplitHalfEvaluator(texts, texts, max_seq_length=512, truncate_dim=4)
-    evaluator(model)
+
+
+def test_evaluator_takes_another_view_and_dimension(model: SentenceTransformer, corpus: list[Document]) -> None:
+    evaluator = SplitHalfEvaluator(corpus, view=Crop(), truncate_dim=4)
+    metrics = evaluator(model)
+    assert metrics["mrr"] != SplitHalfEvaluator(corpus, truncate_dim=4)(model)["mrr"]
     assert evaluator.get_config_dict()["truncate_dim"] == 4

@@ -8,7 +8,7 @@ import torch
 from scipy.stats import bootstrap
 
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.evaluation.statistics import alignment, bootstrap_interval, mean_and_deviation, uniformity
+from simlte_st.evaluation.statistics import alignment, bootstrap_interval, uniformity
 
 
 def test_interval_covers_the_mean_and_shrinks_with_n() -> None:
@@ -65,15 +65,6 @@ def test_interval_refuses(values: list[float]) -> None:
 def test_interval_refuses_settings(settings: dict[str, float]) -> None:
     with pytest.raises(ConfigurationError):
         bootstrap_interval([1.0, 2.0], **settings)  # type: ignore[arg-type]
-
-
-def test_mean_and_deviation() -> None:
-    assert mean_and_deviation([1.0, 2.0, 3.0, 6.0]) == pytest.approx((3.0, np.std([1, 2, 3, 6], ddof=1)))
-    mean, deviation = mean_and_deviation([2.0])
-    assert mean == 2.0
-    assert np.isnan(deviation)
-    with pytest.raises(DataError):
-        mean_and_deviation([])
 
 
 def _unit(row: np.ndarray) -> np.ndarray:

@@ -1,16 +1,13 @@
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score
 
-from simlte_st.errors import DataError, MissingExtraError
+from simlte_st.errors import DataError
 from simlte_st.evaluation import (
-    bm25_split_half,
     draw_shots,
     fit_probe,
     split_half_retrieval,
@@ -18,6 +15,7 @@ from simlte_st.evaluation import (
     tfidf_probe,
     tfidf_split_half,
 )
+from simlte_st.evaluation.lexical import Bm25Index
 
 WORDS = [f"word{i}" for i in range(80)]
 
@@ -45,9 +43,8 @@ def test_tfidf_split_half_is_cosine_of_scikit_learns_vectors() -> None:
     anchors, positives = pairs(40, 3)
     vectorizer = TfidfVectorizer(sublinear_tf=True).fit(anchors + positives)
     dense = split_half_retrieval(vectorizer.transform(anchors).toarray(), vectorizer.transform(positives).toarray())
-    for chunk in (7, 1024):
-        sparse = tfidf_split_half(anchors, positives, chunk=chunk)
-        assert sparse.ranks.tolist() == dense.ranks.tolist()
+    sparse = tfidf_split_half(anchors, positives)
+    assert sparse.ranks.tolist() == dense.ranks.tolist()
     assert (sparse.top1, sparse.mrr, sparse.mrr_low) == (dense.top1, dense.mrr, dense.mrr_low)
     assert sparse.alignment is None
     assert sparse.uniformity is None
@@ -55,20 +52,20 @@ def test_tfidf_split_half_is_cosine_of_scikit_learns_vectors() -> None:
     assert 1 / 40 < sparse.top1 < 1.0
 
 
-@pytest.mark.parametrize("baseline", [tfidf_split_half, bm25_split_half])
-def test_lexical_baselines_find_shared_words_and_lose_ties(baseline) -> None:  # type: ignore[no-untyped-def]
-    assert baseline(*pairs(30, 12)).top1 > 0.9
+def test_tfidf_split_half_finds_shared_words_and_loses_ties() -> None:
+    assert tfidf_split_half(*pairs(30, 12)).top1 > 0.9
     texts = ["alpha beta", "alpha beta", "gamma delta", "delta gamma epsilon"]
-    assert baseline(texts, texts).ranks.tolist()[:2] == [2, 2]
-    assert baseline(["same words"] * 5, ["same words"] * 5).mrr == pytest.approx(0.2)
+    assert tfidf_split_half(texts, texts).ranks.tolist()[:2] == [2, 2]
+    assert tfidf_split_half(["same words"] * 5, ["same words"] * 5).mrr == pytest.approx(0.2)
     # A document without words is like every other one to it.
-    assert baseline(["?", "alpha beta", "gamma"], ["alpha", "beta alpha", "gamma"]).ranks.tolist() == [3, 1, 1]
+    ranks = tfidf_split_half(["?", "alpha beta", "gamma"], ["alpha", "beta alpha", "gamma"]).ranks
+    assert ranks.tolist() == [3, 1, 1]
     with pytest.raises(DataError, match="at least 2"):
-        baseline(["a b"], ["a b"])
+        tfidf_split_half(["a b"], ["a b"])
     with pytest.raises(DataError, match="2 anchors"):
-        baseline(["alpha", "beta"], ["alpha"])
+        tfidf_split_half(["alpha", "beta"], ["alpha"])
     with pytest.raises(DataError):
-        baseline(["?", "!"], ["?", "!"])
+        tfidf_split_half(["?", "!"], ["?", "!"])
 
 
 def test_bm25_against_the_formula() -> None:
@@ -86,15 +83,15 @@ def test_bm25_against_the_formula() -> None:
                 total += idf * tf / (tf + 1.5 * (1 - 0.75 + 0.75 * len(document) / length))
         return total
 
-    scores = np.array([[score(query, document) for document in corpus] for query in queries])
-    ranks = [(row >= row[i] - 1e-9).sum() for i, row in enumerate(scores)]
-    assert bm25_split_half(anchors, positives).ranks.tolist() == ranks
+    scores = [[score(query, document) for document in corpus] for query in queries]
+    assert Bm25Index(positives).scores(anchors) == pytest.approx(np.array(scores), rel=1e-5)
 
 
-def test_bm25_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "bm25s", None)
-    with pytest.raises(MissingExtraError, match=r"simlte-st\[bm25\]"):
-        bm25_split_half(["a b", "c d"], ["a b", "c d"])
+def test_bm25_scores_equal_texts_equally_and_knows_nothing_without_words() -> None:
+    index = Bm25Index(["alpha beta", "gamma delta", "alpha beta"])
+    found, nothing = index.scores(["beta alpha", "?"])
+    assert found[0] == found[2] > found[1] == 0.0
+    assert nothing.tolist() == [0.0, 0.0, 0.0]
 
 
 def test_tfidf_probe_is_scikit_learns_pipeline() -> None:

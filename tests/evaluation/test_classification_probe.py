@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import csv
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,38 +10,10 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.evaluation import FewShotProbeEvaluator, draw_shots, few_shot_probe, fit_probe
+from simlte_st.evaluation import ClassificationProbeEvaluator, draw_shots, few_shot_probe, fit_probe
 
-LABELS = ["a"] * 20 + ["b"] * 8 + ["c"] * 2
-
-
-def test_shots_are_drawn_per_class_without_replacement() -> None:
-    drawn = draw_shots(LABELS, 5, 0, 0)
-    assert drawn == sorted(set(drawn))
-    assert Counter(LABELS[index] for index in drawn) == {"a": 5, "b": 5, "c": 2}
-
-
-def test_draws_are_determined_and_differ() -> None:
-    assert draw_shots(LABELS, 5, 3, 7) == draw_shots(LABELS, 5, 3, 7)
-    draws = {tuple(draw_shots(LABELS, 5, draw, seed)) for draw in range(10) for seed in range(3)}
-    assert len(draws) == 30
-    numbers = [ord(label) for label in LABELS]
-    assert draw_shots(numbers, 5, 3, 7) == draw_shots(np.array(LABELS), 5, 3, 7) == draw_shots(LABELS, 5, 3, 7)
-
-
-def test_every_example_is_as_likely() -> None:
-    count = Counter(index for draw in range(2000) for index in draw_shots(LABELS, 5, draw, 0))
-    assert all(count[i] / 2000 == pytest.approx(0.25, abs=0.05) for i in range(20))
-    assert all(count[i] / 2000 == pytest.approx(0.625, abs=0.05) for i in range(20, 28))
-    assert count[28] == count[29] == 2000
-
-
-@pytest.mark.parametrize("settings", [{"shots": 0}, {"draw": -1}, {"seed": -1}])
-def test_draw_refuses(settings: dict[str, int]) -> None:
-    with pytest.raises(ConfigurationError):
-        draw_shots(LABELS, **({"shots": 5, "draw": 0, "seed": 0} | settings))
-    with pytest.raises(DataError):
-        draw_shots([], 5, 0, 0)
+Build = Callable[..., SentenceTransformer]
+Texts = tuple[list[str], list[str]]
 
 
 def _data() -> tuple[np.ndarray, list[str], np.ndarray, list[str]]:
@@ -94,7 +65,7 @@ def test_few_shot_probe_refuses() -> None:
         few_shot_probe(x, y[:-1], tx, ty)
 
 
-def test_evaluator(
+def test_few_shot_evaluator(
     tiny_model_for_evaluation: Callable[..., SentenceTransformer],
     labelled_texts: tuple[list[str], list[str]],
     tmp_path: Path,
@@ -102,7 +73,7 @@ def test_evaluator(
 ) -> None:
     model = tiny_model_for_evaluation()
     texts, labels = labelled_texts
-    evaluator = FewShotProbeEvaluator(
+    evaluator = ClassificationProbeEvaluator(
         texts[:40], labels[:40], texts[40:], labels[40:], head="logistic", name="toy", shots=2, draws=3, seed=5
     )
     encoded: list[str] = []
@@ -134,8 +105,69 @@ def test_evaluator(
     assert evaluator.get_config_dict()["shots"] == 2
 
 
-def test_short_classes_are_reported_once(caplog: pytest.LogCaptureFixture) -> None:
-    texts = [f"text {i}" for i in range(len(LABELS))]
-    FewShotProbeEvaluator(texts, LABELS, texts, LABELS, shots=5, draws=4)
-    messages = [record.getMessage() for record in caplog.records]
-    assert messages == ["1 classes have fewer than 5 examples and give all they have at every draw: {'c': 2}"]
+def test_evaluator_equals_the_probe_on_its_embeddings(
+    tiny_model_for_evaluation: Build, labelled_texts: Texts, tmp_path: Path
+) -> None:
+    model = tiny_model_for_evaluation()
+    texts, labels = labelled_texts
+    evaluator = ClassificationProbeEvaluator(texts[:40], labels[:40], texts[40:], labels[40:], name="toy")
+    state = torch.random.get_rng_state()
+    metrics = evaluator(model, output_path=str(tmp_path / "new"), epoch=1, steps=5)
+    assert torch.equal(state, torch.random.get_rng_state())
+    assert model.max_seq_length == 16
+    model.max_seq_length = 64
+    embeddings = model.encode(texts)
+    expected = fit_probe(embeddings[:40], labels[:40], embeddings[40:], labels[40:])
+    assert metrics == pytest.approx({"toy_accuracy": expected.accuracy, "toy_macro_f1": expected.macro_f1}, abs=0.051)
+    assert metrics["toy_accuracy"] > 0.6  # random weights still tell words apart
+    assert evaluator.primary_metric == "toy_accuracy"
+    assert evaluator.greater_is_better
+    with open(tmp_path / "new" / "classification_probe_toy_results.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.reader(file))
+    assert rows[0] == ["epoch", "steps", "accuracy", "macro_f1"]
+    assert len(rows) == 2
+    assert rows[1] == ["1", "5", str(metrics["toy_accuracy"]), str(metrics["toy_macro_f1"])]
+    assert model.model_card_data.eval_results_dict[evaluator].keys() == metrics.keys()
+    assert evaluator.get_config_dict()["head"] == "mlp"
+    assert evaluator.description == "Classification Probe"
+
+
+def test_evaluator_repeats_itself_and_writes_nothing_unasked(
+    tiny_model_for_evaluation: Build, labelled_texts: Texts, tmp_path: Path
+) -> None:
+    model = tiny_model_for_evaluation()
+    texts, labels = labelled_texts
+    evaluator = ClassificationProbeEvaluator(
+        texts[:40], labels[:40], texts[40:], labels[40:], head="logistic", write_csv=False
+    )
+    assert evaluator(model, output_path=str(tmp_path)) == evaluator(model)
+    assert not list(tmp_path.iterdir())
+
+
+def test_evaluator_restores_the_length_when_encoding_fails(
+    tiny_model_for_evaluation: Build, labelled_texts: Texts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tiny_model_for_evaluation()
+    texts, labels = labelled_texts
+    evaluator = ClassificationProbeEvaluator(texts[:40], labels[:40], texts[40:], labels[40:], truncate_dim=8)
+
+    def fail(*args: object, **kwargs: object) -> None:
+        assert model.max_seq_length == 64
+        assert kwargs["truncate_dim"] == 8
+        raise MemoryError
+
+    monkeypatch.setattr(model, "encode", fail)
+    with pytest.raises(MemoryError):
+        evaluator(model)
+    assert model.max_seq_length == 16
+
+
+def test_evaluator_refuses_at_once() -> None:
+    with pytest.raises(DataError, match="3 texts but 2 labels"):
+        ClassificationProbeEvaluator(["a", "b", "c"], [0, 1], ["a"], [0])
+    with pytest.raises(DataError, match="test part"):
+        ClassificationProbeEvaluator(["a", "b"], [0, 1], ["a"], [0, 1])
+    with pytest.raises(DataError, match="two classes"):
+        ClassificationProbeEvaluator(["a", "b"], [0, 0], ["a"], [0])
+    with pytest.raises(ConfigurationError):
+        ClassificationProbeEvaluator(["a", "b"], [0, 1], ["a"], [0], head="svm")  # type: ignore[arg-type]

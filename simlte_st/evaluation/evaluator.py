@@ -1,0 +1,198 @@
+"""The base of every evaluator here: it encodes texts as it was told to, and logs, writes and hands on its numbers."""
+
+from __future__ import annotations
+
+import csv
+import logging
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+from sentence_transformers.sentence_transformer.evaluation import BaseEvaluator
+
+from simlte_st.compat import readable_tokens
+from simlte_st.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+logger = logging.getLogger(__name__)
+
+
+@contextmanager
+def reading_at_most(model: SentenceTransformer, max_seq_length: int | None) -> Iterator[None]:
+    """Set ``model.max_seq_length`` for the length of a block and restore it, also when the block raises.
+
+    Args:
+        model: The model; set to the smaller of ``max_seq_length`` and what its architecture can read.
+        max_seq_length: Tokens, special tokens included. None leaves the model as it is.
+
+    Raises:
+        ConfigurationError: ``max_seq_length`` is below 1.
+    """
+    if max_seq_length is not None and max_seq_length < 1:
+        raise ConfigurationError(f"max_seq_length must be at least 1, got {max_seq_length}.")
+    before = model.max_seq_length
+    if max_seq_length is None or before is None:  # without a limit there is no tokenizer whose limit could be set
+        yield
+        return
+    readable = readable_tokens(model)
+    model.max_seq_length = max_seq_length if readable is None else min(max_seq_length, readable)
+    try:
+        yield
+    finally:
+        model.max_seq_length = before
+
+
+def encode_texts(
+    model: SentenceTransformer, texts: Sequence[str], *, max_seq_length: int | None = None, **options: Any
+) -> NDArray[np.float32]:
+    """Encode with the frozen model, each text once; sentence-transformers sorts them by length itself.
+
+    Args:
+        model: The model.
+        texts: The texts.
+        max_seq_length: As in :func:`reading_at_most`.
+        **options: Those of ``SentenceTransformer.encode``, such as ``batch_size``, ``prompt`` and ``truncate_dim``.
+
+    Returns:
+        Embeddings, shape ``[len(texts), dim]``, float32, in the order of ``texts``.
+    """
+    with reading_at_most(model, max_seq_length):
+        embeddings = model.encode(list(texts), **{"show_progress_bar": False, **options, "convert_to_numpy": True})
+    return np.asarray(embeddings, dtype=np.float32)
+
+
+class EvaluatorSettings(TypedDict, total=False):
+    """The settings that every evaluator of this package takes by name, with the names of sentence-transformers.
+
+    Attributes:
+        name: Prefix of the metrics, and part of the CSV file's name; none by default.
+        batch_size: Texts encoded at once; 32 by default.
+        max_seq_length: Tokens read of each text, special tokens included, or as many as the model can read where that
+            is less; the model's own setting is put back afterwards. None, the default, keeps the model's own setting.
+        prompt_name: Name of the model's prompt that is put before each text; by default the model's own choice.
+        prompt: The prompt itself, instead of a name.
+        truncate_dim: Leading dimensions of the embedding to use; None, the default, for the model's own setting.
+        seed: Seed of all that the evaluator draws (bootstrap, few-shot examples, first weights); 0 by default.
+        show_progress_bar: Whether encoding shows a progress bar; False by default.
+        write_csv: Whether each evaluation is appended to a CSV file where an output path is given; True by default.
+    """
+
+    name: str
+    batch_size: int
+    max_seq_length: int | None
+    prompt_name: str | None
+    prompt: str | None
+    truncate_dim: int | None
+    seed: int
+    show_progress_bar: bool
+    write_csv: bool
+
+
+class EmbeddingEvaluator(BaseEvaluator, ABC):
+    """Base of the evaluators of this package; follows the conventions of the evaluators of sentence-transformers.
+
+    A subclass measures: it overrides :meth:`measure`, encodes there with :meth:`embed_inputs`, and returns its metrics
+    by name. Calling the evaluator, as the Trainer does, then logs them, appends them to a CSV file, stores them in the
+    model card, and returns them with the evaluator's name before theirs.
+
+    Args:
+        csv_prefix: First part of the CSV file's name.
+        primary_metric: Name of the metric that selects checkpoints, without the evaluator's name.
+        name: For this and what follows, see :class:`EvaluatorSettings`.
+    """
+
+    def __init__(
+        self,
+        *,
+        csv_prefix: str,
+        primary_metric: str,
+        name: str = "",
+        batch_size: int = 32,
+        max_seq_length: int | None = None,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        truncate_dim: int | None = None,
+        seed: int = 0,
+        show_progress_bar: bool = False,
+        write_csv: bool = True,
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.csv_file = csv_prefix + ("_" + name if name else "") + "_results.csv"
+        self.primary_metric: str = primary_metric
+        self.name = name
+        self.batch_size = batch_size
+        self.max_seq_length = max_seq_length
+        self.prompt_name = prompt_name
+        self.prompt = prompt
+        self.truncate_dim = truncate_dim
+        self.seed = seed
+        self.show_progress_bar = show_progress_bar
+        self.write_csv = write_csv
+
+    @abstractmethod
+    def measure(self, model: SentenceTransformer) -> dict[str, float]:
+        """Measure a model.
+
+        Returns:
+            The metrics by their names without prefix: the same names at every call, in the same order.
+        """
+
+    def embed_inputs(self, model: SentenceTransformer, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Encode texts as the evaluator was told to: shape ``[len(texts), dim]``; see :func:`encode_texts`."""
+        return encode_texts(
+            model,
+            texts,
+            max_seq_length=self.max_seq_length,
+            batch_size=self.batch_size,
+            prompt_name=self.prompt_name,
+            prompt=self.prompt,
+            truncate_dim=self.truncate_dim,
+            show_progress_bar=self.show_progress_bar,
+        )
+
+    def __call__(  # type: ignore[override]  # a SentenceTransformer, as in every evaluator of sentence-transformers
+        self, model: SentenceTransformer, output_path: str | None = None, epoch: float = -1, steps: int = -1
+    ) -> dict[str, float]:
+        """Measure a model, and log, write and store the metrics.
+
+        Args:
+            model: The model; its model card receives the metrics.
+            output_path: Directory for the CSV file; made where it is missing. None writes none.
+            epoch: Epoch of the evaluation, -1 outside training.
+            steps: Step of the evaluation, -1 at the end of an epoch or outside training.
+
+        Returns:
+            The metrics with the evaluator's name as a prefix.
+        """
+        metrics = self.measure(model)
+        when = ""
+        if epoch != -1:
+            when = f" after epoch {epoch}" if steps == -1 else f" in epoch {epoch} after {steps} steps"
+        logger.info("%s: evaluated the model on the %s dataset%s:", type(self).__name__, self.name, when)
+        for key, value in metrics.items():
+            logger.info("%s: %.4f", key, value)
+        if output_path is not None and self.write_csv:
+            os.makedirs(output_path, exist_ok=True)
+            path = os.path.join(output_path, self.csv_file)
+            is_new = not os.path.isfile(path)
+            with open(path, mode="a", newline="", encoding="utf-8") as file:
+                writer = csv.writer(file)
+                if is_new:
+                    writer.writerow(["epoch", "steps", *metrics])
+                writer.writerow([epoch, steps, *metrics.values()])
+        prefixed: dict[str, float] = self.prefix_name_to_metrics(metrics, self.name)
+        # The model card's type says int; the trainer itself passes the fractional epoch.
+        self.store_metrics_in_model_card_data(model, prefixed, epoch, steps)  # type: ignore[arg-type]
+        return prefixed
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """The settings for the model card: how texts are encoded, where that was said, and the seed."""
+        names = ("max_seq_length", "prompt_name", "prompt", "truncate_dim")
+        given = {name: value for name in names if (value := getattr(self, name)) is not None}
+        return {**given, "seed": self.seed}

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from datasets import Dataset
+from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+
+from simlte_st.compat import readable_tokens
+from simlte_st.errors import ConfigurationError
+from simlte_st.evaluation import ClassificationProbeEvaluator, EmbeddingEvaluator, SplitHalfEvaluator
+from simlte_st.evaluation.evaluator import encode_texts, reading_at_most
+
+Build = Callable[..., SentenceTransformer]
+Texts = tuple[list[str], list[str]]
+
+
+def test_readable_tokens(tiny_model_for_evaluation: Build) -> None:
+    assert readable_tokens(tiny_model_for_evaluation("bert", positions=64)) == 64
+    assert readable_tokens(tiny_model_for_evaluation("t5")) is None
+    roberta = tiny_model_for_evaluation("roberta", positions=66)
+    assert readable_tokens(roberta) == 64
+    text = " ".join(["w1"] * 500)
+    with reading_at_most(roberta, 512):
+        assert roberta.max_seq_length == 64
+        assert roberta.encode([text]).shape == (1, 32)  # reads the longest text it can, without running off its table
+    roberta.max_seq_length = 65
+    with pytest.raises((IndexError, RuntimeError)):
+        roberta.encode([text])  # and not one token more
+
+
+def test_length_is_set_and_restored(tiny_model_for_evaluation: Build) -> None:
+    model = tiny_model_for_evaluation("bert", positions=64, max_length=16)
+    for asked, seen in ((32, 32), (512, 64), (8, 8), (None, 16)):
+        with reading_at_most(model, asked):
+            assert model.max_seq_length == seen
+        assert model.max_seq_length == 16
+    with pytest.raises(RuntimeError, match="inside"), reading_at_most(model, 32):
+        raise RuntimeError("inside")
+    assert model.max_seq_length == 16
+    with pytest.raises(ConfigurationError), reading_at_most(model, 0):
+        pass
+    long, short = "w1 " * 20 + "w2", "w1 " * 20 + "w3"
+    near = encode_texts(model, [long, short], batch_size=2)
+    far = encode_texts(model, [long, short], max_seq_length=32, batch_size=2)
+    assert np.allclose(near[0], near[1], atol=1e-6)
+    assert not np.allclose(far[0], far[1], atol=1e-4)
+
+
+class Length(EmbeddingEvaluator):
+    """The least that an evaluator of one's own has to be."""
+
+    def __init__(self, texts: list[str], **settings: object) -> None:
+        super().__init__(csv_prefix="length", primary_metric="length", **settings)  # type: ignore[arg-type]
+        self.texts = texts
+
+    def measure(self, model: SentenceTransformer) -> dict[str, float]:
+        """Give the mean length of the embeddings."""
+        return {"length": float(np.linalg.norm(self.embed_inputs(model, self.texts), axis=1).mean())}
+
+
+def test_an_evaluator_of_ones_own_measures_and_the_base_does_the_rest(
+    tiny_model_for_evaluation: Build, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = tiny_model_for_evaluation()
+    evaluator = Length(["w1 w2", "w3"], name="own", truncate_dim=4, seed=3)
+    with caplog.at_level(logging.INFO, logger="simlte_st"):
+        metrics = evaluator(model, str(tmp_path / "new"), epoch=0.5, steps=7)
+    expected = np.linalg.norm(model.encode(["w1 w2", "w3"])[:, :4], axis=1).mean()
+    assert metrics == {"own_length": pytest.approx(float(expected))}
+    assert evaluator.primary_metric == "own_length"
+    assert "the own dataset in epoch 0.5 after 7 steps" in caplog.text
+    lines = (tmp_path / "new" / "length_own_results.csv").read_text().splitlines()
+    assert lines == ["epoch,steps,length", f"0.5,7,{metrics['own_length']}"]
+    assert model.model_card_data.eval_results_dict[evaluator] == metrics
+    assert evaluator.get_config_dict() == {"truncate_dim": 4, "seed": 3}
+
+
+def test_prompts_are_put_before_the_texts(tiny_model_for_evaluation: Build) -> None:
+    model = tiny_model_for_evaluation()
+    model.prompts = {"query": "w7 "}
+    texts = ["w1 w2", "w3"]
+    plain = encode_texts(model, texts)
+    asked = model.encode(["w7 w1 w2", "w7 w3"])
+    for settings in ({"prompt_name": "query"}, {"prompt": "w7 "}):
+        evaluator = Length(texts, **settings)
+        assert evaluator.embed_inputs(model, texts) == pytest.approx(asked, abs=1e-6)
+        assert evaluator.get_config_dict() == {**settings, "seed": 0}
+    assert plain != pytest.approx(asked, abs=1e-3)
+
+
+def test_evaluators_in_a_real_trainer(
+    tiny_model_for_evaluation: Build, labelled_texts: Texts, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = tiny_model_for_evaluation()
+    texts, labels = labelled_texts
+    probe = ClassificationProbeEvaluator(
+        texts[:40], labels[:40], texts[40:], labels[40:], head="logistic", name="toy", max_seq_length=32
+    )
+    split = SplitHalfEvaluator(texts, name="held_out")
+    trainer = SentenceTransformerTrainer(
+        model=model,
+        args=SentenceTransformerTrainingArguments(
+            output_dir=str(tmp_path),
+            max_steps=4,
+            per_device_train_batch_size=4,
+            eval_strategy="steps",
+            eval_steps=2,
+            save_strategy="steps",
+            save_steps=2,
+            load_best_model_at_end=True,
+            metric_for_best_model="eval_held_out_mrr",
+            report_to=[],
+            use_cpu=True,
+            disable_tqdm=True,
+        ),
+        train_dataset=Dataset.from_dict({"anchor": texts, "positive": texts[3:] + texts[:3]}),
+        loss=MultipleNegativesRankingLoss(model),
+        evaluator=[probe, split],
+    )
+    with caplog.at_level(logging.INFO, logger="simlte_st"):
+        trainer.train()
+    logged = [entry for entry in trainer.state.log_history if "eval_toy_accuracy" in entry]
+    assert [entry["step"] for entry in logged] == [2, 4]
+    assert all(0.0 <= entry["eval_held_out_mrr"] <= 1.0 for entry in logged)
+    assert trainer.state.best_metric == max(entry["eval_held_out_mrr"] for entry in logged)
+    assert model.max_seq_length == 16
+    for file in ("classification_probe_toy_results.csv", "split_half_held_out_results.csv"):
+        assert len((tmp_path / "eval" / file).read_text().splitlines()) == 3
+    assert "on the toy dataset in epoch" in caplog.text
+    model.save_pretrained(str(tmp_path / "saved"))
+    card = (tmp_path / "saved" / "README.md").read_text()
+    assert "held_out" in card
+    assert "macro_f1" in card
