@@ -39,10 +39,10 @@ def main() -> None:
     sizes = f"{len(train_part):,} articles to train on, without their classes; {len(test_part):,} to test on"
     print(f"BBC News: {sizes}.")
     result = train(
-        [{"id": article.id, "text": article.text} for article in train_part],
+        train_part,
         arguments.output,
         base=PACKAGED_BASE,
-        max_seq_length=128,
+        max_view_length=128,
         held_out=0.0,  # the test part is held out already
         seed=arguments.seed,
         overwrite=True,

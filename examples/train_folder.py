@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 
-from simlte_st.training.gains import gain_summary
 
 from simlte_st import train
 from simlte_st.models.names import PACKAGED_BASE
@@ -27,11 +26,9 @@ def main() -> None:
         arguments.output,
         base=arguments.base,
         max_steps=arguments.max_steps,
-        max_seq_length=arguments.tokens,
+        max_view_length=arguments.tokens,
     )
-    print(f"{result.steps} steps; {result.coverage.summary()}.")
-    if result.gain:
-        print(gain_summary(result.gain))
+    print(result.summary())
 
 
 if __name__ == "__main__":

@@ -9,14 +9,11 @@ import argparse
 import tempfile
 
 from bbc_news import bbc_news
-from datasets import Dataset
 from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 
-from simlte_st.data import DocSplit, DocSplitTransform
-from simlte_st.losses import MultipleNegativesRankingMLMLoss
+from simlte_st import DocSplit, DocSplitTransform, MultipleNegativesRankingMLMLoss, trainer_callbacks
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE
-from simlte_st.training import LossMetricsCallback, LossStateCallback
 
 
 def main() -> None:
@@ -27,7 +24,7 @@ def main() -> None:
     arguments = parser.parse_args()
 
     model = load_model(PACKAGED_BASE, max_seq_length=arguments.tokens).model
-    dataset = Dataset.from_dict({"text": [article.text for article in bbc_news()[: arguments.documents]]})
+    articles = bbc_news()[: arguments.documents]
 
     views = DocSplitTransform(DocSplit(), model=model, seed=0)
     loss = MultipleNegativesRankingMLMLoss(model)
@@ -42,10 +39,10 @@ def main() -> None:
                 logging_steps=1,
                 report_to="none",
             ),
-            train_dataset=views.attach(dataset),
+            train_dataset=views.attach(articles),
             loss=loss,
-            # The first tells the transform which epoch it is; the others save the MLM head and log more.
-            callbacks=[views.callback, LossStateCallback(loss), LossMetricsCallback(loss)],
+            # They tell the transform which epoch it is, save the MLM head with checkpoints, and log more.
+            callbacks=trainer_callbacks(views, loss),
         )
         trainer.train()
     for line in trainer.state.log_history:

@@ -17,7 +17,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Dense, Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from simlte_st.models.hub import ask_hub
-from simlte_st.models.packaged import PACKAGED_BASE
+from simlte_st.models.names import PACKAGED_BASE
 from torch import nn
 
 from benchmarks.rivals.hub_models import HUB_MODELS, HubModel, Task
@@ -25,7 +25,7 @@ from simlte_st.chunk_mean import to_chunk_mean
 from simlte_st.compat import readable_tokens, with_encoder
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.longformer import SimlteLongformerModel
-from simlte_st.models.base import load_base
+from simlte_st.models.base import load_model
 
 ENCODERS: dict[str, str] = {
     "base-cls": "base, [CLS]",
@@ -95,7 +95,7 @@ def load_encoder(
         raise ConfigurationError(f"Unknown encoder {name!r}: use one of {', '.join(ENCODERS)}.")
     if name in HUB_MODELS:
         return load_hub_model(HUB_MODELS[name], max_seq_length=max_seq_length, trust_remote_code=trust_remote_code)
-    model = load_base(os.fspath(base), "cls" if name == "base-cls" else "mean", dtype=torch.float32).model
+    model = load_model(os.fspath(base), "cls" if name == "base-cls" else "mean", dtype=torch.float32).model
     if name == "chunk-mean":
         model = to_chunk_mean(model, max_length=chunk_mean_length)
     elif max_seq_length is not None:
