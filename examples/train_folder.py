@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 
-
 from simlte_st import train
 from simlte_st.models.names import PACKAGED_BASE
 

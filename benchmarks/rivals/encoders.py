@@ -17,7 +17,6 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Dense, Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from simlte_st.models.hub import ask_hub
-from simlte_st.models.names import PACKAGED_BASE
 from torch import nn
 
 from benchmarks.rivals.hub_models import HUB_MODELS, HubModel, Task
@@ -26,6 +25,7 @@ from simlte_st.compat import readable_tokens, with_encoder
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.longformer import SimlteLongformerModel
 from simlte_st.models.base import load_model
+from simlte_st.models.names import PACKAGED_BASE
 
 ENCODERS: dict[str, str] = {
     "base-cls": "base, [CLS]",
