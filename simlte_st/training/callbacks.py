@@ -17,6 +17,7 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 from simlte_st.data.transform import DocSplitTransform
 from simlte_st.errors import ResumeError
 from simlte_st.files import atomic_path
+from simlte_st.losses.loss_state import LossStateMixin
 from simlte_st.losses.mlm_mixin import MLMLossMixin
 
 LOSS_FILE = "loss.safetensors"
@@ -39,7 +40,7 @@ class LossStateCallback(TrainerCallback):
         loss: The loss that the Trainer uses.
     """
 
-    def __init__(self, loss: MLMLossMixin) -> None:
+    def __init__(self, loss: LossStateMixin) -> None:
         self.loss = loss
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
