@@ -1,26 +1,38 @@
+"""What a reader of the README types after ``import simlte_st``."""
+
 from __future__ import annotations
 
-import importlib
+import inspect
 import subprocess
 import sys
 
-import pytest
-
 import simlte_st
+import simlte_st.data
+import simlte_st.training
+
+NAMES = {
+    "CachedMultipleNegativesRankingMLMLoss", "DocSplit", "DocSplitTransform", "MultipleNegativesRankingMLMLoss",
+    "SentenceTransformer", "encode_documents", "read_documents", "train", "trainer_callbacks",
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("name", sorted(set(simlte_st.__all__) - {"__version__"}))
-def test_each_name_is_where_it_says(name: str) -> None:
-    found = getattr(simlte_st, name)
-    assert found.__name__ == name
-    assert getattr(importlib.import_module(found.__module__), name) is found
+def test_every_name_is_there() -> None:
+    assert set(simlte_st.__all__) == NAMES
+    for package in (simlte_st, simlte_st.data, simlte_st.training):
+        assert dir(package) == sorted(package.__all__)
+        for name in package.__all__:
+            assert not inspect.ismodule(getattr(package, name)), name
 
 
-def test_what_is_not_there() -> None:
-    with pytest.raises(AttributeError, match="'simlte_st' has no attribute 'docsplit'"):
-        _ = simlte_st.docsplit
+def test_train_is_the_function_whoever_imported_its_module_before() -> None:
+    code = "import simlte_st.training.train; from simlte_st import train; assert callable(train)"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_the_import_is_light() -> None:
-    code = "import simlte_st, sys; assert not {'torch', 'transformers', 'sentence_transformers'} & set(sys.modules)"
+def test_importing_waits_for_nothing_heavy() -> None:
+    code = (
+        "import sys, simlte_st, simlte_st.data, simlte_st.training, simlte_st.training.presets\n"
+        "loaded = {'torch', 'transformers', 'sentence_transformers', 'datasets', 'pyarrow'} & set(sys.modules)\n"
+        "assert not loaded, loaded"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)

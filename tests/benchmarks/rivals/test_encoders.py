@@ -68,7 +68,9 @@ def test_each_task_has_its_prompt_and_evaluators_get_that_of_classification(mode
     np.testing.assert_allclose(encoder.encode(["bo bun"]), plain["ba bei: "], atol=1e-6)
     np.testing.assert_allclose(encoder.encode(["bo bun"], "query"), plain["ka: "], atol=1e-6)
     np.testing.assert_allclose(encoder.encode(["bo bun"], "document"), plain[""], atol=1e-6)
-    evaluator = ClassificationProbeEvaluator(["bo", "bun"], [0, 1], ["bo", "bun"], [0, 1], shots=1, draws=1, write_csv=False)
+    evaluator = ClassificationProbeEvaluator(
+        ["bo", "bun"], [0, 1], ["bo", "bun"], [0, 1], shots=1, draws=1, write_csv=False
+    )
     np.testing.assert_allclose(evaluator.embed(model, ["bo bun"]), plain["ba bei: "], atol=1e-6)
 
 

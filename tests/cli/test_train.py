@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import functools
+import shlex
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import simlte_st.training.train as training
+from simlte_st.cli import train as command
+from simlte_st.cli.main import build_parser, main
+from simlte_st.errors import TrainingInterrupted
+from simlte_st.training.presets import Preset
+
+
+def test_every_setting_of_a_preset_is_an_option_and_reaches_train(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, Any] = {
+        "batch_size": 8, "batching": "tokens", "hardness": 0.25, "batch_tokens": 900, "duplicates": "exact",
+        "learning_rate": 1e-4, "warmup": 0.2, "epochs": 1.5, "scale": 10.0, "mlm_weight": 0.3, "mlm_probability": 0.2,
+        "mlm_input": "shared", "mlm_share": 0.5, "mini_batch_size": 4, "mini_batch_num_tokens": 512, "pooling": "mean",
+        "dropout": 0.05, "attention_dropout": 0.0, "gradient_checkpointing": True, "max_view_length": 64,
+        "max_length": 1024, "backbone": "chunk-mean",
+    }  # fmt: skip
+    assert set(given) == {item.name for item in fields(Preset)} - {"view"}
+    options = []
+    for name, value in given.items():
+        options += [f"--{name.replace('_', '-')}"] + ([] if value is True else [str(value)])
+    told: dict[str, Any] = {}
+    monkeypatch.setattr(training, "train", functools.wraps(training.train)(lambda **options: told.update(options)))
+    monkeypatch.setattr(command, "report", lambda result: 0)
+    others = ["--output", "model", "--bf16", "--workers", "2", "--seed", "3", "--limit", "9", "--lora", "4", "--quiet"]
+    assert main(["train", "texts", *others, *options]) == 0
+    assert {name: told[name] for name in given} == given
+    assert (told["source"], told["output"], told["seed"], told["limit"], told["lora"]) == (
+        "texts",
+        Path("model"),
+        3,
+        9,
+        4,
+    )
+    assert (told["bf16"], told["workers"], told["progress"], told["view"]) == (True, 2, False, None)
+    told.clear()
+    assert main(["train", "texts", "--output", "model", "--no-bf16"]) == 0
+    assert not any(told[name] is not None for name in given), "what is not given is the preset's"
+    assert (told["bf16"], told["max_steps"], told["progress"]) == (False, None, True)
+
+
+def test_the_help_is_what_the_preset_says_in_plain_words(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        build_parser().parse_args(["train", "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert "--batch-size N documents in a batch (on each device)" in text
+    assert "--pooling {cls,mean,keep} pooling of the model: cls, mean, or keep the base's" in text
+    assert "``" not in text
+    assert ":func:" not in text
+
+
+def test_ctrl_c_is_told_in_a_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    @functools.wraps(training.train)
+    def stop(**options: Any) -> None:
+        raise TrainingInterrupted("Stopped at step 3 of 9; a checkpoint is written.")
+
+    monkeypatch.setattr(training, "train", stop)
+    assert main(shlex.split("train texts --output model")) == 130
+    assert capsys.readouterr().err == "Stopped at step 3 of 9; a checkpoint is written.\n"
+
+
+def test_somewhere_to_go_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(shlex.split("train texts")) == 1
+    assert "--output DIR or --name NAME" in capsys.readouterr().err
