@@ -13,10 +13,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import datasets
-import pyarrow
-import pyarrow.parquet
-
 from simlte_st.data.columns import RawRow, Row, Skip, Table
 from simlte_st.data.streams import COMPRESSED, TOO_LONG, WRONG_ENCODING, BrokenSourceError, Line, read_lines
 from simlte_st.errors import DataError
@@ -251,6 +247,8 @@ def _holds_strings(kind: object) -> bool:
 
 def _parquet_table(path: Path) -> Table:
     """Open a parquet file, which is read by record batches, and of which only the wanted columns are read."""
+    import pyarrow
+    import pyarrow.parquet
 
     def broken(error: Exception) -> BrokenSourceError:
         return BrokenSourceError(f"{path} is truncated, corrupt or no parquet file ({error})")
@@ -261,9 +259,11 @@ def _parquet_table(path: Path) -> Table:
         raise broken(error) from error
 
     def rows(wanted: Sequence[str], labels: Collection[str]) -> Iterator[RawRow | Skip]:
-        # Of what `datasets` wrote: others' metadata does not tell the names of classes.
-        written = labels and b"huggingface" in (schema.metadata or {})
-        names = _label_names(datasets.Features.from_arrow_schema(schema) if written else {}, labels)
+        names: dict[str, Sequence[str]] = {}
+        if labels and b"huggingface" in (schema.metadata or {}):  # written by `datasets`
+            from datasets import Features
+
+            names = _label_names(Features.from_arrow_schema(schema), labels)
         index = itertools.count()
         try:
             with pyarrow.parquet.ParquetFile(path) as file:
