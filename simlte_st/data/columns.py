@@ -165,15 +165,18 @@ def read_table(table: Table, asked: Columns) -> Iterator[Event]:
     """
     # Where not one row was found, there are no columns either: then only what was wrong is told.
     chosen = choose_columns(asked, table) if table.columns else Columns()
-    if chosen.text is not None:
+    text, id_, label = chosen.text, chosen.id, chosen.label
+    if text is not None:
         yield chosen
-    for row in table.rows(list(dict.fromkeys(chosen.named().values())), [chosen.label] if chosen.label else []):
+    for row in table.rows(list(dict.fromkeys(chosen.named().values())), [label] if label else []):
         if not isinstance(row, RawRow):
             yield row
-        elif chosen.text is None:
+            continue
+        values = row.values
+        if text is None:
             choose_columns(asked, table)  # tells that there is none
-        elif chosen.text not in row.values:
-            yield Skip(row.where, MISSING_COLUMN, f"no {chosen.text!r}")
+        elif text not in values:
+            yield Skip(row.where, MISSING_COLUMN, f"no {text!r}")
         else:
-            id_, label = (row.values.get(name) if name else None for name in (chosen.id, chosen.label))
-            yield Row(row.where, row.made_id, row.values[chosen.text], id_, label, chosen.id is not None)
+            given_id, given_label = values.get(id_) if id_ else None, values.get(label) if label else None
+            yield Row(row.where, row.made_id, values[text], given_id, given_label, id_ is not None)

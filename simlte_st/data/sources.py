@@ -110,7 +110,7 @@ def text_row(path: Path, name: str, how: Reading) -> Row | Skip:
             return Skip(name, TOO_LONG, f"{size:,} bytes")
         return Row(name, name, decode_text(path.read_bytes(), how.encoding))
     except BadTextError as error:
-        return Skip(name, error.reason, error.what)
+        return Skip(name, *error.args)
     except OSError as error:
         return Skip(name, UNREADABLE, error.strerror or str(error))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import itertools
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -299,11 +299,11 @@ def _label_names(features: Any, labels: Collection[str]) -> dict[str, Sequence[s
     return {label: names for label in labels if (names := getattr(features.get(label), "names", None)) is not None}
 
 
-def _row(number: int, values: dict[str, Any], labels: dict[str, Sequence[str]]) -> RawRow:
+def _row(number: int, values: Mapping[str, Any], labels: Mapping[str, Sequence[str]]) -> RawRow:
     """Make a row in which the numbers of classes are their names; -1 stands for no label in many test splits."""
     for label, names in labels.items():
         value = values[label]
-        values[label] = names[value] if isinstance(value, int) and 0 <= value < len(names) else None
+        values = {**values, label: names[value] if isinstance(value, int) and 0 <= value < len(names) else None}
     return RawRow(f"row {number:,}", str(number), values)
 
 
@@ -318,7 +318,7 @@ def dataset_table(dataset: Any, name: str) -> Table:
     def rows(wanted: Sequence[str], labels: Collection[str]) -> Iterator[RawRow]:
         names = _label_names(features, labels)
         for number, row in enumerate(plain.select_columns(list(wanted))):
-            yield _row(number, dict(row), names)
+            yield _row(number, row, names)
 
     strings = [column for column, feature in features.items() if _holds_strings(getattr(feature, "dtype", None))]
     return Table(name, list(features), strings, rows)
