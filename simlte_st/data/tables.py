@@ -113,7 +113,8 @@ def mappings_table(
             raise broken[0]
         yield from rows
 
-    return Table(name, header or list(columns), [name for name, text in columns.items() if text], everything)
+    strings = [column for column, text in columns.items() if text] if count else None
+    return Table(name, header or list(columns), strings, everything)
 
 
 def _json_objects(path: Path, encoding: str, max_characters: int) -> Iterator[RawRow | Skip]:
