@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
     from simlte_st.models.encode import encode_documents
     from simlte_st.models.sentence_transformer import SentenceTransformer
-    from simlte_st.training import train
+    from simlte_st.training.train import train
 
 __version__ = "0.1.0.dev0"
 __all__ = [
@@ -36,7 +36,7 @@ _LAZY = {
     "SentenceTransformer": "simlte_st.models.sentence_transformer",
     "encode_documents": "simlte_st.models.encode",
     "read_documents": "simlte_st.data",
-    "train": "simlte_st.training",
+    "train": "simlte_st.training.train",
 }
 
 
