@@ -17,7 +17,7 @@ def test_each_name_is_where_it_says(name: str) -> None:
 
 
 def test_what_is_not_there() -> None:
-    with pytest.raises(AttributeError, match="'simlte_st' has no attribute 'docsplit'"):
+    with pytest.raises(AttributeError, match=r"attribute '?docsplit"):
         _ = simlte_st.docsplit
 
 
