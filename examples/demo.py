@@ -17,13 +17,9 @@ from transformers.utils.logging import disable_progress_bar
 
 from simlte_st import train
 from simlte_st.cli.usage import three_lines
-from simlte_st.evaluation import (
-    compare_probes,
-    compare_split_half,
-    comparison_table,
-    sample_documents,
-    split_by_label,
-)
+from simlte_st.evaluation.comparison import compare_probes, compare_split_half
+from simlte_st.evaluation.splits import sample_documents, split_by_label
+from simlte_st.evaluation.table import comparison_table
 from simlte_st.models.base import load_base
 from simlte_st.models.packaged import PACKAGED_BASE
 
