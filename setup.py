@@ -36,6 +36,7 @@ setup(
     package_data={"": ["*.pyi"], "simlte_st": ["py.typed"]},
     install_requires=[
         "accelerate>=1.10",
+        "backports.zstd>=1.0,<2; python_version<'3.14'",  # compression.zstd in newer ones
         "datasets>=4.0,<6",
         "lazy_loader>=0.4",
         "nltk>=3.9.1,<4",

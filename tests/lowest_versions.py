@@ -21,7 +21,9 @@ def lowest_versions() -> list[str]:
             compile((root / "setup.py").read_text(encoding="utf-8"), "setup.py", "exec"),
             {"__file__": str(root / "setup.py")},
         )
-    found = [re.match(r"([\w-]+)>=([\w.]+)", requirement) for requirement in setup.call_args.kwargs["install_requires"]]
+    found = [
+        re.match(r"([\w.-]+)>=([\w.]+)", requirement) for requirement in setup.call_args.kwargs["install_requires"]
+    ]
     return [f"{match[1]}=={match[2]}" for match in found if match and match[1] != "torch"]
 
 

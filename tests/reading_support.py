@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import gzip
-import importlib
 import sys
 from pathlib import Path
 from typing import Any
 
 from simlte_st.data.documents import read_documents
 
-ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
-zstd = importlib.import_module(ZSTD)
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 
 def texts(source: Any, **settings: Any) -> list[str]:

@@ -20,7 +20,7 @@ from simlte_st.data.document import Document
 from simlte_st.datasets import Benchmark, load_benchmark, statistics
 from simlte_st.errors import DataError
 from simlte_st.evaluation import JudgedPairs, load_lee, number_links
-from simlte_st.evaluation.splits import sample_documents
+from simlte_st.evaluation.splits import sample_rows
 from simlte_st.files import read_json, write_json
 
 CLASSIFICATION = ("fakenews", "20news", "arxiv", "nyt", "bbc")
@@ -209,7 +209,7 @@ def keep_description(work: Work, data: Texts) -> None:
 
 def sampled(data: Texts, most: int) -> list[Document]:
     """Draw documents of a data set, in their order; the others are not read."""
-    rows = sample_documents(range(len(data)), most, seed=0)
+    rows = sample_rows(len(data), most, seed=0)
     return [Document(str(row), data.texts(row, row + 1)[0]) for row in rows]
 
 

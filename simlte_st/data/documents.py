@@ -278,8 +278,8 @@ def read_documents(
 
     Args:
         source: One of: a folder of ``.txt`` and ``.md`` files (with its subfolders; the id is the path in the folder);
-            one such file; a ``.jsonl``, ``.ndjson``, ``.csv`` or ``.tsv`` file, also with ``.gz`` or ``.zst`` (extra
-            ``zstd``) after it; a ``.parquet`` file; ``hub:NAME``, ``hub:NAME:SPLIT`` or ``hub:NAME:CONFIG:SPLIT`` for
+            one such file; a ``.jsonl``, ``.ndjson``, ``.csv`` or ``.tsv`` file, also with ``.gz`` or ``.zst`` after
+            it; a ``.parquet`` file; ``hub:NAME``, ``hub:NAME:SPLIT`` or ``hub:NAME:CONFIG:SPLIT`` for
             a data set of the Hugging Face Hub (see :func:`simlte_st.data.sources.parse_hub`); a ``datasets.Dataset``
             or ``IterableDataset``; a pandas or polars ``DataFrame`` or a ``pyarrow.Table``; an iterable of strings (a
             list, a generator, a column of the former), of mappings, or of :class:`Document`, which keep their id,

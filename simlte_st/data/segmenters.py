@@ -7,10 +7,7 @@ eats text is found out at once.
 
 from __future__ import annotations
 
-import hashlib
-import importlib.metadata
 import itertools
-import json
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -153,22 +150,6 @@ def make_segmenter(segmenter: str | Segmenter, sample: Callable[[], Iterable[str
     if segmenter == "nupunkt":
         return NupunktSegmenter()
     raise ConfigurationError(f"Unknown segmenter {segmenter!r}: use 'punkt', 'nupunkt' or a callable.")
-
-
-def segmenter_identity(segmenter: Segmenter) -> str | None:
-    """Say what decides how a segmenter cuts, so that what it made can be used again.
-
-    Returns:
-        A string that is the same only for segmenters that cut alike: the learned parameters and the library's version,
-        or the callable's own attribute ``fingerprint``. None for a callable without one.
-    """
-    if isinstance(segmenter, PunktSegmenter):
-        parameters = json.dumps(segmenter.to_dict(), sort_keys=True).encode("utf-8", "surrogatepass")
-        return f"punkt {importlib.metadata.version('nltk')} {hashlib.blake2b(parameters, digest_size=16).hexdigest()}"
-    if isinstance(segmenter, NupunktSegmenter):
-        return f"nupunkt {importlib.metadata.version('nupunkt')}"
-    fingerprint = getattr(segmenter, "fingerprint", None)
-    return f"callable {fingerprint}" if isinstance(fingerprint, str) else None
 
 
 def peek(items: Iterable[T], size: Callable[[T], int], enough: int = SAMPLE_CHARACTERS) -> tuple[list[T], Iterator[T]]:

@@ -133,31 +133,6 @@ def estimate_tokens(texts: Sequence[str]) -> list[int]:
     return [max(1, round(TOKENS_PER_WORD * count_words(text))) for text in texts]
 
 
-def cut_document(document: Document, segmenter: Segmenter, max_words: int = MAX_WORDS) -> tuple[list[str], list[int]]:
-    """Cut one document into sentences, without counting tokens.
-
-    Args:
-        document: The document.
-        segmenter: Cuts each paragraph.
-        max_words: Longest sentence that stays whole, in words.
-
-    Returns:
-        The sentences, and the index of the first sentence of each paragraph.
-
-    Raises:
-        DataError: The segmenter changed the text.
-        ConfigurationError: ``max_words`` is less than 1.
-    """
-    if max_words < 1:
-        raise ConfigurationError(f"max_words={max_words}: a sentence needs room for at least 1 word.")
-    sentences: list[str] = []
-    starts: list[int] = []
-    for paragraph in paragraphs_of(document.text):
-        starts.append(len(sentences))
-        sentences.extend(cut_sentences(paragraph, segmenter, max_words))
-    return sentences, starts
-
-
 def segment_document(
     document: Document,
     segmenter: Segmenter,
@@ -179,7 +154,13 @@ def segment_document(
         DataError: The segmenter changed the text.
         ConfigurationError: ``max_words`` is less than 1.
     """
-    sentences, starts = cut_document(document, segmenter, max_words)
+    if max_words < 1:
+        raise ConfigurationError(f"max_words={max_words}: a sentence needs room for at least 1 word.")
+    sentences: list[str] = []
+    starts: list[int] = []
+    for paragraph in paragraphs_of(document.text):
+        starts.append(len(sentences))
+        sentences.extend(cut_sentences(paragraph, segmenter, max_words))
     return SegmentedDocument(
         id=document.id,
         sentences=tuple(sentences),

@@ -9,11 +9,14 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import AnyStr, BinaryIO, NamedTuple, cast
 
 from simlte_st.errors import DataError
-from simlte_st.extras import require
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 COMPRESSED = (".gz", ".zst")
 WRONG_ENCODING = "wrong encoding"
@@ -71,12 +74,6 @@ def check_encoding(encoding: str) -> str:
     return "utf-8" if codecs.lookup(encoding).name == "utf-8-sig" else encoding
 
 
-def _zstd() -> ModuleType:
-    # Not pyarrow, which reads .zst files too, but no windows beyond its library's default.
-    module = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
-    return require(module, "zstd", "reading .zst files")
-
-
 def _open_bytes(path: Path) -> BinaryIO:
     """Open a file for reading, decompressed where its name ends in ``.gz`` or ``.zst``."""
     # These two are not wrapped in a larger buffer: what it had gathered when the file breaks off would be lost with it.
@@ -84,8 +81,7 @@ def _open_bytes(path: Path) -> BinaryIO:
     if suffix == ".gz":
         return cast(BinaryIO, gzip.open(path, "rb"))
     if suffix == ".zst":
-        zstd = _zstd()
-        # Corpora are often packed with `zstd --long=31`.
+        # Corpora are often packed with `zstd --long=31`: beyond the window that pyarrow would read.
         return cast(BinaryIO, zstd.open(path, "rb", options={zstd.DecompressionParameter.window_log_max: 31}))
     return path.open("rb", buffering=_BUFFER)
 
@@ -184,9 +180,6 @@ def read_lines(path: Path, encoding: str, max_characters: int) -> Iterator[Line]
     """
     # A character outside the basic plane takes 12 bytes as JSON escapes; the spare megabyte is for other columns.
     bound = 12 * max_characters + (1 << 20)
-    broken: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error)
-    if path.suffix.lower() == ".zst":
-        broken = (*broken, _zstd().ZstdError)
     try:
         with _open_bytes(path) as stream:
             marked = _marked_encoding(stream.peek(4)[:4])  # type: ignore[attr-defined]
@@ -196,7 +189,7 @@ def read_lines(path: Path, encoding: str, max_characters: int) -> Iterator[Line]
                 yield from _byte_lines(stream, encoding, bound)
             else:
                 yield from _wide_lines(stream, marked or encoding, bound)
-    except broken as error:
+    except (OSError, EOFError, zlib.error, zstd.ZstdError) as error:
         raise BrokenSourceError(f"{path} is truncated, corrupt or unreadable ({error})") from error
     except UnicodeDecodeError as error:
         raise BrokenSourceError(f"{path} cannot be decoded: {_wrong(error)}") from error

@@ -143,18 +143,20 @@ class EmbeddingEvaluator(BaseEvaluator, ABC):
             The metrics by their names without prefix: the same names at every call, in the same order.
         """
 
-    def embed_inputs(self, model: SentenceTransformer, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Encode texts as the evaluator was told to: shape ``[len(texts), dim]``; see :func:`encode_texts`."""
-        return encode_texts(
-            model,
-            texts,
-            max_seq_length=self.max_seq_length,
-            batch_size=self.batch_size,
-            prompt_name=self.prompt_name,
-            prompt=self.prompt,
-            truncate_dim=self.truncate_dim,
-            show_progress_bar=self.show_progress_bar,
-        )
+    def embed_inputs(self, model: SentenceTransformer, texts: Sequence[str], **options: Any) -> NDArray[np.float32]:
+        """Encode texts as the evaluator was told to.
+
+        Args:
+            model: The model.
+            texts: The texts.
+            **options: What is to be otherwise for these texts, such as the ``prompt_name`` of queries; see
+                :func:`encode_texts`.
+
+        Returns:
+            Embeddings, shape ``[len(texts), dim]``, float32.
+        """
+        names = ("batch_size", "max_seq_length", "prompt_name", "prompt", "truncate_dim", "show_progress_bar")
+        return encode_texts(model, texts, **{name: getattr(self, name) for name in names} | options)
 
     def __call__(  # type: ignore[override]  # a SentenceTransformer, as in every evaluator of sentence-transformers
         self, model: SentenceTransformer, output_path: str | None = None, epoch: float = -1, steps: int = -1

@@ -230,7 +230,7 @@ class SplitHalfEvaluator(EmbeddingEvaluator):
 
     def measure(self, model: SentenceTransformer) -> dict[str, float]:
         """Draw and encode the halves, and retrieve."""
-        prompt = self.prompt if self.prompt_name is None else model.prompts.get(self.prompt_name)
+        prompt = model.prompts.get(self.prompt_name or "") if self.prompt is None else self.prompt
         with reading_at_most(model, self.max_seq_length):
             budget = view_budget(model, prompt)
         anchors, positives = _halves(self.documents, self.view, budget, self.seed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from sklearn.model_selection import train_test_split
@@ -17,21 +17,24 @@ from simlte_st.evaluation.labels import Label, plain_labels
 
 logger = logging.getLogger(__name__)
 
-Item = TypeVar("Item")
+
+def sample_documents(documents: Any, most: int, seed: int) -> list[Document]:
+    """Draw up to ``most`` documents of what :func:`~simlte_st.data.read_documents` takes; see :func:`sample_rows`."""
+    read = list(read_documents(documents))
+    return [read[row] for row in sample_rows(len(read), most, seed)]
 
 
-def sample_documents(documents: Sequence[Item], most: int, seed: int) -> list[Item]:
-    """Draw up to ``most`` documents, or their numbers, without replacement, in their order.
+def sample_rows(count: int, most: int, seed: int) -> list[int]:
+    """Draw up to ``most`` of the numbers below ``count`` without replacement, ascending.
 
     Raises:
         ConfigurationError: ``most`` is less than 2.
     """
     if most < 2:
-        raise ConfigurationError(f"{most} documents: split-half retrieval needs at least 2.")
-    if len(documents) <= most:
-        return list(documents)
-    chosen = np.random.default_rng(seed).choice(len(documents), size=most, replace=False)
-    return [documents[index] for index in sorted(chosen.tolist())]
+        raise ConfigurationError(f"A sample of {most} documents: there is nothing to compare below 2.")
+    if count <= most:
+        return list(range(count))
+    return sorted(np.random.default_rng(seed).choice(count, size=most, replace=False).tolist())
 
 
 def split_by_label(documents: Any, test_share: float, seed: int) -> tuple[list[Document], list[Document]]:

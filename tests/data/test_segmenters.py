@@ -19,7 +19,6 @@ from simlte_st.data.segmenters import (
     cut_at,
     make_segmenter,
     peek,
-    segmenter_identity,
 )
 from simlte_st.errors import ConfigurationError, MissingExtraError
 
@@ -213,28 +212,6 @@ def test_learning_survives_a_text_that_punkt_gives_up_on(
         learned = PunktSegmenter.learn(["evil text", *SAMPLE])
     assert learned(TEXT) == CUTS
     assert "evil text" in caplog.text
-
-
-def test_the_identity_is_what_decides_the_cuts() -> None:
-    learned = PunktSegmenter.learn(SAMPLE)
-    identity = segmenter_identity(learned)
-    assert identity == segmenter_identity(PunktSegmenter.from_dict(json.loads(json.dumps(learned.to_dict()))))
-    others = [PunktSegmenter(), PunktSegmenter.learn(["Other. Words."]), NupunktSegmenter()]
-    assert len({identity, *map(segmenter_identity, others)}) == 4
-    assert None not in map(segmenter_identity, others)
-
-    class Lines:
-        fingerprint = "v1"
-
-        def __call__(self, text: str) -> list[str]:
-            return text.splitlines()
-
-    lines = Lines()
-    first = segmenter_identity(lines)
-    Lines.fingerprint = "v2"
-    assert first is not None
-    assert segmenter_identity(lines) != first
-    assert segmenter_identity(str.splitlines) is None  # nothing tells it from another one
 
 
 @pytest.mark.parametrize(("enough", "taken"), [(1, 1), (5, 1), (6, 2), (10, 2), (11, 3), (1000, 4)])

@@ -5,15 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import sys
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from reading_support import ZSTD, packed, texts, zstd
+from reading_support import packed, texts, zstd
 
 from simlte_st.data.documents import read_documents
-from simlte_st.errors import DataError, EmptyCorpusError, MissingExtraError
+from simlte_st.errors import DataError, EmptyCorpusError
 
 
 @pytest.mark.parametrize("suffix", [".jsonl.gz", ".jsonl.zst", ".csv.gz", ".csv.zst"])
@@ -73,10 +72,3 @@ def test_zst_of_the_longest_window(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="too much memory"), pa.input_stream(path) as stream:
         stream.read()  # why pyarrow does not read these files here
     assert texts(path) == ["long"]
-
-
-def test_zst_without_the_library_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = packed(tmp_path / "c.jsonl.zst", b'{"text": "a"}\n')
-    monkeypatch.setitem(sys.modules, ZSTD, None)
-    with pytest.raises(MissingExtraError, match=r"simlte-st\[zstd\]"):
-        texts(path)

@@ -132,6 +132,23 @@ def test_evaluator_equals_the_probe_on_its_embeddings(
     assert evaluator.description == "Classification Probe"
 
 
+def test_batch_size_is_that_of_encoding_and_the_heads_has_its_own_name(
+    tiny_model_for_evaluation: Build, labelled_texts: Texts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tiny_model_for_evaluation()
+    texts, labels = labelled_texts
+    encode = model.encode
+    seen: list[object] = []
+    monkeypatch.setattr(model, "encode", lambda *a, **k: seen.append(k["batch_size"]) or encode(*a, **k))
+    parts = (texts[:40], labels[:40], texts[40:], labels[40:])
+    metrics = ClassificationProbeEvaluator(*parts, batch_size=5)(model)
+    evaluator = ClassificationProbeEvaluator(*parts, probe_batch_size=40, learning_rate=1e-6)
+    assert evaluator(model)["accuracy"] < metrics["accuracy"]
+    assert seen == [5, 32]
+    settings = {"max_seq_length": 512, "seed": 0, "probe_batch_size": 40, "learning_rate": 1e-6}
+    assert evaluator.get_config_dict() == {"head": "mlp", **settings}
+
+
 def test_evaluator_repeats_itself_and_writes_nothing_unasked(
     tiny_model_for_evaluation: Build, labelled_texts: Texts, tmp_path: Path
 ) -> None:

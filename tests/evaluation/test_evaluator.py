@@ -90,6 +90,8 @@ def test_prompts_are_put_before_the_texts(tiny_model_for_evaluation: Build) -> N
         evaluator = Length(texts, **settings)
         assert evaluator.embed_inputs(model, texts) == pytest.approx(asked, abs=1e-6)
         assert evaluator.get_config_dict() == {**settings, "seed": 0}
+    queries = Length(texts, batch_size=1).embed_inputs(model, texts, prompt_name="query")
+    assert queries == pytest.approx(asked, abs=1e-6)
     assert plain != pytest.approx(asked, abs=1e-3)
 
 

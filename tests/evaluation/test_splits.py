@@ -5,9 +5,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from simlte_st.data import Document
+from simlte_st.data import Document, read_documents
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.evaluation.splits import draw_shots, few_shot_rows, sample_documents, split_by_label
+from simlte_st.evaluation.splits import draw_shots, few_shot_rows, sample_documents, sample_rows, split_by_label
 
 LABELS = ["a"] * 20 + ["b"] * 8 + ["c"] * 2
 CORPUS = [Document(str(number), "text", "abc"[number % 3]) for number in range(90)]
@@ -19,14 +19,17 @@ def test_samples_keep_order_and_depend_on_the_seed() -> None:
     assert sample == sorted(sample, key=lambda document: int(document.id))
     assert sample == sample_documents(CORPUS, 20, seed=1) != sample_documents(CORPUS, 20, seed=2)
     assert sample_documents(CORPUS, 500, seed=1) == CORPUS
+    assert [int(document.id) for document in sample] == sample_rows(90, 20, seed=1)
     with pytest.raises(ConfigurationError):
-        sample_documents(CORPUS, 1, seed=1)
+        sample_rows(90, 1, seed=1)
 
 
 def test_parts_are_disjoint_exhaustive_and_stratified() -> None:
     train, test = split_by_label(CORPUS, 0.3, seed=1)
     assert {document.id for document in train} | {document.id for document in test} == {d.id for d in CORPUS}
     assert Counter(document.label for document in test) == {"a": 9, "b": 9, "c": 9}
+    rows = [{"id": document.id, "text": document.text, "kind": document.label} for document in CORPUS]
+    assert split_by_label(read_documents(iter(rows), label_column="kind"), 0.3, seed=1) == (train, test)
     with pytest.raises(DataError, match="1 of 91"):
         split_by_label([*CORPUS, Document("x", "text")], 0.3, seed=1)
     with pytest.raises(DataError, match="cannot be divided"):
