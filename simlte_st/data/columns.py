@@ -85,14 +85,14 @@ class Table:
     Attributes:
         name: Its name, for messages.
         columns: Names of its columns; those of the first rows where it has no header.
-        strings: Those of them that hold strings.
+        strings: Those of them that hold strings; None where not one row was found to tell them by.
         rows: Gives its rows, when told the columns to read and those of them that are labels. Rows may have other
             columns too. What stands between mappings without being one comes as it is.
     """
 
     name: str
     columns: Sequence[str]
-    strings: Collection[str]
+    strings: Collection[str] | None
     rows: Callable[[Sequence[str], Collection[str]], Iterator[RawRow | Row | Skip]]
 
 
@@ -130,7 +130,7 @@ def choose_columns(asked: Columns, table: Table) -> Columns:
                 f"Name one of them with {_flag(parameter)}."
             )
     id_column = asked.id or _find(ID_COLUMNS, [column for column in columns if column != asked.text])
-    strings = [column for column in columns if column in table.strings]
+    strings = [column for column in columns if column in (table.strings or ())]
     # A column called "text" is meant whatever it holds (bad rows are counted); the other names must hold strings.
     text = asked.text or _find(("text",), columns) or _find(TEXT_COLUMNS, strings)
     if text is None:
@@ -163,17 +163,22 @@ def read_table(table: Table, asked: Columns) -> Iterator[Event]:
     Raises:
         DataError: As :func:`choose_columns`.
     """
-    # Where not one row was found, there are no columns either: then only what was wrong is told.
-    chosen = choose_columns(asked, table) if table.columns else Columns()
-    if chosen.text is not None:
+    # Where not one row was found, what was wrong is told, and not that the columns are.
+    chosen = None if table.strings is None else choose_columns(asked, table)
+    if chosen is not None:
         yield chosen
-    for row in table.rows(list(dict.fromkeys(chosen.named().values())), [chosen.label] if chosen.label else []):
+    wanted = [] if chosen is None else list(dict.fromkeys(chosen.named().values()))
+    for row in table.rows(wanted, [asked.label] if asked.label else []):
         if not isinstance(row, RawRow):
             yield row
-        elif chosen.text is None:
-            choose_columns(asked, table)  # tells that there is none
-        elif chosen.text not in row.values:
+            continue
+        if chosen is None:
+            chosen = choose_columns(asked, table)
+            yield chosen
+        values, id_, label = row.values, chosen.id, chosen.label
+        assert chosen.text is not None  # choose_columns sees to that
+        if chosen.text not in values:
             yield Skip(row.where, MISSING_COLUMN, f"no {chosen.text!r}")
-        else:
-            id_, label = (row.values.get(name) if name else None for name in (chosen.id, chosen.label))
-            yield Row(row.where, row.made_id, row.values[chosen.text], id_, label, chosen.id is not None)
+            continue
+        given_id, given_label = values.get(id_) if id_ else None, values.get(label) if label else None
+        yield Row(row.where, row.made_id, values[chosen.text], given_id, given_label, id_ is not None)

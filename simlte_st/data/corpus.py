@@ -16,7 +16,7 @@ from tqdm.auto import tqdm
 from simlte_st.data.document import Document, Outline
 from simlte_st.data.pairs import PairDrawer, to_row
 from simlte_st.data.segmenters import PunktSegmenter, Segmenter, make_segmenter, peek
-from simlte_st.data.sentences import TokenCounter, estimate_tokens, segment_documents
+from simlte_st.data.sentences import TokenCounter, estimate_tokens, segment_document
 from simlte_st.data.views import View
 from simlte_st.errors import EmptyCorpusError
 from simlte_st.files import atomic_path, read_json, write_json
@@ -129,7 +129,7 @@ def write_corpus(
 def _usable_rows(
     documents: Iterable[Document], segmenter: Segmenter, count: TokenCounter, view: View, report: CorpusReport
 ) -> Iterator[dict[str, Any]]:
-    for document in segment_documents(documents, segmenter, count):
+    for document in (segment_document(document, segmenter, count) for document in documents):
         if report.add(document, view):
             yield to_row(document)
 

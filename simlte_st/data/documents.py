@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -111,18 +110,14 @@ class _Ids:
         self._seen: set[int] = set()
         self._next: dict[int, int] = {}
 
-    @staticmethod
-    def _hash(name: str) -> int:
-        # Not hash(): it differs between processes, and a chance collision must not give other ids on the next run.
-        return int.from_bytes(hashlib.blake2b(name.encode("utf-8"), digest_size=8).digest(), "big")
-
     def unique(self, name: str) -> str:
-        key = self._hash(name)
+        # Not hash(): it differs between processes, and a chance collision must not give other ids on the next run.
+        key = int(content_id(name), 16)
         if key not in self._seen:
             self._seen.add(key)
             return name
         number = self._next.get(key, 2)
-        while (other := self._hash(f"{name}#{number}")) in self._seen:
+        while (other := int(content_id(f"{name}#{number}"), 16)) in self._seen:
             number += 1
         self._seen.add(other)
         self._next[key] = number + 1

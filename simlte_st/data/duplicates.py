@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,9 +17,12 @@ from datasets import Dataset
 from numpy.typing import NDArray
 from safetensors import safe_open
 from safetensors.numpy import save_file
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 from tqdm.auto import tqdm
 
 from simlte_st.data.document import Document, SegmentedDocument
+from simlte_st.data.documents import read_documents
 from simlte_st.data.words import word_spans
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.extras import require
@@ -100,7 +103,7 @@ class Duplicates:
 
 
 def find_duplicates(
-    documents: Iterable[Any],
+    documents: Any,
     *,
     near: bool = True,
     threshold: float = 0.75,
@@ -121,7 +124,9 @@ def find_duplicates(
 
     Args:
         documents: Read once, in order: strings, documents, segmented documents, or mappings with ``sentences`` or
-            ``text``; a ``datasets.Dataset`` such as :func:`~simlte_st.data.corpus.write_corpus` gives.
+            ``text``; a ``datasets.Dataset`` such as :func:`~simlte_st.data.corpus.write_corpus` gives. Or what else
+            :func:`~simlte_st.data.read_documents` takes (files, ``hub:`` names, data frames): then the groups are those
+            of the documents that it reads, without what it skips.
         near: Find near copies too. Needs the extra ``dedupe``.
         threshold: Similarity from which on two documents are copies, above 0 and at most 1.
         shingle: Words in an n-gram. A shorter document is one n-gram.
@@ -148,21 +153,21 @@ def find_duplicates(
     index = _NearIndex(threshold, shingle, permutations, seed) if near else None
     total = len(documents) if isinstance(documents, (Dataset, list, tuple)) else None
     seen: dict[bytes, int] = {}
-    parents: list[int] = []
-    exact = 0
+    pairs: list[tuple[int, int]] = []
+    count = exact = 0
     for number, text in enumerate(
         tqdm(_texts(documents), desc="Finding copies", unit="doc", total=total, disable=not progress)
     ):
         words = _words(text)
         digest = hashlib.blake2b("\x00".join(words).encode("utf-8", "surrogatepass"), digest_size=16).digest()
         first = seen.setdefault(digest, number)
-        parents.append(first)
+        count = number + 1
         if first != number:
             exact += 1
+            pairs.append((first, number))
         elif index is not None:
-            for other in index.add(number, words):
-                _join(parents, number, other)
-    groups = np.array([_root(parents, number) for number in range(len(parents))], dtype=np.int64)
+            pairs.extend((other, number) for other in index.add(number, words))
+    groups = _groups(pairs, count)
     sizes = np.unique(groups, return_counts=True)[1]
     report = DuplicateReport(
         documents=len(groups),
@@ -214,16 +219,13 @@ def _bands(threshold: float, permutations: int) -> tuple[int, int]:
     return permutations, 1
 
 
-def _root(parents: list[int], number: int) -> int:
-    while parents[number] != number:
-        parents[number] = parents[parents[number]]
-        number = parents[number]
-    return number
-
-
-def _join(parents: list[int], one: int, other: int) -> None:
-    one, other = sorted((_root(parents, one), _root(parents, other)))
-    parents[other] = one
+def _groups(pairs: list[tuple[int, int]], count: int) -> NDArray[np.int64]:
+    """Give the group of each document, the number of the first one in it, when told which ones are alike."""
+    one, other = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    alike = coo_array((np.ones(len(pairs), dtype=bool), (one, other)), shape=(count, count))
+    labels = connected_components(alike, directed=False)[1]
+    groups: NDArray[np.int64] = np.unique(labels, return_index=True)[1][labels].astype(np.int64)
+    return groups
 
 
 @functools.cache
@@ -241,12 +243,14 @@ def _words(text: str) -> list[str]:
     return [cleaned[start:stop] for start, stop in word_spans(cleaned)]
 
 
-def _texts(documents: Iterable[Any]) -> Iterator[str]:
+def _texts(documents: Any) -> Iterator[str]:
     if isinstance(documents, Dataset):
         column = next((name for name in ("sentences", "text") if name in documents.column_names), None)
         if column is None:
             raise DataError(f"The data set has no column sentences or text, only {', '.join(documents.column_names)}.")
         documents = documents.with_format(None).select_columns([column])
+    elif isinstance(documents, (str, os.PathLike)) or hasattr(documents, "columns"):
+        documents = read_documents(documents)
     for document in documents:
         if isinstance(document, Mapping):
             value = document.get("sentences", document.get("text"))

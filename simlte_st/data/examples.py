@@ -21,7 +21,7 @@ from simlte_st.compat import view_budget
 from simlte_st.data.document import SegmentedDocument
 from simlte_st.data.documents import read_documents
 from simlte_st.data.segmenters import Segmenter, make_segmenter, peek
-from simlte_st.data.sentences import estimate_tokens, segment_documents, tokenizer_counter
+from simlte_st.data.sentences import estimate_tokens, segment_document, tokenizer_counter
 from simlte_st.data.views import DocSplit, View, draw_views
 from simlte_st.errors import ConfigurationError, EmptyCorpusError
 
@@ -129,4 +129,4 @@ def _segmented(
     count = estimate_tokens if model is None else tokenizer_counter(model.tokenizer)
     first, stream = peek(read_documents(documents), lambda document: len(document.text))
     cut = make_segmenter(segmenter, lambda: (document.text for document in first))
-    return segment_documents(stream, cut, count)
+    return (segment_document(document, cut, count) for document in stream)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from simlte_st.data.document import Document, SegmentedDocument
+from simlte_st.data.documents import read_documents
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.data.words import count_words, word_spans
 from simlte_st.errors import ConfigurationError, DataError
@@ -188,11 +189,25 @@ def segment_document(
 
 
 def segment_documents(
-    documents: Iterable[Document],
+    documents: Any,
     segmenter: Segmenter,
     count_tokens: TokenCounter = estimate_tokens,
     max_words: int = MAX_WORDS,
 ) -> Iterator[SegmentedDocument]:
-    """Cut a stream of documents, one by one. See :func:`segment_document`."""
-    for document in documents:
+    """Cut documents one by one, as they are asked for.
+
+    Args:
+        documents: Anything :func:`~simlte_st.data.read_documents` takes.
+        segmenter: As for :func:`segment_document`, and so the others.
+        count_tokens: Counts the model's tokens of each sentence.
+        max_words: Longest sentence that stays whole, in words.
+
+    Yields:
+        The segmented documents.
+
+    Raises:
+        DataError: As :func:`~simlte_st.data.read_documents` and :func:`segment_document`.
+        ConfigurationError: ``max_words`` is less than 1.
+    """
+    for document in read_documents(documents):
         yield segment_document(document, segmenter, count_tokens, max_words)

@@ -16,10 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import datasets
-import pyarrow
-from huggingface_hub import HfApi
-
 from simlte_st.data.columns import Columns, Event, RawRow, Row, Skip, read_table
 from simlte_st.data.document import Document
 from simlte_st.data.streams import TOO_LONG, BadTextError, BrokenSourceError, decode_text
@@ -71,6 +67,8 @@ def open_source(source: Any, how: Reading) -> tuple[str, Events]:
         return os.fspath(source), _path(Path(source), os.fspath(source), how)
     name = f"the {type(source).__name__}"
     if _is(source, "pyarrow", "Table"):
+        import datasets
+
         source = datasets.Dataset(source)
     if _is(source, "datasets", "Dataset", "IterableDataset"):
         return name, lambda: read_table(dataset_table(source, name), how.asked)
@@ -112,7 +110,7 @@ def text_row(path: Path, name: str, how: Reading) -> Row | Skip:
             return Skip(name, TOO_LONG, f"{size:,} bytes")
         return Row(name, name, decode_text(path.read_bytes(), how.encoding))
     except BadTextError as error:
-        return Skip(name, error.reason, error.what)
+        return Skip(name, *error.args)
     except OSError as error:
         return Skip(name, UNREADABLE, error.strerror or str(error))
 
@@ -177,6 +175,9 @@ def _hub(source: str, asked: Columns) -> Events:
         return load_hub(name, [split], config, streaming=True)[0]
 
     def events() -> Iterator[Event]:
+        import datasets
+        import pyarrow
+
         opened = stream()
         try:
             yield from read_table(dataset_table(opened, source), asked)
@@ -231,6 +232,9 @@ def load_hub(name: str, splits: Sequence[str], config: str | None = None, *, str
     Raises:
         DataError: The Hub does not answer or has no such data set, or it cannot be loaded.
     """
+    import datasets
+    from huggingface_hub import HfApi
+
     cache = Path(datasets.config.HF_DATASETS_CACHE)
     folder = name.replace("/", "___").lower()
     if streaming or not (cache.is_dir() and any(path.name.lower() == folder for path in cache.iterdir())):

@@ -40,12 +40,7 @@ class BrokenSourceError(DataError):
 
 
 class BadTextError(Exception):
-    """Bytes that do not become text; ``reason`` is the one the report counts."""
-
-    def __init__(self, reason: str, what: str) -> None:
-        super().__init__(what)
-        self.reason = reason
-        self.what = what
+    """Bytes that do not become text: the reason that the report counts, and what it is."""
 
 
 class Line(NamedTuple):

@@ -9,13 +9,9 @@ from __future__ import annotations
 import csv
 import itertools
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-
-import datasets
-import pyarrow
-import pyarrow.parquet
 
 from simlte_st.data.columns import RawRow, Row, Skip, Table
 from simlte_st.data.streams import COMPRESSED, TOO_LONG, WRONG_ENCODING, BrokenSourceError, Line, read_lines
@@ -117,7 +113,8 @@ def mappings_table(
             raise broken[0]
         yield from rows
 
-    return Table(name, header or list(columns), [name for name, text in columns.items() if text], everything)
+    strings = [column for column, text in columns.items() if text] if count else None
+    return Table(name, header or list(columns), strings, everything)
 
 
 def _json_objects(path: Path, encoding: str, max_characters: int) -> Iterator[RawRow | Skip]:
@@ -251,6 +248,8 @@ def _holds_strings(kind: object) -> bool:
 
 def _parquet_table(path: Path) -> Table:
     """Open a parquet file, which is read by record batches, and of which only the wanted columns are read."""
+    import pyarrow
+    import pyarrow.parquet
 
     def broken(error: Exception) -> BrokenSourceError:
         return BrokenSourceError(f"{path} is truncated, corrupt or no parquet file ({error})")
@@ -261,9 +260,11 @@ def _parquet_table(path: Path) -> Table:
         raise broken(error) from error
 
     def rows(wanted: Sequence[str], labels: Collection[str]) -> Iterator[RawRow | Skip]:
-        # Of what `datasets` wrote: others' metadata does not tell the names of classes.
-        written = labels and b"huggingface" in (schema.metadata or {})
-        names = _label_names(datasets.Features.from_arrow_schema(schema) if written else {}, labels)
+        names: dict[str, Sequence[str]] = {}
+        if labels and b"huggingface" in (schema.metadata or {}):  # written by `datasets`
+            from datasets import Features
+
+            names = _label_names(Features.from_arrow_schema(schema), labels)
         index = itertools.count()
         try:
             with pyarrow.parquet.ParquetFile(path) as file:
@@ -299,11 +300,11 @@ def _label_names(features: Any, labels: Collection[str]) -> dict[str, Sequence[s
     return {label: names for label in labels if (names := getattr(features.get(label), "names", None)) is not None}
 
 
-def _row(number: int, values: dict[str, Any], labels: dict[str, Sequence[str]]) -> RawRow:
+def _row(number: int, values: Mapping[str, Any], labels: Mapping[str, Sequence[str]]) -> RawRow:
     """Make a row in which the numbers of classes are their names; -1 stands for no label in many test splits."""
     for label, names in labels.items():
         value = values[label]
-        values[label] = names[value] if isinstance(value, int) and 0 <= value < len(names) else None
+        values = {**values, label: names[value] if isinstance(value, int) and 0 <= value < len(names) else None}
     return RawRow(f"row {number:,}", str(number), values)
 
 
@@ -318,7 +319,7 @@ def dataset_table(dataset: Any, name: str) -> Table:
     def rows(wanted: Sequence[str], labels: Collection[str]) -> Iterator[RawRow]:
         names = _label_names(features, labels)
         for number, row in enumerate(plain.select_columns(list(wanted))):
-            yield _row(number, dict(row), names)
+            yield _row(number, row, names)
 
     strings = [column for column, feature in features.items() if _holds_strings(getattr(feature, "dtype", None))]
     return Table(name, list(features), strings, rows)

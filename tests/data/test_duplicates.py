@@ -11,6 +11,7 @@ from datasets import Dataset
 from support import WORDS, make_document
 
 from simlte_st.data.document import Document, SegmentedDocument
+from simlte_st.data.documents import read_documents
 from simlte_st.data.duplicates import Duplicates, find_duplicates
 from simlte_st.errors import ConfigurationError, DataError, MissingExtraError
 
@@ -140,6 +141,22 @@ def test_every_form_of_documents() -> None:
         find_duplicates([text, 3])
     with pytest.raises(DataError, match="A dict without text"):
         find_duplicates([{"id": "1"}])
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_data_frames_and_columns(library: str) -> None:
+    frame = pytest.importorskip(library).DataFrame({"id": [1, 2, 3], "body": [TEXTS[0], TEXTS[1], TEXTS[0]]})
+    assert groups_of(frame) == groups_of(frame["body"]) == [0, 1, 0]
+
+
+def test_files_and_readers(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text(TEXTS[0])
+    (tmp_path / "b.txt").write_text(TEXTS[0])
+    assert groups_of(path) == groups_of(str(path)) == [0]
+    assert groups_of(tmp_path) == groups_of(read_documents(tmp_path)) == [0, 0]
+    with pytest.raises(DataError, match="PosixPath without text"):
+        find_duplicates([path])
 
 
 def test_nothing_at_all() -> None:

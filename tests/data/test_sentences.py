@@ -193,11 +193,17 @@ def test_documents_are_segmented_as_a_stream() -> None:
             read.append(number)
             yield Document(str(number), f"Text {number}. Two words.")
 
-    segmented = segment_documents(stream(), PunktSegmenter(), max_words=1)  # type: ignore[arg-type]
+    segmented = segment_documents(stream(), PunktSegmenter(), max_words=1)
     assert read == []
     assert next(segmented).sentences == ("Text", "0.", "Two", "words.")
     assert read == [0]
     assert [document.id for document in segmented] == ["1", "2"]
+
+
+def test_documents_are_segmented_from_whatever_they_come_in() -> None:
+    segmented = list(segment_documents(["One. Two.", "", {"id": "x", "text": "Three."}], PunktSegmenter()))
+    assert [document.sentences for document in segmented] == [("One.", "Two."), ("Three.",)]
+    assert segmented[1].id == "x"
 
 
 def test_tokens_are_those_of_the_tokenizer(model: SentenceTransformer, documents: list[str]) -> None:

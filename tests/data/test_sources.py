@@ -228,6 +228,9 @@ def test_unusable_csv_headers(tmp_path: Path) -> None:
     path.write_text("")
     with pytest.raises(EmptyCorpusError):
         texts(path)
+    path.write_bytes(b"title,review\ncaf\xe9,good\n")  # not that the columns cannot be told, which the encoding hides
+    with pytest.raises(EmptyCorpusError, match="1 wrong encoding"):
+        texts(path)
 
 
 # Broken files

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from simlte_st.data.columns import RawRow, Skip
+from simlte_st.data import tables
+from simlte_st.data.columns import Columns, RawRow, Row, Skip, read_table
 from simlte_st.data.streams import BrokenSourceError
 from simlte_st.data.tables import mappings_table, open_table, table_suffix
 from simlte_st.errors import DataError
@@ -56,3 +57,16 @@ def test_rows_before_a_break_are_given_first() -> None:
 def test_no_table(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"a\.txt is no table: its name should end in \.jsonl"):
         open_table(tmp_path / "a.txt", "utf-8", 1000)
+
+
+def test_rows_after_endless_skips_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "LOOK_AHEAD_SKIPS", 3)
+
+    def rows() -> Iterator[RawRow | Skip]:
+        yield from (Skip(f"line {number}", "malformed row") for number in range(5))
+        yield RawRow("line 5", "5", {"a": 1, "text": "one"})
+
+    events = list(read_table(mappings_table("source", rows(), header=["a", "text"]), Columns()))
+    assert [type(event) for event in events] == [Skip] * 5 + [Columns, Row]
+    with pytest.raises(DataError, match=r"Cannot tell .* columns are: none"):
+        list(read_table(mappings_table("source", rows()), Columns()))
