@@ -174,7 +174,7 @@ def _stored(
     ids: set[str] = set()
 
     def rows() -> Iterable[dict[str, Any]]:
-        for document in tqdm(reader, desc="Reading", unit="doc", disable=not progress):
+        for document in tqdm(iter(reader), desc="Reading", unit="doc", disable=not progress):
             if isinstance(found, FoundPapers):
                 ids.add(document.id)
             yield {
