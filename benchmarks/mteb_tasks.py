@@ -19,6 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import mteb
 from mteb import AbsTask
 from sentence_transformers import SentenceTransformer
 
@@ -28,15 +29,10 @@ from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import write_json
 from simlte_st.models.names import PACKAGED_BASE
-from simlte_st.tasks import (
-    MAIN_SCORES,
-    TASKS,
-    LocalTask,
-    evaluate,
-    long_document_task_names,
-    long_document_tasks,
-    paper_tasks,
-)
+from simlte_st.tasks import MAIN_SCORES, TASKS, LocalTask, evaluate, paper_tasks
+
+LONG = "LongEmbed"
+"""What mteb calls its six tasks of long documents (Zhu et al., 2024)."""
 
 SCORES = {
     "Classification": ("f1", "accuracy"),
@@ -62,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--work", type=Path, default=Path("mteb-tasks.work"), help="folder of finished parts")
     options = parser.parse_args(arguments)
     if options.list:
-        print("\n".join([*TASKS, "LongEmbed", *long_document_task_names()]))
+        print("\n".join([*TASKS, LONG, *(task.metadata.name for task in mteb.get_benchmark(LONG).tasks)]))
         return
     try:
         tasks = chosen(options)
@@ -89,21 +85,20 @@ def chosen(options: argparse.Namespace) -> list[AbsTask]:
         if not equals:
             raise SystemExit(f"--path {item}: write DATA=PATH, such as bbc=folder.")
         paths[data] = path
-    ours = [name for name in options.tasks or TASKS if not is_mtebs(name)]
+    known = {*TASKS, *MAIN_SCORES, *(task.data_set for task in TASKS.values())}
+    ours = [name for name in options.tasks or TASKS if name in known]
     made: list[AbsTask] = []
     if ours:
         made += paper_tasks(ours, paths=paths, max_documents=options.max_documents, seed=options.seed)
-    theirs = [name for name in options.tasks or () if is_mtebs(name)]
-    if "LongEmbed" in theirs:
-        made += long_document_tasks()
-    if others := [name for name in theirs if name != "LongEmbed"]:
-        made += long_document_tasks(others)
+    for name in options.tasks or ():
+        if name == LONG:
+            made += mteb.get_benchmark(LONG).tasks
+        elif name not in known:
+            try:
+                made.append(mteb.get_task(name, languages=["eng"]))
+            except (KeyError, ValueError) as error:  # no such task; none of its texts are English
+                raise SystemExit(f"mteb {mteb.__version__} has no English task {name!r}: {error}") from error
     return made
-
-
-def is_mtebs(name: str) -> bool:
-    known = {*TASKS, *MAIN_SCORES, "lee", *(getattr(task, "benchmark", "lee") for task in TASKS.values())}
-    return name not in known
 
 
 def run(

@@ -7,7 +7,6 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
@@ -96,7 +95,7 @@ def _named(arguments: argparse.Namespace) -> dict[str, Any]:
         lines.append(f"pairs and splits: {benchmark.split_origin}")
     else:
         reader = read_benchmark(name, arguments.path, **settings)
-        counted = statistics(_bar(reader, arguments))
+        counted = statistics(reader, progress=not arguments.quiet)
         report = reader.report
     result |= {"source": report.source, "statistics": asdict(counted)}
     result |= {"papers": asdict(card.printed) if card.printed else None, "report": report.to_dict()}
@@ -126,7 +125,7 @@ def _corpus(arguments: argparse.Namespace, names: str) -> dict[str, Any]:
         if value:
             raise ConfigurationError(f"{flag} is for a data set of the papers ({names}), not for {source}.")
     reader = read_documents(source, label_column=arguments.label_column, **reading_options(arguments))
-    counted = statistics(_bar(reader, arguments))
+    counted = statistics(reader, progress=not arguments.quiet)
     if not arguments.json:
         _print(counted, None, source)
     print(reader.report.summary(), file=sys.stderr)
@@ -148,12 +147,6 @@ def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
             raise ConfigurationError(f"--option {option}: give an option of the data set as KEY=VALUE.")
         settings[key] = value
     return settings
-
-
-def _bar(documents: Iterable[Any], arguments: argparse.Namespace) -> Iterable[Any]:
-    from tqdm.auto import tqdm
-
-    return tqdm(documents, desc="Reading", unit="doc", disable=arguments.quiet)  # type: ignore[no-any-return]
 
 
 def _counts(numbers: dict[str, int]) -> str:

@@ -16,7 +16,7 @@ SPLITS = ("train", "validation", "test")
 """The parts of a data set, by the names they have here."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PrintedStatistics:
     """A data set's line in the tables of the SimLTE paper (Table 1) and the DocSplit paper (Section 4.2).
 
@@ -30,8 +30,8 @@ class PrintedStatistics:
 
     documents: int
     classes: int
-    words_mean: int
-    words_median: int
+    words_mean: float
+    words_median: float
     words_max: int
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from tqdm.auto import tqdm
 
 from simlte_st.data.document import Document
+from simlte_st.data.documents import read_documents
 from simlte_st.datasets.benchmark import Benchmark, CitationBenchmark, PrintedStatistics
-from simlte_st.errors import EmptyCorpusError
 
 _ROWS = (
     ("documents", "documents", ",.0f"),
@@ -22,51 +24,43 @@ _ROWS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Statistics:
-    """The numbers of a data set. A word is what white space separates.
+@dataclass(frozen=True)
+class Statistics(PrintedStatistics):
+    """The numbers that the papers print, counted here, and more. A word is what white space separates.
 
     Attributes:
-        documents: Number of documents.
-        classes: Number of classes that occur.
-        words_mean: Mean number of words of a document.
-        words_median: Median number of words.
-        words_max: Words of the longest document.
         unlabelled: Documents without a class.
         labels: Documents of each class, the largest first.
         splits: Documents of each split that the source has.
     """
 
-    documents: int
-    classes: int
-    words_mean: float
-    words_median: float
-    words_max: int
     unlabelled: int = 0
     labels: dict[str, int] = field(default_factory=dict)
     splits: dict[str, int] = field(default_factory=dict)
 
 
-def statistics(source: Benchmark | CitationBenchmark | Iterable[Document]) -> Statistics:
+def statistics(source: Any, *, progress: bool = False) -> Statistics:
     """Count documents, classes and words in one pass; 4 bytes a document are held.
 
     Args:
-        source: A benchmark, or documents: a reader, for instance, which needs not be stored.
+        source: A :class:`Benchmark` or :class:`CitationBenchmark`; or documents, as
+            :func:`~simlte_st.data.read_documents` takes them: a reader, for instance, which needs not be stored.
+        progress: Show a progress bar.
 
     Raises:
+        DataError: As :func:`~simlte_st.data.read_documents`.
         EmptyCorpusError: There is no document.
     """
-    documents = source.documents() if isinstance(source, (Benchmark, CitationBenchmark)) else source
+    found = isinstance(source, (Benchmark, CitationBenchmark))
+    documents: Iterator[Document] = source.documents() if found else iter(read_documents(source))
     words = array("I")
     labels: Counter[str | None] = Counter()
     splits: Counter[str] = Counter()
-    for document in documents:
+    for document in tqdm(documents, desc="Reading", unit="doc", disable=not progress):
         words.append(len(document.text.split()))
         labels[document.label] += 1
         if document.split is not None:
             splits[document.split] += 1
-    if not words:
-        raise EmptyCorpusError("There are no documents to count.")
     counts = np.frombuffer(words, dtype=np.uint32)
     unlabelled = labels.pop(None, 0)
     named = sorted(((str(label), number) for label, number in labels.items()), key=lambda item: (-item[1], item[0]))

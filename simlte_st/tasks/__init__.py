@@ -1,4 +1,4 @@
-"""Tasks for mteb (extra ``mteb``): the papers' data sets, a user's own texts, and mteb's own long documents.
+"""Tasks for mteb (extra ``mteb``): the papers' data sets and a user's own texts.
 
 Every task runs with ``mteb.evaluate``, offline once its data is there. Importing this package without mteb raises
 :class:`~simlte_st.errors.MissingExtraError`.
@@ -15,6 +15,9 @@ Example:
         tasks = paper_tasks(["bbc", "AANCitationRetrieval"], paths={"aan": "data/aan"})
         for result in evaluate(model, tasks, max_seq_length=4096).task_results:
             print(result.task_name, result.get_score())
+
+:func:`evaluate` takes mteb's own tasks too, whose data comes from the Hub: of long documents, those of LongEmbed
+(Zhu et al., 2024) are ``mteb.get_benchmark("LongEmbed").tasks``.
 """
 
 from __future__ import annotations
@@ -26,17 +29,17 @@ from simlte_st.tasks.generators import kept_generators
 with kept_generators():
     require("mteb", "mteb", "the MTEB-style tasks")
 
-from simlte_st.tasks.choosing import LONG_EMBED, long_document_task_names, long_document_tasks, paper_tasks
 from simlte_st.tasks.evaluate import evaluate
 from simlte_st.tasks.kinds import (
+    MAIN_SCORES,
     ClassificationTask,
     ClusteringTask,
     LocalTask,
     PairClassificationTask,
     RetrievalTask,
     STSTask,
+    make_metadata,
 )
-from simlte_st.tasks.metadata import MAIN_SCORES, make_metadata
 from simlte_st.tasks.own import (
     classification_task,
     clustering_task,
@@ -44,25 +47,21 @@ from simlte_st.tasks.own import (
     retrieval_task,
     sts_task,
 )
-from simlte_st.tasks.papers import TASKS, BenchmarkTask, LeeDocumentSTS
+from simlte_st.tasks.papers import TASKS, PaperTask, paper_tasks
 
 __all__ = [
-    "LONG_EMBED",
     "MAIN_SCORES",
     "TASKS",
-    "BenchmarkTask",
     "ClassificationTask",
     "ClusteringTask",
-    "LeeDocumentSTS",
     "LocalTask",
     "PairClassificationTask",
+    "PaperTask",
     "RetrievalTask",
     "STSTask",
     "classification_task",
     "clustering_task",
     "evaluate",
-    "long_document_task_names",
-    "long_document_tasks",
     "make_metadata",
     "pair_classification_task",
     "paper_tasks",

@@ -1,11 +1,14 @@
-"""The five kinds of mteb task, with data made on this machine instead of loaded from the Hub."""
+"""The five kinds of mteb task, with data made on this machine instead of loaded from the Hub, and their metadata."""
 
 from __future__ import annotations
 
 import random
-from typing import Any
+import re
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+from mteb import TaskMetadata
 from mteb.abstasks import (
     AbsTask,
     AbsTaskClassification,
@@ -15,34 +18,60 @@ from mteb.abstasks import (
     AbsTaskSTS,
 )
 
+from simlte_st.errors import ConfigurationError
 from simlte_st.tasks.generators import kept_generators
+
+Kind = Literal["Classification", "Clustering", "Retrieval", "PairClassification", "STS"]
+
+MAIN_SCORES: dict[Kind, str] = {
+    "Classification": "f1",
+    "Clustering": "v_measure",
+    "Retrieval": "ndcg_at_10",
+    "PairClassification": "max_ap",
+    "STS": "cosine_spearman",
+}
+"""The score that stands for a task of each kind, as mteb calls it; ``f1`` is macro-averaged."""
+
+CUT = "Texts are cut by the model, at its max_seq_length."
+
+_NAME = re.compile(r"\w[\w .+-]*")
+_LANGUAGE = re.compile(r"[a-z]{3}-[A-Z][a-z]{3}")
 
 
 class LocalTask(AbsTask):
-    """A task of mteb whose data :meth:`make_data` makes; nothing is asked of the Hub.
+    """A task of mteb whose data a function makes; nothing is asked of the Hub.
 
-    A subclass of it and of one of mteb's kinds has a ``metadata`` (see
-    :func:`~simlte_st.tasks.metadata.make_metadata`) and ``make_data``. Other than mteb's own tasks, it draws the same
-    numbers each time that it is evaluated, whatever was evaluated before, and leaves the process's random generators
-    as they were.
-
-    The model gets whole texts and cuts them itself, without a word, at its ``max_seq_length`` tokens.
+    Other than mteb's own tasks, it draws the same numbers each time that it is evaluated, whatever was evaluated
+    before, and leaves the process's random generators as they were. The model gets whole texts and cuts them itself,
+    without a word, at its ``max_seq_length`` tokens.
 
     Args:
+        metadata: See :func:`make_metadata`.
+        make_data: Makes what mteb has in ``dataset`` after loading, in a form of :mod:`simlte_st.tasks.task_data`;
+            called when the data is needed. Raises ``DataError`` where it is not there, or cannot be used.
         seed: Decides what mteb draws: few-shot examples, samples to cluster.
+        settings: Attributes of mteb's kind of task, such as ``samples_per_label``.
     """
 
-    def __init__(self, seed: int = 42) -> None:
+    kind: ClassVar[Kind]
+
+    def __init__(
+        self, metadata: TaskMetadata, make_data: Callable[[], Any], *, seed: int = 42, **settings: Any
+    ) -> None:
+        self._metadata = metadata
+        self.make_data = make_data
+        vars(self).update(settings)
         with kept_generators():
             super().__init__(seed=seed)
 
-    def make_data(self) -> Any:
-        """Make what mteb has in ``dataset`` after loading; :mod:`simlte_st.tasks.datasets` has the forms.
+    @property
+    def metadata(self) -> TaskMetadata:  # mteb takes a task's own attribute away when it unloads the data
+        """What mteb knows of the task."""
+        return self._metadata
 
-        Raises:
-            DataError: The data is not there, or cannot be used.
-        """
-        raise NotImplementedError(f"{type(self).__name__} does not say what its data is.")
+    @metadata.setter
+    def metadata(self, metadata: TaskMetadata) -> None:
+        self._metadata = metadata
 
     def load_data(self, num_proc: int | None = None, **kwargs: Any) -> None:
         """Make the data, unless it is there. The arguments are mteb's and make no difference."""
@@ -64,6 +93,8 @@ class ClassificationTask(LocalTask, AbsTaskClassification):
     documents, mean of the draws; ``accuracy`` and others are there too.
     """
 
+    kind = "Classification"
+
 
 class ClusteringTask(LocalTask, AbsTaskClustering):
     """K-means with as many clusters as there are classes, on ten bootstrap samples of the documents.
@@ -71,6 +102,7 @@ class ClusteringTask(LocalTask, AbsTaskClustering):
     A sample is as large as the data, drawn with replacement. Main score: ``v_measure``, mean of the samples.
     """
 
+    kind = "Clustering"
     max_fraction_of_documents_to_embed = None
     max_document_to_embed = None
 
@@ -87,6 +119,8 @@ class RetrievalTask(LocalTask, AbsTaskRetrieval):
     mteb keeps the first 1,000 documents of a search: ``mrr_at_1000`` is the whole MRR of smaller corpora.
     """
 
+    kind = "Retrieval"
+
 
 class PairClassificationTask(LocalTask, AbsTaskPairClassification):
     """Two texts belong together or not: the pairs ranked by similarity. Main score: ``max_ap``.
@@ -96,9 +130,57 @@ class PairClassificationTask(LocalTask, AbsTaskPairClassification):
     A text is encoded again for each pair that it is in.
     """
 
+    kind = "PairClassification"
+
 
 class STSTask(LocalTask, AbsTaskSTS):
     """Correlation of the model's similarities with given ones. Main score: ``cosine_spearman``.
 
     A text is encoded again for each pair that it is in.
     """
+
+    kind = "STS"
+
+
+def make_metadata(
+    name: str,
+    kind: Kind,
+    description: str,
+    *,
+    source: str,
+    revision: str = "local",
+    language: str = "eng-Latn",
+    **more: Any,
+) -> TaskMetadata:
+    """Fill in a task's metadata.
+
+    Args:
+        name: Name of the task: letters, digits and ``_ . + -`` or blanks; results go to files of that name.
+        kind: Its kind.
+        description: What it measures, in a sentence or two. That texts are cut is added.
+        source: Where the data is from; mteb calls it the path. Nothing is loaded from there.
+        revision: Version of the data; mteb adds results of one task to each other only where it is the same.
+        language: Of the texts, as mteb writes it: ``eng-Latn``.
+        more: Further fields of mteb's ``TaskMetadata``: ``reference``, ``license``, ``domains``, ...
+
+    Raises:
+        ConfigurationError: The name cannot be used, the language is written otherwise, or mteb refuses a field.
+    """
+    if not _NAME.fullmatch(name):
+        raise ConfigurationError(f"A task cannot be called {name!r}: use letters, digits, blanks and _ . + -")
+    if not _LANGUAGE.fullmatch(language):
+        raise ConfigurationError(f"language={language!r}: write language and script as mteb does, such as eng-Latn.")
+    try:
+        return TaskMetadata(
+            name=name,
+            type=kind,
+            description=f"{description} {CUT}",
+            category="t2c" if kind in ("Classification", "Clustering") else "t2t",
+            main_score=MAIN_SCORES[kind],
+            eval_splits=["test"],
+            eval_langs=[language],
+            dataset={"path": source, "revision": revision},
+            **more,
+        )
+    except ValueError as error:  # pydantic's errors are ValueErrors
+        raise ConfigurationError(f"mteb refuses the metadata of {name!r}: {error}") from error

@@ -6,20 +6,12 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from types import new_class
 from typing import Any, TypeVar
 
-from simlte_st.data.document import Document
-from simlte_st.errors import ConfigurationError
+from sklearn.model_selection import train_test_split
+
+from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.evaluation.labels import Label, check_lengths, plain_labels
-from simlte_st.evaluation.splits import split_by_label
-from simlte_st.tasks.datasets import (
-    classification_dataset,
-    clustering_dataset,
-    pair_dataset,
-    retrieval_dataset,
-    sts_dataset,
-)
 from simlte_st.tasks.kinds import (
     ClassificationTask,
     ClusteringTask,
@@ -27,8 +19,9 @@ from simlte_st.tasks.kinds import (
     PairClassificationTask,
     RetrievalTask,
     STSTask,
+    make_metadata,
 )
-from simlte_st.tasks.metadata import Kind, make_metadata
+from simlte_st.tasks.task_data import classification_data, clustering_data, pair_data, retrieval_data, sts_data
 
 Task = TypeVar("Task", bound=LocalTask)
 
@@ -81,17 +74,8 @@ def classification_task(
     if test_texts is None or test_labels is None:
         texts, labels, test_texts, test_labels = _divide(texts, labels, test_share, seed)
     parts = texts, labels, test_texts, test_labels
-    return _make_task(
-        ClassificationTask,
-        "Classification",
-        name,
-        classification_dataset(*parts),
-        parts,
-        language,
-        seed,
-        samples_per_label=samples_per_label,
-        n_experiments=experiments,
-    )
+    few = {"samples_per_label": samples_per_label, "n_experiments": experiments}
+    return _make_task(ClassificationTask, name, classification_data(*parts), parts, language, seed, **few)
 
 
 def clustering_task(
@@ -110,8 +94,8 @@ def clustering_task(
         DataError: Texts and labels cannot be used.
         ConfigurationError: The name cannot be used.
     """
-    data = clustering_dataset(texts, labels)
-    return _make_task(ClusteringTask, "Clustering", name, data, (texts, labels), language, seed)
+    data = clustering_data(texts, labels)
+    return _make_task(ClusteringTask, name, data, (texts, labels), language, seed)
 
 
 def retrieval_task(
@@ -141,16 +125,8 @@ def retrieval_task(
     """
     judged = {query: found if isinstance(found, str) else list(found) for query, found in relevant.items()}
     parts = dict(queries), dict(corpus), judged
-    return _make_task(
-        RetrievalTask,
-        "Retrieval",
-        name,
-        retrieval_dataset(*parts, leave_out_own=same_id_is_same_text),
-        parts,
-        language,
-        seed,
-        ignore_identical_ids=same_id_is_same_text,
-    )
+    data = retrieval_data(*parts, leave_out_own=same_id_is_same_text)
+    return _make_task(RetrievalTask, name, data, parts, language, seed, ignore_identical_ids=same_id_is_same_text)
 
 
 def pair_classification_task(
@@ -176,8 +152,8 @@ def pair_classification_task(
         DataError: The three do not fit, or labels of one kind only.
         ConfigurationError: The name cannot be used.
     """
-    data, parts = pair_dataset(first, second, labels), (first, second, labels)
-    return _make_task(PairClassificationTask, "PairClassification", name, data, parts, language, seed)
+    data, parts = pair_data(first, second, labels), (first, second, labels)
+    return _make_task(PairClassificationTask, name, data, parts, language, seed)
 
 
 def sts_task(
@@ -203,54 +179,32 @@ def sts_task(
         DataError: The three do not fit, or the scores are not finite or all the same.
         ConfigurationError: The name cannot be used.
     """
-    data = sts_dataset(first, second, scores)
-    return _make_task(
-        STSTask,
-        "STS",
-        name,
-        data,
-        (first, second, scores),
-        language,
-        seed,
-        min_score=math.floor(min(scores)),
-        max_score=math.ceil(max(scores)),
-    )
+    data, parts = sts_data(first, second, scores), (first, second, scores)
+    scale = {"min_score": math.floor(min(scores)), "max_score": math.ceil(max(scores))}
+    return _make_task(STSTask, name, data, parts, language, seed, **scale)
 
 
-def _divide(
-    texts: Sequence[str], labels: Sequence[Label], test_share: float, seed: int
-) -> tuple[list[str], list[Label], list[str], list[Label]]:
+def _divide(texts: Sequence[str], labels: Sequence[Label], test_share: float, seed: int) -> list[Any]:
     if not 0 < test_share < 1:
         raise ConfigurationError(f"test_share must be above 0 and below 1, not {test_share}.")
     check_lengths(texts, labels, "given")
     classes = plain_labels(labels)
-    kind = type(classes[0]) if classes else str
-    documents = [
-        Document(str(number), text, str(label)) for number, (text, label) in enumerate(zip(texts, classes, strict=True))
-    ]
-    parts: list[list[Any]] = []
-    for part in split_by_label(documents, test_share, seed):
-        parts += [[document.text for document in part], [kind(str(document.label)) for document in part]]
-    train, train_labels, test, their_labels = parts
-    return train, train_labels, test, their_labels
+    names = [str(label) for label in classes]
+    try:
+        parts = train_test_split(list(texts), classes, test_size=test_share, random_state=seed, stratify=names)
+    except ValueError as error:
+        raise DataError(f"The documents cannot be divided by class: {error}") from error
+    train, test, train_labels, test_labels = parts
+    return [train, train_labels, test, test_labels]
 
 
 def _make_task(
-    base: type[Task],
-    kind: Kind,
-    name: str,
-    data: Any,
-    parts: Sequence[Any],
-    language: str,
-    seed: int,
-    **attributes: Any,
+    base: type[Task], name: str, data: Any, parts: Sequence[Any], language: str, seed: int, **settings: Any
 ) -> Task:
-    """Make a class of a task, which is where mteb keeps metadata, and the task."""
+    """Make a task whose revision tells its data from others'."""
     values = [part if isinstance(part, Mapping) else list(part) for part in parts]
     digest = hashlib.blake2b(json.dumps(values, default=str).encode(), digest_size=8).hexdigest()
     metadata = make_metadata(
-        name, kind, f"{kind} of own texts.", source=f"own/{name}", revision=digest, language=language
+        name, base.kind, f"{base.kind} of own texts.", source=f"own/{name}", revision=digest, language=language
     )
-    body = {"metadata": metadata, "make_data": lambda self: data, "__module__": __name__, **attributes}
-    made: type[Task] = new_class(base.__name__, (base,), exec_body=lambda namespace: namespace.update(body))
-    return made(seed=seed)
+    return base(metadata, lambda: data, seed=seed, **settings)

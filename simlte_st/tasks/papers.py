@@ -1,11 +1,11 @@
-"""The papers' data sets as tasks: the registry's, and the Lee corpus."""
+"""The papers' data sets as tasks: a table of them, and the Lee corpus."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from types import new_class
-from typing import Any, ClassVar, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from datasets import Dataset, DatasetDict
@@ -13,14 +13,7 @@ from mteb import TaskMetadata
 
 from simlte_st.datasets import SETS, Benchmark, CitationBenchmark, load_benchmark
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.evaluation.document_similarity import load_lee
-from simlte_st.tasks.datasets import (
-    classification_dataset,
-    clustering_dataset,
-    pair_dataset,
-    retrieval_dataset,
-    sts_dataset,
-)
+from simlte_st.evaluation.document_similarity import JudgedPairs, load_lee
 from simlte_st.tasks.kinds import (
     ClassificationTask,
     ClusteringTask,
@@ -28,11 +21,16 @@ from simlte_st.tasks.kinds import (
     PairClassificationTask,
     RetrievalTask,
     STSTask,
+    make_metadata,
 )
-from simlte_st.tasks.metadata import Kind, make_metadata
+from simlte_st.tasks.task_data import classification_data, clustering_data, pair_data, retrieval_data, sts_data
 
 PathLike = str | os.PathLike[str]
-Made = TypeVar("Made", bound=LocalTask)
+
+LEE = "lee"
+"""Name of the Lee corpus, which is not among :data:`~simlte_st.datasets.SETS`."""
+
+_POOL = 800  # training documents of a class: a hundred times what mteb draws of them
 
 # What mteb asks beside what a data set's card says.
 _FIELDS: dict[str, dict[str, Any]] = {
@@ -42,266 +40,234 @@ _FIELDS: dict[str, dict[str, Any]] = {
     "nyt": {"license": "https://catalog.ldc.upenn.edu/LDC2008T19", "domains": ["News", "Written"], "is_public": False},
     "bbc": {"license": "not specified", "domains": ["News", "Written"], "date": ("2004-01-01", "2005-12-31")},
     "aan": {"license": "not specified", "domains": ["Academic", "Written"]},
+    LEE: {"license": "not specified", "domains": ["News", "Written"]},
 }
 
 
-def _metadata(benchmark: str, name: str, kind: Kind, description: str) -> TaskMetadata:
-    card = SETS[benchmark].card
-    return make_metadata(
-        name,
-        kind,
-        f"{card.title}: {description} Licence: {card.licence}. Source: {card.citation}",
-        source=f"simlte-st/{benchmark}",
-        annotations_creators="derived",
-        dialect=[],
-        sample_creation="found",
-        **_FIELDS[benchmark],
-    )
-
-
-class BenchmarkTask(LocalTask):
-    """A task over a data set that :func:`~simlte_st.datasets.load_benchmark` loads.
-
-    Args:
-        path: Where the data set is; None for an installed package or the Hub.
-        seed: Decides what is drawn here and by mteb. The split of a data set that has none is decided by
-            ``settings={"seed": ...}``.
-        max_documents: Most documents that are embedded as a test, drawn at random, as mteb's own tasks do; None for
-            all.
-        settings: Further arguments of ``load_benchmark``.
+@dataclass(frozen=True)
+class Draw:
+    """What is drawn of a data set.
 
     Attributes:
-        benchmark: Name of the data set.
+        most: Most documents, or pairs, that are tested on; None for all.
+        seed: Decides which.
     """
 
-    benchmark: ClassVar[str]
+    most: int | None
+    seed: int
 
-    def __init__(
-        self,
-        path: PathLike | None = None,
-        *,
-        seed: int = 42,
-        max_documents: int | None = 2048,
-        settings: Mapping[str, Any] | None = None,
-    ) -> None:
-        if max_documents is not None and max_documents < 2:
-            raise ConfigurationError(f"max_documents must be at least 2, or None for all, not {max_documents}.")
-        super().__init__(seed=seed)
-        self.path = path
-        self.max_documents = max_documents
-        self.settings = dict(settings or {})
-
-    def labelled(self) -> Benchmark:
-        """Load documents with classes."""
-        found = load_benchmark(self.benchmark, self.path, **self.settings)
-        assert isinstance(found, Benchmark)
-        return found
-
-    def linked(self) -> CitationBenchmark:
-        """Load papers with citation links."""
-        found = load_benchmark(self.benchmark, self.path, **self.settings)
-        assert isinstance(found, CitationBenchmark)
-        return found
-
-    def draw(self, rows: Dataset) -> Dataset:
-        """Draw ``max_documents`` of the rows that have a class, in their order."""
+    def test(self, rows: Dataset) -> Dataset:
+        """Draw of the rows that have a class, in their order."""
         there = np.flatnonzero([label is not None for label in rows["label"][:]])
-        if self.max_documents is not None and len(there) > self.max_documents:
-            generator = np.random.default_rng(self.seed)
-            there = np.sort(generator.choice(there, self.max_documents, replace=False))
+        if self.most is not None and len(there) > self.most:
+            there = np.sort(np.random.default_rng(self.seed).choice(there, self.most, replace=False))
         return rows.select(there)
 
-
-class BenchmarkClassificationTask(BenchmarkTask, ClassificationTask):
-    """Few-shot classification; see :class:`ClassificationTask` and :class:`BenchmarkTask`.
-
-    The split is the data set's own, else the registry's. Of a large training part, at most 100 times
-    ``samples_per_label`` documents a class are kept: draws of a few do not tell them from all.
-    """
-
-    def make_data(self) -> DatasetDict:
-        """Load the data set and draw from it."""
-        found = self.labelled()
-        train, test = self._pool(found.train), self.draw(found.test)
-        return classification_dataset(train["text"][:], train["label"][:], test["text"][:], test["label"][:])
-
-    def _pool(self, rows: Dataset) -> Dataset:
-        most = 100 * self.samples_per_label
+    def train(self, rows: Dataset) -> Dataset:
+        """Draw of each class, as many that draws of a few do not tell them from all."""
         labels = np.array(rows["label"][:], dtype=object)
         generator = np.random.default_rng(self.seed)
         chosen = []
         for label in sorted({label for label in labels if label is not None}):
             members = np.flatnonzero(labels == label)
-            chosen.append(generator.choice(members, most, replace=False) if len(members) > most else members)
+            chosen.append(generator.choice(members, _POOL, replace=False) if len(members) > _POOL else members)
         if not chosen:
-            raise DataError(f"The training part of {self.benchmark!r} has no documents with a class.")
+            raise DataError("The training part has no documents with a class.")
         return rows.select(np.sort(np.concatenate(chosen)))
 
 
-class BenchmarkClusteringTask(BenchmarkTask, ClusteringTask):
-    """Clustering; see :class:`ClusteringTask` and :class:`BenchmarkTask`.
+@dataclass(frozen=True)
+class PaperTask:
+    """A task over one of the papers' data sets, of which :func:`paper_tasks` makes one of mteb.
 
-    Documents are drawn from all of the data set, its training part included: no label was looked at. Not so for a
-    model that was trained with the labels; that one is to be given another data set.
+    Attributes:
+        data_set: Name of the data set.
+        base: The kind of task.
+        metadata: What mteb knows of it.
+        make_data: Makes the task's data of the loaded data set.
+        settings: Attributes of mteb's kind of task.
     """
 
-    def make_data(self) -> DatasetDict:
-        """Load the data set and draw from it."""
-        rows = self.draw(self.labelled().rows)
-        return clustering_dataset(rows["text"][:], rows["label"][:])
+    data_set: str
+    base: type[LocalTask]
+    metadata: TaskMetadata
+    make_data: Callable[[Any, Draw], Any]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def make(self, path: PathLike | None, draw: Draw, settings: Mapping[str, Any]) -> LocalTask:
+        """Make the task; the data set is loaded when its data is needed."""
+
+        def load() -> Benchmark | CitationBenchmark | JudgedPairs:
+            if self.data_set != LEE:
+                return load_benchmark(self.data_set, path, **settings)
+            if path is None:
+                raise DataError("The Lee corpus is in no package: pass path=, the folder with its two files.")
+            return load_lee(path)
+
+        return self.base(self.metadata, lambda: self.make_data(load(), draw), seed=draw.seed, **self.settings)
 
 
-def _document_tasks(
-    benchmark: str, name: str, classification: str, clustering: str
-) -> tuple[type[BenchmarkClassificationTask], type[BenchmarkClusteringTask]]:
-    """Make the two classes of a data set with labels, ``{name}Classification`` and ``{name}Clustering``.
+def _classification(found: Benchmark, draw: Draw) -> DatasetDict:
+    """The split is the data set's own, else the one that loading it makes."""
+    train, test = draw.train(found.train), draw.test(found.test)
+    return classification_data(train["text"][:], train["label"][:], test["text"][:], test["label"][:])
 
-    They are assigned to these names, under which pickle finds them.
+
+def _clustering(found: Benchmark, draw: Draw) -> DatasetDict:
+    """Documents of the training part are among them: no label was looked at.
+
+    Not so for a model that was trained with the labels; that one is to be given another data set.
     """
-
-    def make(base: type[Made], kind: Kind, description: str) -> type[Made]:
-        body = {
-            "__doc__": f"``{benchmark}``: {description}",
-            "__module__": __name__,
-            "benchmark": benchmark,
-            "metadata": _metadata(benchmark, f"{name}{kind}", kind, description),
-        }
-        made: type[Made] = new_class(f"{name}{kind}", (base,), exec_body=lambda namespace: namespace.update(body))
-        return made
-
-    return (
-        make(BenchmarkClassificationTask, "Classification", classification),
-        make(BenchmarkClusteringTask, "Clustering", clustering),
-    )
+    rows = draw.test(found.rows)
+    return clustering_data(rows["text"][:], rows["label"][:])
 
 
-FakeNewsCorpusClassification, FakeNewsCorpusClustering = _document_tasks(
-    "fakenews", "FakeNewsCorpus", "kind of site from an article.", "articles by kind of site."
-)
-# mteb's own clustering of these has the subjects only.
-TwentyNewsgroupsByDateClassification, TwentyNewsgroupsByDateClustering = _document_tasks(
-    "20news", "TwentyNewsgroupsByDate", "newsgroup from a whole post.", "whole posts by newsgroup."
-)
-ArxivArchiveClassification, ArxivArchiveClustering = _document_tasks(
-    "arxiv",
-    "ArxivArchive",
-    "first archive from title and abstract.",
-    "titles with abstracts by first archive.",
-)
-# The corpus is licensed: path is needed.
-NYTSectionClassification, NYTSectionClustering = _document_tasks(
-    "nyt", "NYTSection", "section from an article.", "articles by section."
-)
-BBCNewsClassification, BBCNewsClustering = _document_tasks(
-    "bbc", "BBCNews", "section from an article.", "articles by section."
-)
+def _citation_retrieval(found: CitationBenchmark, draw: Draw) -> dict[str, Any]:
+    """All links of the data set are used, whatever their split, and all papers: there is nothing to draw."""
+    links = found.links
+    relevant: dict[str, list[str]] = {}
+    for citing, cited in zip(links["citing"][:], links["cited"][:], strict=True):
+        if citing != cited:
+            relevant.setdefault(citing, []).append(cited)
+    texts = {paper.id: paper.text for paper in found.documents()}
+    pool = {cited for papers in relevant.values() for cited in papers}
+    queries = {paper: text for paper, text in texts.items() if paper in relevant}
+    corpus = {paper: text for paper, text in texts.items() if paper in pool}
+    return retrieval_data(queries, corpus, relevant, leave_out_own=True)
 
 
-class AANCitationRetrieval(BenchmarkTask, RetrievalTask):
-    """``aan``: a paper searches those that it cites among all that are cited, itself left out.
+def _citation_pairs(found: CitationBenchmark, draw: Draw) -> DatasetDict:
+    """Link or no link, on the test pairs; there is no training.
 
-    All links of the data set are used, whatever their split, and all papers, whatever ``max_documents`` is.
+    The Long Range Arena's accuracy is that of a head trained on the training pairs, which is ``citation_link_probe``'s.
     """
-
-    benchmark = "aan"
-    ignore_identical_ids = True
-    metadata = _metadata(benchmark, "AANCitationRetrieval", "Retrieval", "cited papers from the citing paper.")
-
-    def make_data(self) -> dict[str, Any]:
-        """Load the papers, and turn the links into judgements."""
-        found = self.linked()
-        links = found.links
-        relevant: dict[str, list[str]] = {}
-        for citing, cited in zip(links["citing"][:], links["cited"][:], strict=True):
-            if citing != cited:
-                relevant.setdefault(citing, []).append(cited)
-        pool = {cited for papers in relevant.values() for cited in papers}
-        queries: dict[str, str] = {}
-        corpus: dict[str, str] = {}
-        for paper in found.documents():
-            if paper.id in relevant:
-                queries[paper.id] = paper.text
-            if paper.id in pool:
-                corpus[paper.id] = paper.text
-        return retrieval_dataset(queries, corpus, relevant, leave_out_own=True)
+    pairs = draw.test(found.part("test"))
+    ends = [pairs["citing"][:], pairs["cited"][:]]
+    wanted = {*ends[0], *ends[1]}
+    texts = {paper.id: paper.text for paper in found.documents() if paper.id in wanted}
+    first, second = ([texts[paper] for paper in papers] for papers in ends)
+    return pair_data(first, second, pairs["label"][:])
 
 
-class AANCitationPairClassification(BenchmarkTask, PairClassificationTask):
-    """``aan``: link or no link, on the test pairs.
-
-    There is no training: similarities are ranked (see :class:`PairClassificationTask`). The Long Range Arena's
-    accuracy is that of a head trained on the training pairs, which is ``citation_link_probe``'s. ``max_documents``
-    bounds the pairs.
-    """
-
-    benchmark = "aan"
-    metadata = _metadata(
-        benchmark, "AANCitationPairClassification", "PairClassification", "does the first paper cite the second?"
-    )
-
-    def make_data(self) -> DatasetDict:
-        """Load papers and test pairs."""
-        found = self.linked()
-        pairs = self.draw(found.part("test"))
-        ends = [pairs["citing"][:], pairs["cited"][:]]
-        wanted = {*ends[0], *ends[1]}
-        texts = {paper.id: paper.text for paper in found.documents() if paper.id in wanted}
-        first, second = ([texts[paper] for paper in papers] for papers in ends)
-        return pair_dataset(first, second, pairs["label"][:])
+def _judged_similarity(found: JudgedPairs, draw: Draw) -> DatasetDict:
+    first, second = ([found.texts[row] for row in rows] for rows in found.pairs.T.tolist())
+    return sts_data(first, second, found.scores.tolist())
 
 
-class LeeDocumentSTS(STSTask):
-    """The Lee corpus: similarity of 50 short news texts, all 1,225 pairs, against people's judgement.
-
-    Args:
-        path: Folder of ``lee_documents.parquet`` and ``lee_similarities_50x50.json``; see
-            :func:`~simlte_st.evaluation.document_similarity.load_lee`.
-        seed: Of mteb; nothing is drawn.
-    """
-
-    min_score, max_score = 0, 1
+def _task(
+    data_set: str,
+    name: str,
+    base: type[LocalTask],
+    make_data: Callable[[Any, Draw], Any],
+    description: str,
+    annotators: str = "derived",
+    **settings: Any,
+) -> PaperTask:
     metadata = make_metadata(
-        "LeeDocumentSTS",
-        "STS",
-        "Lee corpus: similarity of 50 news texts, judged by people. Source: Lee, Pincombe and Welsh. An Empirical "
-        "Evaluation of Models of Text Document Similarity. CogSci 2005.",
-        source="simlte-st/lee",
-        domains=["News", "Written"],
-        license="not specified",
-        annotations_creators="human-annotated",
+        name,
+        base.kind,
+        description,
+        source=f"simlte-st/{data_set}",
+        annotations_creators=annotators,
         dialect=[],
         sample_creation="found",
+        **_FIELDS[data_set],
     )
-
-    def __init__(self, path: PathLike | None = None, *, seed: int = 42) -> None:
-        super().__init__(seed=seed)
-        self.path = path
-
-    def make_data(self) -> DatasetDict:
-        """Load texts and judgements."""
-        if self.path is None:
-            raise DataError("The Lee corpus is in no package: pass path=, the folder with its two files.")
-        judged = load_lee(self.path)
-        first, second = ([judged.texts[row] for row in rows] for rows in judged.pairs.T.tolist())
-        return sts_dataset(first, second, judged.scores.tolist())
+    return PaperTask(data_set, base, metadata, make_data, settings)
 
 
-TASKS: dict[str, type[BenchmarkTask] | type[LeeDocumentSTS]] = {
+def _described(data_set: str, description: str) -> str:
+    card = SETS[data_set].card
+    return f"{card.title}: {description} Licence: {card.licence}. Source: {card.citation}"
+
+
+# Data set, beginning of the tasks' names, what is classified, what is clustered.
+_LABELLED = (
+    ("fakenews", "FakeNewsCorpus", "kind of site from an article.", "articles by kind of site."),
+    # mteb's own clustering of these has the subjects only.
+    ("20news", "TwentyNewsgroupsByDate", "newsgroup from a whole post.", "whole posts by newsgroup."),
+    ("arxiv", "ArxivArchive", "first archive from title and abstract.", "titles with abstracts by first archive."),
+    # The corpus is licensed: its path is needed.
+    ("nyt", "NYTSection", "section from an article.", "articles by section."),
+    ("bbc", "BBCNews", "section from an article.", "articles by section."),
+)
+
+TASKS: dict[str, PaperTask] = {
     task.metadata.name: task
     for task in (
-        FakeNewsCorpusClassification,
-        TwentyNewsgroupsByDateClassification,
-        ArxivArchiveClassification,
-        NYTSectionClassification,
-        BBCNewsClassification,
-        FakeNewsCorpusClustering,
-        TwentyNewsgroupsByDateClustering,
-        ArxivArchiveClustering,
-        NYTSectionClustering,
-        BBCNewsClustering,
-        AANCitationRetrieval,
-        AANCitationPairClassification,
-        LeeDocumentSTS,
+        *(
+            _task(data, f"{name}Classification", ClassificationTask, _classification, _described(data, classified))
+            for data, name, classified, _ in _LABELLED
+        ),
+        *(
+            _task(data, f"{name}Clustering", ClusteringTask, _clustering, _described(data, clustered))
+            for data, name, _, clustered in _LABELLED
+        ),
+        _task(
+            "aan",
+            "AANCitationRetrieval",
+            RetrievalTask,
+            _citation_retrieval,
+            _described("aan", "cited papers from the citing paper."),
+            ignore_identical_ids=True,
+        ),
+        _task(
+            "aan",
+            "AANCitationPairClassification",
+            PairClassificationTask,
+            _citation_pairs,
+            _described("aan", "does the first paper cite the second?"),
+        ),
+        _task(
+            LEE,
+            "LeeDocumentSTS",
+            STSTask,
+            _judged_similarity,
+            "Lee corpus: similarity of 50 news texts, judged by people. Source: Lee, Pincombe and Welsh. An Empirical "
+            "Evaluation of Models of Text Document Similarity. CogSci 2005.",
+            "human-annotated",
+            min_score=0,
+            max_score=1,
+        ),
     )
 }
-"""The tasks by name."""
+"""The tasks by name. Lee: the similarity of 50 short news texts, all 1,225 pairs, against people's judgement."""
+
+
+def paper_tasks(
+    names: Sequence[str] | None = None,
+    *,
+    paths: Mapping[str, PathLike] | None = None,
+    max_documents: int | None = 2048,
+    seed: int = 42,
+    settings: Mapping[str, Any] | None = None,
+) -> list[LocalTask]:
+    """Make tasks over the papers' data sets. Nothing is loaded yet.
+
+    Args:
+        names: Names of tasks (``"BBCNewsClustering"``), of data sets (``"bbc"``, ``"lee"``) or kinds
+            (``"Clustering"``); a task that is named twice is made once. None for all of :data:`TASKS`.
+        paths: Where data sets are, by name; what is not there is looked for in an installed package or on the Hub. Of
+            the Lee corpus the folder of ``lee_documents.parquet`` and ``lee_similarities_50x50.json``.
+        max_documents: Most documents (of ``aan``: pairs) that are embedded as a test, drawn at random, as mteb's own
+            tasks do; None for all. Retrieval has all papers.
+        seed: Decides what is drawn here and by mteb. The split of a data set that has none is decided by
+            ``settings={"seed": ...}``.
+        settings: Further arguments of :func:`~simlte_st.datasets.load_benchmark`, for each data set but Lee's.
+
+    Raises:
+        ConfigurationError: A name that is none of them, or ``max_documents`` below 2.
+    """
+    if max_documents is not None and max_documents < 2:
+        raise ConfigurationError(f"max_documents must be at least 2, or None for all, not {max_documents}.")
+    for data in paths or {}:
+        if data not in (*SETS, LEE):
+            raise ConfigurationError(f"paths: there is no data set {data!r}; there are {', '.join((*SETS, LEE))}.")
+    wanted: dict[str, PaperTask] = {}
+    for name in TASKS if names is None else names:
+        found = {key: task for key, task in TASKS.items() if name in (key, task.data_set, task.base.kind)}
+        if not found:
+            raise ConfigurationError(f"There is no task, data set or kind {name!r}; the tasks are {', '.join(TASKS)}.")
+        wanted |= found
+    draw = Draw(max_documents, seed)
+    return [task.make((paths or {}).get(task.data_set), draw, settings or {}) for task in wanted.values()]

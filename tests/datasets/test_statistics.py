@@ -24,6 +24,7 @@ def test_by_hand() -> None:
     assert found.unlabelled == 1
     assert found.labels == {"a": 2, "b": 1}
     assert found.splits == {"train": 2, "test": 1}
+    assert statistics(["one two", "three"]).words_mean == 1.5
     with pytest.raises(EmptyCorpusError):
         statistics([])
 

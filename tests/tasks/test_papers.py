@@ -10,15 +10,15 @@ pytest.importorskip("mteb")
 import mteb
 
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.tasks import TASKS, LeeDocumentSTS, evaluate, paper_tasks
-from simlte_st.tasks.papers import (
-    AANCitationPairClassification,
-    AANCitationRetrieval,
-    BBCNewsClassification,
-    BBCNewsClustering,
-)
+from simlte_st.tasks import TASKS, evaluate, paper_tasks
 
 Papers = tuple[dict[str, str], list[tuple[str, str]]]
+
+
+def made(name: str, path: Path | None, **settings: Any) -> Any:
+    """The data of a task of the papers."""
+    [task] = paper_tasks([name], paths={} if path is None else {TASKS[name].data_set: path}, **settings)
+    return task.make_data()
 
 
 @pytest.mark.usefixtures("no_network")
@@ -40,7 +40,7 @@ def test_their_names_are_not_names_of_mteb() -> None:
 
 
 def test_classification_has_the_registrys_split_and_only_documents_with_a_class(folders: dict[str, Path]) -> None:
-    data = BBCNewsClassification(folders["bbc"], settings={"test_share": 0.5}).make_data()
+    data = made("BBCNewsClassification", folders["bbc"], settings={"test_share": 0.5})
     assert (data["train"].num_rows, data["test"].num_rows) == (27, 27)
     assert data["test"].features["label"].names == ["first", "second", "third"]
     assert not set(data["train"]["text"]) & set(data["test"]["text"])
@@ -48,7 +48,7 @@ def test_classification_has_the_registrys_split_and_only_documents_with_a_class(
 
 def test_documents_are_drawn_by_seed(folders: dict[str, Path]) -> None:
     def texts(**settings: Any) -> list[str]:
-        found: list[str] = BBCNewsClustering(folders["bbc"], **settings).make_data()["test"]["sentences"][:]
+        found: list[str] = made("BBCNewsClustering", folders["bbc"], **settings)["test"]["sentences"][:]
         return found
 
     everything, some = texts(max_documents=None), texts(max_documents=12)
@@ -63,14 +63,14 @@ def test_a_large_training_part_keeps_its_rare_classes(tmp_path: Path) -> None:
         "text\tlabel\n" + "".join(f"text {i}\t{'rare' if i % 500 == 0 else 'often'}\n" for i in range(1500))
     )
     (tmp_path / "test.tsv").write_text("text\tlabel\nba\trare\nbei\toften\n")
-    data = BBCNewsClassification(tmp_path).make_data()["train"]
+    data = made("BBCNewsClassification", tmp_path)["train"]
     often, rare = data.features["label"].str2int(["often", "rare"])
     assert [data["label"][:].count(number) for number in (often, rare)] == [800, 3]
 
 
 def test_citations_become_judgements(folders: dict[str, Path], papers: Papers) -> None:
     texts, links = papers
-    split = AANCitationRetrieval(folders["aan"]).make_data()["default"]["test"]
+    split = made("AANCitationRetrieval", folders["aan"])["default"]["test"]
     assert {(query, paper) for query, found in split["relevant_docs"].items() for paper in found} == set(links)
     assert set(split["corpus"]["id"]) == {cited for _, cited in links}
     assert set(split["queries"]["id"]) == {citing for citing, _ in links}
@@ -80,20 +80,19 @@ def test_citations_become_judgements(folders: dict[str, Path], papers: Papers) -
 
 def test_pairs_are_the_test_pairs(folders: dict[str, Path], papers: Papers) -> None:
     texts, links = papers
-    task = AANCitationPairClassification(folders["aan"])
-    data = task.make_data()["test"]
+    data = made("AANCitationPairClassification", folders["aan"])["test"]
     assert 0 < data.num_rows < 40
     linked = {(texts[citing], texts[cited]) for citing, cited in links}
     for row in data:
         assert ((row["sentence1"], row["sentence2"]) in linked) == bool(row["labels"])
-    assert AANCitationPairClassification(folders["aan"], max_documents=4).make_data()["test"].num_rows == 4
+    assert made("AANCitationPairClassification", folders["aan"], max_documents=4)["test"].num_rows == 4
 
 
 def test_judged_similarities(folders: dict[str, Path]) -> None:
-    data = LeeDocumentSTS(folders["lee"]).make_data()["test"]
+    data = made("LeeDocumentSTS", folders["lee"])["test"]
     assert data.num_rows == 15
     with pytest.raises(DataError, match="pass path="):
-        LeeDocumentSTS().make_data()
+        made("LeeDocumentSTS", None)
 
 
 def test_names_kinds_and_data_sets(folders: dict[str, Path]) -> None:

@@ -25,10 +25,9 @@ def plan(grid: Grid, run: Run, experiments: Sequence[str]) -> Iterator[Cell]:
         if not run.system.rival:
             grid.work.skip(NAME, str(error))
         return
-    for task, kind in TASKS.items():
-        data = getattr(kind, "benchmark", "lee")
-        if data in grid.data:
-            yield of_task(grid, run, task, data)
+    for name, task in TASKS.items():
+        if task.data_set in grid.data:
+            yield of_task(grid, run, name, task.data_set)
 
 
 def of_task(grid: Grid, run: Run, task: str, data: str) -> Cell:
@@ -42,9 +41,9 @@ def of_task(grid: Grid, run: Run, task: str, data: str) -> Cell:
         if place is not None and data == "lee" and place.is_file():
             place = place.parent
         most = grid.scale.mteb_documents
-        [made] = paper_tasks([task], paths={} if place is None else {data: place}, max_documents=most, seed=SEED)
-        if data != "lee":
-            made.settings |= {"cache_dir": grid.work.folder / "data"}  # type: ignore[attr-defined]
+        paths = {} if place is None else {data: place}
+        cache = {"cache_dir": grid.work.folder / "data"}
+        [made] = paper_tasks([task], paths=paths, max_documents=most, seed=SEED, settings=cache)
         made.load_data()
         found = measure(grid.models.encoder(run.system, run.seed).model, made, batch_size=16)
         return {name: value for name, value in found.items() if name != "environment"}

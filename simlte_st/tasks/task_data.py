@@ -12,16 +12,10 @@ from simlte_st.errors import DataError
 from simlte_st.evaluation.labels import Label, check_lengths, number_labels, plain_labels
 
 
-def classification_dataset(
+def classification_data(
     texts: Sequence[str], labels: Sequence[Label], test_texts: Sequence[str], test_labels: Sequence[Label]
 ) -> DatasetDict:
-    """Make the two parts of a classification task.
-
-    Args:
-        texts: Training documents.
-        labels: Their classes, all strings or all integers.
-        test_texts: Test documents.
-        test_labels: Their classes, of the same kind.
+    """Make the two parts of a classification task, of documents and their classes, all strings or all integers.
 
     Returns:
         ``train`` and ``test``, each with ``text`` and ``label``, a ``ClassLabel``.
@@ -29,25 +23,21 @@ def classification_dataset(
     Raises:
         DataError: Texts and labels do not fit, or there are fewer than two classes in the training part.
     """
-    parts = {"train": (_texts(texts, "training"), labels), "test": (_texts(test_texts, "test"), test_labels)}
-    for part, (some, theirs) in parts.items():
-        check_lengths(some, theirs, part)
+    train, test = _texts(texts, "training"), _texts(test_texts, "test")
+    check_lengths(train, labels, "train")
+    check_lengths(test, test_labels, "test")
     classes, *numbers = number_labels(labels, test_labels)
     features = Features({"text": Value("string"), "label": ClassLabel(names=[str(name) for name in classes])})
     return DatasetDict(
         {
             part: Dataset.from_dict({"text": some, "label": theirs.tolist()}, features=features)
-            for (part, (some, _)), theirs in zip(parts.items(), numbers, strict=True)
+            for part, some, theirs in zip(("train", "test"), (train, test), numbers, strict=True)
         }
     )
 
 
-def clustering_dataset(texts: Sequence[str], labels: Sequence[Label]) -> DatasetDict:
-    """Make the documents of a clustering task.
-
-    Args:
-        texts: The documents.
-        labels: Their classes, all strings or all integers.
+def clustering_data(texts: Sequence[str], labels: Sequence[Label]) -> DatasetDict:
+    """Make the documents of a clustering task, of documents and their classes, all strings or all integers.
 
     Returns:
         ``test``, with ``sentences`` (each a whole document) and ``labels``.
@@ -63,7 +53,7 @@ def clustering_dataset(texts: Sequence[str], labels: Sequence[Label]) -> Dataset
     return DatasetDict({"test": Dataset.from_dict({"sentences": documents, "labels": names})})
 
 
-def retrieval_dataset(
+def retrieval_data(
     queries: Mapping[str, str],
     corpus: Mapping[str, str],
     relevant: Mapping[str, Iterable[str]],
@@ -98,28 +88,22 @@ def retrieval_dataset(
     if not judged:
         raise DataError("No query has a relevant document.")
     for kind, wanted, there in (
-        ("queries", judged.keys(), queries),
-        ("documents", {document for found in judged.values() for document in found}, corpus),
+        ("queries", set(judged), queries),
+        ("documents", set().union(*judged.values()), corpus),
     ):
-        if missing := sorted(set(wanted) - set(there)):
+        if missing := sorted(wanted - set(there)):
             raise DataError(f"{len(missing)} {kind} have judgements but no text: {missing[:5]}.")
-    asked = {query: queries[query] for query in judged}
     split = {
-        "queries": Dataset.from_dict({"id": list(asked), "text": _texts(list(asked.values()), "query")}),
-        "corpus": Dataset.from_dict({"id": list(corpus), "text": _texts(list(corpus.values()), "corpus")}),
+        "queries": _by_id({query: queries[query] for query in judged}, "query"),
+        "corpus": _by_id(corpus, "corpus"),
         "relevant_docs": judged,
         "top_ranked": None,
     }
     return {"default": {"test": split}}
 
 
-def pair_dataset(first: Sequence[str], second: Sequence[str], labels: Sequence[int]) -> DatasetDict:
-    """Make the pairs of a pair classification task.
-
-    Args:
-        first: The first text of each pair.
-        second: The second.
-        labels: 1 where they belong together, 0 where not.
+def pair_data(first: Sequence[str], second: Sequence[str], labels: Sequence[int]) -> DatasetDict:
+    """Make the pairs of a pair classification task: 1 where two texts belong together, 0 where not.
 
     Returns:
         ``test``, with ``sentence1``, ``sentence2`` and ``labels``.
@@ -138,13 +122,8 @@ def pair_dataset(first: Sequence[str], second: Sequence[str], labels: Sequence[i
     return DatasetDict({"test": Dataset.from_dict({"sentence1": one, "sentence2": two, "labels": numbers})})
 
 
-def sts_dataset(first: Sequence[str], second: Sequence[str], scores: Sequence[float]) -> DatasetDict:
-    """Make the pairs of a similarity task.
-
-    Args:
-        first: The first text of each pair.
-        second: The second.
-        scores: How alike they are; the higher, the more alike.
+def sts_data(first: Sequence[str], second: Sequence[str], scores: Sequence[float]) -> DatasetDict:
+    """Make the pairs of a similarity task; the higher a score, the more alike two texts are.
 
     Returns:
         ``test``, with ``sentence1``, ``sentence2`` and ``score``.
@@ -159,6 +138,10 @@ def sts_dataset(first: Sequence[str], second: Sequence[str], scores: Sequence[fl
     if not np.isfinite(values).all() or np.ptp(values) == 0:
         raise DataError("The scores must be finite and not all the same.")
     return DatasetDict({"test": Dataset.from_dict({"sentence1": one, "sentence2": two, "score": values.tolist()})})
+
+
+def _by_id(texts: Mapping[str, str], part: str) -> Dataset:
+    return Dataset.from_dict({"id": list(texts), "text": _texts(list(texts.values()), part)})
 
 
 def _texts(texts: Sequence[str], part: str) -> list[str]:
