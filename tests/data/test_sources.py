@@ -3,39 +3,19 @@
 from __future__ import annotations
 
 import gzip
-import importlib
 import json
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
 import datasets
 import huggingface_hub
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+from reading_support import packed, texts
 
 from simlte_st.data.documents import read_documents
 from simlte_st.data.sources import parse_hub
-from simlte_st.errors import DataError, EmptyCorpusError, MissingExtraError
-
-ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
-zstd = importlib.import_module(ZSTD)
-
-
-def texts(source: Any, **settings: Any) -> list[str]:
-    return [document.text for document in read_documents(source, **settings)]
-
-
-def packed(path: Path, data: bytes) -> Path:
-    if path.suffix == ".gz":
-        data = gzip.compress(data)
-    elif path.suffix == ".zst":
-        data = zstd.compress(data, options={zstd.CompressionParameter.checksum_flag: 1})
-    path.write_bytes(data)
-    return path
-
+from simlte_st.errors import DataError
 
 # Text files
 
@@ -166,243 +146,12 @@ def test_a_line_beyond_all_bounds_is_passed_over_and_the_next_is_read(tmp_path: 
     assert reader.report.skipped == {"longer than max_characters": 1}
 
 
-# CSV and TSV
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".csv.zst", ".tsv", ".tsv.gz"])
-def test_separated_values(tmp_path: Path, suffix: str) -> None:
-    mark = "," if ".csv" in suffix else "\t"
-    data = f'id{mark} text {mark}n\na{mark}"one, ""quoted""\nsecond\tline"{mark}1\r\nb{mark}two{mark}2\n'
-    reader = read_documents(packed(tmp_path / f"c{suffix}", data.encode()), label_column="n")
-    assert [(document.id, document.text, document.label) for document in reader] == [
-        ("a", 'one, "quoted"\nsecond\tline', "1"),
-        ("b", "two", "2"),
-    ]
-
-
-def test_bad_csv_rows_are_counted_one_by_one(tmp_path: Path) -> None:
-    path = tmp_path / "c.csv"
-    path.write_bytes(
-        b"text,n\none,1\ntoo few\ntoo,many,2\n\ncaf\xe9,3\n"
-        b'"bad"quote,4\n"lines\n\xe9",5\n,6\nnul\0,7\ntwo,8\n"never closed,9\nthree,10\n'
-    )
-    reader = read_documents(path)
-    assert [(document.id, document.text) for document in reader] == [("0", "one"), ("7", "nul"), ("8", "two")]
-    assert reader.report.skipped == {
-        "wrong number of fields": 2,
-        "wrong encoding": 2,
-        "malformed row": 2,
-        "empty": 1,
-    }
-    assert reader.report.ignored == {"blank line": 1}
-    assert reader.report.repaired == {"NUL characters removed": 1}
-    assert reader.report.examples["wrong number of fields"] == ["line 3: 1 instead of 2", "line 4: 3 instead of 2"]
-    assert reader.report.examples["wrong encoding"][1].startswith("lines 8 to 9: ")
-    # what an unclosed quote swallowed is told by its lines
-    assert reader.report.examples["malformed row"][1].startswith("lines 13 to 1")
-
-
-def test_the_only_csv_column_with_words_is_the_text(tmp_path: Path) -> None:
-    path = tmp_path / "c.csv"
-    path.write_text("stars,review\n5,good\n1.5,bad\n")
-    assert texts(path) == ["good", "bad"]
-    path.write_text("title,review\na,good\n")
-    with pytest.raises(DataError, match="title, review"):
-        texts(path)
-
-
-def test_unusable_csv_headers(tmp_path: Path) -> None:
-    path = tmp_path / "c.csv"
-    path.write_text("id;text\n1;a\n")
-    with pytest.raises(DataError, match="separated by ';'"):
-        texts(path)
-    path.write_text("text,text\na,b\n")
-    with pytest.raises(DataError, match="more than one column called 'text'"):
-        texts(path)
-    path.write_bytes(b"caf\xe9,text\na,b\n")
-    with pytest.raises(DataError, match=r"header.*not valid utf-8.*--encoding"):
-        texts(path)
-    path.write_text("text,n\na,1\n")
-    with pytest.raises(DataError, match=r"no column 'body'.*text, n"):
-        texts(path, text_column="body")
-    path.write_text("")
-    with pytest.raises(EmptyCorpusError):
-        texts(path)
-    path.write_bytes(b"title,review\ncaf\xe9,good\n")  # not that the columns cannot be told, which the encoding hides
-    with pytest.raises(EmptyCorpusError, match="1 wrong encoding"):
-        texts(path)
-
-
-# Broken files
-
-
-@pytest.mark.parametrize("suffix", [".jsonl.gz", ".jsonl.zst", ".csv.gz", ".csv.zst"])
-@pytest.mark.parametrize("how", ["truncated", "corrupt"])
-def test_a_broken_file_is_named_with_the_documents_read_before(tmp_path: Path, suffix: str, how: str) -> None:
-    # Text that hardly compresses, so that a cut in the middle leaves rows on both sides.
-    words = [os.urandom(60).hex() for _ in range(4000)]
-    lines = [json.dumps({"text": word}) for word in words] if "json" in suffix else ["text", *words]
-    path = packed(tmp_path / f"c{suffix}", ("\n".join(lines) + "\n").encode())
-    data = path.read_bytes()
-    middle = len(data) // 2
-    path.write_bytes(data[:middle] if how == "truncated" else data[:middle] + os.urandom(2000) + data[middle + 2000 :])
-    reader = read_documents(path)
-    read: list[str] = []
-    with pytest.raises(DataError, match=rf"c{suffix} is truncated, corrupt.*documents? had been read before") as error:
-        read.extend(document.text for document in reader)
-    count = reader.report.documents
-    assert f"; {count:,} document" in str(error.value)
-    assert not isinstance(error.value, EmptyCorpusError)
-    assert not reader.report.finished
-    assert count > (1000 if how == "truncated" else -1)
-
-
-def test_the_rows_looked_ahead_are_given_before_the_break(tmp_path: Path) -> None:
-    rows = "".join(json.dumps({"text": os.urandom(30_000).hex()}) + "\n" for _ in range(20)).encode()
-    path = packed(tmp_path / "c.jsonl.gz", rows)
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    documents = iter(read_documents(path))
-    assert len(next(documents).text) == 60_000
-
-
-def test_files_that_are_not_what_their_names_say(tmp_path: Path) -> None:
-    for name in ("c.jsonl.gz", "c.jsonl.zst", "c.parquet"):
-        (tmp_path / name).write_text('{"text": "a"}\n')
-        with pytest.raises(DataError, match=rf"{name} is truncated, corrupt.*; 0 documents"):
-            texts(tmp_path / name)
-
-
-def test_compressed_files_of_several_parts(tmp_path: Path) -> None:
-    for suffix, pack in ((".gz", gzip.compress), (".zst", zstd.compress)):
-        one, two = (pack(b'{"text": "%s"}\n' % name) for name in (b"one", b"two"))
-        path = tmp_path / f"c.jsonl{suffix}"
-        path.write_bytes(one + two)
-        assert texts(path) == ["one", "two"]
-        path.write_bytes(one + two[:-3])
-        documents = iter(read_documents(path))
-        assert next(documents).text == "one"
-        with pytest.raises(DataError, match="truncated, corrupt"):
-            list(documents)
-
-
-def test_zst_of_the_longest_window(tmp_path: Path) -> None:
-    path = tmp_path / "c.jsonl.zst"
-    # As `zstd --long=31` packs. A stream, since a file of known size has a window no larger than that.
-    with zstd.open(path, "wb", options={zstd.CompressionParameter.window_log: 31}) as file:
-        file.write(b'{"text": "long"}\n')
-    with pytest.raises(OSError, match="too much memory"), pa.input_stream(path) as stream:
-        stream.read()  # why pyarrow does not read these files here
-    assert texts(path) == ["long"]
-
-
-def test_zst_without_the_library_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = packed(tmp_path / "c.jsonl.zst", b'{"text": "a"}\n')
-    monkeypatch.setitem(sys.modules, ZSTD, None)
-    with pytest.raises(MissingExtraError, match=r"simlte-st\[zstd\]"):
-        texts(path)
-
-
-# Parquet
-
-
-def test_parquet_reads_the_needed_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "c.parquet"
-    number = 1000
-    table = pa.table({"doc_id": list(range(number)), "text": [f"t{n}" for n in range(number)], "big": ["x"] * number})
-    pq.write_table(table, path, row_group_size=300)
-    asked: list[list[str]] = []
-    original = pq.ParquetFile.iter_batches
-
-    def spy(self: Any, *args: Any, **settings: Any) -> Any:
-        asked.append(settings["columns"])
-        return original(self, *args, **settings)
-
-    monkeypatch.setattr(pq.ParquetFile, "iter_batches", spy)
-    reader = read_documents(path)
-    assert [(document.id, document.text) for document in reader] == [(str(n), f"t{n}") for n in range(number)]
-    assert asked == [["text", "doc_id"]]
-    assert reader.report.id_column == "doc_id"
-
-
-def test_parquet_rows_that_are_no_text(tmp_path: Path) -> None:
-    path = tmp_path / "c.parquet"
-    bad = pa.Array.from_buffers(
-        pa.string(), 4, [None, pa.py_buffer(b"".join(n.to_bytes(4, "little") for n in (0, 1, 3, 3, 4))),
-                         pa.py_buffer(b"a\xff\xfez")],
-    )  # fmt: skip
-    pq.write_table(pa.table({"text": bad}), path)
-    reader = read_documents(path)
-    assert [(document.id, document.text) for document in reader] == [("0", "a"), ("3", "z")]
-    assert reader.report.skipped == {"wrong encoding": 1, "empty": 1}
-    pq.write_table(pa.table({"text": ["a", None]}), path)
-    reader = read_documents(path)
-    assert len(list(reader)) == 1
-    assert reader.report.skipped == {"not a string": 1}
-
-
-def test_parquet_columns_and_labels(tmp_path: Path) -> None:
-    path = tmp_path / "c.parquet"
-    pq.write_table(pa.table({"n": [1], "review": pa.array(["good"]).dictionary_encode()}), path)
-    assert texts(path) == ["good"]
-    with pytest.raises(DataError, match=r"no column 'body'.*n, review"):
-        texts(path, text_column="body")
-    features = datasets.Features({"text": datasets.Value("string"), "label": datasets.ClassLabel(names=["no", "yes"])})
-    datasets.Dataset.from_dict({"text": ["a", "b"], "label": [1, 0]}, features=features).to_parquet(str(path))
-    assert [document.label for document in read_documents(path, label_column="label")] == ["yes", "no"]
-
-
-def test_a_truncated_parquet_file(tmp_path: Path) -> None:
-    path = tmp_path / "c.parquet"
-    pq.write_table(pa.table({"text": [os.urandom(50).hex() for _ in range(500)]}), path)
-    path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(DataError, match=r"c\.parquet is truncated"):
-        texts(path)
-
-
-def test_a_parquet_file_broken_in_a_later_row_group(tmp_path: Path) -> None:
-    path = tmp_path / "c.parquet"
-    values = [os.urandom(50).hex() for _ in range(1000)]
-    pq.write_table(pa.table({"text": values}), path, row_group_size=500, compression="snappy", use_dictionary=False)
-    start = pq.ParquetFile(path).metadata.row_group(1).column(0).data_page_offset
-    data = bytearray(path.read_bytes())
-    data[start : start + 2000] = b"\xff" * 2000
-    path.write_bytes(data)
-    reader = read_documents(path)
-    read: list[str] = []
-    with pytest.raises(DataError, match=r"; (384|500) documents had been read before"):
-        read.extend(document.text for document in reader)
-
-
-# datasets and the hub
+# The hub
 
 FEATURES = datasets.Features(
     {"text": datasets.Value("string"), "label": datasets.ClassLabel(names=["no", "yes"]), "n": datasets.Value("int64")}
 )
 ROWS = {"text": ["a", "b", "c"], "label": [1, 0, -1], "n": [1, 2, 3]}
-
-
-@pytest.mark.parametrize("streaming", [False, True])
-def test_a_dataset(streaming: bool) -> None:
-    dataset = datasets.Dataset.from_dict(ROWS, features=FEATURES)
-    source = dataset.to_iterable_dataset() if streaming else dataset.with_format("numpy")
-    reader = read_documents(source, label_column="label")
-    for _ in range(2):
-        assert [(document.id, document.text, document.label) for document in reader] == [
-            ("0", "a", "yes"),
-            ("1", "b", "no"),
-            ("2", "c", None),
-        ]
-    with pytest.raises(DataError, match=r"no column 'body'.*text, label, n"):
-        texts(source, text_column="body")
-
-
-def test_a_stream_without_features() -> None:
-    source = datasets.IterableDataset.from_generator(lambda: iter([{"id": "x", "body": "a"}, {"id": "y", "body": 1}]))
-    assert source.features is None
-    reader = read_documents(source)
-    assert [(document.id, document.text) for document in reader] == [("x", "a")]
-    assert reader.report.skipped == {"not a string": 1}
-    assert len(list(reader)) == 1
 
 
 @pytest.mark.parametrize(
@@ -462,70 +211,3 @@ def test_hub_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(datasets, "load_dataset", lambda *a, **k: datasets.IterableDataset.from_generator(rows))
     with pytest.raises(DataError, match=r"hub:owner/name broke off \(.*gone.*\); 1 document had been read"):
         texts("hub:owner/name")
-
-
-# Data frames
-
-
-def make_frame(library: str, rows: dict[str, list[Any]]) -> Any:
-    if library == "pyarrow":
-        return pa.table(rows)
-    return pytest.importorskip(library).DataFrame(rows)
-
-
-LIBRARIES = ["pandas", "polars", "pyarrow"]
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_a_data_frame(library: str) -> None:
-    frame = make_frame(library, {"doc_id": [7, 8, 9], "n": [1, 2, 3], "body": ["a", None, "c"], "class": [1, 0, None]})
-    reader = read_documents(frame, label_column="class")
-    for _ in range(2):
-        assert [(document.id, document.text) for document in reader] == [("7", "a"), ("9", "c")]
-        assert reader.report.skipped == {"not a string": 1}
-    assert [document.label for document in reader][1] is None
-    assert (reader.report.text_column, reader.report.id_column) == ("body", "doc_id")
-    with pytest.raises(DataError, match=r"no column 'nope'.*doc_id, n, body, class"):
-        texts(frame, text_column="nope")
-    with pytest.raises(DataError, match=r"hold strings: a, b\."):
-        texts(make_frame(library, {"a": ["x"], "b": ["y"], "n": [1]}))
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_a_column_of_a_data_frame(library: str) -> None:
-    column = make_frame(library, {"body": ["a", None, "c"]})["body"]
-    reader = read_documents(column)
-    for _ in range(2):
-        assert [document.text for document in reader] == ["a", "c"]
-    assert reader.report.skipped == {"not a string": 1}
-    with pytest.raises(DataError, match=r"bare string, which has no columns, so text_column='body'"):
-        texts(column, text_column="body")
-
-
-def test_other_columns_of_strings() -> None:
-    numpy = pytest.importorskip("numpy")
-    dataset = datasets.Dataset.from_dict({"body": ["a", "b"]})
-    for column in (dataset["body"], dataset.to_iterable_dataset()["body"], numpy.array(["a", "b"])):
-        assert texts(column) == ["a", "b"]
-        assert {type(text) for text in texts(column)} == {str}
-
-
-def test_odd_data_frames() -> None:
-    pandas = pytest.importorskip("pandas")
-    mixed = pandas.DataFrame({0: ["a", 3, "c"], "day": pandas.to_datetime(["2020-01-01"] * 3)}, index=list("xyz"))
-    reader = read_documents(mixed)
-    assert [(document.id, document.text) for document in reader] == [("0", "a"), ("2", "c")]
-    assert reader.report.text_column == "0"
-    nullable = pandas.DataFrame({"text": ["a", "b"], "class": pandas.array([1, None], dtype="Int64")})
-    reader = read_documents(nullable, label_column="class")
-    assert [document.label for document in reader] == ["1", None]
-    assert reader.report.repaired == {}
-    assert texts(pandas.DataFrame({"text": pandas.Categorical(["a", "b", "a"])})) == ["a", "b", "a"]
-    twice = pandas.DataFrame([["a", "b"]], columns=["text", "text"])
-    with pytest.raises(DataError, match="more than one column called 'text'"):
-        texts(twice)
-    with pytest.raises(EmptyCorpusError, match="the DataFrame holds no usable document"):
-        texts(pandas.DataFrame({"text": []}))
-    polars = pytest.importorskip("polars")
-    with pytest.raises(DataError, match=r"LazyFrame is no source.*collect a LazyFrame"):
-        read_documents(polars.DataFrame({"text": ["a"]}).lazy())

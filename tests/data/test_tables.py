@@ -1,16 +1,25 @@
+"""Tables of every form: sound ones, damaged ones, and which of their columns are read."""
+
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from reading_support import packed, texts
 
 from simlte_st.data import tables
 from simlte_st.data.columns import Columns, RawRow, Row, Skip, read_table
+from simlte_st.data.documents import read_documents
 from simlte_st.data.streams import BrokenSourceError
 from simlte_st.data.tables import mappings_table, open_table, table_suffix
-from simlte_st.errors import DataError
+from simlte_st.errors import DataError, EmptyCorpusError
 
 
 @pytest.mark.parametrize(
@@ -70,3 +79,240 @@ def test_rows_after_endless_skips_are_read(monkeypatch: pytest.MonkeyPatch) -> N
     assert [type(event) for event in events] == [Skip] * 5 + [Columns, Row]
     with pytest.raises(DataError, match=r"Cannot tell .* columns are: none"):
         list(read_table(mappings_table("source", rows()), Columns()))
+
+
+# CSV and TSV
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".csv.zst", ".tsv", ".tsv.gz"])
+def test_separated_values(tmp_path: Path, suffix: str) -> None:
+    mark = "," if ".csv" in suffix else "\t"
+    data = f'id{mark} text {mark}n\na{mark}"one, ""quoted""\nsecond\tline"{mark}1\r\nb{mark}two{mark}2\n'
+    reader = read_documents(packed(tmp_path / f"c{suffix}", data.encode()), label_column="n")
+    assert [(document.id, document.text, document.label) for document in reader] == [
+        ("a", 'one, "quoted"\nsecond\tline', "1"),
+        ("b", "two", "2"),
+    ]
+
+
+def test_bad_csv_rows_are_counted_one_by_one(tmp_path: Path) -> None:
+    path = tmp_path / "c.csv"
+    path.write_bytes(
+        b"text,n\none,1\ntoo few\ntoo,many,2\n\ncaf\xe9,3\n"
+        b'"bad"quote,4\n"lines\n\xe9",5\n,6\nnul\0,7\ntwo,8\n"never closed,9\nthree,10\n'
+    )
+    reader = read_documents(path)
+    assert [(document.id, document.text) for document in reader] == [("0", "one"), ("7", "nul"), ("8", "two")]
+    assert reader.report.skipped == {
+        "wrong number of fields": 2,
+        "wrong encoding": 2,
+        "malformed row": 2,
+        "empty": 1,
+    }
+    assert reader.report.ignored == {"blank line": 1}
+    assert reader.report.repaired == {"NUL characters removed": 1}
+    assert reader.report.examples["wrong number of fields"] == ["line 3: 1 instead of 2", "line 4: 3 instead of 2"]
+    assert reader.report.examples["wrong encoding"][1].startswith("lines 8 to 9: ")
+    # what an unclosed quote swallowed is told by its lines
+    assert reader.report.examples["malformed row"][1].startswith("lines 13 to 1")
+
+
+def test_the_only_csv_column_with_words_is_the_text(tmp_path: Path) -> None:
+    path = tmp_path / "c.csv"
+    path.write_text("stars,review\n5,good\n1.5,bad\n")
+    assert texts(path) == ["good", "bad"]
+    path.write_text("title,review\na,good\n")
+    with pytest.raises(DataError, match="title, review"):
+        texts(path)
+
+
+def test_unusable_csv_headers(tmp_path: Path) -> None:
+    path = tmp_path / "c.csv"
+    path.write_text("id;text\n1;a\n")
+    with pytest.raises(DataError, match="separated by ';'"):
+        texts(path)
+    path.write_text("text,text\na,b\n")
+    with pytest.raises(DataError, match="more than one column called 'text'"):
+        texts(path)
+    path.write_bytes(b"caf\xe9,text\na,b\n")
+    with pytest.raises(DataError, match=r"header.*not valid utf-8.*--encoding"):
+        texts(path)
+    path.write_text("text,n\na,1\n")
+    with pytest.raises(DataError, match=r"no column 'body'.*text, n"):
+        texts(path, text_column="body")
+    path.write_text("")
+    with pytest.raises(EmptyCorpusError):
+        texts(path)
+    path.write_bytes(b"title,review\ncaf\xe9,good\n")  # not that the columns cannot be told, which the encoding hides
+    with pytest.raises(EmptyCorpusError, match="1 wrong encoding"):
+        texts(path)
+
+
+# Parquet
+
+
+def test_parquet_reads_the_needed_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "c.parquet"
+    number = 1000
+    table = pa.table({"doc_id": list(range(number)), "text": [f"t{n}" for n in range(number)], "big": ["x"] * number})
+    pq.write_table(table, path, row_group_size=300)
+    asked: list[list[str]] = []
+    original = pq.ParquetFile.iter_batches
+
+    def spy(self: Any, *args: Any, **settings: Any) -> Any:
+        asked.append(settings["columns"])
+        return original(self, *args, **settings)
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", spy)
+    reader = read_documents(path)
+    assert [(document.id, document.text) for document in reader] == [(str(n), f"t{n}") for n in range(number)]
+    assert asked == [["text", "doc_id"]]
+    assert reader.report.id_column == "doc_id"
+
+
+def test_parquet_rows_that_are_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "c.parquet"
+    bad = pa.Array.from_buffers(
+        pa.string(), 4, [None, pa.py_buffer(b"".join(n.to_bytes(4, "little") for n in (0, 1, 3, 3, 4))),
+                         pa.py_buffer(b"a\xff\xfez")],
+    )  # fmt: skip
+    pq.write_table(pa.table({"text": bad}), path)
+    reader = read_documents(path)
+    assert [(document.id, document.text) for document in reader] == [("0", "a"), ("3", "z")]
+    assert reader.report.skipped == {"wrong encoding": 1, "empty": 1}
+    pq.write_table(pa.table({"text": ["a", None]}), path)
+    reader = read_documents(path)
+    assert len(list(reader)) == 1
+    assert reader.report.skipped == {"not a string": 1}
+
+
+def test_parquet_columns_and_labels(tmp_path: Path) -> None:
+    path = tmp_path / "c.parquet"
+    pq.write_table(pa.table({"n": [1], "review": pa.array(["good"]).dictionary_encode()}), path)
+    assert texts(path) == ["good"]
+    with pytest.raises(DataError, match=r"no column 'body'.*n, review"):
+        texts(path, text_column="body")
+    features = datasets.Features({"text": datasets.Value("string"), "label": datasets.ClassLabel(names=["no", "yes"])})
+    datasets.Dataset.from_dict({"text": ["a", "b"], "label": [1, 0]}, features=features).to_parquet(str(path))
+    assert [document.label for document in read_documents(path, label_column="label")] == ["yes", "no"]
+
+
+def test_a_truncated_parquet_file(tmp_path: Path) -> None:
+    path = tmp_path / "c.parquet"
+    pq.write_table(pa.table({"text": [os.urandom(50).hex() for _ in range(500)]}), path)
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(DataError, match=r"c\.parquet is truncated"):
+        texts(path)
+
+
+def test_a_parquet_file_broken_in_a_later_row_group(tmp_path: Path) -> None:
+    path = tmp_path / "c.parquet"
+    values = [os.urandom(50).hex() for _ in range(1000)]
+    pq.write_table(pa.table({"text": values}), path, row_group_size=500, compression="snappy", use_dictionary=False)
+    start = pq.ParquetFile(path).metadata.row_group(1).column(0).data_page_offset
+    data = bytearray(path.read_bytes())
+    data[start : start + 2000] = b"\xff" * 2000
+    path.write_bytes(data)
+    reader = read_documents(path)
+    read: list[str] = []
+    with pytest.raises(DataError, match=r"; (384|500) documents had been read before"):
+        read.extend(document.text for document in reader)
+
+
+# Data sets
+
+FEATURES = datasets.Features(
+    {"text": datasets.Value("string"), "label": datasets.ClassLabel(names=["no", "yes"]), "n": datasets.Value("int64")}
+)
+ROWS = {"text": ["a", "b", "c"], "label": [1, 0, -1], "n": [1, 2, 3]}
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_a_dataset(streaming: bool) -> None:
+    dataset = datasets.Dataset.from_dict(ROWS, features=FEATURES)
+    source = dataset.to_iterable_dataset() if streaming else dataset.with_format("numpy")
+    reader = read_documents(source, label_column="label")
+    for _ in range(2):
+        assert [(document.id, document.text, document.label) for document in reader] == [
+            ("0", "a", "yes"),
+            ("1", "b", "no"),
+            ("2", "c", None),
+        ]
+    with pytest.raises(DataError, match=r"no column 'body'.*text, label, n"):
+        texts(source, text_column="body")
+
+
+def test_a_stream_without_features() -> None:
+    source = datasets.IterableDataset.from_generator(lambda: iter([{"id": "x", "body": "a"}, {"id": "y", "body": 1}]))
+    assert source.features is None
+    reader = read_documents(source)
+    assert [(document.id, document.text) for document in reader] == [("x", "a")]
+    assert reader.report.skipped == {"not a string": 1}
+    assert len(list(reader)) == 1
+
+
+# Data frames
+
+
+def make_frame(library: str, rows: dict[str, list[Any]]) -> Any:
+    if library == "pyarrow":
+        return pa.table(rows)
+    return pytest.importorskip(library).DataFrame(rows)
+
+
+LIBRARIES = ["pandas", "polars", "pyarrow"]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_data_frame(library: str) -> None:
+    frame = make_frame(library, {"doc_id": [7, 8, 9], "n": [1, 2, 3], "body": ["a", None, "c"], "class": [1, 0, None]})
+    reader = read_documents(frame, label_column="class")
+    for _ in range(2):
+        assert [(document.id, document.text) for document in reader] == [("7", "a"), ("9", "c")]
+        assert reader.report.skipped == {"not a string": 1}
+    assert [document.label for document in reader][1] is None
+    assert (reader.report.text_column, reader.report.id_column) == ("body", "doc_id")
+    with pytest.raises(DataError, match=r"no column 'nope'.*doc_id, n, body, class"):
+        texts(frame, text_column="nope")
+    with pytest.raises(DataError, match=r"hold strings: a, b\."):
+        texts(make_frame(library, {"a": ["x"], "b": ["y"], "n": [1]}))
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_column_of_a_data_frame(library: str) -> None:
+    column = make_frame(library, {"body": ["a", None, "c"]})["body"]
+    reader = read_documents(column)
+    for _ in range(2):
+        assert [document.text for document in reader] == ["a", "c"]
+    assert reader.report.skipped == {"not a string": 1}
+    with pytest.raises(DataError, match=r"bare string, which has no columns, so text_column='body'"):
+        texts(column, text_column="body")
+
+
+def test_other_columns_of_strings() -> None:
+    numpy = pytest.importorskip("numpy")
+    dataset = datasets.Dataset.from_dict({"body": ["a", "b"]})
+    for column in (dataset["body"], dataset.to_iterable_dataset()["body"], numpy.array(["a", "b"])):
+        assert texts(column) == ["a", "b"]
+        assert {type(text) for text in texts(column)} == {str}
+
+
+def test_odd_data_frames() -> None:
+    pandas = pytest.importorskip("pandas")
+    mixed = pandas.DataFrame({0: ["a", 3, "c"], "day": pandas.to_datetime(["2020-01-01"] * 3)}, index=list("xyz"))
+    reader = read_documents(mixed)
+    assert [(document.id, document.text) for document in reader] == [("0", "a"), ("2", "c")]
+    assert reader.report.text_column == "0"
+    nullable = pandas.DataFrame({"text": ["a", "b"], "class": pandas.array([1, None], dtype="Int64")})
+    reader = read_documents(nullable, label_column="class")
+    assert [document.label for document in reader] == ["1", None]
+    assert reader.report.repaired == {}
+    assert texts(pandas.DataFrame({"text": pandas.Categorical(["a", "b", "a"])})) == ["a", "b", "a"]
+    twice = pandas.DataFrame([["a", "b"]], columns=["text", "text"])
+    with pytest.raises(DataError, match="more than one column called 'text'"):
+        texts(twice)
+    with pytest.raises(EmptyCorpusError, match="the DataFrame holds no usable document"):
+        texts(pandas.DataFrame({"text": []}))
+    polars = pytest.importorskip("polars")
+    with pytest.raises(DataError, match=r"LazyFrame is no source.*collect a LazyFrame"):
+        read_documents(polars.DataFrame({"text": ["a"]}).lazy())

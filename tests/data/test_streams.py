@@ -1,0 +1,82 @@
+"""Compressed files and lines: what is broken is named, and nothing is lost in silence."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from reading_support import ZSTD, packed, texts, zstd
+
+from simlte_st.data.documents import read_documents
+from simlte_st.errors import DataError, EmptyCorpusError, MissingExtraError
+
+
+@pytest.mark.parametrize("suffix", [".jsonl.gz", ".jsonl.zst", ".csv.gz", ".csv.zst"])
+@pytest.mark.parametrize("how", ["truncated", "corrupt"])
+def test_a_broken_file_is_named_with_the_documents_read_before(tmp_path: Path, suffix: str, how: str) -> None:
+    # Text that hardly compresses, so that a cut in the middle leaves rows on both sides.
+    words = [os.urandom(60).hex() for _ in range(4000)]
+    lines = [json.dumps({"text": word}) for word in words] if "json" in suffix else ["text", *words]
+    path = packed(tmp_path / f"c{suffix}", ("\n".join(lines) + "\n").encode())
+    data = path.read_bytes()
+    middle = len(data) // 2
+    path.write_bytes(data[:middle] if how == "truncated" else data[:middle] + os.urandom(2000) + data[middle + 2000 :])
+    reader = read_documents(path)
+    read: list[str] = []
+    with pytest.raises(DataError, match=rf"c{suffix} is truncated, corrupt.*documents? had been read before") as error:
+        read.extend(document.text for document in reader)
+    count = reader.report.documents
+    assert f"; {count:,} document" in str(error.value)
+    assert not isinstance(error.value, EmptyCorpusError)
+    assert not reader.report.finished
+    assert count > (1000 if how == "truncated" else -1)
+
+
+def test_the_rows_looked_ahead_are_given_before_the_break(tmp_path: Path) -> None:
+    rows = "".join(json.dumps({"text": os.urandom(30_000).hex()}) + "\n" for _ in range(20)).encode()
+    path = packed(tmp_path / "c.jsonl.gz", rows)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    documents = iter(read_documents(path))
+    assert len(next(documents).text) == 60_000
+
+
+def test_files_that_are_not_what_their_names_say(tmp_path: Path) -> None:
+    for name in ("c.jsonl.gz", "c.jsonl.zst", "c.parquet"):
+        (tmp_path / name).write_text('{"text": "a"}\n')
+        with pytest.raises(DataError, match=rf"{name} is truncated, corrupt.*; 0 documents"):
+            texts(tmp_path / name)
+
+
+def test_compressed_files_of_several_parts(tmp_path: Path) -> None:
+    for suffix, pack in ((".gz", gzip.compress), (".zst", zstd.compress)):
+        one, two = (pack(b'{"text": "%s"}\n' % name) for name in (b"one", b"two"))
+        path = tmp_path / f"c.jsonl{suffix}"
+        path.write_bytes(one + two)
+        assert texts(path) == ["one", "two"]
+        path.write_bytes(one + two[:-3])
+        documents = iter(read_documents(path))
+        assert next(documents).text == "one"
+        with pytest.raises(DataError, match="truncated, corrupt"):
+            list(documents)
+
+
+def test_zst_of_the_longest_window(tmp_path: Path) -> None:
+    path = tmp_path / "c.jsonl.zst"
+    # As `zstd --long=31` packs. A stream, since a file of known size has a window no larger than that.
+    with zstd.open(path, "wb", options={zstd.CompressionParameter.window_log: 31}) as file:
+        file.write(b'{"text": "long"}\n')
+    with pytest.raises(OSError, match="too much memory"), pa.input_stream(path) as stream:
+        stream.read()  # why pyarrow does not read these files here
+    assert texts(path) == ["long"]
+
+
+def test_zst_without_the_library_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = packed(tmp_path / "c.jsonl.zst", b'{"text": "a"}\n')
+    monkeypatch.setitem(sys.modules, ZSTD, None)
+    with pytest.raises(MissingExtraError, match=r"simlte-st\[zstd\]"):
+        texts(path)
