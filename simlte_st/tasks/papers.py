@@ -163,6 +163,9 @@ def _task(
     annotators: str = "derived",
     **settings: Any,
 ) -> PaperTask:
+    if data_set in SETS:
+        card = SETS[data_set].card
+        description = f"{card.title}: {description} Licence: {card.licence}. Source: {card.citation}"
     metadata = make_metadata(
         name,
         base.kind,
@@ -174,11 +177,6 @@ def _task(
         **_FIELDS[data_set],
     )
     return PaperTask(data_set, base, metadata, make_data, settings)
-
-
-def _described(data_set: str, description: str) -> str:
-    card = SETS[data_set].card
-    return f"{card.title}: {description} Licence: {card.licence}. Source: {card.citation}"
 
 
 # Data set, beginning of the tasks' names, what is classified, what is clustered.
@@ -196,11 +194,11 @@ TASKS: dict[str, PaperTask] = {
     task.metadata.name: task
     for task in (
         *(
-            _task(data, f"{name}Classification", ClassificationTask, _classification, _described(data, classified))
+            _task(data, f"{name}Classification", ClassificationTask, _classification, classified)
             for data, name, classified, _ in _LABELLED
         ),
         *(
-            _task(data, f"{name}Clustering", ClusteringTask, _clustering, _described(data, clustered))
+            _task(data, f"{name}Clustering", ClusteringTask, _clustering, clustered)
             for data, name, _, clustered in _LABELLED
         ),
         _task(
@@ -208,7 +206,7 @@ TASKS: dict[str, PaperTask] = {
             "AANCitationRetrieval",
             RetrievalTask,
             _citation_retrieval,
-            _described("aan", "cited papers from the citing paper."),
+            "cited papers from the citing paper.",
             ignore_identical_ids=True,
         ),
         _task(
@@ -216,7 +214,7 @@ TASKS: dict[str, PaperTask] = {
             "AANCitationPairClassification",
             PairClassificationTask,
             _citation_pairs,
-            _described("aan", "does the first paper cite the second?"),
+            "does the first paper cite the second?",
         ),
         _task(
             LEE,
