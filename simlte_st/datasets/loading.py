@@ -6,24 +6,22 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal, overload
 
-import numpy as np
+import pyarrow.compute as pc
 from datasets import Dataset, Features, Value
 from datasets.arrow_writer import ArrowWriter
-from numpy.typing import NDArray
-from sklearn.model_selection import GroupShuffleSplit
 from tqdm.auto import tqdm
 
-from simlte_st.data.document import content_id
 from simlte_st.data.documents import DocumentReader, ReadReport
 from simlte_st.datasets.benchmark import Benchmark, CitationBenchmark
 from simlte_st.datasets.citations import CitationSet, FoundPapers
 from simlte_st.datasets.labelled import Found, LabelledSet, ReadOptions
 from simlte_st.datasets.sets import find_set
+from simlte_st.datasets.splits import split_strings, stratified_split, text_key
 from simlte_st.errors import ConfigurationError, EmptyCorpusError
 from simlte_st.files import atomic_path, home, read_json, write_json
 
@@ -184,7 +182,7 @@ def _stored(
                 "text": document.text,
                 "label": document.label,
                 "split": document.split,
-                "key": int(content_id(document.text), 16) - 2**63,  # signed: Arrow cannot guess the other
+                "key": text_key(document.text),
             }
 
     with atomic_path(folder) as temporary:
@@ -213,38 +211,8 @@ def _with_split(rows: Dataset, test_share: float, seed: int) -> tuple[Dataset, s
     """Give the rows without their keys and with a split, and say where that is from."""
     if rows.data.column("split").null_count < len(rows):
         return rows.remove_columns("key"), "of the data set"
-    split = stratified_split(rows["label"][:], rows.data.column("key").to_numpy(), test_share, seed)
+    codes = pc.dictionary_encode(rows.data.column("label").combine_chunks())
+    classes = pc.fill_null(codes.indices, -1).to_numpy(zero_copy_only=False)
+    split = split_strings(stratified_split(classes, rows.data.column("key").to_numpy(), test_share, seed)).to_pylist()
     rows = rows.remove_columns(["split", "key"]).add_column("split", split, feature=_STRING)
     return rows, f"made here: {test_share:.0%} of each class for the test, seed {seed}, copies on one side"
-
-
-def stratified_split(
-    labels: Sequence[str | None], keys: NDArray[np.int64], test_share: float, seed: int
-) -> list[str | None]:
-    """Divide documents into training and test part, each class in proportion.
-
-    Of each class its texts are divided, not its documents: copies of a text stay together, and the order in which
-    documents are stored makes no difference.
-
-    Args:
-        labels: The class of each document ``[n]``, None where it has none.
-        keys: A hash of the text of each document ``[n]``.
-        test_share: Share of each class for the test, above 0 and below 1. A class keeps at least one training text.
-        seed: Decides which.
-
-    Returns:
-        ``"train"``, ``"test"`` or None (no class) for each document ``[n]``.
-    """
-    split = [None if label is None else "train" for label in labels]
-    members: dict[str, list[int]] = {}
-    for row, label in enumerate(labels):
-        if label is not None:
-            members.setdefault(label, []).append(row)
-    for documents in members.values():
-        texts = np.unique(keys[documents], return_inverse=True)[1]
-        number = texts.max() + 1
-        if wanted := min(round(number * test_share), number - 1):
-            _, test = next(GroupShuffleSplit(1, test_size=wanted, random_state=seed).split(texts, groups=texts))
-            for index in test:
-                split[documents[index]] = "test"
-    return split

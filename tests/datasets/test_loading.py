@@ -2,17 +2,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections import Counter
 from pathlib import Path
 
 import datasets
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from simlte_st.data import read_documents
 from simlte_st.datasets import load_benchmark, loading, read_benchmark
-from simlte_st.datasets.loading import stratified_split
 from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError
 
 ROWS = [{"id": f"d{n}", "text": f"Text {n}.", "label": f"class {n % 2}"} for n in range(20)]
@@ -172,56 +169,3 @@ def test_many_documents_are_held_in_small_batches(tmp_path: Path) -> None:
         int(label) for label in benchmark.test["label"][:]
     ]
     assert len(benchmark.test) == 600
-
-
-def sample(sizes: list[int]) -> tuple[list[str | None], np.ndarray]:
-    """Labels and keys of classes of different texts."""
-    labels: list[str | None] = [f"class {number}" for number, size in enumerate(sizes) for _ in range(size)]
-    return labels, np.random.default_rng(0).permutation(len(labels)).astype(np.int64)
-
-
-def is_test(split: list[str | None]) -> np.ndarray:
-    return np.array([side == "test" for side in split])
-
-
-def test_each_class_in_proportion() -> None:
-    sizes = [1000, 50, 10, 3, 2, 1]
-    labels, keys = sample(sizes)
-    split = stratified_split(labels, keys, 0.2, seed=0)
-    assert [
-        Counter(side for side, label in zip(split, labels, strict=True) if label == f"class {number}")["test"]
-        for number in range(len(sizes))
-    ] == [200, 10, 2, 1, 0, 0]
-    assert set(split) == {"train", "test"}
-    # drawn, not the first or the last ones: each half of the large class has about half of its test documents
-    assert 70 <= is_test(split[:500]).sum() <= 130
-    most = stratified_split(labels, keys, 0.999, seed=0)
-    assert Counter(label for label, side in zip(labels, most, strict=True) if side == "train") == Counter(set(labels))
-
-
-def test_the_seed_decides_and_the_order_does_not() -> None:
-    labels, keys = sample([300, 200])
-    first = stratified_split(labels, keys, 0.3, seed=1)
-    assert first == stratified_split(labels, keys, 0.3, seed=1)
-    # two draws of 30% agree on about 9% of the documents
-    assert 25 <= (is_test(first) & is_test(stratified_split(labels, keys, 0.3, seed=2))).sum() <= 65
-    order = np.random.default_rng(0).permutation(500)
-    assert stratified_split([labels[row] for row in order], keys[order], 0.3, seed=1) == [first[row] for row in order]
-
-
-def test_documents_without_a_class_are_on_no_side() -> None:
-    labels, keys = sample([40])
-    labels = [None if row % 4 == 0 else label for row, label in enumerate(labels)]
-    split = stratified_split(labels, keys, 0.5, seed=0)
-    assert split[::4] == [None] * 10
-    assert Counter(split) == {None: 10, "train": 15, "test": 15}
-    assert stratified_split([], keys[:0], 0.5, seed=0) == []
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_copies_stay_together(seed: int) -> None:
-    keys = np.repeat(np.arange(12, dtype=np.int64), 5)
-    split = stratified_split(["a"] * 60, keys, 0.3, seed)
-    assert all(len({side for side, other in zip(split, keys, strict=True) if other == key}) == 1 for key in keys)
-    assert split.count("test") == 20  # of 12 texts 4
-    assert stratified_split(["a"] * 10, np.ones(10, dtype=np.int64), 0.5, seed) == ["train"] * 10
