@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
+from transformers import AutoTokenizer, ModernBertConfig, ModernBertForMaskedLM
 
 from simlte_st import train
 from simlte_st.chunk_mean import SimlteChunkMeanModel
@@ -141,3 +142,23 @@ def test_a_tuned_base_is_loaded_once(
     train(documents, tmp_path / "long", backbone="chunk-mean", max_length=200, **{**options, "interpolate": None})
     folder = tmp_path / "long.run" / "base"
     assert loaded[1:] == [str(encoder_path), str(folder)]
+
+
+def test_a_base_with_more_positions_than_its_tokenizer_allows_uses_them(
+    bert_path: Path, long: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = ModernBertConfig(
+        vocab_size=140, pad_token_id=0, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
+        intermediate_size=48, max_position_embeddings=512, global_attn_every_n_layers=2, local_attention=16,
+    )  # fmt: skip
+    ModernBertForMaskedLM(config).save_pretrained(tmp_path / "base")
+    AutoTokenizer.from_pretrained(bert_path).save_pretrained(tmp_path / "base")  # 64 tokens
+    with caplog.at_level("INFO", "simlte_st"):
+        result = train(
+            long, tmp_path / "m", base=tmp_path / "base", preset="docsplit-longformer", max_length=400, **SHORT
+        )
+    assert "was set to read 64 tokens and has positions for 512: it now reads 400." in caplog.text
+    assert result.coverage.cut == 0, "documents of 324 tokens"
+    model = result.load(device="cpu")
+    assert model.max_seq_length == 400
+    assert type(model[0].auto_model).__name__ == "ModernBertModel"
