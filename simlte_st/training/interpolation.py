@@ -33,9 +33,8 @@ def interpolate(
     """Make the model whose weights are ``(1 - weight) * base + weight * adapted``.
 
     This is the linear merge of two models (WiSE-FT). ``SentenceTransformer.merge`` computes the same through mergekit,
-    and is not used because it exists from sentence-transformers 6.2 on only, mergekit would have to be installed by all
-    for one line of arithmetic, it makes a whole new model for each weight that is tried, and it refuses a model whose
-    dropout was set for training.
+    and is not used because mergekit would have to be installed by all for one line of arithmetic, it makes a whole new
+    model for each weight that is tried, and it refuses a model whose dropout was set for training.
 
     Args:
         base: The model that training began with.

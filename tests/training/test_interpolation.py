@@ -74,8 +74,6 @@ def test_in_place_it_is_the_same(base: SentenceTransformer, adapted: SentenceTra
 def test_it_is_sentence_transformers_own_merge(
     base: SentenceTransformer, adapted: SentenceTransformer, weight: float
 ) -> None:
-    if not hasattr(SentenceTransformer, "merge"):
-        pytest.skip("sentence-transformers before 6.2 has no merge()")
     pytest.importorskip("mergekit", reason="SentenceTransformer.merge() needs mergekit")
     merged = SentenceTransformer.merge(
         [base, adapted], method="linear", parameters={"weight": [1 - weight, weight]}, device="cpu"

@@ -1,0 +1,108 @@
+"""The Trainer of a run: its arguments, its batches, and what its checkpoints tell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
+
+from simlte_st.data import read_documents
+from simlte_st.errors import ConfigurationError, TrainingInterrupted
+from simlte_st.training import fit as fitting
+from simlte_st.training.batching import SeededBatchSampler, SimilarBatchSampler, TokenBudgetBatchSampler
+from simlte_st.training.fit import Batches, fit, make_batches, training_arguments
+from simlte_st.training.model import Trainee, make_trainee
+from simlte_st.training.prepare import Prepared, prepare
+from simlte_st.training.run import RunFolder, RunOptions
+
+Begun = tuple[Trainee, Prepared, RunFolder, RunOptions]
+
+
+def begin(base: Path, documents: list[str], folder: Path, max_steps: int | None = None, **settings: Any) -> Begun:
+    options = RunOptions(
+        str(base), settings={"batch_size": 8, **settings}, held_out=0.0, max_steps=max_steps, bf16=False, progress=False
+    )
+    run = RunFolder.open(folder / "model", options.decisive(), resume=False, overwrite=False)
+    trainee = make_trainee(run, options)
+    return trainee, prepare(read_documents(documents), trainee.views, run, options), run, options
+
+
+def test_arguments_follow_from_the_steps() -> None:
+    arguments = training_arguments(Path("out"), batch_size=4, epochs=2, steps=100, learning_rate=1e-4, warmup=0.15)
+    assert (arguments.warmup_steps, arguments.logging_steps, arguments.max_steps) == (15, 5, -1)
+    assert (arguments.weight_decay, arguments.bf16, arguments.report_to) == (0.0, False, [])
+    stopped = training_arguments(Path("out"), batch_size=4, epochs=2, steps=3, learning_rate=1e-4, max_steps=3)
+    assert (stopped.max_steps, stopped.logging_steps, stopped.warmup_steps) == (3, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sampler"),
+    [
+        ({}, SeededBatchSampler),
+        ({"batching": "similar"}, SimilarBatchSampler),
+        ({"duplicates": "exact"}, SimilarBatchSampler),
+        ({"batching": "tokens", "batch_tokens": 900}, TokenBudgetBatchSampler),
+    ],
+    ids=["random", "similar", "random, copies apart", "tokens"],
+)
+def test_the_preset_chooses_the_batches(
+    settings: dict[str, Any], sampler: type, encoder_path: Path, documents: list[str], tmp_path: Path
+) -> None:
+    trainee, prepared, _, options = begin(encoder_path, documents, tmp_path, **settings)
+    batches: Batches = make_batches(trainee, prepared.dataset, options)
+    made = batches.sampler(prepared.dataset, batch_size=batches.size, drop_last=False, seed=0)
+    assert type(made) is sampler
+    assert len(made) == batches.steps
+    assert bool(batches.callbacks) is (settings.get("batching") == "similar")
+    assert getattr(made, "leaf", 1) == (4 if settings.get("batching") == "similar" else 1)
+
+
+def test_a_batch_larger_than_the_corpus_is_the_corpus(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
+    trainee, prepared, _, options = begin(encoder_path, documents[:5], tmp_path, batch_size=64)
+    batches = make_batches(trainee, prepared.dataset, options)
+    assert (batches.size, batches.steps) == (5, 1)
+
+
+def test_a_budget_that_no_batch_fits_is_refused(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
+    begun = begin(encoder_path, documents, tmp_path, batching="tokens", batch_tokens=10)
+    with pytest.raises(ConfigurationError, match="batch_tokens=10"):
+        fit(*begun)
+
+
+def test_the_trainer_is_stock_and_its_checkpoints_hold_no_document(
+    encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+    original = fitting.make_trainer
+    monkeypatch.setattr(fitting, "make_trainer", lambda *args: made.append(original(*args)) or made[-1])
+    begun = begin(encoder_path, documents, tmp_path, max_steps=3)
+    fitted = fit(*begun)
+    [trainer] = made
+    assert type(trainer.data_collator) is SentenceTransformerDataCollator
+    assert set(trainer.train_dataset[0]) == {"anchor", "positive"}
+    assert fitted.steps == 3
+    assert [line["step"] for line in fitted.log if "loss" in line] == [1, 2, 3]
+    assert not begun[0].model.training
+    checkpoint = begun[2].checkpoint
+    assert checkpoint is not None
+    card = (checkpoint / "README.md").read_text()
+    assert not any(sentence in card for text in documents for sentence in text.split(". "))
+    assert "A long document ..." in card
+
+
+def test_an_interrupted_run_says_where_it_stopped(
+    encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = begin(encoder_path, documents, tmp_path, epochs=2)
+
+    def stop(self: Any, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
+        self.interrupted = True
+        control.should_save = control.should_training_stop = True
+        return control
+
+    monkeypatch.setattr(fitting.InterruptCallback, "on_step_end", stop)
+    with pytest.raises(TrainingInterrupted, match=r"Stopped at step 1 of 12; a checkpoint is written to .*model\.run"):
+        fit(*begun)
+    assert begun[2].checkpoint is not None
