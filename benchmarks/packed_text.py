@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from simlte_st.data.token_cache import tokenize_corpus
+from simlte_st.data.token_corpus import TokenCorpus
 from tokenizers import Tokenizer, models, trainers
 from torch.utils.data import Dataset
 from transformers import BertTokenizer, DataCollatorForLanguageModeling, PreTrainedTokenizerBase
 
 from simlte_st.data.document import Document
 from simlte_st.data.epochs import EpochClock
-from simlte_st.data.token_cache import tokenize_corpus
-from simlte_st.data.token_corpus import TokenCorpus
 from simlte_st.errors import ConfigurationError, EmptyCorpusError
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

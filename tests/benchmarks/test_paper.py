@@ -61,7 +61,7 @@ def test_the_page_has_every_section(finished: Path, folder: Path) -> None:
     if importlib.util.find_spec("spacy"):
         wanted[6:6] = ["Redundancy", "Attention from [CLS] on nyt"]
     assert headings == wanted
-    assert "- instructor: hkunlp/instructor-large cannot be had" in page
+    assert "- instructor: The model 'hkunlp/instructor-large' could not be loaded" in page
     assert "| DocSplit, as the papers print it |" in page
     assert "+12.0%" in page
     assert "+3.9%" in page
