@@ -34,6 +34,8 @@ from simlte_st.training.batching import (
 )
 
 Batches = Sequence[np.ndarray]
+LENGTHS = (256, 512)
+"""Tokens a view, for the padding."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -66,7 +68,7 @@ def shown(value: Any) -> str:
 
 def padding_rows(corpus: Dataset, model: Any) -> list[dict[str, Any]]:
     rows = []
-    for tokens in (256, 512):
+    for tokens in LENGTHS:
         model.max_seq_length = tokens
         lengths = ViewLengths(corpus, DocSplitTransform(model=model))(0)
         halves = np.array([min(sum(row) // 2 + 2, tokens) for row in corpus.with_format(None)["tokens"][:]])

@@ -20,11 +20,11 @@ RESULTS = Path(__file__).parent / "results"
 """Where results are kept."""
 
 
-def add_bf16(parser: argparse.ArgumentParser) -> None:
+def add_bf16(
+    parser: argparse.ArgumentParser | argparse._ArgumentGroup, help: str = "compute in bfloat16 (default: float32)"
+) -> None:
     """Add ``--bf16``: left to themselves some machines train in bfloat16, and others not."""
-    parser.add_argument(
-        "--bf16", action=argparse.BooleanOptionalAction, default=False, help="compute in bfloat16 (default: float32)"
-    )
+    parser.add_argument("--bf16", action=argparse.BooleanOptionalAction, default=False, help=help)
 
 
 def dtype_of(bf16: bool) -> torch.dtype:

@@ -87,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def segmented(source: str, limit: int, folder: str) -> Dataset:
     """Read and segment documents that make two views."""
-    count = tokenizer_counter(plain_model(512).tokenizer)
+    count = tokenizer_counter(plain_model().tokenizer)
     return write_corpus(read_documents(source, limit=limit), folder, view=DocSplit(), count_tokens=count)[0]
 
 

@@ -152,7 +152,7 @@ def batches(corpus: Dataset, model: SentenceTransformer, sampler: SeededBatchSam
             yield columns_of(collator(dataset.__getitems__([int(row) for row in rows])))
 
 
-def plain_model(length: int) -> SentenceTransformer:
+def plain_model(length: int | None = None) -> SentenceTransformer:
     """Load the model that all sides train, in training mode."""
     torch.manual_seed(0)
     return load_model(PACKAGED_BASE, max_seq_length=length, dtype=torch.float32).model.train()

@@ -156,6 +156,8 @@ def test_other_settings_need_another_work_folder(finished: Path, run: Callable[.
         run("--draws", "3")
     with pytest.raises(Clash, match="steps 2, now 4"):
         run("--steps", "4")
+    with pytest.raises(Clash, match="dtype 'float32', now 'bfloat16'"):
+        run("--bf16")
 
 
 def test_a_cell_of_other_settings_is_not_taken(tmp_path: Path) -> None:
