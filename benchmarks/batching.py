@@ -11,7 +11,6 @@ documents that share a batch share one in the next epoch.
 from __future__ import annotations
 
 import argparse
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,15 +18,10 @@ from typing import Any
 import numpy as np
 import torch
 from datasets import Dataset
-from simlte_st.data.pairs import PairDrawer
 
-from benchmarks.records import RESULTS, environment
-from simlte_st.compat import view_budget
-from simlte_st.data import read_documents, write_corpus
-from simlte_st.data.sentences import tokenizer_counter
-from simlte_st.data.views import DocSplit
+from benchmarks.records import add_bf16, dtype_of, environment, write_results
+from simlte_st.data import DocSplitTransform, read_documents
 from simlte_st.evaluation.table import markdown_table
-from simlte_st.files import write_json
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.training.batching import (
@@ -40,34 +34,29 @@ from simlte_st.training.batching import (
 )
 
 Batches = Sequence[np.ndarray]
+LENGTHS = (256, 512)
+"""Tokens a view, for the padding."""
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", choices=["padding", "hardness"])
     parser.add_argument("--data", required=True, help="any source of documents")
     parser.add_argument("--documents", type=int, help="use no more than so many; default: all for padding, else 2,600")
-    arguments = parser.parse_args()
-    name = Path(arguments.data).name
-    with tempfile.TemporaryDirectory() as folder:
-        model = load_model(PACKAGED_BASE, max_seq_length=64).model
-        limit = arguments.documents or (2_600 if arguments.part == "hardness" else None)
-        corpus, _ = write_corpus(
-            read_documents(arguments.data, limit=limit),
-            folder,
-            view=DocSplit(),
-            count_tokens=tokenizer_counter(model.tokenizer),
-        )
-        rows = padding_rows(corpus) if arguments.part == "padding" else hardness_rows(corpus, model)
+    add_bf16(parser)
+    arguments = parser.parse_args(argv)
+    name, dtype = Path(arguments.data).name, dtype_of(arguments.bf16)
+    model = load_model(PACKAGED_BASE, max_seq_length=64, dtype=dtype).model
+    views = DocSplitTransform(model=model)
+    limit = arguments.documents or (2_600 if arguments.part == "hardness" else None)
+    corpus = views.attach(read_documents(arguments.data, limit=limit))
+    rows = padding_rows(corpus, model) if arguments.part == "padding" else hardness_rows(corpus, model, views)
     table = markdown_table(list(rows[0]), [[shown(value) for value in row.values()] for row in rows])
     what = {"padding": "Padding", "hardness": "How hard batches are"}[arguments.part]
-    text = f"# {what}\n\n{name}, {len(corpus)} documents, DocSplit, all-MiniLM-L6-v2's tokens.\n\n{table}\n\n"
-    text += f"    python -m benchmarks.batching {arguments.part} --data {name}\n"
-    print(text)
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / f"batching_{arguments.part}.md").write_text(text, encoding="utf-8")
-    record = {"documents": len(corpus), "environment": environment(), "rows": rows}
-    write_json(RESULTS / f"batching_{arguments.part}.json", record)
+    text = [f"# {what}", "", f"{name}, {len(corpus)} documents, DocSplit, all-MiniLM-L6-v2's tokens.", "", table, ""]
+    text += [f"    python -m benchmarks.batching {arguments.part} --data {name}", ""]
+    record = {"documents": len(corpus), "environment": environment(dtype), "rows": rows}
+    write_results(f"batching_{arguments.part}", text, record)
 
 
 def shown(value: Any) -> str:
@@ -77,11 +66,12 @@ def shown(value: Any) -> str:
 # Padding.
 
 
-def padding_rows(corpus: Dataset) -> list[dict[str, Any]]:
+def padding_rows(corpus: Dataset, model: Any) -> list[dict[str, Any]]:
     rows = []
-    for tokens in (256, 512):
-        lengths = ViewLengths(corpus, PairDrawer(DocSplit(), 0, tokens - 2))(0)
-        halves = np.array([min(sum(row) // 2 + 2, tokens) for row in corpus["tokens"][:]])
+    for tokens in LENGTHS:
+        model.max_seq_length = tokens
+        lengths = ViewLengths(corpus, DocSplitTransform(model=model))(0)
+        halves = np.array([min(sum(row) // 2 + 2, tokens) for row in corpus.with_format(None)["tokens"][:]])
         ways: dict[str, Any] = {
             "random, 32": SeededBatchSampler(corpus, 32, False),
             "tokens, half of each document": by_tokens(corpus, np.stack([halves, halves], axis=1)),
@@ -124,11 +114,11 @@ def found_by_length(batches: Sequence[Sequence[int]], lengths: np.ndarray) -> fl
 # Hardness.
 
 
-def hardness_rows(corpus: Dataset, model: Any) -> list[dict[str, Any]]:
-    pairs = PairDrawer(DocSplit(), 0, view_budget(model)).draw(corpus.to_list())
+def hardness_rows(corpus: Dataset, model: Any, views: DocSplitTransform) -> list[dict[str, Any]]:
+    pairs = views.draw(corpus.with_format(None)[:])
     texts = [text for pair in pairs for text in (pair.anchor, pair.positive)]
-    views = model.encode(texts, batch_size=64, normalize_embeddings=True, show_progress_bar=True)
-    first, second = views[::2], views[1::2]
+    vectors = model.encode(texts, batch_size=64, normalize_embeddings=True, show_progress_bar=True)
+    first, second = vectors[::2], vectors[1::2]
     embeddings = DocumentEmbeddings(len(corpus))
     embeddings.update(first + second)
     assert embeddings.codes is not None

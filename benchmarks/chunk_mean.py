@@ -17,25 +17,28 @@ import argparse
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
 from transformers import AutoTokenizer
 
-from benchmarks.records import RESULTS, environment
+from benchmarks.parts import Parts
+from benchmarks.records import add_bf16, difference, dtype_of, environment, write_results
+from benchmarks.timing import side_by_side
 from simlte_st.chunk_mean import to_chunk_mean
+from simlte_st.data import read_documents
 from simlte_st.data.document import Document
-from simlte_st.evaluation import ClassificationProbeEvaluator, bootstrap_interval, tfidf_few_shot
+from simlte_st.evaluation import ClassificationProbeEvaluator, tfidf_few_shot
 from simlte_st.evaluation.splits import sample_documents, split_by_label
 from simlte_st.evaluation.table import markdown_table
-from simlte_st.files import read_json, write_json
 from simlte_st.longformer import convert_to_longformer
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE, packaged_base_path
@@ -56,6 +59,7 @@ def longformer(tokens: int, window: int = 512) -> SentenceTransformer:
     return SentenceTransformer(modules=[transformer, Pooling(transformer.get_embedding_dimension()), Normalize()])
 
 
+KINDS = ("forward", "forward + backward")
 REFERENCE = "ChunkMean, chunks of 256"
 READERS: dict[str, Callable[[int], SentenceTransformer]] = {
     "first 256 tokens": lambda tokens: beginning(min(256, tokens)),
@@ -66,7 +70,7 @@ READERS: dict[str, Callable[[int], SentenceTransformer]] = {
 }
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="labelled long documents as parquet: text, label")
     parser.add_argument("--tokens", type=int, default=4096, help="tokens to read of a document; at least 512")
@@ -76,67 +80,48 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=list(READERS), default=list(READERS), metavar="READER")
     parser.add_argument("--skip-cost", action="store_true")
     parser.add_argument("--work", type=Path, default=Path("chunk-mean.work"), help="folder of finished parts")
-    arguments = parser.parse_args()
-    cost = arguments.work / "cost.json"
-    if cost.exists() and read_json(cost)["tokens"] != arguments.tokens:
-        raise SystemExit(f"{arguments.work} holds results of other settings: give another --work.")
-    if not arguments.skip_cost and not cost.exists():
-        write_json(cost, measure_cost(arguments.tokens, arguments.repeats))
+    add_bf16(parser)
+    arguments = parser.parse_args(argv)
+    costs = Parts(arguments.work / "cost", {"tokens": arguments.tokens, "bf16": arguments.bf16})
+    if not arguments.skip_cost:
+        dtype = dtype_of(arguments.bf16)
+        costs.finish("cost", lambda: measure_cost(arguments.tokens, arguments.repeats, dtype))
+    quality = None
     if arguments.data is None or not arguments.data.exists():
         print(f"Quality skipped: {arguments.data or '--data'} is not there.")
     else:
-        measure_quality(arguments)
-    report(arguments)
+        quality = measure_quality(arguments)
+    report(costs.finished("cost"), quality)
 
 
-def measure_cost(tokens: int, repeats: int) -> dict[str, Any]:
-    models = {name: make(tokens) for name, make in READERS.items()}
-    for model in models.values():
+def measure_cost(tokens: int, repeats: int, dtype: torch.dtype) -> dict[str, Any]:
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    ids = torch.randint(1000, 30000, (1, tokens), generator=torch.Generator().manual_seed(0))
+    jobs: dict[str, Callable[[], object]] = {}
+    for name, make in READERS.items():
+        model = make(tokens).to(device, dtype)
         set_dropout(model, 0.0)
-    generator = torch.Generator().manual_seed(0)
-    seconds: dict[str, dict[str, list[float]]] = {name: {"forward": [], "forward + backward": []} for name in models}
-    for number in range(repeats + 1):
-        ids = torch.randint(1000, 30000, (1, tokens), generator=generator)
-        for name, model in models.items():
-            read = min(tokens, model.max_seq_length or tokens)
-            cut = ids[:, :read].clone()
-            cut[:, 0], cut[:, -1] = model.tokenizer.cls_token_id, model.tokenizer.sep_token_id
-            with torch.no_grad():
-                forward = timed(model, cut, backward=False)
-            both = timed(model, cut, backward=True)
-            if number:  # the first round warms up
-                seconds[name]["forward"].append(forward)
-                seconds[name]["forward + backward"].append(both)
-        print(f"cost: round {number} of {repeats}", flush=True)
-    return {"tokens": tokens, "repeats": repeats, "seconds_per_document": seconds, "environment": environment()}
+        cut = ids[:, : min(tokens, model.max_seq_length or tokens)].clone()
+        cut[:, 0], cut[:, -1] = model.tokenizer.cls_token_id, model.tokenizer.sep_token_id
+        for kind in KINDS:
+            jobs[f"{name}: {kind}"] = partial(read_document, model, cut.to(device), kind == KINDS[1])
+    seconds = side_by_side(jobs, repeats, device)
+    by_reader = {name: {kind: seconds[f"{name}: {kind}"] for kind in KINDS} for name in READERS}
+    return {"tokens": tokens, "repeats": repeats, "seconds_per_document": by_reader, "environment": environment(dtype)}
 
 
-def timed(model: SentenceTransformer, ids: torch.Tensor, backward: bool) -> float:
-    features = {"input_ids": ids.to(model.device), "attention_mask": torch.ones_like(ids, device=model.device)}
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
-    began = time.perf_counter()
-    embedding = model(features)["sentence_embedding"]
+def read_document(model: SentenceTransformer, ids: torch.Tensor, backward: bool) -> None:
+    with torch.set_grad_enabled(backward):
+        embedding = model({"input_ids": ids, "attention_mask": torch.ones_like(ids)})["sentence_embedding"]
     if backward:
         embedding.sum().backward()
         model.zero_grad()
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
-    return time.perf_counter() - began
 
 
-def measure_quality(arguments: argparse.Namespace) -> None:
-    rows = pq.read_table(arguments.data, columns=["text", "label"]).to_pylist()
-    classes = [str(row["label"]) for row in rows]
-    documents = [
-        Document(str(number), row["text"], str(row["label"]))
-        for number, row in enumerate(rows)
-        if row["text"].strip() and classes.count(str(row["label"])) > 1
-    ]
-    chosen = sample_documents(documents, arguments.limit, seed=0)
-    # A class of which the sample has a single document cannot be divided.
-    counts = [document.label for document in chosen]
-    chosen = [document for document in chosen if counts.count(document.label) > 1]
+def measure_quality(arguments: argparse.Namespace) -> Parts:
+    labelled = list(read_documents(arguments.data, label_column="label"))
+    chosen = sample_documents(repeated(labelled), arguments.limit, seed=0)
+    chosen = repeated(chosen)  # a class of which the sample has a single document cannot be divided
     train, test = split_by_label(chosen, test_share=0.5, seed=0)
     columns = [[getattr(row, key) for row in part] for part in (train, test) for key in ("text", "label")]
     settings = {
@@ -147,39 +132,44 @@ def measure_quality(arguments: argparse.Namespace) -> None:
         "words": statistics.median(len(row.text.split()) for row in chosen),
         "tokens": arguments.tokens,
         "shots": arguments.shots,
+        "bf16": arguments.bf16,
     }
-    tfidf = arguments.work / "TF-IDF.json"
-    if tfidf.exists() and {name: read_json(tfidf)[name] for name in settings} != settings:
-        raise SystemExit(f"{arguments.work} holds results of other settings: give another --work.")
-    if not tfidf.exists():
-        draws = tfidf_few_shot(*columns, shots=arguments.shots).draws
-        write_json(tfidf, {**settings, "macro_f1": [draw.macro_f1 for draw in draws]})
-    for name in arguments.only:
-        path = arguments.work / f"{name}.json"
-        if path.exists():
-            continue
-        model = READERS[name](arguments.tokens)
+    parts = Parts(arguments.work / "quality", settings)
+
+    def tfidf() -> dict[str, Any]:
+        return {"macro_f1": [draw.macro_f1 for draw in tfidf_few_shot(*columns, shots=arguments.shots).draws]}
+
+    def measure(name: str) -> dict[str, Any]:
+        dtype = dtype_of(arguments.bf16)
+        model = READERS[name](arguments.tokens).to(dtype)
         evaluator = ClassificationProbeEvaluator(
             *columns, shots=arguments.shots, max_seq_length=None, batch_size=4, write_csv=False
         )
         began = time.perf_counter()
         metrics = evaluator(model)
-        record = {
-            **settings,
+        return {
             "seconds": time.perf_counter() - began,
             "metrics": metrics,
             "macro_f1": [draw.macro_f1 for draw in evaluator.last_draws],
-            "environment": environment(),
+            "environment": environment(dtype),
         }
-        write_json(path, record)
-        print(f"{name}: macro-F1 {100 * metrics['macro_f1_mean']:.1f}", flush=True)
+
+    parts.finish("TF-IDF", tfidf)
+    for name in arguments.only:
+        parts.finish(name, partial(measure, name))
+    return parts
 
 
-def report(arguments: argparse.Namespace) -> None:
-    record = {path.stem: read_json(path) for path in sorted(arguments.work.glob("*.json"))}
+def repeated(documents: list[Document]) -> list[Document]:
+    """Leave out documents whose class has no other."""
+    counts = Counter(document.label for document in documents)
+    return [document for document in documents if counts[document.label] > 1]
+
+
+def report(cost: dict[str, Any] | None, quality: Parts | None) -> None:
     text = ["# Long documents with all-MiniLM-L6-v2, untrained", ""]
-    if "cost" in record:
-        cost = record["cost"]
+    command, record = "python -m benchmarks.chunk_mean", {} if cost is None else {"cost": cost}
+    if cost is not None:
         text += [
             f"Seconds a document of {cost['tokens']} tokens, one at a time, {cost['environment']['threads']} thread(s) "
             f"on {cost['environment']['device']}; medians of {cost['repeats']} rounds in which all took turns. The "
@@ -188,28 +178,22 @@ def report(arguments: argparse.Namespace) -> None:
             cost_table(cost["seconds_per_document"]),
             "",
         ]
-    finished = {name: record[name] for name in ("TF-IDF", *READERS) if name in record}
-    if finished:
-        settings = next(iter(finished.values()))
+        command += f" --repeats {cost['repeats']} --tokens {cost['tokens']}"
+    if quality is not None:
+        settings, finished = quality.settings, quality.every()
+        record |= {name: {**settings, **part} for name, part in finished.items()}
+        scores = {name: np.array(finished[name]["macro_f1"]) for name in ("TF-IDF", *READERS) if name in finished}
         text += [
             f"MLP probe on {settings['shots']} documents a class, 10 draws; {settings['documents']} documents "
             f"({settings['data']}, {settings['classes']} classes, median {settings['words']:.0f} words), half of them "
             f"for testing; read up to {settings['tokens']} tokens. After ± is the standard deviation over draws; the "
             "differences are paired draw by draw, with bootstrap intervals.",
             "",
-            quality_table({name: np.array(part["macro_f1"]) for name, part in finished.items()}),
+            quality_table(scores),
             "",
         ]
-    command = "python -m benchmarks.chunk_mean"
-    if "cost" in record:
-        command += f" --repeats {record['cost']['repeats']} --tokens {record['cost']['tokens']}"
-    if finished:
         command += f" --data {settings['data']} --limit {settings['limit']} --shots {settings['shots']}"
-    text += [f"    {command}", ""]
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "chunk_mean.md").write_text("\n".join(text), encoding="utf-8")
-    write_json(RESULTS / "chunk_mean.json", record)
-    print("\n".join(text))
+    write_results("chunk_mean", [*text, f"    {command}", ""], record)
 
 
 def cost_table(seconds: dict[str, dict[str, list[float]]]) -> str:
@@ -229,9 +213,7 @@ def quality_table(scores: dict[str, np.ndarray]) -> str:
         row = [name, f"{100 * values.mean():.1f} ± {100 * values.std(ddof=1):.1f}"]
         for reference in ("first 256 tokens", "Longformer, window 512"):
             if reference in scores:
-                difference = 100 * (values - scores[reference])
-                low, high = bootstrap_interval(difference)
-                row.append(f"{difference.mean():+.1f} [{low:+.1f}, {high:+.1f}]")
+                row.append(difference(100 * (values - scores[reference])))
             else:
                 row.append("")
         rows.append(row)

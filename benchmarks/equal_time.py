@@ -17,21 +17,22 @@ from __future__ import annotations
 
 import argparse
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import torch
 from sentence_transformers import SentenceTransformer
 
-from benchmarks.records import RESULTS, environment
+from benchmarks.labelled import read_labelled
+from benchmarks.records import add_bf16, difference, dtype_of, environment, write_results
 from simlte_st import train
 from simlte_st.data import DocSplit
 from simlte_st.data.document import Document
-from simlte_st.datasets import SETS, load_benchmark
-from simlte_st.evaluation import ClassificationProbeEvaluator, bootstrap_interval, tfidf_few_shot
-from simlte_st.evaluation.splits import sample_documents, split_by_label
+from simlte_st.datasets import SETS
+from simlte_st.evaluation import ClassificationProbeEvaluator, tfidf_few_shot
+from simlte_st.evaluation.splits import sample_documents
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import read_json, write_json
 from simlte_st.models.base import load_model
@@ -67,7 +68,7 @@ Scores = dict[int, np.ndarray]
 """Macro-F1 of each draw, by seed."""
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, nargs="+", required=True)
     parser.add_argument(
@@ -86,7 +87,8 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path("equal-time.work"), help="folder of finished runs")
     parser.add_argument("--calibrate", action="store_true", help="time the settings, and nothing else")
     parser.add_argument("--report", action="store_true", help="write the table of what is finished, run nothing")
-    arguments = parser.parse_args()
+    add_bf16(parser)
+    arguments = parser.parse_args(argv)
     torch.set_num_threads(arguments.threads)
     present = [path for path in arguments.data if path.exists() or path.name in SETS]
     for path in set(arguments.data) - set(present):
@@ -120,28 +122,21 @@ def main() -> None:
 
 
 def budget(options: dict[str, Any]) -> str:
-    return f"{options['steps']} steps" if options["steps"] else f"{options['seconds']:g} s"
+    spent = f"{options['steps']} steps" if options["steps"] else f"{options['seconds']:g} s"
+    return f"{spent}, bfloat16" if options.get("bf16") else spent
 
 
 def settings(arguments: argparse.Namespace) -> dict[str, Any]:
-    names = ("seconds", "steps", "tokens", "read", "documents", "pool", "test_documents", "shots", "threads")
-    return {"options": {name: getattr(arguments, name) for name in names}, "environment": environment()}
+    names = (
+        "seconds", "steps", "tokens", "read", "documents", "pool", "test_documents", "shots", "threads", "bf16",
+    )  # fmt: skip
+    found = environment(dtype_of(arguments.bf16))
+    return {"options": {name: getattr(arguments, name) for name in names}, "environment": found}
 
 
 def read_posts(path: Path, arguments: argparse.Namespace) -> Posts:
     """Read the labelled documents, and draw as many as are asked for."""
-    table = pq.read_table(path) if path.exists() else load_benchmark(path.name).rows.data.table
-    splits = table["split"].to_pylist() if "split" in table.column_names else ["all"] * len(table)
-    rows = [
-        (split, Document(str(number), text, label=str(label)))
-        for number, (text, label, split) in enumerate(
-            zip(table["text"].to_pylist(), table["label"].to_pylist(), splits, strict=True)
-        )
-        if text.strip()
-    ]
-    parts = {split: [document for kind, document in rows if kind == split] for split in ("train", "test", "all")}
-    if parts["all"]:
-        parts["train"], parts["test"] = split_by_label(parts["all"], 0.5, seed=0)
+    parts = read_labelled(path)
     return {
         "train": sample_documents(parts["train"], arguments.documents, seed=0),
         "pool": sample_documents(parts["train"], arguments.pool, seed=0),
@@ -166,11 +161,12 @@ def trained(
         [{"id": post.id, "text": post.text} for post in posts["train"]],
         output,
         base=PACKAGED_BASE,
-        max_seq_length=arguments.tokens,
+        max_view_length=arguments.tokens,
         max_steps=steps,
         save_steps=10_000,
         held_out=0.0,
         seed=seed,
+        bf16=arguments.bf16,
         overwrite=True,
         progress=False,
         **options,
@@ -212,7 +208,7 @@ def cost_of(name: str, posts: Posts, folder: Path, arguments: argparse.Namespace
 def one_run(name: str, seed: int, posts: Posts, folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     record: dict[str, Any] = {}
     if RUNS[name] is None:
-        model = load_model(PACKAGED_BASE, POOLING[name]).model
+        model = load_model(PACKAGED_BASE, POOLING[name], dtype=torch.float32).model
     else:
         steps = arguments.steps
         if steps is None:
@@ -249,14 +245,15 @@ def report(arguments: argparse.Namespace) -> None:
         here = [record for record in of_data if record["name"] in UNTRAINED or belongs(record, spent)]
         options = next(record for record in here if budget(record["options"]) == spent)["options"]
         text += [f"## {data}, {spent}", "", account(options, here[0]["environment"]), "", table(here), ""]
-        given = [f"--{name.replace('_', '-')} {value:g}" for name, value in options.items() if value is not None]
+        given = [
+            f"--{name.replace('_', '-')}" + ("" if value is True else f" {value:g}")
+            for name, value in options.items()
+            if value
+        ]
         name = data if data in SETS else f"{data}.parquet"
         text += [f"    python -m benchmarks.equal_time --data {name} {' '.join(given)}", ""]
     text += overall(records)
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "equal_time.md").write_text("\n".join(text), encoding="utf-8")
-    write_json(RESULTS / "equal_time.json", {"runs": records})
-    print("\n".join(text))
+    write_results("equal_time", text, {"runs": records})
 
 
 def overall(records: list[dict[str, Any]]) -> list[str]:
@@ -278,7 +275,7 @@ def overall(records: list[dict[str, Any]]) -> list[str]:
             row = [name, f"{np.mean(of_each):.1f}"]
             for other in ("base", PAPERS):
                 pairs = [paired(scores[name][data], scores[other][data]) for data in sets]
-                row.append(interval(np.mean(pairs, axis=0)))
+                row.append(difference(np.mean(pairs, axis=0)))
             rows.append(row)
     header = ["setting", "macro-F1", *(f"against {other} [95%]" for other in ("the base", PAPERS))]
     about = f"Means over {', '.join(sets)}; the intervals are over draws, not over data sets."
@@ -291,7 +288,7 @@ def legend(options: dict[str, Any]) -> str:
 
 def belongs(record: dict[str, Any], spent: str) -> bool:
     """Tell whether a training had a budget; so many steps are so many, whether asked for or what the time was for."""
-    return spent in (budget(record["options"]), f"{record['steps']} steps")
+    return spent in (budget(record["options"]), budget({**record["options"], "steps": record["steps"]}))
 
 
 def account(options: dict[str, Any], machine: dict[str, Any]) -> str:
@@ -320,14 +317,11 @@ def table(records: list[dict[str, Any]]) -> str:
         row = [name, *(["", ""] if steps is None else [str(steps), str(steps * record["batch_size"])])]
         row += [f"{values.mean():.1f} ± {values.std(ddof=1):.1f}"]
         row += [", ".join(f"{by_seed[seed].mean():.1f}" for seed in sorted(by_seed))]
-        rows.append(row + [difference(by_seed, scores[other]) for other in ("base", PAPERS, "random, 32")])
+        others = (scores[other] for other in ("base", PAPERS, "random, 32"))
+        rows.append(row + [difference(paired(by_seed, other)) if other else "" for other in others])
     header = ["setting", "steps", "documents", "macro-F1", "of each seed"]
     header += [f"against {other} [95%]" for other in ("the base", PAPERS, "random, 32")]
     return markdown_table(header, rows)
-
-
-def difference(mine: Scores, others: Scores) -> str:
-    return interval(paired(mine, others)) if others else ""
 
 
 def paired(mine: Scores, others: Scores) -> np.ndarray:
@@ -339,11 +333,6 @@ def paired(mine: Scores, others: Scores) -> np.ndarray:
     # Draws of one seed share what was trained: the mean over seeds first, so that draws are what varies.
     found: np.ndarray = np.mean(pairs, axis=0)
     return found
-
-
-def interval(values: np.ndarray) -> str:
-    low, high = bootstrap_interval(values)
-    return f"{values.mean():+.1f} [{low:+.1f}, {high:+.1f}]"
 
 
 if __name__ == "__main__":

@@ -25,10 +25,9 @@ import torch
 from transformers import BertConfig, BertModel, LongformerConfig, LongformerModel, PreTrainedModel
 
 from benchmarks.longformer_cost import attention_operations, encoder_operations
-from benchmarks.records import RESULTS, environment
-from benchmarks.timing import matrix_rate, ratio, side_by_side, spread
+from benchmarks.records import RESULTS, environment, write_results
+from benchmarks.timing import matrix_rate, ratio, resident, side_by_side, spread
 from simlte_st.evaluation.table import markdown_table
-from simlte_st.files import write_json
 from simlte_st.longformer import SimlteLongformerModel
 from simlte_st.longformer.packing import pack_batch
 
@@ -246,7 +245,7 @@ class Bench:
     def write(self) -> None:
         """Write what has been measured so far."""
         name = "longformer" if self.device == "cpu" else "longformer_gpu"
-        found = environment()
+        found = environment(self.dtype)
         # Names, not places: results are published.
         options = {
             key: Path(value).name if key == "lengths_from" else str(value)
@@ -290,9 +289,7 @@ class Bench:
             + (f" --lengths-from {Path(self.options.lengths_from).name}" if self.options.lengths_from else ""),
             "",
         ]
-        self.options.output.mkdir(parents=True, exist_ok=True)
-        write_json(self.options.output / f"{name}.json", record)
-        (self.options.output / f"{name}.md").write_text("\n".join(text), encoding="utf-8")
+        write_results(name, text, record, self.options.output)
 
 
 def both(window: int, length: int) -> tuple[LongformerModel, SimlteLongformerModel]:
@@ -369,13 +366,6 @@ def peak_of_step(arguments: argparse.Namespace) -> dict[str, int]:
     before = resident()
     model_step(model, batch, True)()
     return {"bytes": resident(peak=True) - before}
-
-
-def resident(peak: bool = False) -> int:
-    """Read the memory that this process holds, or the most that it held, in bytes (Linux)."""
-    name = "VmHWM:" if peak else "VmRSS:"
-    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
 
 
 if __name__ == "__main__":

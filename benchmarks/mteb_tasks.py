@@ -24,10 +24,9 @@ from mteb import AbsTask
 from sentence_transformers import SentenceTransformer
 
 from benchmarks.parts import Parts, readers
-from benchmarks.records import RESULTS, environment
+from benchmarks.records import add_bf16, dtype_of, environment, write_results
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.evaluation.table import markdown_table
-from simlte_st.files import write_json
 from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.tasks import MAIN_SCORES, TASKS, LocalTask, evaluate, paper_tasks
 
@@ -56,6 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=42)
     parser.add_argument("--list", action="store_true", help="print the names and stop")
     parser.add_argument("--work", type=Path, default=Path("mteb-tasks.work"), help="folder of finished parts")
+    add_bf16(parser)
     options = parser.parse_args(arguments)
     if options.list:
         print("\n".join([*TASKS, LONG, *(task.metadata.name for task in mteb.get_benchmark(LONG).tasks)]))
@@ -68,10 +68,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "max_seq_length": options.max_seq_length,
         "max_documents": options.max_documents,
         "seed": options.seed,
+        "bf16": options.bf16,
         "mteb": version("mteb"),
     }
     parts = Parts(options.work, settings)
-    models = readers(options.base, options.model, options.max_seq_length)
+    models = readers(options.base, options.model, options.max_seq_length, dtype_of(options.bf16))
     skipped: set[str] = set()
     for name, load in models.items():
         run(parts, name, load, [task for task in tasks if task.metadata.name not in skipped], options, skipped)
@@ -146,7 +147,7 @@ def measure(model: SentenceTransformer, task: AbsTask, batch_size: int) -> dict[
         "texts": size,
         "tokens": model.max_seq_length,
         "seconds": time.perf_counter() - began,
-        "environment": environment(),
+        "environment": environment(next(model.parameters()).dtype),
     }
 
 
@@ -198,10 +199,7 @@ def report(parts: Parts, models: Sequence[str], tasks: Sequence[AbsTask], settin
         f"{settings['max_seq_length']} --max-documents {settings['max_documents']}",
         "",
     ]
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "mteb_tasks.md").write_text("\n".join(text), encoding="utf-8")
-    write_json(RESULTS / "mteb_tasks.json", {"settings": settings, "tasks": records})
-    print("\n".join(text))
+    write_results("mteb_tasks", text, {"settings": settings, "tasks": records})
 
 
 if __name__ == "__main__":

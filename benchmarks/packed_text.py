@@ -1,119 +1,96 @@
 """Whole documents as sequences of one length, masked for a language model to learn from: nothing is padded.
 
-The documents follow each other, with [SEP] between two, and are cut wherever a sequence is full; each sequence is put
-between [CLS] and [SEP]. No token is lost but those that do not fill the last sequence. Where a document ends at the end
-of a sequence, its [SEP] opens the next one.
+As in transformers' ``run_mlm``: ``datasets.map`` tokenizes a batch of documents, joins them and cuts what comes out.
+The documents of a batch follow each other, with [SEP] between two, and are cut wherever a sequence is full; each
+sequence is put between [CLS] and [SEP]. No token is lost but those that do not fill the last sequence of a batch.
 """
 
 from __future__ import annotations
 
-import os
+import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from datasets import Dataset, Features, List, Value, concatenate_datasets
 from tokenizers import Tokenizer, models, trainers
-from torch.utils.data import Dataset
 from transformers import BertTokenizer, DataCollatorForLanguageModeling, PreTrainedTokenizerBase
 
 from simlte_st.data.document import Document
 from simlte_st.data.epochs import EpochClock
-from simlte_st.data.token_cache import tokenize_corpus
-from simlte_st.data.token_corpus import TokenCorpus
 from simlte_st.errors import ConfigurationError, EmptyCorpusError
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+BATCH = 1000
+"""Documents that are tokenized, packed and written at once: as many as ``datasets.map`` gives ``run_mlm``."""
 
 
-class Uncut:
-    """A segmenter that cuts nothing: where sentences end is no matter here."""
-
-    fingerprint = "uncut"
-
-    def __call__(self, text: str, /) -> list[str]:
-        """Give the text as it is."""
-        return [text]
-
-
-def tokenize_whole(
-    documents: Iterable[Document],
-    tokenizer: PreTrainedTokenizerBase,
-    directory: str | os.PathLike[str],
-    *,
-    progress: bool = False,
-) -> TokenCorpus:
-    """Tokenize whole documents, or find that done: see :func:`~simlte_st.data.token_cache.tokenize_corpus`."""
-    return tokenize_corpus(documents, tokenizer, segmenter=Uncut(), directory=directory, progress=progress)
-
-
-class PackedText(Dataset[dict[str, Any]]):
-    """Sequences of one length out of a corpus of token ids, cut as they are asked for.
-
-    Args:
-        corpus: The documents.
-        rows: Which of them, in this order.
-        length: Tokens of a sequence, [CLS] and [SEP] included.
-        tokenizer: Has the ids of [CLS] and [SEP].
-
-    Attributes:
-        tokens: Tokens of the documents that stand in the sequences.
-        left_over: Tokens at the end of the last document that do not fill a sequence.
+def pack(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase, length: int) -> list[list[int]]:
+    """Join texts and cut them into sequences of ``length`` tokens, [CLS] and [SEP] included.
 
     Raises:
         ConfigurationError: ``length`` leaves no room for text.
+    """
+    if length < 3:
+        raise ConfigurationError(f"A sequence of {length} tokens has no room between [CLS] and [SEP]: use 3 or more.")
+    first, last = int(tokenizer.cls_token_id), int(tokenizer.sep_token_id)
+    documents = filter(None, tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"])
+    stream = list(chain.from_iterable([*ids, last] for ids in documents))[:-1]
+    ends = range(length - 2, len(stream) + 1, length - 2)
+    return [[first, *stream[end - length + 2 : end], last] for end in ends]
+
+
+def write_packed(
+    documents: Iterable[Document], tokenizer: PreTrainedTokenizerBase, length: int, directory: Path
+) -> None:
+    """Pack documents into sequences, in an Arrow file for each batch; those that are there are not made again.
+
+    Args:
+        documents: Read once, in order.
+        tokenizer: Makes the tokens.
+        length: Tokens of a sequence.
+        directory: Folder of the files; of no other documents, tokenizer or length.
+
+    Raises:
+        ConfigurationError: ``length`` leaves no room for text.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    for number, texts in enumerate(_batches(document.text for document in documents)):
+        Dataset.from_dict({"text": texts}).map(
+            lambda rows: {"input_ids": pack(rows["text"], tokenizer, length)},
+            batched=True,
+            batch_size=BATCH,
+            remove_columns=["text"],
+            features=Features({"input_ids": List(Value("int32"))}),
+            cache_file_name=str(directory / f"{number:06d}.arrow"),
+            load_from_cache_file=True,
+            new_fingerprint=f"{directory.parent.name}-{directory.name}-{number}",
+        )
+
+
+def read_packed(directory: Path) -> Dataset:
+    """Open what :func:`write_packed` wrote, memory-mapped.
+
+    Returns:
+        Rows of ``input_ids``: ``(length,)``, int64.
+
+    Raises:
         EmptyCorpusError: The documents do not fill one sequence.
     """
+    parts = [part for path in sorted(directory.glob("*.arrow")) if len(part := Dataset.from_file(str(path)))]
+    if not parts:
+        raise EmptyCorpusError("The documents do not fill one sequence: give more of them, or a smaller length.")
+    return concatenate_datasets(parts).with_format("torch")
 
-    def __init__(
-        self, corpus: TokenCorpus, rows: NDArray[np.int64], length: int, tokenizer: PreTrainedTokenizerBase
-    ) -> None:
-        if length < 3:
-            raise ConfigurationError(
-                f"A sequence of {length} tokens has no room between [CLS] and [SEP]: use 3 or more."
-            )
-        sizes = corpus.sizes[rows]
-        self._corpus = corpus
-        self._rows = rows[sizes > 0]
-        sizes = sizes[sizes > 0]
-        self._length = length
-        self._content = length - 2
-        self._ends = (int(tokenizer.cls_token_id), int(tokenizer.sep_token_id))
-        # Places in the stream of all tokens, where each document but the last has a [SEP] behind it.
-        self._starts = np.concatenate([[0], np.cumsum(sizes + 1)])
-        self._sequences = max(0, int(self._starts[-1]) - 1) // self._content
-        if not self._sequences:
-            raise EmptyCorpusError(
-                f"{len(rows)} documents of {sizes.sum()} tokens in all do not fill one sequence of {length} tokens."
-            )
-        end = self._sequences * self._content
-        separators = int((self._starts[1:-1] - 1 >= end).sum())
-        self.left_over = int(self._starts[-1]) - 1 - end - separators
-        self.tokens = int(sizes.sum()) - self.left_over
 
-    def __len__(self) -> int:
-        return self._sequences
-
-    def __getitem__(self, index: int) -> dict[str, Any]:
-        """Give a sequence: its number and its token ids, ``(length,)``, int64."""
-        if not 0 <= index < len(self):
-            raise IndexError(f"sequence {index} of {len(self)}")
-        first_token, separator = self._ends
-        sequence = np.full(self._length, separator, dtype=np.int64)
-        sequence[0] = first_token
-        begin = index * self._content
-        end = begin + self._content
-        document = int(np.searchsorted(self._starts, begin, side="right")) - 1
-        while document < len(self._rows) and self._starts[document] < end:
-            start = int(self._starts[document])
-            skipped = max(0, begin - start)
-            ids = self._corpus[self._rows[document]].ids[skipped : end - start]
-            place = 1 + start + skipped - begin
-            sequence[place : place + len(ids)] = ids
-            document += 1
-        return {"row": index, "input_ids": sequence}
+def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
+    stream = iter(texts)
+    while batch := list(islice(stream, BATCH)):
+        yield batch
 
 
 class Masking:
@@ -144,9 +121,9 @@ class Masking:
     def __call__(self, rows: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
         """Make a batch: ``input_ids`` and ``labels`` (-100 where nothing is to predict), ``(batch, length)``, int64."""
         epoch = 0 if self._clock is None else self._clock.epoch
-        state = np.random.SeedSequence([self._seed, epoch, *(int(row["row"]) for row in rows)])
+        ids = torch.stack([row["input_ids"] for row in rows])
+        state = np.random.SeedSequence([self._seed, epoch, zlib.crc32(ids.numpy().tobytes())])
         self._stock.generator = torch.Generator().manual_seed(int(state.generate_state(1, np.uint64)[0]))
-        ids = torch.from_numpy(np.stack([row["input_ids"] for row in rows]))
         masked, labels = self._stock.torch_mask_tokens(ids, special_tokens_mask=torch.isin(ids, self._special))
         return {"input_ids": masked, "labels": labels}
 

@@ -30,12 +30,12 @@ from benchmarks.grid.page import report
 from benchmarks.grid.scales import SCALES, Scale
 from benchmarks.grid.systems import GROUPS, SYSTEMS, System, chosen_systems
 from benchmarks.grid.work import Work
-from benchmarks.records import RESULTS
+from benchmarks.records import RESULTS, add_bf16, dtype_of
 from simlte_st.compat import quiet_transformers
 from simlte_st.errors import SimlteError
 
 OVERRIDES = (
-    "base", "corpus_documents", "steps", "batch_size", "tokens", "read", "pooling", "learning_rate",
+    "base", "corpus_documents", "steps", "batch_size", "tokens", "read", "pooling", "learning_rate", "bf16",
     "train_documents", "test_documents", "draws", "head",
 )  # fmt: skip
 """Settings of a scale that the command line can replace."""
@@ -70,6 +70,7 @@ def parser() -> argparse.ArgumentParser:
     own.add_argument("--test-documents", type=int, help="likewise")
     own.add_argument("--draws", type=int, help="of the few-shot experiment")
     own.add_argument("--head", choices=["mlp", "logistic"], help="the probe")
+    add_bf16(own, "train in bfloat16 (default: float32); texts are embedded in float32")
     return made
 
 
@@ -80,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         print("data sets, and their files in --shared:")
         print("\n".join(f"    {name}: {sets.SHARED.get(name, '')}" for name in sets.ALL))
         return
-    work = Work(arguments.work)
+    work = Work(arguments.work, dtype_of(bool(arguments.bf16)))
     if arguments.report:
         print(report(work, arguments.results))
         return
@@ -117,8 +118,11 @@ def scale_of(arguments: argparse.Namespace) -> Scale:
 
 def overrides_of(arguments: argparse.Namespace) -> list[str]:
     """Give the options that replace settings of the scale, without places on this machine."""
-    given = {name: getattr(arguments, name) for name in OVERRIDES if getattr(arguments, name) is not None}
-    return [f"--{name.replace('_', '-')} {Path(str(value)).name}" for name, value in given.items()]
+    given = {name: getattr(arguments, name) for name in OVERRIDES if getattr(arguments, name) not in (None, False)}
+    return [
+        f"--{name.replace('_', '-')}" + ("" if value is True else f" {Path(str(value)).name}")
+        for name, value in given.items()
+    ]
 
 
 def make_grid(arguments: argparse.Namespace, scale: Scale, work: Work) -> Grid:

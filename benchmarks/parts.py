@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from sentence_transformers import SentenceTransformer
 
 from simlte_st.chunk_mean import to_chunk_mean
@@ -19,7 +20,7 @@ class Parts:
     """A folder of parts that were all made with the same settings."""
 
     def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
-        self.folder = folder
+        self.folder, self.settings = folder, settings
         path = folder / "settings.json"
         if not path.exists():
             write_json(path, settings)
@@ -31,6 +32,10 @@ class Parts:
         path = self.folder / f"{name}.json"
         record: dict[str, Any] | None = read_json(path) if path.exists() else None
         return record
+
+    def every(self) -> dict[str, dict[str, Any]]:
+        """All parts that are there, by name."""
+        return {path.stem: read_json(path) for path in sorted(self.folder.glob("*.json")) if path.stem != "settings"}
 
     def finish(self, name: str, make: Callable[[], dict[str, Any]]) -> None:
         """Make a part, unless it is there."""
@@ -52,23 +57,26 @@ class Parts:
         return np.concatenate(pieces)
 
 
-def readers(base: str, models: Sequence[str], tokens: int) -> dict[str, Callable[[], SentenceTransformer]]:
+def readers(
+    base: str, models: Sequence[str], tokens: int, dtype: torch.dtype = torch.float32
+) -> dict[str, Callable[[], SentenceTransformer]]:
     """The models of a benchmark by name: the base truncated, its chunk-mean, and others as long as they can read.
 
     Args:
         base: Name or folder of the base model, read as far as it is made for.
         models: Names or folders of other models.
         tokens: Tokens that chunk-mean and the others read of a text at most.
+        dtype: What all of them compute in.
     """
 
     def other(name: str) -> SentenceTransformer:
-        model = load_model(name).model
+        model = load_model(name, dtype=dtype).model
         model.max_seq_length = min(tokens, readable_tokens(model) or tokens)
         return model
 
     made: dict[str, Callable[[], SentenceTransformer]] = {
-        f"{Path(base).name}, truncated": lambda: load_model(base).model,
-        f"{Path(base).name}, chunk-mean": lambda: to_chunk_mean(load_model(base).model, max_length=tokens),
+        f"{Path(base).name}, truncated": lambda: load_model(base, dtype=dtype).model,
+        f"{Path(base).name}, chunk-mean": lambda: to_chunk_mean(load_model(base, dtype=dtype).model, max_length=tokens),
     }
     for name in models:
         if Path(name).name in made:

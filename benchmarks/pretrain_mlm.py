@@ -3,10 +3,10 @@
     python -m benchmarks.pretrain_mlm --corpus enwiki2014.parquet --output bert-small --steps 20000 --minutes 9
 
 The same command again goes on where it stopped, until all steps are done: pieces or no pieces, the model is the same,
-byte for byte (on a CPU, with the same number of threads). What a piece needs lies in ``OUTPUT.run``; the documents'
-tokens in the folder ``--work``, which other runs on the same documents share. OUTPUT is then a BERT with its MLM head,
-the raw language model that the papers' objectives begin with (``simlte train --base OUTPUT``), and ``pretrain.json``
-says how it was made.
+byte for byte (on a CPU, with the same number of threads). What a piece needs lies in ``OUTPUT.run``; the tokens in the
+folder ``--work``, where other runs on the same documents, with the same vocabulary and length, find them. OUTPUT is
+then a BERT with its MLM head, the raw language model that the papers' objectives begin with (``simlte train --base
+OUTPUT``), and ``pretrain.json`` says how it was made.
 
 The corpus: anything that ``simlte train`` reads. Whole documents are packed into sequences (``packed_text.py``); the
 Trainer is transformers' own.
@@ -18,15 +18,15 @@ import argparse
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from simlte_st.data.token_corpus import TokenCorpus
-from simlte_st.training.hardware import bf16_available, has_accelerator
-from simlte_st.training.run_folder import RunFolder
+from datasets import Dataset, disable_progress_bars
+from datasets.fingerprint import Hasher
 from torch.nn import functional
+from tqdm.auto import tqdm
 from transformers import (
     BertConfig,
     BertForMaskedLM,
@@ -41,8 +41,8 @@ from transformers import (
 from transformers.modeling_outputs import MaskedLMOutput
 from transformers.trainer import TRAINER_STATE_NAME
 
-from benchmarks.packed_text import Masking, PackedText, learn_word_pieces, tokenize_whole, word_piece_tokenizer
-from benchmarks.records import environment
+from benchmarks.packed_text import Masking, learn_word_pieces, read_packed, word_piece_tokenizer, write_packed
+from benchmarks.records import add_bf16, dtype_of, environment
 from simlte_st.data.document import Document
 from simlte_st.data.documents import DocumentReader, read_documents
 from simlte_st.data.epochs import EpochClock
@@ -50,6 +50,8 @@ from simlte_st.errors import ConfigurationError, SimlteError
 from simlte_st.files import atomic_path, read_json, write_json
 from simlte_st.models.names import packaged_base_path
 from simlte_st.training.callbacks import CompleteCallback, InterruptCallback
+from simlte_st.training.prepare import HeldOut
+from simlte_st.training.run import RunFolder
 
 ACCOUNT = "pretrain.json"
 HELD_OUT_BATCH = 32  # with its masks a part of what is measured, so not a setting
@@ -76,7 +78,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         "--held-out", type=int, default=64, help="documents to measure on (at most a tenth), 0 for none"
     )
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--bf16", action=argparse.BooleanOptionalAction, help="default: where the hardware has it")
+    add_bf16(parser)
     parser.add_argument("--device", choices=["auto", "cpu"], default="auto")
     parser.add_argument("--workers", type=int, default=0, help="processes that make batches")
     parser.add_argument("--minutes", type=float, help="stop in time to be done after so many, everything included")
@@ -89,9 +91,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     arguments.heads = arguments.heads or max(1, arguments.hidden // 64)
     if arguments.hidden % arguments.heads:
         parser.error(f"--hidden {arguments.hidden} cannot be divided among {arguments.heads} heads.")
-    arguments.cpu = arguments.device == "cpu" or not has_accelerator()
-    if arguments.bf16 is None:
-        arguments.bf16 = bf16_available() and not (arguments.cpu and torch.cuda.is_available())
+    arguments.cpu = arguments.device == "cpu" or not (torch.cuda.is_available() or torch.backends.mps.is_available())
     return arguments
 
 
@@ -129,11 +129,7 @@ def pretrain(arguments: argparse.Namespace, deadline: float, clock: Clock) -> No
         return
     folder = RunFolder.open(output, settings, resume=begun, overwrite=False)
     tokenizer = make_tokenizer(arguments, folder)
-    corpus = tokens_of(arguments, folder, tokenizer, lambda: clock() >= deadline)
-    order = np.random.default_rng(0).permutation(len(corpus))  # not the run's seed: seeds are compared on the same
-    held = min(arguments.held_out, len(corpus) // 10)
-    text = PackedText(corpus, np.sort(order[held:]), arguments.max_length, tokenizer)
-    held_out = PackedText(corpus, np.sort(order[:held]), arguments.max_length, tokenizer) if held else None
+    text, held_out, documents = packed(arguments, tokenizer, lambda: clock() >= deadline)
 
     measuring = 0 if held_out is None else len(held_out) / arguments.batch_size / 2  # a step is three forward passes
     piece = Piece(deadline, measuring, clock)
@@ -167,9 +163,9 @@ def pretrain(arguments: argparse.Namespace, deadline: float, clock: Clock) -> No
     account = {
         "settings": settings,
         "corpus": {
-            "documents": len(corpus),
-            "trained_on": {"tokens": text.tokens, "sequences": len(text), "left_over": text.left_over},
-            "held_out": None if held_out is None else {"documents": held, "sequences": len(held_out)},
+            **documents,
+            "sequences": len(text),
+            "held_out_sequences": 0 if held_out is None else len(held_out),
         },
         "parameters": trainer.model.num_parameters(),
         "tokens_seen": int(state.num_input_tokens_seen),
@@ -177,7 +173,7 @@ def pretrain(arguments: argparse.Namespace, deadline: float, clock: Clock) -> No
         "seconds": round(sum(each["seconds"] for each in records), 1),
         "pieces": records,
         "log": [line for line in state.log_history if "loss" in line],
-        "environment": environment(),
+        "environment": environment(dtype_of(arguments.bf16)),
     }
     save(trainer.model, tokenizer, output, account)
     folder.close()
@@ -207,23 +203,39 @@ class TimeIsUp(Exception):
     """There is no time left in which the documents could be tokenized; what was done is kept."""
 
 
-def tokens_of(
-    arguments: argparse.Namespace, folder: RunFolder, tokenizer: BertTokenizer, late: Callable[[], bool]
-) -> TokenCorpus:
-    """Tokenize the corpus; later pieces take what the first one made."""
-    account = folder.path / "corpus.json"
-    if account.exists():
-        return TokenCorpus(read_json(account)["tokens"])
+def packed(
+    arguments: argparse.Namespace, tokenizer: BertTokenizer, late: Callable[[], bool]
+) -> tuple[Dataset, Dataset | None, dict[str, int]]:
+    """Pack the corpus; later pieces and other runs take what is there.
 
-    def documents() -> Iterator[Document]:
-        for document in reader_of(arguments):
-            if late():
-                raise TimeIsUp
-            yield document
+    Which documents are held out depends on their ids only, not on the run's seed: seeds are compared on the same.
 
-    corpus = tokenize_whole(documents(), tokenizer, arguments.work / "tokens", progress=True)
-    write_json(account, {"tokens": str(corpus.path.resolve())})
-    return corpus
+    Returns:
+        The sequences to train on, those to measure on, and the numbers of documents of either.
+    """
+    length, most = arguments.max_length, arguments.held_out
+    files = sorted(path for path in (arguments.corpus, *arguments.corpus.rglob("*")) if path.is_file())
+    stamps = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+    key = Hasher.hash([stamps, arguments.limit, most, length, sorted(tokenizer.get_vocab().items())])
+    directory = arguments.work / key
+    account = directory / "documents.json"
+    if not account.exists():
+        disable_progress_bars()  # those of each batch of documents
+        holder, read = HeldOut(0.1, most), count()
+
+        def documents() -> Iterator[Document]:
+            for document in tqdm(reader_of(arguments), desc="Tokenizing", unit="doc"):
+                if late():
+                    raise TimeIsUp
+                next(read)
+                yield document
+
+        write_packed(holder.divert(documents()), tokenizer, length, directory / "train")
+        write_packed(holder.documents, tokenizer, length, directory / "held_out")
+        write_json(account, {"documents": next(read), "held_out_documents": len(holder.documents)})
+    documents_of = read_json(account)
+    held_out = read_packed(directory / "held_out") if documents_of["held_out_documents"] else None
+    return read_packed(directory / "train"), held_out, documents_of
 
 
 class MaskedOnlyBert(BertForMaskedLM):
@@ -260,7 +272,7 @@ def make_trainer(
     arguments: argparse.Namespace,
     folder: RunFolder,
     tokenizer: BertTokenizer,
-    text: PackedText,
+    text: Dataset,
     callbacks: list[TrainerCallback],
 ) -> Trainer:
     """Set up the stock Trainer."""

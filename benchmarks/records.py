@@ -2,26 +2,48 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import platform
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+
+from simlte_st.evaluation import bootstrap_interval
+from simlte_st.files import write_json
 
 RESULTS = Path(__file__).parent / "results"
 """Where results are kept."""
 
 
-def environment() -> dict[str, Any]:
-    """Describe versions and machine."""
+def add_bf16(
+    parser: argparse.ArgumentParser | argparse._ArgumentGroup, help: str = "compute in bfloat16 (default: float32)"
+) -> None:
+    """Add ``--bf16``: left to themselves some machines train in bfloat16, and others not."""
+    parser.add_argument("--bf16", action=argparse.BooleanOptionalAction, default=False, help=help)
+
+
+def dtype_of(bf16: bool) -> torch.dtype:
+    """Give the type that ``--bf16`` or its absence asks for."""
+    return torch.bfloat16 if bf16 else torch.float32
+
+
+def environment(dtype: torch.dtype = torch.float32) -> dict[str, Any]:
+    """Describe versions and machine, the type that was computed in, and whether the CPU has bfloat16 in hardware."""
     packages = ("torch", "transformers", "sentence-transformers", "datasets", "nltk", "scikit-learn")
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else _processor()
+    # Not in every torch that we allow.
+    capabilities: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
     return {
         "device": device,
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
+        "dtype": str(dtype).removeprefix("torch."),
+        "cpu_bf16": [name for name in ("avx512_bf16", "amx_bf16") if capabilities.get(name)],
         "python": platform.python_version(),
         **{name: version(name) for name in packages},
     }
@@ -34,3 +56,25 @@ def _processor() -> str:
         return platform.processor() or platform.machine()
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.machine()
+
+
+def write_results(name: str, lines: Sequence[str], record: dict[str, Any], folder: Path | None = None) -> None:
+    """Write a page and its numbers, ``NAME.md`` and ``NAME.json``, and print the page.
+
+    Args:
+        name: The benchmark's.
+        lines: The page.
+        record: The numbers, as JSON values.
+        folder: Where; None for :data:`RESULTS`.
+    """
+    folder = folder or RESULTS
+    write_json(folder / f"{name}.json", record)
+    page = "\n".join(lines)
+    (folder / f"{name}.md").write_text(page, encoding="utf-8")
+    print(page)
+
+
+def difference(values: np.ndarray) -> str:
+    """Write the mean of paired differences with its bootstrap interval."""
+    low, high = bootstrap_interval(values)
+    return f"{values.mean():+.1f} [{low:+.1f}, {high:+.1f}]"

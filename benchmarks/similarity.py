@@ -18,11 +18,10 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from benchmarks.parts import Parts, readers
-from benchmarks.records import RESULTS, environment
+from benchmarks.records import add_bf16, dtype_of, environment, write_results
 from simlte_st.errors import DataError
 from simlte_st.evaluation import Bm25Scores, CosineScores, PairScores, TfidfScores, document_similarity, load_lee
 from simlte_st.evaluation.table import markdown_table
-from simlte_st.files import write_json
 from simlte_st.models.names import PACKAGED_BASE
 
 
@@ -33,6 +32,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--model", nargs="+", default=[], metavar="NAME", help="other models")
     parser.add_argument("--max-seq-length", type=int, default=4096, metavar="N", help="tokens to read of a text")
     parser.add_argument("--work", type=Path, default=Path("similarity.work"), help="folder of finished parts")
+    add_bf16(parser)
     options = parser.parse_args(arguments)
     try:
         lee = load_lee(options.data)
@@ -40,7 +40,12 @@ def main(arguments: list[str] | None = None) -> None:
         print(f"Skipped: {error}")
         return
     words = [len(text.split()) for text in lee.texts]
-    settings = {"documents": len(words), "pairs": len(lee.pairs), "max_seq_length": options.max_seq_length}
+    settings = {
+        "documents": len(words),
+        "pairs": len(lee.pairs),
+        "max_seq_length": options.max_seq_length,
+        "bf16": options.bf16,
+    }
     parts = Parts(options.work, settings)
     kinds: dict[str, Callable[[], PairScores]] = {"TF-IDF": lambda: TfidfScores(lee.texts)}
     background = options.data / "lee_background.parquet"
@@ -48,12 +53,12 @@ def main(arguments: list[str] | None = None) -> None:
         corpus = lee.texts + pq.read_table(background, columns=["text"]).column("text").to_pylist()
         kinds["TF-IDF, frequencies of the background too"] = lambda: TfidfScores(lee.texts, corpus)
     kinds["BM25"] = lambda: Bm25Scores(lee.texts)
-    for name, load in readers(options.base, options.model, options.max_seq_length).items():
+    for name, load in readers(options.base, options.model, options.max_seq_length, dtype_of(options.bf16)).items():
         kinds[name] = lambda name=name, load=load: CosineScores(parts.embed(name, load(), lee.texts))  # type: ignore[misc]
 
     def measure(kind: Callable[[], PairScores]) -> dict[str, Any]:
         result = document_similarity(kind(), lee.pairs, lee.scores)
-        return {"metrics": result.metrics(), "environment": environment()}
+        return {"metrics": result.metrics(), "environment": environment(dtype_of(options.bf16))}
 
     for name, kind in kinds.items():
         parts.finish(name, lambda kind=kind: measure(kind))  # type: ignore[misc]
@@ -74,10 +79,7 @@ def main(arguments: list[str] | None = None) -> None:
         "    python -m benchmarks.similarity --data folder",
         "",
     ]
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "similarity.md").write_text("\n".join(text), encoding="utf-8")
-    write_json(RESULTS / "similarity.json", {"settings": settings, "readers": records})
-    print("\n".join(text))
+    write_results("similarity", text, {"settings": settings, "readers": records})
 
 
 def _cell(metrics: dict[str, float], key: str) -> str:

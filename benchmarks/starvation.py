@@ -1,132 +1,164 @@
-"""Does making views starve training? Reading, segmenting and splitting against the model, on one core.
+"""Does making batches starve training? Views and tokens against the training step, and with processes that load data.
 
-    python -m benchmarks.starvation --data folder-or-file
+    python -m benchmarks.starvation --data folder-or-file --workers 0 1 2 4
 
-Side by side in one process on one thread, several rounds, medians: documents a second of (a) reading and segmenting,
-done once a run; (b) drawing views and tokenizing them, done each step; and of the model's training step on the same
-documents. Training never waits if (b), and (a) on the way in, are much faster than the step. Without ``--data`` the
-packaged BBC News articles are used.
+Side by side in one process on one thread, in turns, medians. First, documents a second of (a) reading and segmenting,
+done once a run; (b) making batches, done in each step: views are drawn and tokenized; (c) the model's training step on
+such a batch. Training never waits if (b) takes a small share of (c). Then (b) through a ``DataLoader`` with
+``--workers`` processes, as the Trainer has it with ``dataloader_num_workers``: a GPU makes steps in less time than one
+process makes batches. Without ``--data`` the packaged BBC News articles are used.
 """
 
 from __future__ import annotations
 
 import argparse
-import statistics
+import os
 import tempfile
-import time
-from collections.abc import Callable
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from statistics import median
+from typing import Any
 
 import torch
+from datasets import Dataset
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
-from simlte_st.data.pairs import PairDrawer
+from torch.utils.data import DataLoader
 
-from benchmarks.records import RESULTS, environment
-from simlte_st.compat import view_budget
-from simlte_st.data import DocSplitCollator, PunktSegmenter, read_documents, write_corpus
+from benchmarks.records import RESULTS, add_bf16, dtype_of, environment, write_results
+from benchmarks.timing import Seconds, TrainingStep, columns_of, side_by_side
+from simlte_st.data import DocSplit, DocSplitTransform, read_documents, write_corpus
 from simlte_st.data.sentences import tokenizer_counter
-from simlte_st.data.views import DocSplit
 from simlte_st.datasets.bbc import packaged_corpus_path
 from simlte_st.evaluation.table import markdown_table
-from simlte_st.files import write_json
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE
+from simlte_st.training.batching import SeededBatchSampler
 from simlte_st.training.dropout import set_dropout
 
+READING, MAKING, STEP = "read and segment", "make batches", "training step"
+CORES = 4
+"""Processes that the second table is about, each with a core."""
+GOALS = {"share of the step": 0.01, "documents a second": 2000}
 
-def main() -> None:
+
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", help="any source of documents; default: the packaged BBC News")
-    parser.add_argument("--documents", type=int, default=256)
+    parser.add_argument("--base", default=PACKAGED_BASE, help="base model (default: %(default)s)")
+    parser.add_argument("--documents", type=int, default=1024)
+    parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--tokens", type=int, default=128, help="tokens a view may have")
-    arguments = parser.parse_args()
+    parser.add_argument("--tokens", type=int, default=256, help="tokens a view may have (default: %(default)s)")
+    parser.add_argument("--workers", type=int, nargs="+", default=[0, 1, 2, 4], metavar="N")
+    parser.add_argument("--output", type=Path, default=RESULTS, help="folder (default: %(default)s)")
+    add_bf16(parser)
+    options = parser.parse_args(argv)
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # a process is a core, with workers or without
+    threads = torch.get_num_threads()
     torch.set_num_threads(1)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            record = measure(options, folder)
+    finally:
+        torch.set_num_threads(threads)
+    report(options, record)
 
-    source = arguments.data or packaged_corpus_path()
-    model = load_model(PACKAGED_BASE, max_seq_length=arguments.tokens).model
+
+def measure(options: argparse.Namespace, folder: str) -> dict[str, Any]:
+    """Time all stages; documents a second of each turn."""
+    model = load_model(options.base, max_seq_length=options.tokens, dtype=torch.float32).model
     set_dropout(model, 0.0)
     model.train()
-    documents = list(read_documents(source, limit=arguments.documents, encoding="latin-1"))
-    cut = PunktSegmenter.installed() or PunktSegmenter.learn(document.text for document in documents)
-    view = DocSplit()
-    with tempfile.TemporaryDirectory() as folder:
-        corpus, _ = write_corpus(
-            documents, folder, view=view, segmenter=cut, count_tokens=tokenizer_counter(model.tokenizer)
-        )
-        rows = corpus.to_list()
-    collator = DocSplitCollator(
-        preprocess_fn=model.preprocess, drawer=PairDrawer(view=view, seed=0, budget=view_budget(model))
+    encoding = "utf-8" if options.data else "latin-1"
+    documents = list(read_documents(options.data or packaged_corpus_path(), limit=options.documents, encoding=encoding))
+    views = DocSplitTransform(model=model)
+    dataset = views.attach(documents, directory=f"{folder}/0")
+    again = iter(range(1, options.rounds + 2))
+
+    def read() -> None:
+        source = options.data or packaged_corpus_path()
+        stream = read_documents(source, limit=options.documents, encoding=encoding)
+        count = tokenizer_counter(model.tokenizer)
+        write_corpus(stream, f"{folder}/{next(again)}", view=DocSplit(), count_tokens=count)
+
+    batches = loader(dataset, model, options.batch_size)
+    step = TrainingStep(model, MultipleNegativesRankingLoss(model), options.bf16)
+    columns = columns_of(next(iter(batches)))
+    jobs = {READING: read, MAKING: partial(exhaust, batches), STEP: lambda: step(columns)}
+    seconds = side_by_side(jobs, options.rounds)
+    done = {READING: len(documents), MAKING: len(dataset), STEP: len(columns[0]["input_ids"])}
+    loaders = {number: loader(dataset, model, options.batch_size, number) for number in options.workers}
+    loading = side_by_side({str(number): partial(exhaust, each) for number, each in loaders.items()}, options.rounds)
+    return {
+        "options": {name: getattr(options, name) for name in ("documents", "batch_size", "rounds", "tokens")},
+        "base": Path(options.base).name,
+        "words": median(len(document.text.split()) for document in documents),
+        "environment": environment(dtype_of(options.bf16)),
+        "documents_per_second": {stage: rates(seconds[stage], done[stage]) for stage in jobs},
+        "share_of_the_step": (median(seconds[MAKING]) / done[MAKING]) / (median(seconds[STEP]) / done[STEP]),
+        "workers": {number: rates(each, len(dataset)) for number, each in loading.items()},
+    }
+
+
+def loader(dataset: Dataset, model: SentenceTransformer, batch_size: int, workers: int = 0) -> DataLoader[Any]:
+    """Give the batches that the Trainer would get. The processes stay from one pass to the next."""
+    return DataLoader(
+        dataset,
+        batch_sampler=SeededBatchSampler(dataset, batch_size, False),
+        num_workers=workers,
+        persistent_workers=workers > 0,
+        collate_fn=SentenceTransformerDataCollator(preprocess_fn=model.preprocess),
     )
-    loss = MultipleNegativesRankingLoss(model)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
-    batch = rows[:16]
 
-    def prepare() -> int:
-        with tempfile.TemporaryDirectory() as target:
-            stream = read_documents(source, limit=arguments.documents, encoding="latin-1")
-            write_corpus(stream, target, view=view, segmenter=cut, count_tokens=tokenizer_counter(model.tokenizer))
-        return len(documents)
 
-    def collate() -> int:
-        for start in range(0, len(rows), len(batch)):
-            collator(rows[start : start + len(batch)])
-        return len(rows)
+def exhaust(batches: DataLoader[Any]) -> None:
+    for _ in batches:
+        pass
 
-    def step() -> int:
-        features = collator(batch)
-        columns = [
-            {key.removeprefix(f"{name}_"): value for key, value in features.items() if key.startswith(f"{name}_")}
-            for name in ("anchor", "positive")
-        ]
-        began = time.perf_counter()
-        loss(columns, None).backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        spent.append(time.perf_counter() - began)
-        return len(batch)
 
-    spent: list[float] = []
-    rates: dict[str, list[float]] = {"read and segment": [], "split and tokenize": [], "training step": []}
-    step()
-    for number in range(arguments.rounds):
-        rates["read and segment"].append(rate(prepare))
-        rates["split and tokenize"].append(rate(collate))
-        rates["training step"].append(step() / spent[-1])
-        print(f"round {number + 1} of {arguments.rounds}", flush=True)
-    model_rate = statistics.median(rates["training step"])
-    table = markdown_table(
-        ["stage", "documents a second", "times the model's rate"],
-        [
-            [name, f"{statistics.median(values):.1f}", f"{statistics.median(values) / model_rate:.1f}"]
-            for name, values in rates.items()
-        ],
-    )
-    words = statistics.median(len(document.text.split()) for document in documents)
+def rates(seconds: Seconds, documents: int) -> list[float]:
+    return [documents / each for each in seconds]
+
+
+def report(options: argparse.Namespace, record: dict[str, Any]) -> None:
+    found = {stage: median(values) for stage, values in record["documents_per_second"].items()}
+    stages = [
+        [stage, f"{value:.1f}", f"{1000 / value:.2f}", f"{found[STEP] / value:.2%}"] for stage, value in found.items()
+    ]
+    machine, settings = record["environment"], record["options"]
+    lines = []
+    for number, values in record["workers"].items():
+        at_once = min(max(1, int(number)), machine["cores"])
+        each = median(values) / at_once
+        lines.append([number, f"{median(values):,.0f}", str(at_once), f"{each:,.0f}", f"{CORES * each:,.0f}"])
     text = [
-        "# Making views against training, on one core",
+        "# Making batches against training",
         "",
-        f"all-MiniLM-L6-v2, {arguments.tokens} tokens a view, batches of {len(batch)}, {len(documents)} documents "
-        f"(median {words:.0f} words); medians of {arguments.rounds} rounds in one process on one thread. Reading and "
-        "segmenting is done once a run, splitting and tokenizing in each step.",
+        f"{record['base']}, {settings['tokens']} tokens a view, batches of {settings['batch_size']}, "
+        f"{settings['documents']} documents (median {record['words']:.0f} words), {machine['dtype']}, one thread of "
+        f"{machine['device']}; medians of {settings['rounds']} rounds in one process. Reading and segmenting is done "
+        "once a run; drawing views and tokenizing them in each step. The goal is a share of "
+        f"{GOALS['share of the step']:.0%} of the step at most: it is {record['share_of_the_step']:.2%}.",
         "",
-        table,
+        markdown_table(["stage", "documents a second", "ms a document", "of the step"], stages),
         "",
-        "    python -m benchmarks.starvation" + (f" --data {Path(str(arguments.data)).name}" if arguments.data else ""),
+        f"The same batches through a `DataLoader` with processes of its own; the machine has {machine['cores']} cores. "
+        f"The last column is {CORES} times what a process makes that has a core to itself; the goal is "
+        f"{GOALS['documents a second']:,}.",
+        "",
+        markdown_table(
+            ["workers", "documents a second", "at once", "each", f"{CORES} workers on {CORES} cores, scaled"], lines
+        ),
+        "",
+        "    python -m benchmarks.starvation"
+        + (f" --data {Path(str(options.data)).name}" if options.data else "")
+        + f" --tokens {settings['tokens']} --workers {' '.join(record['workers'])}",
         "",
     ]
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "starvation.md").write_text("\n".join(text), encoding="utf-8")
-    options = {"documents": len(documents), "rounds": arguments.rounds, "tokens": arguments.tokens}
-    write_json(
-        RESULTS / "starvation.json", {"options": options, "environment": environment(), "documents_per_second": rates}
-    )
-    print("\n".join(text))
-
-
-def rate(job: Callable[[], int]) -> float:
-    began = time.perf_counter()
-    return job() / (time.perf_counter() - began)
+    write_results("starvation", text, record, options.output)
 
 
 if __name__ == "__main__":

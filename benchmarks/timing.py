@@ -1,4 +1,4 @@
-"""Timing side by side: what is compared takes turns, so that a busy moment of the machine falls on both."""
+"""Timing side by side, where what is compared takes turns, so that a busy moment falls on both; steps and memory."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ import gc
 import statistics
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
 
 import torch
 
+Seconds = list[float]
+"""Of each turn."""
 
-def side_by_side(jobs: Mapping[str, Callable[[], object]], repeats: int, device: str = "cpu") -> dict[str, list[float]]:
+
+def side_by_side(jobs: Mapping[str, Callable[[], object]], repeats: int, device: str = "cpu") -> dict[str, Seconds]:
     """Time jobs in turns, after one turn that is not counted.
 
     Args:
@@ -21,7 +26,7 @@ def side_by_side(jobs: Mapping[str, Callable[[], object]], repeats: int, device:
     Returns:
         Seconds of each turn, by name.
     """
-    seconds: dict[str, list[float]] = {name: [] for name in jobs}
+    seconds: dict[str, Seconds] = {name: [] for name in jobs}
     gc.collect()
     gc.disable()
     try:
@@ -38,12 +43,12 @@ def side_by_side(jobs: Mapping[str, Callable[[], object]], repeats: int, device:
     return seconds
 
 
-def ratio(over: list[float], under: list[float]) -> float:
+def ratio(over: Seconds, under: Seconds) -> float:
     """Give the ratio of two medians."""
     return statistics.median(over) / statistics.median(under)
 
 
-def spread(over: list[float], under: list[float]) -> tuple[float, float]:
+def spread(over: Seconds, under: Seconds) -> tuple[float, float]:
     """Give the smallest and the largest ratio of one turn."""
     ratios = [first / second for first, second in zip(over, under, strict=True)]
     return min(ratios), max(ratios)
@@ -55,6 +60,47 @@ def matrix_rate(dtype: torch.dtype, device: str, repeats: int, size: int | None 
     left, right = (torch.randn(size, size, dtype=dtype, device=device) for _ in range(2))
     seconds = side_by_side({"product": lambda: left @ right}, repeats, device)["product"]
     return 2 * size**3 / min(seconds)
+
+
+class TrainingStep:
+    """Forward, backward and optimizer on a batch of columns, on the CPU.
+
+    Args:
+        model: What is trained, with what the loss has to learn.
+        loss: Gives the loss of a batch, or its terms.
+        bf16: Compute in bfloat16.
+    """
+
+    def __init__(self, model: torch.nn.Module, loss: Callable[..., Any], bf16: bool = False) -> None:
+        self.loss, self.bf16 = loss, bf16
+        self.optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
+        for parameter in model.parameters():  # so that the optimizer's state is there before anything is measured
+            parameter.grad = torch.zeros_like(parameter)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+
+    def __call__(self, columns: list[dict[str, Any]]) -> None:
+        """Train on a batch."""
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.bf16):
+            value = self.loss([dict(column) for column in columns], None)
+        (torch.stack(list(value.values())).sum() if isinstance(value, dict) else value).backward()
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+
+
+def columns_of(features: Mapping[str, Any], names: tuple[str, ...] = ("anchor", "positive")) -> list[dict[str, Any]]:
+    """Part a batch into its columns, as the Trainer does."""
+    return [
+        {key.removeprefix(f"{name}_"): value for key, value in features.items() if key.startswith(f"{name}_")}
+        for name in names
+    ]
+
+
+def resident(peak: bool = False) -> int:
+    """Read the memory that this process holds, or the most that it held, in bytes (Linux)."""
+    name = "VmHWM:" if peak else "VmRSS:"
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
 
 
 def _wait(device: str) -> None:

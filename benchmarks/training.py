@@ -2,10 +2,11 @@
 
     python -m benchmarks.training --data 20newsgroups.parquet enwiki2014.parquet
 
-All sides train all-MiniLM-L6-v2 on the same documents with the papers' loss: contrastive + 0.1 MLM, fp32, AdamW.
+All sides train all-MiniLM-L6-v2 on the same documents with the papers' loss: contrastive + 0.1 MLM, AdamW.
+Views are drawn and tokenized in the loop on all of them.
 
-obvious: views as texts, tokenized in the loop, stock ``MultipleNegativesRankingLoss``, ``AutoModelForMaskedLM`` with
-    all logits on masked copies of all views, random batches, the checkpoint's dropout.
+obvious: stock ``MultipleNegativesRankingLoss``, ``AutoModelForMaskedLM`` with all logits on masked copies of all
+    views, random batches, the checkpoint's dropout.
 obvious, no dropout: the same without dropout, which slows attention on CPUs.
 simlte_st, every view masked: the same computation in this package, without dropout.
 simlte_st: the MLM term sees a quarter of the views of each batch.
@@ -23,36 +24,36 @@ large: one batch of ``--large`` documents through gradient caching against batch
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import logging
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from simlte_st.training.run_folder import RunFolder
-from simlte_st.training.trainer import RunOptions, make_trainer
+from datasets import Dataset
 from transformers import TrainerCallback
 
-from benchmarks.longformer import resident
-from benchmarks.records import RESULTS, environment
-from benchmarks.training_sides import SIDES, ours, plain_model, segmenter, tokenized
-from simlte_st.data import DocSplit, SegmentedDocument, draw_views, read_documents
-from simlte_st.data.sentences import segment_documents, tokenizer_counter
+from benchmarks.records import RESULTS, add_bf16, dtype_of, environment, write_results
+from benchmarks.timing import resident
+from benchmarks.training_sides import SIDES, ours, plain_model
+from simlte_st.data import DocSplit, DocSplitTransform, read_documents, write_corpus
+from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.evaluation.table import markdown_table
-from simlte_st.files import read_json, write_json
+from simlte_st.files import read_json
 from simlte_st.losses import MultipleNegativesRankingMLMLoss
-from simlte_st.models.base import load_model
-from simlte_st.models.names import PACKAGED_BASE
-from simlte_st.training import Preset
+from simlte_st.training import trainer_callbacks
+from simlte_st.training.batching import SeededBatchSampler, ViewLengths
 from simlte_st.training.dropout import set_dropout
+from simlte_st.training.fit import make_trainer, training_arguments
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", nargs="+", required=True, metavar="SOURCE")
     parser.add_argument("--lengths", type=int, nargs="+", default=[256, 512], help="tokens a view may have")
@@ -63,42 +64,36 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder (default: %(default)s)")
+    add_bf16(parser)
     parser.add_argument("--peak", choices=list(SIDES), help=argparse.SUPPRESS)  # one side's process
-    options = parser.parse_args()
+    options = parser.parse_args(argv)
     torch.set_num_threads(options.threads)
     logging.getLogger("simlte_st").setLevel(logging.WARNING)
     for source in options.data:
-        documents = segmented(source, options.documents)
-        for length in options.lengths:
-            if options.peak:
-                step = SIDES[options.peak](documents, length, options.batch_size)
-                before = resident()
-                step()
-                print(json.dumps({"step": resident(peak=True) - before, "process": resident(peak=True)}))
-                return
-            for part in options.parts:
-                measured = PARTS[part](source, documents, length, options)
-                measured["environment"] = environment()
-                write(Path(source).name, length, part, measured, options.output)
+        with tempfile.TemporaryDirectory() as folder:
+            corpus = segmented(source, options.documents, folder)
+            for length in options.lengths:
+                if options.peak:
+                    step = SIDES[options.peak](corpus, length, options.batch_size, options.bf16)
+                    before = resident()
+                    step()
+                    print(json.dumps({"step": resident(peak=True) - before, "process": resident(peak=True)}))
+                    return
+                for part in options.parts:
+                    measured = PARTS[part](source, corpus, length, options)
+                    measured["environment"] = environment(dtype_of(options.bf16))
+                    write(Path(source).name, length, part, measured, options.output)
 
 
-def segmented(source: str, limit: int) -> list[SegmentedDocument]:
+def segmented(source: str, limit: int, folder: str) -> Dataset:
     """Read and segment documents that make two views."""
-    read = list(read_documents(source, limit=limit))
-    cut = segmenter(read)
-    tokenizer = load_model(PACKAGED_BASE).model.tokenizer
-    return [
-        document
-        for document in segment_documents(read, cut, tokenizer_counter(tokenizer))
-        if DocSplit().accepts(document)
-    ]
+    count = tokenizer_counter(plain_model().tokenizer)
+    return write_corpus(read_documents(source, limit=limit), folder, view=DocSplit(), count_tokens=count)[0]
 
 
-def measure_time(
-    source: str, documents: list[SegmentedDocument], length: int, options: argparse.Namespace
-) -> dict[str, Any]:
+def measure_time(source: str, corpus: Dataset, length: int, options: argparse.Namespace) -> dict[str, Any]:
     """Time the sides in turns."""
-    steps = {side: make(documents, length, options.batch_size) for side, make in SIDES.items()}
+    steps = {side: make(corpus, length, options.batch_size, options.bf16) for side, make in SIDES.items()}
     turns: dict[str, list[float]] = {side: [] for side in steps}
     for turn in range(options.repeats + 1):  # the first warms up
         for side, step in steps.items():
@@ -110,40 +105,32 @@ def measure_time(
             for step in steps.values():
                 step.forget()
     # Batches of like lengths hold more short documents or fewer long ones: tokens are what can be compared.
-    tokens = mean_tokens(documents, length)
+    tokens = float(ViewLengths(corpus, DocSplitTransform(model=plain_model(length)))(0).sum()) / len(corpus)
     return {
-        "documents": len(documents),
+        "documents": len(corpus),
         "batch_size": options.batch_size,
         "tokens_per_document": tokens,
         "documents_per_second": {side: step.tokens / step.seconds / tokens for side, step in steps.items()},
         "turns": {side: values[1:] for side, values in turns.items()},
         "share_making_batches": {side: step.outside / step.seconds for side, step in steps.items()},
+        "milliseconds_making_a_document": {
+            side: 1000 * step.outside / step.tokens * tokens for side, step in steps.items()
+        },
     }
-
-
-def mean_tokens(documents: list[SegmentedDocument], length: int) -> float:
-    """Count the tokens of a document's two views, on average."""
-    tokenizer = load_model(PACKAGED_BASE).model.tokenizer
-    pairs = [draw_views(document, DocSplit(), budget=length - 2) for document in documents]
-    texts = [text for pair in pairs if pair is not None for text in (pair.anchor, pair.positive)]
-    ids = tokenizer(texts, truncation=True, max_length=length)["input_ids"]
-    return sum(map(len, ids)) / len(documents)
 
 
 def say(what: str, turns: dict[str, list[float]]) -> None:
     print(what, *(f"{side}: {values[-1]:.2f}" for side, values in turns.items()), sep="; ", flush=True)
 
 
-def measure_memory(
-    source: str, documents: list[SegmentedDocument], length: int, options: argparse.Namespace
-) -> dict[str, Any]:
+def measure_memory(source: str, corpus: Dataset, length: int, options: argparse.Namespace) -> dict[str, Any]:
     """Measure the memory of a step of each side, in bytes, in processes of their own."""
     peaks: dict[str, dict[str, int]] = {"step": {}, "process": {}}
     for side in SIDES:
         command = [
             sys.executable, "-m", "benchmarks.training", "--data", source, "--lengths", str(length), "--documents",
             str(options.documents), "--batch-size", str(options.batch_size), "--threads", str(options.threads),
-            "--peak", side,
+            "--bf16" if options.bf16 else "--no-bf16", "--peak", side,
         ]  # fmt: skip
         run = subprocess.run(command, capture_output=True, text=True, check=True)
         found = json.loads(run.stdout.splitlines()[-1])
@@ -175,41 +162,37 @@ class StepClock(TrainerCallback):
         self._last = ended
 
 
-def measure_outside(
-    source: str, documents: list[SegmentedDocument], length: int, options: argparse.Namespace
-) -> dict[str, Any]:
+def measure_outside(source: str, corpus: Dataset, length: int, options: argparse.Namespace) -> dict[str, Any]:
     """Measure the share of the Trainer's time that is not between the beginning and the end of a step.
 
-    A step is forward, loss, backward, clipping and optimizer; outside are views, batches, logging and checkpoints.
+    A step is forward, loss, backward, clipping and optimizer; outside are views, batches and logging.
     """
     model = plain_model(length)
     set_dropout(model, 0.0)
+    views, clock = DocSplitTransform(model=model), StepClock()
+    loss = MultipleNegativesRankingMLMLoss(model, mlm_share=0.25)
+    steps = options.repeats + 1
     with tempfile.TemporaryDirectory() as folder:
-        rows, drawer = tokenized(documents, model, f"{folder}/tokens")
-        trainer, interrupt = make_trainer(
-            model,
-            MultipleNegativesRankingMLMLoss(model, mlm_share=0.25),
-            rows,
-            drawer,
-            Preset(batch_size=options.batch_size),
-            RunFolder.open(Path(folder) / "model", {}, resume=False, overwrite=False),
-            RunOptions(max_steps=options.repeats + 1, progress=False),
+        arguments = training_arguments(
+            Path(folder),
+            batch_size=options.batch_size,
+            epochs=1,
+            steps=steps,
+            max_steps=steps,
+            learning_rate=5e-5,
+            bf16=options.bf16,
+            batch_sampler=SeededBatchSampler,
+            save_strategy="no",
         )
-        clock = StepClock()
-        trainer.add_callback(clock)
-        try:
-            trainer.train()
-        finally:
-            interrupt.restore()
+        callbacks = [*trainer_callbacks(views, loss), clock]
+        make_trainer(model, arguments, corpus.with_transform(views), loss, callbacks).train()
     return {"share": clock.outside / (clock.inside + clock.outside)}
 
 
-def measure_large(
-    source: str, documents: list[SegmentedDocument], length: int, options: argparse.Namespace
-) -> dict[str, Any]:
+def measure_large(source: str, corpus: Dataset, length: int, options: argparse.Namespace) -> dict[str, Any]:
     """Compare tokens a second of a large batch through gradient caching with those of small ones."""
-    small = ours(documents, length, options.batch_size, 0.25, exactly=True)
-    large = ours(documents, length, options.large, 0.25, mini_batch_tokens=4096, exactly=True)
+    make = functools.partial(ours, corpus, length, bf16=options.bf16, mlm_share=0.25, exactly=True)
+    small, large = make(options.batch_size), make(options.large, mini_batch_num_tokens=4096)
     # Small batches before the large one and after: what disturbs the machine falls on both.
     count = max(2, options.large // options.batch_size // 4)
     for name, step, times in (("small", small, count), ("large", large, 1), ("small", small, count)):
@@ -233,25 +216,24 @@ def write(source: str, length: int, part: str, measured: dict[str, Any], output:
     """Add a part to what has been measured so far."""
     path = output / "training.json"
     rows = read_json(path)["rows"] if path.exists() else []
-    row = next((row for row in rows if (row["source"], row["tokens"]) == (source, length)), None)
+    key = {"source": source, "tokens": length, "dtype": measured["environment"]["dtype"]}
+    row = next((row for row in rows if {"dtype": "float32", **row}.items() >= key.items()), None)
     if row is None:
-        row = {"source": source, "tokens": length}
-        rows = sorted([*rows, row], key=lambda row: (row["source"], row["tokens"]))
+        row = key
+        rows = sorted([*rows, row], key=lambda row: (row["source"], row["tokens"], row.get("dtype", "")))
     row[part] = measured
-    output.mkdir(parents=True, exist_ok=True)
-    write_json(path, {"rows": rows})
     machine = next((row["time"] for row in rows if "time" in row), measured)["environment"]
     text = [
         "# The training step",
         "",
-        f"all-MiniLM-L6-v2, contrastive + MLM, fp32, {machine['threads']} threads on {machine['device']}; the sides "
-        "take turns in one process. What they are: `python -m benchmarks.training --help`. Times: documents a second "
+        f"all-MiniLM-L6-v2, contrastive + MLM, {machine['threads']} threads on {machine['device']}; the sides take "
+        "turns in one process. What they are: `python -m benchmarks.training --help`. Times: documents a second "
         "over those of the obvious composition, with its dropout and without. Memory: what a step adds to the process, "
         "and all that the process has.",
         "",
     ]
     for row in rows:
-        text += [f"## {row['source']}, {row['tokens']} tokens a view", ""]
+        text += [f"## {row['source']}, {row['tokens']} tokens a view, {row.get('dtype', 'float32')}", ""]
         if "time" in row or "memory" in row:
             sizes = {row[part]["batch_size"] for part in ("time", "memory") if part in row}
             text += [table(row), "", f"Batches of {' and '.join(map(str, sorted(sizes)))} documents.", ""]
@@ -267,11 +249,12 @@ def write(source: str, length: int, part: str, measured: dict[str, Any], output:
     text += [
         f"    python -m benchmarks.training --data {row['source']} --lengths {row['tokens']} "
         f"--batch-size {row['time']['batch_size']} --repeats {len(row['time']['turns']['obvious'])}"
+        + (" --bf16" if row.get("dtype") == "bfloat16" else "")
         for row in rows
         if "time" in row
     ]
     text.append("")
-    (output / "training.md").write_text("\n".join(text), encoding="utf-8")
+    write_results("training", text, {"rows": rows}, output)
 
 
 def table(row: dict[str, Any]) -> str:

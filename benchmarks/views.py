@@ -15,19 +15,22 @@ from __future__ import annotations
 import argparse
 import shutil
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
+import torch
 from sentence_transformers import SentenceTransformer
 
-from benchmarks.records import RESULTS, environment
+from benchmarks.labelled import read_labelled
+from benchmarks.parts import Parts
+from benchmarks.records import add_bf16, difference, dtype_of, environment, write_results
 from simlte_st import train
 from simlte_st.data import Crop, DocSplit, Identity
-from simlte_st.evaluation import ClassificationProbeEvaluator, bootstrap_interval, tfidf_few_shot
+from simlte_st.data.document import Document
+from simlte_st.evaluation import ClassificationProbeEvaluator, tfidf_few_shot
 from simlte_st.evaluation.table import markdown_table
-from simlte_st.files import read_json, write_json
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE
 
@@ -51,7 +54,7 @@ RUNS: dict[str, dict[str, Any] | None] = {
 }
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="20 Newsgroups as parquet: text, label, split")
     parser.add_argument(
@@ -64,47 +67,52 @@ def main() -> None:
     parser.add_argument("--test-posts", type=int, default=2000, help="test posts, drawn once")
     parser.add_argument("--work", type=Path, default=Path("views.work"), help="folder of finished runs")
     parser.add_argument("--report", action="store_true", help="write the table of what is finished, run nothing")
-    arguments = parser.parse_args()
+    add_bf16(parser)
+    arguments = parser.parse_args(argv)
     if not arguments.data.exists():
         raise SystemExit(f"Skipped: {arguments.data} is not there.")
-    if arguments.report:
-        report(arguments)
-        return
+    names = ("steps", "batch_size", "tokens", "test_posts", "bf16")
+    parts = Parts(arguments.work, {name: getattr(arguments, name) for name in names})
     posts = read_posts(arguments.data, arguments.test_posts)
+    if arguments.report:
+        report(parts, posts)
+        return
     for seed in arguments.seeds:
         for name in arguments.only:
-            path = arguments.work / f"{name}-{seed}.json"
-            if not path.exists() and not (name == "base" and seed != arguments.seeds[0]):
-                print(f"{name}, seed {seed}", flush=True)
-                write_json(path, one_run(name, seed, posts, arguments))
+            if not (name == "base" and seed != arguments.seeds[0]):
+                parts.finish(f"{name}-{seed}", lambda name=name, seed=seed: one_run(name, seed, posts, arguments))  # type: ignore[misc]
 
 
-def read_posts(path: Path, test_posts: int) -> dict[str, list[Any]]:
-    table = pq.read_table(path, columns=["text", "label", "split"]).to_pylist()
-    train_rows = [row for row in table if row["split"] == "train" and row["text"].strip()]
-    test_rows = [row for row in table if row["split"] == "test" and row["text"].strip()]
-    chosen = np.random.default_rng(0).permutation(len(test_rows))[:test_posts]
-    return {"train": train_rows, "test": [test_rows[index] for index in sorted(chosen)]}
+def read_posts(path: Path, test_posts: int) -> dict[str, list[Document]]:
+    posts = read_labelled(path)
+    chosen = np.random.default_rng(0).permutation(len(posts["test"]))[:test_posts]
+    return {"train": posts["train"], "test": [posts["test"][index] for index in sorted(chosen)]}
 
 
-def one_run(name: str, seed: int, posts: dict[str, list[Any]], arguments: argparse.Namespace) -> dict[str, Any]:
+def columns(posts: dict[str, list[Document]]) -> list[list[Any]]:
+    return [[getattr(post, key) for post in posts[part]] for part in ("train", "test") for key in ("text", "label")]
+
+
+def one_run(name: str, seed: int, posts: dict[str, list[Document]], arguments: argparse.Namespace) -> dict[str, Any]:
     settings = RUNS[name]
-    record: dict[str, Any] = {"name": name, "seed": seed, "settings": repr(settings)}
+    dtype = dtype_of(arguments.bf16)
+    record: dict[str, Any] = {"name": name, "seed": seed, "settings": repr(settings), "environment": environment(dtype)}
     began = time.perf_counter()
     if settings is None:
-        model = load_model(PACKAGED_BASE).model
+        model = load_model(PACKAGED_BASE, dtype=torch.float32).model
     else:
         output = arguments.work / f"{name}-{seed}.model"
         result = train(
-            [{"id": str(index), "text": row["text"]} for index, row in enumerate(posts["train"])],
+            [{"id": str(index), "text": post.text} for index, post in enumerate(posts["train"])],
             output,
             base=PACKAGED_BASE,
             preset="docsplit-tuned",
             batch_size=arguments.batch_size,
-            max_seq_length=arguments.tokens,
+            max_view_length=arguments.tokens,
             max_steps=arguments.steps,
             held_out=0.0,
             seed=seed,
+            bf16=arguments.bf16,
             overwrite=True,
             **{"pooling": "keep", **settings},
         )
@@ -114,26 +122,15 @@ def one_run(name: str, seed: int, posts: dict[str, list[Any]], arguments: argpar
         model = SentenceTransformer(str(output))
         shutil.rmtree(output)
     record["seconds"] = time.perf_counter() - began
-    evaluator = ClassificationProbeEvaluator(
-        [row["text"] for row in posts["train"]],
-        [row["label"] for row in posts["train"]],
-        [row["text"] for row in posts["test"]],
-        [row["label"] for row in posts["test"]],
-        shots=5,
-        max_seq_length=256,
-        write_csv=False,
-    )
+    evaluator = ClassificationProbeEvaluator(*columns(posts), shots=5, max_seq_length=256, write_csv=False)
     record["metrics"] = evaluator(model)
     record["macro_f1"] = [draw.macro_f1 for draw in evaluator.last_draws]
     record["accuracy"] = [draw.accuracy for draw in evaluator.last_draws]
     return record
 
 
-def report(arguments: argparse.Namespace) -> None:
-    posts = read_posts(arguments.data, arguments.test_posts)
-    columns = [[row[key] for row in posts[part]] for part in ("train", "test") for key in ("text", "label")]
-    tfidf = tfidf_few_shot(*columns)
-    records = [read_json(path) for path in sorted(arguments.work.glob("*.json"))]
+def report(parts: Parts, posts: dict[str, list[Document]]) -> None:
+    options, tfidf, records = parts.settings, tfidf_few_shot(*columns(posts)), list(parts.every().values())
     scores = {name: np.array([r["macro_f1"] for r in records if r["name"] == name]) for name in RUNS}
     scores = {name: 100 * values for name, values in scores.items() if len(values)}
     rows = [["TF-IDF + logistic regression", *_row(100 * np.array([[draw.macro_f1 for draw in tfidf.draws]]), scores)]]
@@ -142,10 +139,10 @@ def report(arguments: argparse.Namespace) -> None:
     text = [
         "# Views on 20 Newsgroups, from a base that is a sentence encoder already",
         "",
-        f"all-MiniLM-L6-v2, {arguments.steps} steps of {arguments.batch_size} documents, {arguments.tokens} tokens a "
-        f"view, read at 256 tokens; MLP probe on 5 posts a class, 10 draws, {arguments.test_posts} test posts. After ± "
-        "is the standard deviation over draws (and seeds); the differences are paired draw by draw, with bootstrap "
-        "intervals.",
+        f"all-MiniLM-L6-v2, {options['steps']} steps of {options['batch_size']} documents, {options['tokens']} tokens "
+        "a view, read at 256 tokens; MLP probe on 5 posts a class, 10 draws, "
+        f"{options['test_posts']} test posts. After ± is the standard deviation over draws (and seeds); the "
+        "differences are paired draw by draw, with bootstrap intervals.",
         "",
         markdown_table(header, rows),
         "",
@@ -153,12 +150,8 @@ def report(arguments: argparse.Namespace) -> None:
         "    python -m benchmarks.views --data 20newsgroups.parquet --report",
         "",
     ]
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "views.md").write_text("\n".join(text), encoding="utf-8")
-    options = {name: value for name, value in vars(arguments).items() if name not in ("data", "work", "report", "only")}
-    record = {"options": options, "environment": environment(), "tfidf": tfidf.metrics(), "runs": records}
-    write_json(RESULTS / "views.json", record)
-    print("\n".join(text))
+    record = {"options": options, "environment": environment(dtype_of(options["bf16"])), "tfidf": tfidf.metrics()}
+    write_results("views", text, {**record, "runs": records})
 
 
 def _row(values: np.ndarray, scores: dict[str, np.ndarray]) -> list[str]:
@@ -169,9 +162,7 @@ def _row(values: np.ndarray, scores: dict[str, np.ndarray]) -> list[str]:
             cells.append("")
             continue
         # Paired by draw: the same posts; over seeds first, so that the draws are what varies.
-        difference = values.mean(axis=0) - scores[reference].mean(axis=0)
-        low, high = bootstrap_interval(difference)
-        cells.append(f"{difference.mean():+.1f} [{low:+.1f}, {high:+.1f}]")
+        cells.append(difference(values.mean(axis=0) - scores[reference].mean(axis=0)))
     return cells
 
 

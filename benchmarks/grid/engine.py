@@ -62,7 +62,7 @@ def common_settings(grid: Grid, overrides: Sequence[str]) -> dict[str, Any]:
     """Give what all cells of a work folder have in common, so that they may stand in one table."""
     scale, corpus = grid.scale, grid.models.corpus
     names = (
-        "preset", "steps", "batch_size", "tokens", "learning_rate", "pooling", "read", "chunk_tokens",
+        "preset", "steps", "batch_size", "tokens", "learning_rate", "pooling", "dtype", "read", "chunk_tokens",
         "train_documents", "test_documents", "test_share", "head", "draws", "shots", "curve_data", "ablation_data",
         "redundancy_documents",
     )  # fmt: skip

@@ -122,10 +122,11 @@ class Models:
             "preset": self.scale.preset,
             "steps": self._steps(system),
             "batch_size": preset.batch_size,
-            "tokens": preset.max_seq_length,
+            "tokens": preset.max_view_length,
             "learning_rate": preset.learning_rate,
             "pooling": preset.pooling,
             "changes": {name: plain(getattr(preset, name)) for name in sorted(system.changes)},
+            "dtype": self.scale.dtype,
             "seed": seed,
         }
 
@@ -162,9 +163,10 @@ class Models:
                 folder,
                 steps=settings["steps"],
                 batch_size=settings["batch_size"],
-                max_seq_length=settings["tokens"],
+                max_view_length=settings["tokens"],
                 preset=preset_of(system, self.scale, seed),
                 seed=seed,
+                bf16=self.scale.bf16,
                 overwrite=True,
                 progress=True,
             ).to_dict()

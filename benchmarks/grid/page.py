@@ -94,8 +94,8 @@ def _begin(results: Results) -> Iterator[str]:
         tokens = "as many tokens as the base reads" if settings["tokens"] is None else f"{settings['tokens']} tokens"
         yield (
             f"Each: {steps}, {settings['batch_size']} documents a step, {tokens} a view, learning rate "
-            f"{settings['learning_rate']:g}, pooling {settings['pooling']}; the rest is the papers' preset. Equal "
-            "documents are not equal work: see the cost below."
+            f"{settings['learning_rate']:g}, pooling {settings['pooling']}, {settings.get('dtype', 'float32')}; the "
+            "rest is the papers' preset. Equal documents are not equal work: see the cost below."
         )
     yield (
         f"Texts are read up to {settings['read']} tokens, by chunk-mean up to {settings['chunk_tokens']}, by TF-IDF "

@@ -27,6 +27,7 @@ class Scale:
         tokens: Most tokens of a view; None for what the base reads.
         learning_rate: Peak learning rate.
         pooling: Of all trained systems.
+        bf16: Whether systems are trained in bfloat16. Texts are embedded in float32.
         read: Tokens read of a text when it is embedded.
         chunk_tokens: Tokens that chunk-mean reads of it.
         train_documents: Documents of a data set to learn from, drawn once; None for all.
@@ -55,6 +56,7 @@ class Scale:
     tokens: int | None = None
     learning_rate: float = 5e-5
     pooling: Literal["cls", "mean"] = "cls"
+    bf16: bool = False
     read: int = 512
     chunk_tokens: int = 4096
     train_documents: int | None = None
@@ -71,6 +73,11 @@ class Scale:
     redundancy_documents: int = 1000
     attention_documents: int = 100
     mteb_documents: int = 500
+
+    @property
+    def dtype(self) -> str:
+        """What systems are trained in."""
+        return "bfloat16" if self.bf16 else "float32"
 
 
 _WHOLE: dict[str, Any] = {

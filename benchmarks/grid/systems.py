@@ -149,7 +149,7 @@ def preset_of(system: System, scale: Scale, seed: int = 0) -> Preset:
     """Give all settings that a system is trained with, but for what its objective sets itself."""
     preset = get_preset(scale.preset).changed(
         batch_size=scale.batch_size,
-        max_seq_length=scale.tokens,
+        max_view_length=scale.tokens,
         learning_rate=scale.learning_rate,
         pooling=scale.pooling,
     )

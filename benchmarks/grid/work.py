@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from benchmarks.records import environment
 from simlte_st.files import read_json, write_json
 
@@ -34,10 +36,11 @@ class Work:
 
     Args:
         folder: The folder.
+        dtype: What systems are trained in; written beside each number.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, dtype: torch.dtype = torch.float32) -> None:
+        self.folder, self.dtype = folder, dtype
 
     def path(self, name: str) -> Path:
         """Give the file of a cell."""
@@ -85,7 +88,8 @@ class Work:
                 began = time.perf_counter()
                 result = dict(make())
                 seconds = round(time.perf_counter() - began, 2)
-                cell = {"settings": settings, "result": result, "seconds": seconds, "environment": environment()}
+                made_in = environment(self.dtype)
+                cell = {"settings": settings, "result": result, "seconds": seconds, "environment": made_in}
                 write_json(self.path(name), cell)
         return cell
 

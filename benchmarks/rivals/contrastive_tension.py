@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from datasets import Dataset
 from numpy.typing import NDArray
 from sentence_transformers.base.sampler import DefaultBatchSampler
-from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
 from sentence_transformers.sentence_transformer.losses import ContrastiveTensionDataLoader, ContrastiveTensionLoss
 from torch.utils.data import SequentialSampler
 
 from benchmarks.rivals.job import Outcome, RivalJob
-from benchmarks.rivals.stock import TEXT, prepare, run, set_dropouts
-from simlte_st.data.pairs import from_row
-from simlte_st.data.token_corpus import ROW
-from simlte_st.data.views import draw_views
+from benchmarks.rivals.stock import prepare, run
+from simlte_st.data.transform import DocSplitTransform
 from simlte_st.errors import ConfigurationError, EmptyCorpusError
 
 RATIO = 8
@@ -89,40 +87,25 @@ class InOrderBatchSampler(DefaultBatchSampler):
         self.sampler: SequentialSampler = SequentialSampler(dataset)
 
 
-@dataclass
-class TensionCollator(SentenceTransformerDataCollator):
-    """Row numbers of pairs to texts and labels.
+@dataclass(frozen=True)
+class TensionTexts:
+    """Gives pairs their texts, as a transform of a data set of pairs.
 
     Args:
         corpus: The segmented documents.
-        pairs: The pairs that the rows stand for.
-        seed: Decides which part of a long document is read.
-        budget: Tokens of a document that fit a text.
+        views: Draws a document's text: another part of a long one in each pass.
     """
 
-    corpus: Dataset = field(kw_only=True)
-    pairs: TensionPairs = field(kw_only=True)
-    seed: int = 0
-    budget: int | None = None
+    corpus: Dataset
+    views: DocSplitTransform
 
-    def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
-        """Make a batch."""
-        rows = [row[ROW] for row in features]
-        batch: dict[str, Any] = super().__call__(
-            [
-                {
-                    "first": self._text(int(self.pairs.first[row]), int(self.pairs.turn[row])),
-                    "second": self._text(int(self.pairs.second[row]), int(self.pairs.turn[row])),
-                    "label": int(self.pairs.label[row]),
-                }
-                for row in rows
-            ]
-        )
-        return batch
+    def __call__(self, pairs: Mapping[str, Sequence[int]]) -> dict[str, list[Any]]:
+        """Give the texts of some pairs, from the columns of :class:`TensionPairs`."""
+        sides = {name: list(map(self._text, pairs[name], pairs["turn"])) for name in ("first", "second")}
+        return {**sides, "label": list(pairs["label"])}
 
     def _text(self, document: int, turn: int) -> str:
-        views = draw_views(from_row(self.corpus[document]), TEXT, seed=self.seed, epoch=turn, budget=self.budget)
-        assert views is not None  # the corpus holds what this view accepts
+        [views] = self.views.draw(self.corpus[[document]], turn)
         return views.anchor
 
 
@@ -137,14 +120,7 @@ def train_contrastive_tension(job: RivalJob) -> Outcome:
     The paper's own schedule (RMSProp, a learning rate that falls from 1e-5 to 2e-6) gives way to the common budget.
     """
     prepared = prepare(job)
-    set_dropouts(prepared.trained, job.preset)
     pairs = draw_pairs(len(prepared.corpus), job.steps, job.preset.batch_size, job.seed)
-    loss = ContrastiveTensionLoss(prepared.trained)
-    collator = TensionCollator(
-        preprocess_fn=prepared.trained.preprocess,
-        corpus=prepared.corpus,
-        pairs=pairs,
-        seed=job.seed,
-        budget=prepared.budget,
-    )
-    return run(job, prepared, loss, len(pairs.label), collator, InOrderBatchSampler)
+    texts = TensionTexts(prepared.corpus, prepared.trainee.views)
+    dataset = Dataset.from_dict(vars(pairs)).with_transform(texts)
+    return run(job, prepared, ContrastiveTensionLoss(prepared.trained), dataset, InOrderBatchSampler)

@@ -16,7 +16,6 @@ from safetensors import SafetensorError
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Dense, Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
-from simlte_st.models.hub import ask_hub
 from torch import nn
 
 from benchmarks.rivals.hub_models import HUB_MODELS, HubModel, Task
@@ -25,7 +24,7 @@ from simlte_st.compat import readable_tokens, with_encoder
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.longformer import SimlteLongformerModel
 from simlte_st.models.base import load_model
-from simlte_st.models.names import PACKAGED_BASE
+from simlte_st.models.names import PACKAGED_BASE, find_model
 
 ENCODERS: dict[str, str] = {
     "base-cls": "base, [CLS]",
@@ -125,11 +124,10 @@ def load_hub_model(
             f"{entry.repository} brings code of its own. It is run only where trust_remote_code=True is given "
             "(in benchmarks: --trust-remote-code); read it first."
         )
-    local = not os.path.isdir(entry.repository) and not _reachable(entry.repository)
+    source = find_model(entry.repository)
     try:
         model = SentenceTransformer(
-            entry.repository,
-            local_files_only=local,
+            source,
             trust_remote_code=entry.remote_code and trust_remote_code,
             model_kwargs={"dtype": torch.float32},
         )
@@ -147,25 +145,6 @@ def load_hub_model(
     limits = (entry.max_tokens, max_seq_length, readable_tokens(model))
     model.max_seq_length = min(limit for limit in limits if limit is not None)
     return ModelEncoder(model.eval(), entry.prompts)
-
-
-def _reachable(repository: str) -> bool:
-    """Tell whether the Hub answers for a repository; see :func:`~simlte_st.models.hub.ask_hub`.
-
-    Raises:
-        ModelError: It does not, and the cache does not have the repository either.
-    """
-    from huggingface_hub import try_to_load_from_cache
-
-    error = ask_hub(repository)
-    if error is None:
-        return True
-    if isinstance(try_to_load_from_cache(repository, "config.json"), str):
-        return False
-    raise ModelError(
-        f"{repository} cannot be had: the Hub does not answer for it ({type(error).__name__}), and it is not in "
-        f"the cache. Where the Hub can be reached, fetch it with: hf download {repository}"
-    ) from error
 
 
 def _set_pooling(model: SentenceTransformer, entry: HubModel) -> None:

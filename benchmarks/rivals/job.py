@@ -26,7 +26,7 @@ class RivalJob:
         steps: Optimizer steps.
         seed: Decides everything that is drawn.
         segmenter: ``"punkt"``, ``"nupunkt"`` or a callable.
-        bf16: Compute in bfloat16; None where the hardware has it.
+        bf16: Compute in bfloat16.
         progress: Show progress bars.
     """
 
@@ -37,7 +37,7 @@ class RivalJob:
     steps: int
     seed: int
     segmenter: str | Segmenter
-    bf16: bool | None
+    bf16: bool
     progress: bool
 
     @property
@@ -73,7 +73,8 @@ class RivalRecord:
         seed: The seed.
         steps: Optimizer steps.
         batch_size: Documents in a batch; pairs of documents where the objective is one of pairs.
-        max_seq_length: Most tokens of a text, special tokens included.
+        max_view_length: Most tokens of a text, special tokens included.
+        dtype: What training computed in: ``"float32"`` or ``"bfloat16"``.
         preset: All settings, those named above too.
         documents: Documents of the corpus that the objective can use.
         passes: What a document costs in a step, in words.
@@ -91,7 +92,8 @@ class RivalRecord:
     seed: int
     steps: int
     batch_size: int
-    max_seq_length: int | None
+    max_view_length: int | None
+    dtype: str
     preset: Preset
     documents: int
     passes: str

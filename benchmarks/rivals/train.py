@@ -32,7 +32,7 @@ def train_rival(
     *,
     steps: int,
     batch_size: int,
-    max_seq_length: int | None,
+    max_view_length: int | None,
     learning_rate: float | None = None,
     seed: int = 0,
     preset: str | Preset = "auto",
@@ -41,13 +41,13 @@ def train_rival(
     dropout: float | None = None,
     mlm_weight: float | None = None,
     segmenter: str | Segmenter = "punkt",
-    bf16: bool | None = None,
+    bf16: bool = False,
     overwrite: bool = False,
     progress: bool = False,
 ) -> RivalRecord:
     """Train one of :data:`~benchmarks.rivals.RIVALS` from a base, on a budget that is the same for all.
 
-    The budget is ``steps`` batches of ``batch_size`` documents, of which at most ``max_seq_length`` tokens are read as
+    The budget is ``steps`` batches of ``batch_size`` documents, of which at most ``max_view_length`` tokens are read as
     one text, with the same optimizer and learning rate. What a document costs in a step differs, and so do the tokens
     that an objective really reads (SimCSE reads sentences, TSDAE what is left of a text): the record has both, with the
     seconds. No document is held out.
@@ -59,7 +59,7 @@ def train_rival(
         output: Folder of the finished model, which stock sentence-transformers loads. There is nothing before the end.
         steps: Optimizer steps.
         batch_size: Documents in a batch; pairs of documents for Contrastive Tension, where it is a multiple of 8.
-        max_seq_length: Most tokens of a text while training, special tokens included; None keeps the base's. The
+        max_view_length: Most tokens of a text while training, special tokens included; None keeps the base's. The
             finished model reads what the base reads.
         learning_rate: Peak learning rate of AdamW; None for the preset's, as for the next four.
         seed: Decides everything that is drawn.
@@ -70,7 +70,7 @@ def train_rival(
         dropout: Dropout while training. SimCSE keeps its own, by which it tells its views apart.
         mlm_weight: Weight of the MLM term of the rivals that are trained by views; the others have none.
         segmenter: ``"punkt"``, ``"nupunkt"`` or a callable.
-        bf16: Compute in bfloat16; None where the hardware has it.
+        bf16: Compute in bfloat16. Never left to the machine, which would change the numbers.
         overwrite: Replace what is at ``output``.
         progress: Show progress bars.
 
@@ -94,7 +94,7 @@ def train_rival(
         chosen = preset_for(load_model(os.fspath(base))) if preset == "auto" else get_preset(preset)
     settings = chosen.changed(
         batch_size=batch_size,
-        max_seq_length=max_seq_length,
+        max_view_length=max_view_length,
         learning_rate=learning_rate,
         pooling=pooling,
         warmup=warmup,
@@ -125,7 +125,8 @@ def train_rival(
             seed=seed,
             steps=steps,
             batch_size=batch_size,
-            max_seq_length=max_seq_length,
+            max_view_length=max_view_length,
+            dtype="bfloat16" if bf16 else "float32",
             preset=settings,
             documents=outcome.documents,
             passes=rival.passes,

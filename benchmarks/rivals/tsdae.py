@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from datasets import Dataset
 from nltk.tokenize import NLTKWordTokenizer
 from nltk.tokenize.treebank import TreebankWordDetokenizer
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
 from sentence_transformers.sentence_transformer.losses import DenoisingAutoEncoderLoss
-from simlte_st.data.pairs import from_row
-from simlte_st.data.token_corpus import ROW
 
 from benchmarks.rivals.job import Outcome, RivalJob
-from benchmarks.rivals.stock import TEXT, prepare, run, set_dropouts
+from benchmarks.rivals.stock import prepare, run
 from simlte_st.compat import encoder_of, quiet_transformers
-from simlte_st.data.epochs import EpochClock
+from simlte_st.data.corpus import from_rows
+from simlte_st.data.document import SegmentedDocument
+from simlte_st.data.transform import DocSplitTransform
 from simlte_st.data.views import draw_sides, render, view_rng
 from simlte_st.errors import ModelError
 from simlte_st.training.batching import SeededBatchSampler
+from simlte_st.training.dropout import set_attention_dropout, set_dropout
 
 DELETED = 0.6
 """Probability that a word is deleted: the paper's best, and sentence-transformers' default."""
@@ -53,35 +52,28 @@ def delete_words(sentences: Sequence[str], probability: float, rng: Random) -> s
     return " ".join(_detokenizer.detokenize(sentence) for sentence in kept if sentence)
 
 
-@dataclass
-class DenoisingCollator(SentenceTransformerDataCollator):
-    """Row numbers of documents to damaged and original texts.
+@dataclass(frozen=True)
+class DenoisingTransform:
+    """Gives documents the columns ``damaged`` and ``original``: what was left of a text, and the text.
 
     Args:
-        corpus: The segmented documents.
-        seed: Decides which part of a long document is read, and which words are deleted.
-        budget: Tokens of a document that fit a text.
-        clock: Tells the epoch; give it to the Trainer as a callback.
+        views: Draws a document's text, another part of a long one in each epoch, and knows the epoch.
     """
 
-    corpus: Dataset = field(kw_only=True)
-    seed: int = 0
-    budget: int | None = None
-    clock: EpochClock = field(default_factory=EpochClock)
+    views: DocSplitTransform
 
-    def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
-        """Make a batch."""
-        batch: dict[str, Any] = super().__call__([self._pair(row[ROW]) for row in features])
-        return batch
+    def __call__(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, list[str]]:
+        """Damage the texts of some segmented documents, given as columns."""
+        pairs = [self._pair(document) for document in from_rows(batch)]
+        return {"damaged": [damaged for damaged, _ in pairs], "original": [original for _, original in pairs]}
 
-    def _pair(self, row: int) -> dict[str, str]:
-        document = from_row(self.corpus[row])
-        epoch = self.clock.epoch
-        sides = draw_sides(document, TEXT, seed=self.seed, epoch=epoch, budget=self.budget)
+    def _pair(self, document: SegmentedDocument) -> tuple[str, str]:
+        views, epoch = self.views, self.views.callback.epoch
+        sides = draw_sides(document, views.view, seed=views.seed, epoch=epoch, budget=views.budget)
         assert sides is not None  # the corpus holds what this view accepts
         sentences = [document.sentences[piece.sentence] for piece in sides[0]]
-        noise = view_rng(self.seed, epoch, f"{document.id}\nnoise")  # not the numbers that chose the window
-        return {"damaged": delete_words(sentences, DELETED, noise), "original": render(document, sides[0])}
+        noise = view_rng(views.seed, epoch, f"{document.id}\nnoise")  # not the numbers that chose the window
+        return delete_words(sentences, DELETED, noise), render(document, sides[0])
 
 
 def make_loss(model: SentenceTransformer) -> DenoisingAutoEncoderLoss:
@@ -112,8 +104,10 @@ def train_tsdae(job: RivalJob) -> Outcome:
     """
     prepared = prepare(job)
     loss = make_loss(prepared.trained)
-    set_dropouts(loss, job.preset)
-    collator = DenoisingCollator(
-        preprocess_fn=prepared.trained.preprocess, corpus=prepared.corpus, seed=job.seed, budget=prepared.budget
-    )
-    return run(job, prepared, loss, len(prepared.corpus), collator, SeededBatchSampler, collator.clock)
+    if job.preset.dropout is not None:
+        set_dropout(loss.decoder, job.preset.dropout)
+    if job.preset.attention_dropout is not None:
+        set_attention_dropout(loss.decoder, job.preset.attention_dropout)
+    views = prepared.trainee.views
+    dataset = prepared.corpus.with_transform(DenoisingTransform(views))
+    return run(job, prepared, loss, dataset, SeededBatchSampler, views.callback)

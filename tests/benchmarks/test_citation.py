@@ -10,6 +10,7 @@ from sentence_transformers import SentenceTransformer
 from support import make_document
 
 import benchmarks.citation
+import benchmarks.records
 from benchmarks.citation import LEXICAL, main
 from simlte_st.evaluation import CosineScores, citation_link_probe, citation_retrieval
 from simlte_st.files import read_json
@@ -31,7 +32,7 @@ def data(tmp_path: Path) -> list[str]:
 def test_it_goes_on_where_it_stopped(
     data: list[str], encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    monkeypatch.setattr(benchmarks.citation, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(benchmarks.records, "RESULTS", tmp_path / "results")
     # By itself a head is trained for 2,000 steps, four times here; how good it is has its own tests.
     monkeypatch.setattr(benchmarks.citation, "citation_link_probe", partial(citation_link_probe, epochs=2))
     work = tmp_path / "work"

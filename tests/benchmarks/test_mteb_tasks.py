@@ -8,13 +8,13 @@ import pytest
 pytest.importorskip("mteb")
 from support import make_document
 
-from benchmarks import mteb_tasks
+from benchmarks import mteb_tasks, records
 from simlte_st.files import read_json
 
 
 @pytest.fixture
 def arguments(tmp_path: Path, encoder_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    monkeypatch.setattr(mteb_tasks, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(records, "RESULTS", tmp_path / "results")
     table = tmp_path / "news.jsonl"
     rows = [{"text": make_document(number % 3 + 9), "label": "abc"[number % 3]} for number in range(30)]
     rows = [{**row, "text": f"{row['text']} {make_document(100 + number)}"} for number, row in enumerate(rows)]

@@ -1,17 +1,24 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from simlte_st.data.token_corpus import TokenCorpus
 from support import make_document, make_tokenizer
 from transformers import AutoTokenizer
 
-from benchmarks.packed_text import Masking, PackedText, learn_word_pieces, tokenize_whole, word_piece_tokenizer
+from benchmarks import packed_text
+from benchmarks.packed_text import (
+    Masking,
+    learn_word_pieces,
+    pack,
+    read_packed,
+    word_piece_tokenizer,
+    write_packed,
+)
 from simlte_st.data.document import Document
 from simlte_st.data.epochs import EpochClock
 from simlte_st.errors import ConfigurationError, EmptyCorpusError
@@ -19,12 +26,6 @@ from simlte_st.models.names import packaged_base_installed, packaged_base_path
 
 CLS, SEP = 2, 3
 TEXTS = [make_document(number, sentences=1 + number % 7) for number in range(30)]
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> TokenCorpus:
-    documents = [Document(str(number), text) for number, text in enumerate(TEXTS)]
-    return tokenize_whole(documents, make_tokenizer(), tmp_path_factory.mktemp("tokens"))
 
 
 def stream(texts: list[str]) -> list[int]:
@@ -37,65 +38,72 @@ def stream(texts: list[str]) -> list[int]:
 
 
 @settings(max_examples=30, deadline=None)
-@given(length=st.integers(3, 130), rows=st.lists(st.integers(0, 29), min_size=2, max_size=30, unique=True))
-def test_no_token_is_lost_but_those_of_the_last_incomplete_sequence(
-    corpus: TokenCorpus, length: int, rows: list[int]
-) -> None:
-    expected = stream([TEXTS[row] for row in rows])
-    if len(expected) < length - 2:
-        with pytest.raises(EmptyCorpusError, match="do not fill one sequence"):
-            PackedText(corpus, np.array(rows), length, make_tokenizer())
-        return
-    text = PackedText(corpus, np.array(rows), length, make_tokenizer())
-    sequences = [text[index]["input_ids"] for index in range(len(text))]
+@given(length=st.integers(3, 130), rows=st.lists(st.integers(0, 29), min_size=1, max_size=30, unique=True))
+def test_no_token_is_lost_but_those_of_the_last_incomplete_sequence(length: int, rows: list[int]) -> None:
+    texts = [TEXTS[row] for row in rows]
+    sequences = pack([*texts, "", " "], make_tokenizer(), length)  # what has no token leaves no trace
     assert all(len(each) == length and each[0] == CLS and each[-1] == SEP for each in sequences)
-    packed = np.concatenate([each[1:-1] for each in sequences]).tolist()
-    assert packed == expected[: len(packed)]
-    rest = expected[len(packed) :]
-    assert len(rest) < length - 2
-    assert text.left_over == len([token for token in rest if token != SEP])
-    assert text.tokens + text.left_over == len([token for token in expected if token != SEP])
-    assert [text[index]["row"] for index in range(len(text))] == list(range(len(text)))
+    joined = [token for each in sequences for token in each[1:-1]]
+    expected = stream(texts)
+    assert joined == expected[: len(joined)]
+    assert len(expected) - len(joined) < length - 2
 
 
-def test_a_sequence_with_no_room(corpus: TokenCorpus) -> None:
+def test_a_sequence_with_no_room() -> None:
     with pytest.raises(ConfigurationError, match="2 tokens has no room"):
-        PackedText(corpus, np.arange(30), 2, make_tokenizer())
+        pack(TEXTS, make_tokenizer(), 2)
 
 
-def test_there_are_no_more_sequences_than_there_are(corpus: TokenCorpus) -> None:
-    text = PackedText(corpus, np.arange(30), 32, make_tokenizer())
-    with pytest.raises(IndexError):
-        text[len(text)]
+def test_batches_of_documents_are_files_that_are_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed_text, "BATCH", 8)
+    documents = [Document(str(number), text) for number, text in enumerate(TEXTS)]
+
+    def killed() -> Iterator[Document]:
+        yield from documents[:20]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_packed(killed(), make_tokenizer(), 16, tmp_path)
+    assert [path.name for path in sorted(tmp_path.iterdir())] == ["000000.arrow", "000001.arrow"]
+    before = (tmp_path / "000000.arrow").stat().st_mtime_ns
+    write_packed(documents, make_tokenizer(), 16, tmp_path)
+    assert (tmp_path / "000000.arrow").stat().st_mtime_ns == before
+    expected = [each for start in range(0, 30, 8) for each in pack(TEXTS[start : start + 8], make_tokenizer(), 16)]
+    rows = read_packed(tmp_path)
+    assert [row["input_ids"].tolist() for row in rows] == expected
+    assert rows[0]["input_ids"].dtype == torch.int64
+    write_packed(documents[:1], make_tokenizer(), 200, tmp_path / "short")
+    with pytest.raises(EmptyCorpusError, match="do not fill one sequence"):
+        read_packed(tmp_path / "short")
 
 
-def test_masks_depend_on_seed_epoch_and_sequences_only(corpus: TokenCorpus) -> None:
-    tokenizer = make_tokenizer()
-    text = PackedText(corpus, np.arange(30), 32, tokenizer)
-    rows = [text[index] for index in range(8)]
-    clock = EpochClock()
+@pytest.fixture
+def rows() -> list[dict[str, torch.Tensor]]:
+    return [{"input_ids": torch.tensor(each)} for each in pack(TEXTS, make_tokenizer(), 32)]
+
+
+def test_masks_depend_on_seed_epoch_and_sequences_only(rows: list[dict[str, torch.Tensor]]) -> None:
+    tokenizer, clock, few = make_tokenizer(), EpochClock(), rows[:8]
     before = torch.random.get_rng_state()
-    first = Masking(tokenizer, 0, clock)(rows)
+    first = Masking(tokenizer, 0, clock)(few)
     assert torch.equal(torch.random.get_rng_state(), before)
     masking = Masking(tokenizer, 0, clock)
-    masking(rows[:3])  # what came before has no effect
-    again = masking(rows)
+    masking(few[:3])  # what came before has no effect
+    again = masking(few)
     assert all(torch.equal(first[name], again[name]) for name in ("input_ids", "labels"))
-    assert not torch.equal(Masking(tokenizer, 1, clock)(rows)["labels"], first["labels"])
+    assert not torch.equal(Masking(tokenizer, 1, clock)(few)["labels"], first["labels"])
     clock.epoch = 1
-    assert not torch.equal(masking(rows)["labels"], first["labels"])
-    assert torch.equal(Masking(tokenizer, 0)(rows)["labels"], first["labels"])
+    assert not torch.equal(masking(few)["labels"], first["labels"])
+    assert torch.equal(Masking(tokenizer, 0)(few)["labels"], first["labels"])
+    assert not torch.equal(Masking(tokenizer, 0)(rows[8:16])["labels"] == -100, first["labels"] == -100)
 
 
-def test_masks_are_those_of_the_paper(corpus: TokenCorpus) -> None:
-    tokenizer = make_tokenizer()
-    text = PackedText(corpus, np.arange(30), 32, tokenizer)
-    rows = [text[index] for index in range(len(text))]
-    clock = EpochClock()
+def test_masks_are_those_of_the_paper(rows: list[dict[str, torch.Tensor]]) -> None:
+    tokenizer, clock = make_tokenizer(), EpochClock()
+    ids = torch.stack([row["input_ids"] for row in rows])
     chosen = total = replaced = kept = 0
     for clock.epoch in range(60):
         batch = Masking(tokenizer, 0, clock)(rows)
-        ids = torch.from_numpy(np.stack([row["input_ids"] for row in rows]))
         masked = batch["labels"] != -100
         special = torch.isin(ids, torch.tensor(tokenizer.all_special_ids))
         assert not (masked & special).any()

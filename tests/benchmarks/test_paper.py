@@ -61,7 +61,7 @@ def test_the_page_has_every_section(finished: Path, folder: Path) -> None:
     if importlib.util.find_spec("spacy"):
         wanted[6:6] = ["Redundancy", "Attention from [CLS] on nyt"]
     assert headings == wanted
-    assert "- instructor: hkunlp/instructor-large cannot be had" in page
+    assert "- instructor: The model 'hkunlp/instructor-large' could not be loaded" in page
     assert "| DocSplit, as the papers print it |" in page
     assert "+12.0%" in page
     assert "+3.9%" in page
@@ -156,6 +156,8 @@ def test_other_settings_need_another_work_folder(finished: Path, run: Callable[.
         run("--draws", "3")
     with pytest.raises(Clash, match="steps 2, now 4"):
         run("--steps", "4")
+    with pytest.raises(Clash, match="dtype 'float32', now 'bfloat16'"):
+        run("--bf16")
 
 
 def test_a_cell_of_other_settings_is_not_taken(tmp_path: Path) -> None:

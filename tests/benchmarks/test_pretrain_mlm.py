@@ -14,11 +14,14 @@ from support import make_document
 from transformers import AutoTokenizer, BertConfig, BertForMaskedLM
 
 from benchmarks import pretrain_mlm
+from benchmarks.packed_text import Masking, pack
 from benchmarks.pretrain_mlm import MaskedOnlyBert, main
 from simlte_st import train
+from simlte_st.data import read_documents
 from simlte_st.losses.mlm_head import make_mlm_head
 from simlte_st.models.base import load_model
 from simlte_st.training.model import preset_for
+from simlte_st.training.prepare import HeldOut
 from simlte_st.training.presets import get_preset
 
 STEPS = 14  # of 9 in a pass over the corpus: the second pass is begun
@@ -76,7 +79,7 @@ def test_pieces_give_the_same_bytes_as_one_run(whole: Path, command: Callable[..
     ends = []
     # The first piece tokenizes and does some steps; the others do one step each, into the second pass.
     for seconds in (30, *[4] * STEPS):
-        main(command(output, "--minutes", seconds / 60), Clock())
+        main(command(output, "--minutes", seconds / 60, "--work", tmp_path / "work"), Clock())
         ends.append(output.exists())
         if output.exists():
             break
@@ -103,7 +106,8 @@ def test_it_stops_in_time_with_a_checkpoint(
     clock = Clock()
     output = tmp_path / "bert"
     # One look for each of 20 documents, and one a step: the time is over in the middle of the training.
-    main(command(output, "--minutes", 32 / 60, "--held-out", 0, "--log-steps", 100), clock)
+    options = ("--minutes", 32 / 60, "--held-out", 0, "--log-steps", 100, "--work", tmp_path / "work")
+    main(command(output, *options), clock)
     assert not output.exists()
     run = tmp_path / "bert.run"
     (piece,) = json.loads((run / "pieces.json").read_text())
@@ -152,7 +156,7 @@ def test_a_finished_run_is_left_alone(
 
 
 def test_going_on_with_other_settings_is_refused(command: Callable[..., list[str]], tmp_path: Path) -> None:
-    main(command(tmp_path / "bert", "--minutes", 0.5), Clock())
+    main(command(tmp_path / "bert", "--minutes", 4 / 60), Clock())
     with pytest.raises(SystemExit, match="batch_size: was 8, is 4"):
         main(command(tmp_path / "bert", "--batch-size", 4))
 
@@ -162,8 +166,8 @@ def test_the_account_says_what_was_done(whole: Path, corpus: Path) -> None:
     assert account["settings"]["corpus"] == "tiny.parquet"
     assert str(corpus.parent) not in (whole / "pretrain.json").read_text()
     assert account["corpus"]["documents"] == 20
-    assert account["corpus"]["held_out"]["documents"] == 2
-    sequences = account["corpus"]["trained_on"]["sequences"]
+    assert account["corpus"]["held_out_documents"] == 2
+    sequences = account["corpus"]["sequences"]
     full, rest = divmod(sequences, 8)
     assert rest  # the last batch of a pass is smaller
     assert full + 1 < STEPS  # a second pass was begun
@@ -175,20 +179,16 @@ def test_the_account_says_what_was_done(whole: Path, corpus: Path) -> None:
     assert [line["step"] for line in account["log"]] == [5, 10, STEPS]
     assert account["log"][-1]["loss"] < account["log"][0]["loss"]
     assert account["environment"]["torch"] == torch.__version__
+    assert account["environment"]["dtype"] == "float32"
 
 
-def test_the_held_out_loss_is_that_of_the_stock_model(whole: Path, corpus: Path, tmp_path: Path) -> None:
+def test_the_held_out_loss_is_that_of_the_stock_model(whole: Path, corpus: Path) -> None:
     """Measured again, with the saved model, its tokenizer and transformers' own loss."""
-    import numpy as np
-
-    from benchmarks.packed_text import Masking, PackedText, tokenize_whole
-    from simlte_st.data import read_documents
-
     tokenizer = AutoTokenizer.from_pretrained(whole)
-    tokens = tokenize_whole(read_documents(corpus), tokenizer, tmp_path)
-    rows = np.sort(np.random.default_rng(0).permutation(20)[:2])
-    text = PackedText(tokens, rows, 32, tokenizer)
-    batch = Masking(tokenizer, 0)([text[index] for index in range(len(text))])
+    holder = HeldOut(0.1, 2)
+    assert len(list(holder.divert(read_documents(corpus)))) == 18
+    rows = pack([document.text for document in holder.documents], tokenizer, 32)
+    batch = Masking(tokenizer, 0)([{"input_ids": torch.tensor(row)} for row in rows])
     model = BertForMaskedLM.from_pretrained(whole).eval()
     with torch.no_grad():
         loss = model(input_ids=batch["input_ids"], labels=batch["labels"]).loss

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from support import make_document
 
+import benchmarks.records
 import benchmarks.similarity
 from benchmarks.similarity import main
 from simlte_st.evaluation import TfidfScores, document_similarity
@@ -23,7 +24,7 @@ def test_a_run(encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     pq.write_table(pa.table({"text": texts}), tmp_path / "lee_documents.parquet")
     pq.write_table(pa.table({"text": texts[:3]}), tmp_path / "lee_background.parquet")
     (tmp_path / "lee_similarities_50x50.json").write_text(json.dumps(np.triu(people).tolist()), encoding="utf-8")
-    monkeypatch.setattr(benchmarks.similarity, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(benchmarks.records, "RESULTS", tmp_path / "results")
     measure = partial(document_similarity, resamples=100)
     monkeypatch.setattr(benchmarks.similarity, "document_similarity", measure)
     options = ["--data", str(tmp_path), "--base", str(encoder_path), "--work", str(tmp_path / "work")]

@@ -45,7 +45,7 @@ def test_the_batch_must_be_a_multiple_of_eight() -> None:
 def test_it_is_the_papers_objective_step_by_step(bert_path: Path, documents: list[str], tmp_path: Path) -> None:
     steps, size, rate = 4, 8, 1e-3
     train_rival(
-        "contrastive-tension", documents, bert_path, tmp_path / "out", steps=steps, batch_size=size, max_seq_length=32,
+        "contrastive-tension", documents, bert_path, tmp_path / "out", steps=steps, batch_size=size, max_view_length=32,
         learning_rate=rate, dropout=0.0, pooling="mean", seed=5, segmenter=PunktSegmenter(), bf16=False,
     )  # fmt: skip
 

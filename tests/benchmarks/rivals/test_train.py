@@ -25,7 +25,7 @@ from simlte_st.data.rival_views import Crop, Identity
 from simlte_st.errors import ConfigurationError, EmptyCorpusError, ModelError
 from simlte_st.training.presets import get_preset
 
-BUDGET: dict[str, Any] = {"steps": 3, "batch_size": 8, "max_seq_length": 32, "learning_rate": 1e-3, "bf16": False}
+BUDGET: dict[str, Any] = {"steps": 3, "batch_size": 8, "max_view_length": 32, "learning_rate": 1e-3, "bf16": False}
 ALL = sorted(RIVALS)
 
 
@@ -83,7 +83,15 @@ def test_the_budget_is_recorded(name: str, trained: dict[str, tuple[RivalRecord,
     record, output = trained[name]
     saved = json.loads((output / RIVAL_FILE).read_text())
     assert saved == json.loads(json.dumps(record.to_dict()))
-    expected = {"rival": name, "steps": 3, "batch_size": 8, "max_seq_length": 32, "seed": 0, "documents": 48}
+    expected = {
+        "rival": name,
+        "steps": 3,
+        "batch_size": 8,
+        "max_view_length": 32,
+        "dtype": "float32",
+        "seed": 0,
+        "documents": 48,
+    }
     assert {key: saved[key] for key in expected} == expected
     assert saved["preset"]["learning_rate"] == 1e-3
     assert saved["preset"]["pooling"] == "cls"
@@ -129,7 +137,7 @@ def test_another_seed_gives_other_weights(
 def test_only_what_a_rival_needs_differs_from_the_common_settings(
     trained: dict[str, tuple[RivalRecord, Path]],
 ) -> None:
-    common = get_preset("docsplit-bert").changed(batch_size=8, max_seq_length=32, learning_rate=1e-3)
+    common = get_preset("docsplit-bert").changed(batch_size=8, max_view_length=32, learning_rate=1e-3)
     own = {name: {key for key, value in vars(common).items() if value != vars(trained[name][0].preset)[key]}
            for name in ALL}  # fmt: skip
     assert own == {
@@ -223,7 +231,7 @@ def test_what_is_there_is_replaced_only_when_asked(bert_path: Path, documents: l
         ("tsdae", {"steps": 0}, "steps=0"),
         ("contrastive-tension", {"batch_size": 12}, "batch_size=12.*multiple of 8"),
         ("tsdae", {"batch_size": 1}, "batch_size=1"),
-        ("tsdae", {"max_seq_length": 65}, "max_seq_length=65.*64 tokens"),
+        ("tsdae", {"max_view_length": 65}, "max_seq_length=65.*64 tokens"),
         ("tsdae", {"preset": get_preset("docsplit-bert").changed(batching="similar")}, "batching='similar'"),
     ],
 )

@@ -1,22 +1,15 @@
 from __future__ import annotations
 
 import random
-from pathlib import Path
 from random import Random
 
 import numpy as np
-import pytest
-import torch
-from datasets import Dataset
 from sentence_transformers import SentenceTransformer
 
 from benchmarks.rivals.stock import TEXT
-from benchmarks.rivals.tsdae import DELETED, DenoisingCollator, delete_words, make_loss
-from simlte_st.data import read_documents
-from simlte_st.data.corpus import write_corpus
+from benchmarks.rivals.tsdae import DELETED, DenoisingTransform, delete_words, make_loss
 from simlte_st.data.segmenters import PunktSegmenter
-from simlte_st.data.sentences import tokenizer_counter
-from simlte_st.data.token_corpus import ROW
+from simlte_st.data.transform import DocSplitTransform
 
 
 def test_words_are_deleted_at_the_rate_and_keep_their_order() -> None:
@@ -39,38 +32,25 @@ def test_one_word_is_always_left() -> None:
     assert delete_words([" "], 1.0, Random(0)) == " "
 
 
-@pytest.fixture
-def corpus(documents: list[str], model: SentenceTransformer, tmp_path: Path) -> Dataset:
-    count = tokenizer_counter(model.tokenizer)
-    made, _ = write_corpus(
-        read_documents(documents), tmp_path, view=TEXT, segmenter=PunktSegmenter(), count_tokens=count
-    )
-    return made
-
-
-def test_the_damaged_text_is_of_the_same_window_as_the_original(corpus: Dataset, model: SentenceTransformer) -> None:
-    seen: list[list[str]] = []
-
-    def remember(texts: list[str], **options: object) -> dict[str, torch.Tensor]:
-        seen.append(texts)
-        return {"input_ids": torch.zeros(len(texts), 1)}
-
-    collator = DenoisingCollator(preprocess_fn=remember, corpus=corpus, seed=2, budget=40)
+def test_the_damaged_text_is_of_the_same_window_as_the_original(
+    documents: list[str], model: SentenceTransformer
+) -> None:
+    model.max_seq_length = 42
+    views = DocSplitTransform(TEXT, model=model, seed=2, segmenter=PunktSegmenter())
+    dataset = views.attach(documents).with_transform(DenoisingTransform(views))
     state, numpy_state = random.getstate(), np.random.get_state()[1].tolist()
-    batch = collator([{ROW: row} for row in range(10)])
-    assert list(batch) == ["damaged_input_ids", "original_input_ids"], "the loss takes the damaged text first"
-    damaged, original = seen
-    for left, whole in zip(damaged, original, strict=True):
+    first = dataset[:10]
+    assert list(first) == ["damaged", "original"], "the loss takes the damaged text first"
+    for left, whole in zip(first["damaged"], first["original"], strict=True):
         words = iter(whole.replace(".", " .").split())
         assert all(word in words for word in left.replace(".", " .").split()), "a subsequence"
         assert len(left) < len(whole)
         assert len(whole.split()) == 32, "four sentences of nine tokens fit 40"
-    collator([{ROW: row} for row in range(10)])
-    assert seen[2:] == seen[:2]
-    collator.clock.epoch = 1
-    collator([{ROW: row} for row in range(10)])
-    assert seen[4] != seen[0]
-    assert seen[5] != seen[1]
+    assert dataset[:10] == first
+    views.callback.epoch = 1
+    other = dataset[:10]
+    assert other["damaged"] != first["damaged"]
+    assert other["original"] != first["original"]
     assert (random.getstate(), np.random.get_state()[1].tolist()) == (state, numpy_state)
 
 
