@@ -31,7 +31,7 @@ from sentence_transformers.sentence_transformer.modules import Normalize, Poolin
 from transformers import AutoTokenizer
 
 from benchmarks.parts import Parts
-from benchmarks.records import add_bf16, difference, dtype_of, environment, write_results
+from benchmarks.records import add_bf16, difference, dtype_of, environment, mean_deviation, write_results
 from benchmarks.timing import side_by_side
 from simlte_st.chunk_mean import to_chunk_mean
 from simlte_st.data import read_documents
@@ -210,7 +210,7 @@ def cost_table(seconds: dict[str, dict[str, list[float]]]) -> str:
 def quality_table(scores: dict[str, np.ndarray]) -> str:
     rows = []
     for name, values in scores.items():
-        row = [name, f"{100 * values.mean():.1f} ± {100 * values.std(ddof=1):.1f}"]
+        row = [name, mean_deviation(values)]
         for reference in ("first 256 tokens", "Longformer, window 512"):
             if reference in scores:
                 row.append(difference(100 * (values - scores[reference])))

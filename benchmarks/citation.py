@@ -33,7 +33,7 @@ import pyarrow.parquet as pq
 import torch
 
 from benchmarks.parts import Parts, readers
-from benchmarks.records import add_bf16, difference, dtype_of, environment, write_results
+from benchmarks.records import add_bf16, difference, dtype_of, environment, mean_deviation, write_results
 from simlte_st.evaluation import (
     Bm25Scores,
     CosineScores,
@@ -230,14 +230,8 @@ def link_table(records: dict[str, dict[str, Any]]) -> str:
     rows = []
     for reader, record in records.items():
         cells = [record.get(kind, {}).get(split) for split in SPLITS for kind in ("head", "threshold")]
-        rows.append([reader, *(_spread(values) for values in cells)])
+        rows.append([reader, *("" if values is None else mean_deviation(values) for values in cells)])
     return markdown_table(["reads", "by links: head", "threshold", "by papers: head", "threshold"], rows)
-
-
-def _spread(values: list[float] | None) -> str:
-    if values is None:
-        return ""
-    return f"{100 * np.mean(values):.1f}" + (f" ± {100 * np.std(values, ddof=1):.1f}" if len(values) > 1 else "")
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from benchmarks.labelled import read_labelled
-from benchmarks.records import add_bf16, difference, dtype_of, environment, write_results
+from benchmarks.records import add_bf16, difference, dtype_of, environment, mean_deviation, write_results
 from simlte_st import train
 from simlte_st.data import DocSplit
 from simlte_st.data.document import Document
@@ -315,7 +315,7 @@ def table(records: list[dict[str, Any]]) -> str:
         values = np.concatenate(list(by_seed.values()))
         steps = record.get("steps")
         row = [name, *(["", ""] if steps is None else [str(steps), str(steps * record["batch_size"])])]
-        row += [f"{values.mean():.1f} ± {values.std(ddof=1):.1f}"]
+        row += [mean_deviation(values, factor=1)]
         row += [", ".join(f"{by_seed[seed].mean():.1f}" for seed in sorted(by_seed))]
         others = (scores[other] for other in ("base", PAPERS, "random, 32"))
         rows.append(row + [difference(paired(by_seed, other)) if other else "" for other in others])

@@ -43,7 +43,7 @@ def environment(dtype: torch.dtype = torch.float32) -> dict[str, Any]:
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "dtype": str(dtype).removeprefix("torch."),
-        "cpu_bf16": [name for name in ("avx512_bf16", "amx_bf16") if capabilities.get(name)],
+        "cpu_bf16": " ".join(name for name in ("avx512_bf16", "amx_bf16") if capabilities.get(name)) or "no",
         "python": platform.python_version(),
         **{name: version(name) for name in packages},
     }
@@ -78,3 +78,10 @@ def difference(values: np.ndarray) -> str:
     """Write the mean of paired differences with its bootstrap interval."""
     low, high = bootstrap_interval(values)
     return f"{values.mean():+.1f} [{low:+.1f}, {high:+.1f}]"
+
+
+def mean_deviation(values: Sequence[float] | np.ndarray, digits: int = 1, factor: float = 100.0) -> str:
+    """Write mean and deviation, in percent if nothing else is said; one value has no deviation."""
+    numbers = factor * np.asarray(values, dtype=float)
+    text = f"{numbers.mean():.{digits}f}"
+    return f"{text} ± {numbers.std(ddof=1):.{digits}f}" if numbers.size > 1 else text

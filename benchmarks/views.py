@@ -25,7 +25,7 @@ from sentence_transformers import SentenceTransformer
 
 from benchmarks.labelled import read_labelled
 from benchmarks.parts import Parts
-from benchmarks.records import add_bf16, difference, dtype_of, environment, write_results
+from benchmarks.records import add_bf16, difference, dtype_of, environment, mean_deviation, write_results
 from simlte_st import train
 from simlte_st.data import Crop, DocSplit, Identity
 from simlte_st.data.document import Document
@@ -155,8 +155,7 @@ def report(parts: Parts, posts: dict[str, list[Document]]) -> None:
 
 
 def _row(values: np.ndarray, scores: dict[str, np.ndarray]) -> list[str]:
-    deviation = values.std(ddof=1)
-    cells = [str(len(values)), f"{values.mean():.1f} ± {deviation:.1f}"]
+    cells = [str(len(values)), mean_deviation(values, factor=1)]
     for reference in ("base", "Crop (Contriever)"):
         if reference not in scores:
             cells.append("")

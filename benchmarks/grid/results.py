@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -129,10 +129,3 @@ def run_of(stem: str) -> tuple[str, int]:
     if stem not in SYSTEMS and seed.isdigit() and name in SYSTEMS and SYSTEMS[name].rival:
         return name, int(seed)
     return stem, 0
-
-
-def spread(values: Sequence[float] | np.ndarray, digits: int = 1, factor: float = 100.0) -> str:
-    """Write mean and deviation, in percent if nothing else is said."""
-    numbers = factor * np.asarray(values, dtype=float)
-    text = f"{numbers.mean():.{digits}f}"
-    return f"{text} ± {numbers.std(ddof=1):.{digits}f}" if len(numbers) > 1 else text

@@ -11,9 +11,10 @@ from benchmarks.citation import SPLITS, WORDS
 from benchmarks.grid import printed
 from benchmarks.grid.experiments import citations, mteb, redundancy, similarity
 from benchmarks.grid.experiments.classification import FEW, FULL
-from benchmarks.grid.results import KINDS, Results, run_of, spread
+from benchmarks.grid.results import KINDS, Results, run_of
 from benchmarks.grid.sets import ALL, CLASSIFICATION
 from benchmarks.grid.systems import ABLATIONS, DOCSPLIT, SIMCSE, SYSTEMS
+from benchmarks.records import mean_deviation
 from benchmarks.relative_gain import papers_gain, papers_gains
 from simlte_st.evaluation import bootstrap_interval
 from simlte_st.evaluation.table import markdown_table
@@ -113,7 +114,7 @@ def score_table(results: Results, kind: str, metric: str) -> str:
         theirs = TABLES[kind].get(answers.get(system, ""), {})
         for name in data:
             drawn = scores[system].get(name)
-            ours = spread(np.concatenate([drawn[seed] for seed in sorted(drawn)])) if drawn else ""
+            ours = mean_deviation(np.concatenate([drawn[seed] for seed in sorted(drawn)])) if drawn else ""
             ours += " (c)" if SYSTEMS[system].contaminated(name) else ""
             row.append(f"{ours} ({theirs[name][place]:.1f})" if name in theirs else ours)
         rows.append(row)
@@ -130,7 +131,7 @@ def curve_table(results: Results) -> str:
     curve = results.curve("macro_f1")
     shots = sorted({number for points in curve.values() for number in points})
     rows = [
-        [title(name), *(spread(points[number]) if number in points else "" for number in shots)]
+        [title(name), *(mean_deviation(points[number]) if number in points else "" for number in shots)]
         for name, points in curve.items()
     ]
     return markdown_table(["examples a class", *map(str, shots)], rows)
@@ -175,7 +176,7 @@ def link_table(results: Results) -> str:
         for split in SPLITS:
             for kind in ("head", "threshold"):
                 values = [value for run in runs for value in run.get(kind, {}).get(split, ())]
-                row.append(spread(values) if values else "")
+                row.append(mean_deviation(values) if values else "")
         rows.append(row)
     return markdown_table(["", "by links: head", "threshold", "by papers: head", "threshold"], rows)
 
@@ -186,7 +187,7 @@ def similarity_table(results: Results) -> str:
     for name, runs in by_run(results.of(similarity.NAME)).items():
         row = [name]
         for metric in ("pearson", "spearman"):
-            text = spread([run[metric] for run in runs], digits=3, factor=1.0)
+            text = mean_deviation([run[metric] for run in runs], digits=3, factor=1.0)
             low, high = (runs[0].get(f"{metric}_{end}") for end in ("low", "high"))
             row.append(text if len(runs) > 1 or low is None else f"{text} [{low:.3f}, {high:.3f}]")
         rows.append(row)
@@ -231,7 +232,7 @@ def mteb_table(results: Results) -> str:
         row = [task, here[0][1]["main_score"]]
         for name in names:
             values = [result["main"] for system, result in here if system == name]
-            row.append(spread(values) if values else "")
+            row.append(mean_deviation(values) if values else "")
         rows.append(row)
     return markdown_table(["task", "score", *map(title, names)], rows)
 

@@ -22,6 +22,7 @@ def test_a_finished_part_is_not_made_again(tmp_path: Path) -> None:
         parts.finish("one", make)
         assert parts.finished("one") == {"value": 1}
     assert parts.finished("two") is None
+    assert parts.every() == {"one": {"value": 1}}
     with pytest.raises(SystemExit, match="other settings"):
         Parts(tmp_path, {"seeds": [0]})
 

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from benchmarks.records import add_bf16, difference, dtype_of, environment, mean_deviation, write_results
+from simlte_st.files import read_json
+
+
+def test_the_dtype_is_asked_for_and_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    parser = argparse.ArgumentParser()
+    add_bf16(parser)
+    assert dtype_of(parser.parse_args([]).bf16) == torch.float32, "whatever the machine would do by itself"
+    assert dtype_of(parser.parse_args(["--bf16"]).bf16) == torch.bfloat16
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": True, "amx_bf16": False}, raising=False)
+    assert environment()["dtype"] == "float32"
+    found = environment(torch.bfloat16)
+    assert (found["dtype"], found["cpu_bf16"]) == ("bfloat16", "avx512_bf16")
+    monkeypatch.delattr(torch.cpu, "get_capabilities")
+    assert environment()["cpu_bf16"] == "no"
+
+
+def test_pages_and_numbers(tmp_path: Path) -> None:
+    write_results("x", ["# X", "", "y"], {"a": 1}, tmp_path / "out")
+    assert (tmp_path / "out" / "x.md").read_text() == "# X\n\ny"
+    assert read_json(tmp_path / "out" / "x.json") == {"a": 1}
+
+
+def test_cells() -> None:
+    assert mean_deviation([0.5, 0.6, 0.7]) == "60.0 ± 10.0"
+    assert mean_deviation([0.5], digits=3, factor=1) == "0.500"
+    assert mean_deviation(np.array([[1.0, 3.0]]), factor=1) == "2.0 ± 1.4"
+    assert difference(np.array([2.0, 2.0, 2.0])) == "+2.0 [+2.0, +2.0]"
