@@ -73,6 +73,10 @@ class MLMLossMixin(LossStateMixin):
             self.masker = TokenMasker(model.tokenizer, mlm_probability)
             made = mlm_head if isinstance(mlm_head, MLMHead) else make_mlm_head(model, mlm_head, seed)
             self.mlm_head = made.to(model.device)
+            self.on_head_made(self.mlm_head)
+
+    def on_head_made(self, head: MLMHead) -> None:
+        """Arrange what a loss needs of the head that it has just been given; nothing here."""
 
     def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Any) -> dict[str, Tensor] | Tensor:
         """Compute the loss. Of the cached loss most work is done in the backward pass, which can be done once.

@@ -9,6 +9,7 @@ from sentence_transformers.sentence_transformer.losses import MultipleNegativesR
 from torch import Tensor
 
 from simlte_st.losses.columns import Features, encode_columns, split_embeddings
+from simlte_st.losses.mlm_head import MLMHead
 from simlte_st.losses.mlm_mixin import MLMLossMixin, average_gradient
 
 
@@ -100,11 +101,10 @@ class MultipleNegativesRankingMLMLoss(MLMLossMixin, MultipleNegativesRankingLoss
             trainer.train()
     """
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        if self.mlm_head is not None:
-            for parameter in self.mlm_head.parameters():
-                parameter.register_post_accumulate_grad_hook(average_gradient)
+    def on_head_made(self, head: MLMHead) -> None:
+        """Average the head's gradients over the processes as they come: it is outside the DDP wrapper."""
+        for parameter in head.parameters():
+            parameter.register_post_accumulate_grad_hook(average_gradient)
 
     def compute_terms(self, columns: list[Features], masked: list[Features], labels: Any) -> tuple[Tensor, Tensor]:
         """See :class:`MLMLossMixin`."""
