@@ -47,7 +47,7 @@ def main() -> None:
         seed=arguments.seed,
         overwrite=True,
     )
-    rate = f"{result.documents_per_second:.1f} documents a second"
+    rate = f"{result.documents_per_second:.1f} documents a second, computed in {result.dtype}"
     print(f"Trained {result.steps} steps, {rate}; {result.coverage.summary()}.")
 
     print("Measuring the base and the trained model ...", flush=True)
