@@ -75,7 +75,7 @@ def measure(options: argparse.Namespace, folder: str) -> dict[str, Any]:
     encoding = "utf-8" if options.data else "latin-1"
     documents = list(read_documents(options.data or packaged_corpus_path(), limit=options.documents, encoding=encoding))
     views = DocSplitTransform(model=model)
-    views.callback.on_init_end(None, None, None)  # as a Trainer does; every pass here is the first epoch
+    views.callback.connect()  # every pass here is the first epoch
     dataset = views.attach(documents, directory=f"{folder}/0")
     again = iter(range(1, options.rounds + 2))
 

@@ -1,6 +1,6 @@
-"""Every touch of a private name of sentence-transformers or transformers, and of names that changed.
+"""What depends on the insides of sentence-transformers and transformers: encoders, lengths that can be read, silence.
 
-``tests/test_compat.py`` notices when one of them moves.
+Every touch of a private name stands here; ``tests/test_compat.py`` notices when one of them moves.
 """
 
 from __future__ import annotations

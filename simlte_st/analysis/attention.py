@@ -16,7 +16,7 @@ from simlte_st.analysis.cls_attention import Reading, read_texts
 from simlte_st.analysis.tagging import TaggedWord, Tagger, batches, described
 from simlte_st.compat import readable_length
 from simlte_st.data.documents import read_documents
-from simlte_st.errors import ConfigurationError
+from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.evaluation.statistics import bootstrap_interval
 from simlte_st.evaluation.table import markdown_table
 
@@ -242,7 +242,7 @@ def measure_attention(
     Raises:
         ConfigurationError: No models, or no such layer.
         ModelError: A model without a ``[CLS]``, or that gives no attention weights.
-        DataError: The documents cannot be read, or there are none.
+        DataError: The documents cannot be read, or there are none; or the weights are not finite.
 
     References:
         SimLTE, appendix C: the last layer's weights from ``[CLS]``, averaged over the heads; then averages over nouns,
@@ -362,6 +362,8 @@ def _common_length(models: Mapping[str, SentenceTransformer], wanted: int | None
 
 def _summarise(sums: NDArray[np.float64], tokens: NDArray[np.int64], length: int | None, seed: int) -> ModelAttention:
     """Summarise counts and weights, ``(documents, 2, classes)``, and tokens, all and cut, ``(documents, 2)``."""
+    if not np.isfinite(sums).all():
+        raise DataError("The attention weights hold NaN or infinity: the model diverged, or overflows in its dtype.")
     weights, shares = _by_class(_word_weights(sums), seed), _by_class(sums[:, 1], seed)
     classes = {
         kind: ClassAttention(int((counts > 0).sum()), int(counts.sum()), weights[kind], shares[kind])

@@ -52,13 +52,24 @@ def add_dataclass_arguments(group: Any, kind: type, without: Collection[str] = (
 
 
 def _attribute_texts(kind: type) -> dict[str, str]:
-    """Read what the docstring of a class says of each attribute, as one line of plain text."""
+    """Read what the docstring of a class says of each attribute, as one line in the words of the command line.
+
+    Attributes become options, and what None means is left out: an option that is not given leaves it to the preset.
+    """
     section = (inspect.getdoc(kind) or "").partition("Attributes:\n")[2]
-    texts = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", section, flags=re.MULTILINE)
-    markup = re.compile(r""":\w+:`~?(?:[\w.]+\.)?(\w+)`|``"([^`]*)"``|``([^`]*)``""")
-    plain = {name: markup.sub(r"\1\2\3", " ".join(text.split())).replace("%", "%%") for name, text in texts}
-    sentences = {name: text if text[1].isupper() else text[0].lower() + text[1:] for name, text in plain.items()}
-    return {name: text.rstrip(".") for name, text in sentences.items()}
+    texts = dict(re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", section, flags=re.MULTILINE))
+
+    def plain(match: re.Match[str]) -> str:
+        name, _, value = match[1].partition("=")
+        shown = f"--{name.replace('_', '-')}" if name in texts else name
+        return f"{shown} {value}".strip().replace('"', "")
+
+    found = {}
+    for name, text in texts.items():
+        line = re.sub(r"``([^`]*)``", plain, " ".join(text.split())).replace("%", "%%")
+        line = re.sub(r" None: [^.]*\.", "", line).replace(", or None,", "").rstrip(".")
+        found[name] = line if line[1].isupper() else line[0].lower() + line[1:]
+    return found
 
 
 def reading_options(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -68,7 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     settings = {name: getattr(arguments, name) for name in SETTINGS}
     base = convert_base(arguments.base, arguments.output, **settings)
-    reads = load_model(arguments.output).model.max_seq_length
-    print(f"{arguments.base} reads {base.model.max_seq_length:,} tokens; {arguments.output} reads {reads:,}.")
+    before, after = base.model.max_seq_length, load_model(arguments.output).model.max_seq_length
+    told = ["any number of" if length is None else f"{length:,}" for length in (before, after)]
+    print(f"{arguments.base} reads {told[0]} tokens; {arguments.output} reads {told[1]}.")
     print(f"Use it:\n\n{usage_example(arguments.output)}")
     return 0

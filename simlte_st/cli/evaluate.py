@@ -39,7 +39,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Evaluate."""
-    from simlte_st.data.documents import read_documents
+    from simlte_st.data.documents import list_documents, read_documents
     from simlte_st.evaluation import (
         compare_probes,
         compare_split_half,
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.label:
         if arguments.test_data:
             options = {**reading_options(arguments), "limit": None}
-            test = list(read_documents(arguments.test_data, label_column=arguments.label, **options))
+            test = list_documents(read_documents(arguments.test_data, label_column=arguments.label, **options))
             train = documents
         else:
             train, test = split_by_label(documents, 0.3, arguments.seed)

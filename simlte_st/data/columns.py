@@ -45,6 +45,7 @@ class Row:
         label: The value of the label column.
         has_id: Whether the source has an id column, so that a missing id is worth a mention.
         split: The part of a benchmark it belongs to, where the source says.
+        read: Whether it was a document already, which was judged when it was read.
     """
 
     where: str
@@ -54,6 +55,7 @@ class Row:
     label: object = None
     has_id: bool = False
     split: str | None = None
+    read: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,8 +86,9 @@ def from_row(row: Mapping[str, Any]) -> SegmentedDocument:
 
 def from_rows(columns: Mapping[str, Sequence[Any]]) -> Iterator[SegmentedDocument]:
     """Make segmented documents of several rows, given as columns: what a slice of a data set is."""
-    for values in zip(*(columns[name] for name in SCHEMA.names), strict=True):
-        yield from_row(dict(zip(SCHEMA.names, values, strict=True)))
+    rows = zip(columns["id"], columns["sentences"], columns["paragraphs"], columns["tokens"], strict=True)
+    for name, sentences, paragraphs, tokens in rows:
+        yield SegmentedDocument(name, tuple(sentences), tuple(paragraphs), tuple(tokens))
 
 
 def write_corpus(
@@ -98,7 +99,6 @@ def write_corpus(
     segmenter: str | Segmenter = "punkt",
     count_tokens: TokenCounter = estimate_tokens,
     progress: bool = False,
-    total: int | None = None,
 ) -> tuple[Dataset, CorpusReport]:
     """Segment documents and write them to ``directory``; read the corpus there if it is complete already.
 
@@ -113,7 +113,6 @@ def write_corpus(
         segmenter: ``"punkt"``, ``"nupunkt"`` or a callable.
         count_tokens: Counts the model's tokens of sentences.
         progress: Show a progress bar.
-        total: Number of documents, where it is known, for the progress bar.
 
     Returns:
         The memory-mapped data set (columns ``id``, ``sentences``, ``paragraphs``, ``tokens``) and the report.
@@ -127,7 +126,7 @@ def write_corpus(
         cut = make_segmenter(segmenter, lambda: (document.text for document in first))
         if isinstance(cut, PunktSegmenter):
             write_json(directory / "punkt.json", cut.to_dict())
-        bar = tqdm(stream, desc="Segmenting", unit="doc", total=total, disable=not progress)
+        bar = tqdm(stream, desc="Segmenting", unit="doc", disable=not progress)
         report = CorpusReport()
         with atomic_path(directory / "corpus.arrow") as path:
             _write_rows(path, _usable_rows(bar, cut, count_tokens, view, report))

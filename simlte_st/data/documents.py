@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -13,6 +14,8 @@ from simlte_st.data.document import Document, content_id
 from simlte_st.data.sources import NOT_A_STRING, Reading, open_source
 from simlte_st.data.streams import TOO_LONG, WRONG_ENCODING, BrokenSourceError, check_encoding
 from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError
+
+logger = logging.getLogger(__name__)
 
 EMPTY = "empty"
 NUL_REMOVED = "NUL characters removed"
@@ -168,6 +171,9 @@ class DocumentReader:
         self._once = once
         self._started = False
 
+    def __repr__(self) -> str:
+        return f"DocumentReader({self._name})"
+
     def __iter__(self) -> Iterator[Document]:
         """Read the source from its beginning.
 
@@ -223,7 +229,7 @@ class DocumentReader:
             report._note(report.skipped, NOT_A_STRING, row.where, type(text).__name__)
             return None
         text = str(text)  # numpy's strings are str too, but of a class of their own
-        if len(text) > self._max_characters:
+        if len(text) > self._max_characters and not row.read:
             report._note(report.skipped, TOO_LONG, row.where, f"{len(text):,} characters")
             return None
         nuls = text.count("\0")
@@ -262,6 +268,15 @@ class DocumentReader:
         return None if label is None else _valid_unicode(label)[0]
 
 
+def list_documents(source: Any) -> list[Document]:
+    """Read all documents of what :func:`read_documents` takes; the log tells what could not be used, if anything."""
+    reader = read_documents(source)
+    documents = list(reader)
+    if reader.report.skipped:
+        logger.warning("%s", reader.report.summary())
+    return documents
+
+
 def read_documents(
     source: str | os.PathLike[str] | Iterable[Any],
     *,
@@ -283,7 +298,7 @@ def read_documents(
             a data set of the Hugging Face Hub (see :func:`simlte_st.data.sources.parse_hub`); a ``datasets.Dataset``
             or ``IterableDataset``; a pandas or polars ``DataFrame`` or a ``pyarrow.Table``; an iterable of strings (a
             list, a generator, a column of the former), of mappings, or of :class:`Document`, which keep their id,
-            label and split. A reader that this function made is given back.
+            label and split, whatever columns are named. A reader that this function made is given back.
         text_column: Column that holds the text. Without it: a column called text; else the first that there is of
             content, body, document, article, abstract, full_text, raw and message; else the only one with strings.
         id_column: Column that holds the ids. Without it: one called id, doc_id, document_id or _id; else the row's
@@ -303,13 +318,13 @@ def read_documents(
         ConfigurationError: ``max_characters`` or ``limit`` is below 1, or a reader is given with a limit or columns.
     """
     asked = Columns(text_column, id_column, label_column)
-    if isinstance(source, DocumentReader):
-        if limit is not None or asked.named():
-            raise ConfigurationError("A DocumentReader is read as it was made: give limit= and columns there.")
-        return source
     if max_characters < 1:
         raise ConfigurationError(f"max_characters must be at least 1, not {max_characters}.")
     if limit is not None and limit < 1:
         raise ConfigurationError(f"limit must be at least 1, or None for all documents, not {limit}.")
+    if isinstance(source, DocumentReader):
+        if limit is not None or asked.named():
+            raise ConfigurationError("A DocumentReader is read as it was made: give limit= and columns there.")
+        return source
     name, events = open_source(source, Reading(asked, check_encoding(encoding), max_characters))
     return DocumentReader(name, events, max_characters, limit, once=isinstance(source, Iterator))

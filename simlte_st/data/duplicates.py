@@ -17,8 +17,7 @@ from datasets import Dataset
 from numpy.typing import NDArray
 from safetensors import safe_open
 from safetensors.numpy import save_file
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
+from scipy.cluster.hierarchy import DisjointSet
 from tqdm.auto import tqdm
 
 from simlte_st.data.document import Document, SegmentedDocument
@@ -153,21 +152,24 @@ def find_duplicates(
     index = _NearIndex(threshold, shingle, permutations, seed) if near else None
     total = len(documents) if isinstance(documents, (Dataset, list, tuple)) else None
     seen: dict[bytes, int] = {}
-    pairs: list[tuple[int, int]] = []
-    count = exact = 0
+    alike: DisjointSet = DisjointSet()
+    exact = 0
     for number, text in enumerate(
         tqdm(_texts(documents), desc="Finding copies", unit="doc", total=total, disable=not progress)
     ):
         words = _words(text)
         digest = hashlib.blake2b("\x00".join(words).encode("utf-8", "surrogatepass"), digest_size=16).digest()
         first = seen.setdefault(digest, number)
-        count = number + 1
+        alike.add(number)
         if first != number:
             exact += 1
-            pairs.append((first, number))
+            alike.merge(first, number)
         elif index is not None:
-            pairs.extend((other, number) for other in index.add(number, words))
-    groups = _groups(pairs, count)
+            for other in index.add(number, words):
+                alike.merge(other, number)
+    groups = np.empty(len(alike), dtype=np.int64)
+    for group in alike.subsets():
+        groups[list(group)] = min(group)
     sizes = np.unique(groups, return_counts=True)[1]
     report = DuplicateReport(
         documents=len(groups),
@@ -217,15 +219,6 @@ def _bands(threshold: float, permutations: int) -> tuple[int, int]:
         if 1 - (1 - threshold**rows) ** bands >= _RECALL:
             return bands, rows
     return permutations, 1
-
-
-def _groups(pairs: list[tuple[int, int]], count: int) -> NDArray[np.int64]:
-    """Give the group of each document, the number of the first one in it, when told which ones are alike."""
-    one, other = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-    alike = coo_array((np.ones(len(pairs), dtype=bool), (one, other)), shape=(count, count))
-    labels = connected_components(alike, directed=False)[1]
-    groups: NDArray[np.int64] = np.unique(labels, return_index=True)[1][labels].astype(np.int64)
-    return groups
 
 
 @functools.cache

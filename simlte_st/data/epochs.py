@@ -32,15 +32,19 @@ class EpochClock(TrainerCallback):
         """Whether a Trainer has this callback."""
         return bool(self._connected)
 
+    def connect(self) -> None:
+        """Note that somebody tells the epoch."""
+        self._connected.fill_(True)
+
     def on_init_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Note that a Trainer keeps this clock: it draws views for its model card before training begins."""
-        self._connected.fill_(True)
+        self.connect()
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         """Note the same where the clock was given to the Trainer later, by ``add_callback``."""
-        self._connected.fill_(True)
+        self.connect()
 
     def on_epoch_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any

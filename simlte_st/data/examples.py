@@ -9,7 +9,7 @@ no batch holds two pairs of one document, which would be false negatives.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from sentence_transformers import SentenceTransformer
@@ -27,12 +27,9 @@ from simlte_st.errors import ConfigurationError, EmptyCorpusError
 
 logger = logging.getLogger(__name__)
 
-Documents = Iterable[str | Mapping[str, Any]]
-"""Documents in memory: strings, or mappings with ``text`` and an optional ``id``."""
-
 
 def docsplit_examples(
-    documents: Documents,
+    documents: Any,
     view: View | None = None,
     seed: int = 0,
     epoch: int = 0,
@@ -43,7 +40,7 @@ def docsplit_examples(
     """Yield one ``InputExample(texts=[view A, view B])`` a document.
 
     Args:
-        documents: Strings, or mappings with ``text`` and an optional ``id``. Read once, as a stream.
+        documents: Anything :func:`~simlte_st.data.read_documents` takes; read once, as a stream.
         view: How to draw; ``DocSplit()`` where not given.
         seed: The run's seed.
         epoch: Another epoch gives other views of the same documents.
@@ -56,7 +53,7 @@ def docsplit_examples(
         two views are left out, and the log says how many.
 
     Raises:
-        DataError: A document is neither a string nor a mapping with a text.
+        DataError: The documents cannot be read.
         EmptyCorpusError: There are no usable documents.
     """
     view = DocSplit() if view is None else view
@@ -76,7 +73,7 @@ def docsplit_examples(
 
 
 def docsplit_objectives(
-    documents: Documents,
+    documents: Any,
     loss: nn.Module,
     *,
     epochs: int = 1,
@@ -124,7 +121,7 @@ def docsplit_objectives(
 
 
 def _segmented(
-    documents: Documents, model: SentenceTransformer | None, segmenter: str | Segmenter
+    documents: Any, model: SentenceTransformer | None, segmenter: str | Segmenter
 ) -> Iterator[SegmentedDocument]:
     count = estimate_tokens if model is None else tokenizer_counter(model.tokenizer)
     first, stream = peek(read_documents(documents), lambda document: len(document.text))

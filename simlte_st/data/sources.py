@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from simlte_st.data.columns import Columns, Event, RawRow, Row, Skip, read_table
+from simlte_st.data.columns import MISSING_COLUMN, Columns, Event, RawRow, Row, Skip, read_table
 from simlte_st.data.document import Document
 from simlte_st.data.streams import TOO_LONG, BadTextError, BrokenSourceError, decode_text
 from simlte_st.data.tables import dataset_table, frame_table, mappings_table, open_table, table_suffix
@@ -140,16 +140,20 @@ def _items(source: Iterable[Any], name: str, asked: Columns) -> Iterator[Event]:
     """Give the items of an iterable of strings, Documents or mappings."""
 
     def rows() -> Iterator[RawRow | Row | Skip]:
+        mappings = False
         for index, item in enumerate(source):
             where = f"item {index:,}"
             if hasattr(item, "as_py"):  # a scalar of pyarrow
                 item = item.as_py()
             if isinstance(item, Document):
-                yield Row(where, None, item.text, item.id, item.label, True, item.split)
+                yield Row(where, None, item.text, item.id, item.label, True, item.split, read=True)
+            elif isinstance(item, str) and asked.named() and mappings:
+                yield Skip(where, MISSING_COLUMN, "a bare string has no columns")
             elif isinstance(item, str):
                 asked.refuse(f"{where} of {name} is a bare string, which")
                 yield Row(where, None, item)
             elif isinstance(item, Mapping):
+                mappings = True
                 yield RawRow(where, str(index), item)
             elif isinstance(item, os.PathLike):
                 raise DataError(
@@ -241,7 +245,8 @@ def load_hub(name: str, splits: Sequence[str], config: str | None = None, *, str
         try:
             HfApi().dataset_info(name, timeout=_HUB_SECONDS)
         except Exception as error:  # no network, no such data set, offline: each library version has its own class
-            raise DataError(f"{name} on the Hub cannot be reached ({type(error).__name__})") from error
+            why = ": ".join([type(error).__name__, *str(error).splitlines()[:1]])
+            raise DataError(f"{name} on the Hub cannot be reached ({why})") from error
     loaded = []
     for split in splits:
         try:

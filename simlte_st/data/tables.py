@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import itertools
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,8 @@ LINES_SUFFIXES = (".jsonl", ".ndjson", ".json")
 SEPARATED_SUFFIXES = {".csv": ",", ".tsv": "\t"}
 TABLE_SUFFIXES = (*LINES_SUFFIXES, *SEPARATED_SUFFIXES, ".parquet")
 
-# Sources without a schema are looked at this far ahead to learn their columns; what is no row is held up to the third.
+# Sources without a schema are looked at this far ahead to learn their columns; what is no row on the way is held up to
+# the third number, and counted beyond.
 LOOK_AHEAD_ROWS = 100
 LOOK_AHEAD_CHARACTERS = 4_000_000
 LOOK_AHEAD_SKIPS = 10_000
@@ -91,17 +93,23 @@ def mappings_table(
         header: The columns, where the source has them in its first row.
     """
     held: list[RawRow | Row | Skip] = []
+    more: Counter[Skip] = Counter()
     broken: list[Exception] = []
     columns: dict[str, bool] = {}
-    count = characters = 0
+    count = others = characters = 0
     try:
         for row in rows:
+            if isinstance(row, Skip) and len(held) >= LOOK_AHEAD_SKIPS:
+                more[Skip("further on", row.reason, ignored=row.ignored)] += 1
+                continue
             held.append(row)
             for column, value in row.values.items() if isinstance(row, RawRow) else ():
                 columns[str(column)] = columns.get(str(column), False) or is_text(value)
                 characters += len(value) if isinstance(value, str) else 0
+            characters += len(row.text) if isinstance(row, Row) and isinstance(row.text, str) else 0
             count += isinstance(row, RawRow)
-            if count >= LOOK_AHEAD_ROWS or characters >= LOOK_AHEAD_CHARACTERS or len(held) >= LOOK_AHEAD_SKIPS:
+            others += not isinstance(row, Skip)
+            if others >= LOOK_AHEAD_ROWS or characters >= LOOK_AHEAD_CHARACTERS:
                 break
     except Exception as error:
         broken.append(error)
@@ -109,6 +117,7 @@ def mappings_table(
     def everything(wanted: Sequence[str], labels: Collection[str]) -> Iterator[RawRow | Row | Skip]:
         yield from held
         held.clear()
+        yield from more.elements()
         if broken:  # only now: the rows before the break are there
             raise broken[0]
         yield from rows
@@ -328,11 +337,15 @@ def dataset_table(dataset: Any, name: str) -> Table:
 def frame_table(frame: Any, name: str) -> Table:
     """See a pandas or polars ``DataFrame`` as a table."""
     columns = {str(column): column for column in frame.columns}
-    strings = [
-        column
-        for column, given in columns.items()
-        if any(isinstance(value, str) for value in frame[given].head(LOOK_AHEAD_ROWS))
-    ]
+
+    def holds_strings(column: Any) -> bool:
+        # "object" is what pandas calls anything; a name that is there twice gives a frame, which is refused later.
+        kind = str(getattr(column, "dtype", "object")).lower()
+        return kind in ("str", "string", "category", "categorical", "enum") or (
+            kind == "object" and any(isinstance(value, str) for value in column.head(LOOK_AHEAD_ROWS))
+        )
+
+    strings = [name for name, given in columns.items() if holds_strings(frame[given])]
 
     def rows(wanted: Sequence[str], labels: Collection[str]) -> Iterator[RawRow]:
         for number, row in enumerate(zip(*(frame[columns[column]] for column in wanted), strict=True)):

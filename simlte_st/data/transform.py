@@ -67,6 +67,13 @@ class DocSplitTransform:
         self._files: list[tempfile.TemporaryDirectory[str]] = []
         self._documents = self._drawn = 0
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> DocSplitTransform:
+        return self  # data sets are copied to change their format; the clock that the Trainer tells stays the one
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave behind what a process that loads data has no use for: it draws, and segments nothing."""
+        return {**self.__dict__, "segmenter": None, "_count": None, "_files": []}
+
     def attach(
         self,
         documents: Any,
@@ -83,8 +90,9 @@ class DocSplitTransform:
                 of strings, ...
             text_column: Column of the text; found where not given.
             id_column: Column of the ids, likewise; rows are numbered where there is none.
-            directory: Folder for the segmented documents, see :func:`~simlte_st.data.write_corpus`; None for a
-                temporary one, which lives as long as the transform.
+            directory: Folder for the segmented documents, see :func:`~simlte_st.data.write_corpus`: if they are all
+                there already, they are taken from there, and ``documents`` is not read. None for a temporary folder,
+                which lives as long as the transform.
             progress: Show a progress bar.
 
         Returns:

@@ -82,12 +82,12 @@ class PairFiles:
                     break
                 else:
                     taken += 1
-                    one, two, *texts = map(plain_text, fields[1:])
+                    one, two = map(plain_text, fields[1:3])
                     self._pairs.append((one, two, label, split))
-                    for id_, text in zip((one, two), texts, strict=True):
+                    for id_, text in zip((one, two), fields[3:], strict=True):
                         if id_ not in seen:
                             seen.add(id_)
-                            yield Row(f"{path.name}: {id_}", None, text, id=id_, has_id=True)
+                            yield Row(f"{path.name}: {id_}", None, plain_text(text), id=id_, has_id=True)
 
     def pairs(self, known: set[str]) -> tuple[list[Pair], int]:
         """Give the pairs as they are published; see :class:`FoundPapers`."""

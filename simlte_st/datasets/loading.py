@@ -11,8 +11,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal, overload
 
+import pyarrow as pa
 import pyarrow.compute as pc
-from datasets import Dataset, Features, Value
+from datasets import Dataset, Features, Value, concatenate_datasets
 from datasets.arrow_writer import ArrowWriter
 from tqdm.auto import tqdm
 
@@ -35,7 +36,8 @@ _FORMAT = 2  # of what is stored; older folders are not looked at
 _STRING = Value("string")
 _DOCUMENTS = Features({"id": _STRING, "text": _STRING, "label": _STRING, "split": _STRING, "key": Value("int64")})
 _PAIRS = Features({"citing": _STRING, "cited": _STRING, "label": Value("int8"), "split": _STRING})
-_BATCH = 256  # rows in a record batch: as many texts are held in memory
+_BATCH = 256  # rows in a record batch ...
+_BATCH_CHARACTERS = 32_000_000  # ... or fewer, of long texts: one batch is held in memory
 
 
 @overload
@@ -201,9 +203,14 @@ def _stored(
 
 
 def _write(path: Path, features: Features, rows: Iterable[dict[str, Any]]) -> None:
+    characters = 0
     with ArrowWriter(path=str(path), features=features, writer_batch_size=_BATCH) as writer:
         for row in rows:
             writer.write(row)
+            characters += len(row.get("text", ""))
+            if characters >= _BATCH_CHARACTERS:  # a batch is held in memory
+                writer.write_examples_on_file()
+                characters = 0
         writer.finalize()
 
 
@@ -213,6 +220,7 @@ def _with_split(rows: Dataset, test_share: float, seed: int) -> tuple[Dataset, s
         return rows.remove_columns("key"), "of the data set"
     codes = pc.dictionary_encode(rows.data.column("label").combine_chunks())
     classes = pc.fill_null(codes.indices, -1).to_numpy(zero_copy_only=False)
-    split = split_strings(stratified_split(classes, rows.data.column("key").to_numpy(), test_share, seed)).to_pylist()
-    rows = rows.remove_columns(["split", "key"]).add_column("split", split, feature=_STRING)
+    split = split_strings(stratified_split(classes, rows.data.column("key").to_numpy(), test_share, seed))
+    made = Dataset(pa.table({"split": split}))
+    rows = concatenate_datasets([rows.remove_columns(["split", "key"]), made], axis=1)
     return rows, f"made here: {test_share:.0%} of each class for the test, seed {seed}, copies on one side"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from simlte_st.data.columns import Columns, Event, RawRow, Row, Skip, Table
@@ -106,4 +106,7 @@ def table_events(table: Table, shapes: Sequence[Shape], part: str | None = None)
     yield Columns(" + ".join(shape.text), shape.id if has_id else None, shape.label)
     there = [name for name in dict.fromkeys((*shape.required(), shape.id, shape.split)) if name in table.columns]
     for raw in table.rows(there, [shape.label]):
-        yield shape.row(raw, part, has_id) if isinstance(raw, RawRow) else raw
+        if isinstance(raw, RawRow):
+            yield shape.row(raw, part, has_id)
+        else:  # where several tables make one data set, the report says of which it speaks
+            yield raw if part is None else replace(raw, where=f"{table.name} {raw.where}")

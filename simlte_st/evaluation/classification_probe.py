@@ -153,7 +153,8 @@ class ClassificationProbeEvaluator(EmbeddingEvaluator):
         drawn = [range(len(train_texts))] if shots is None else few_shot_rows(train_labels, shots, draws, self.seed)
         used = sorted({row for rows in drawn for row in rows})
         position = {row: number for number, row in enumerate(used)}
-        self.train_texts = [train_texts[row] for row in used]
+        texts = list(train_texts)  # a column of a data frame has keys of its own
+        self.train_texts = [texts[row] for row in used]
         labels = plain_labels(train_labels)
         self.train_labels = [labels[row] for row in used]
         self.test_texts = list(test_texts)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from simlte_st.compat import view_budget
-from simlte_st.data.documents import read_documents
+from simlte_st.data.documents import list_documents
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.evaluation.classification_probe import FewShotResult, few_shot_probe
 from simlte_st.evaluation.evaluator import encode_texts
@@ -137,5 +137,5 @@ def compare_probes(
 
 
 def _texts_and_labels(documents: Any) -> tuple[list[str], list[str]]:
-    read = list(read_documents(documents))
+    read = list_documents(documents)
     return [document.text for document in read], document_labels(read)

@@ -96,9 +96,9 @@ def named_texts(texts: Sequence[str], *pairs: ArrayLike) -> tuple[list[str], lis
     Raises:
         DataError: As :func:`check_pairs`.
     """
-    checked = [check_pairs(part, len(texts)) for part in pairs]
+    checked, listed = [check_pairs(part, len(texts)) for part in pairs], list(texts)
     used = np.unique(np.concatenate(checked))
-    return [texts[row] for row in used.tolist()], [np.searchsorted(used, part).astype(np.int64) for part in checked]
+    return [listed[row] for row in used.tolist()], [np.searchsorted(used, part).astype(np.int64) for part in checked]
 
 
 def check_links(links: ArrayLike, papers: int | None = None) -> NDArray[np.int64]:

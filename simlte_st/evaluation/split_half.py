@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from simlte_st.compat import view_budget
 from simlte_st.data.document import SegmentedDocument
-from simlte_st.data.documents import read_documents
+from simlte_st.data.documents import list_documents
 from simlte_st.data.segmenters import Segmenter, make_segmenter
 from simlte_st.data.sentences import segment_documents
 from simlte_st.data.views import DocSplit, View, draw_views
@@ -173,7 +173,7 @@ def split_half_views(
 
 
 def _splittable(documents: Any, view: View, segmenter: str | Segmenter) -> list[SegmentedDocument]:
-    read = list(read_documents(documents))
+    read = list_documents(documents)
     cut = make_segmenter(segmenter, lambda: (document.text for document in read))
     usable = [document for document in segment_documents(read, cut) if view.accepts(document)]
     if len(usable) < len(read):
@@ -230,7 +230,8 @@ class SplitHalfEvaluator(EmbeddingEvaluator):
 
     def measure(self, model: SentenceTransformer) -> dict[str, float]:
         """Draw and encode the halves, and retrieve."""
-        prompt = model.prompts.get(self.prompt_name or "") if self.prompt is None else self.prompt
+        name = self.prompt_name or model.default_prompt_name or ""
+        prompt = model.prompts.get(name) if self.prompt is None else self.prompt
         with reading_at_most(model, self.max_seq_length):
             budget = view_budget(model, prompt)
         anchors, positives = _halves(self.documents, self.view, budget, self.seed)

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from simlte_st.data.document import Document
-from simlte_st.data.documents import read_documents
+from simlte_st.data.documents import list_documents
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.evaluation.labels import Label, plain_labels
 
@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 def sample_documents(documents: Any, most: int, seed: int) -> list[Document]:
     """Draw up to ``most`` documents of what :func:`~simlte_st.data.read_documents` takes; see :func:`sample_rows`."""
-    read = list(read_documents(documents))
+    read = list_documents(documents)
     return [read[row] for row in sample_rows(len(read), most, seed)]
 
 
@@ -49,7 +49,7 @@ def split_by_label(documents: Any, test_share: float, seed: int) -> tuple[list[D
     Raises:
         DataError: A document has no label, or a class has only one document.
     """
-    read = list(read_documents(documents))
+    read = list_documents(documents)
     labels = document_labels(read)
     try:
         train, test = train_test_split(read, test_size=test_share, random_state=seed, stratify=labels)

@@ -84,9 +84,7 @@ class MultipleNegativesRankingMLMLoss(MLMLossMixin, MultipleNegativesRankingLoss
             from datasets import Dataset
             from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer
 
-            from simlte_st.data import DocSplitTransform
-            from simlte_st.losses import MultipleNegativesRankingMLMLoss
-            from simlte_st.training import LossStateCallback
+            from simlte_st import DocSplitTransform, MultipleNegativesRankingMLMLoss, trainer_callbacks
 
             model = SentenceTransformer("google-bert/bert-base-uncased")
             dataset = Dataset.from_dict({"text": ["A long document. It has sentences. ...", "Another one. ..."]})
@@ -96,7 +94,7 @@ class MultipleNegativesRankingMLMLoss(MLMLossMixin, MultipleNegativesRankingLoss
                 model=model,
                 train_dataset=views.attach(dataset),
                 loss=loss,
-                callbacks=[views.callback, LossStateCallback(loss)],
+                callbacks=trainer_callbacks(views, loss),
             )
             trainer.train()
     """

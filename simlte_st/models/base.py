@@ -95,7 +95,7 @@ def load_model(
     try:
         model = SentenceTransformer(source, model_kwargs={} if dtype is None else {"dtype": dtype})
     except (OSError, ValueError, SafetensorError) as error:
-        raise not_loaded(name, str(error)) from None  # the libraries' many lines say no more
+        raise not_loaded(name, str(error)) from error
     tuned, drawn = _is_tuned(source), not torch.equal(numbers, torch.get_rng_state())
     if not isinstance(model[0], Transformer):
         raise ModelError(f"The model {name!r} begins with {type(model[0]).__name__}, not with a Transformer.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from sentence_transformers import SentenceTransformer
 from transformers import PreTrainedModel
@@ -18,8 +18,7 @@ from simlte_st.longformer import SimlteLongformerForMaskedLM, SimlteLongformerMo
 from simlte_st.longformer.configuration import GlobalTokens
 from simlte_st.longformer.convert import Positions
 from simlte_st.models.base import LoadedModel, load_model
-
-Backbone = Literal["longformer", "chunk-mean"]
+from simlte_st.models.names import Backbone
 
 MAX_LENGTH = 4096
 """Tokens that a converted model reads where nothing else is said: the papers' Longformer."""

@@ -20,7 +20,7 @@ from simlte_st.compat import view_budget
 from simlte_st.data.document import Document
 from simlte_st.data.documents import read_documents
 from simlte_st.data.sentences import tokenizer_counter
-from simlte_st.errors import ConfigurationError, ResumeError
+from simlte_st.errors import ConfigurationError, DataError, ResumeError
 from simlte_st.files import atomic_path, read_json, write_json
 
 
@@ -96,8 +96,9 @@ def encode_documents(
     count = tokenizer_counter(model.tokenizer)
     done_before = part_size * sum(1 for _ in parts.glob("part-*.parquet"))
     bar = tqdm(desc="Encoding", unit="doc", initial=done_before, disable=not progress)
-    for number, batch in enumerate(_batches(reader, part_size)):
-        path, ids, texts = parts / f"part-{number:06d}.parquet", [one.id for one in batch], [one.text for one in batch]
+    number = 0
+    for number, batch in enumerate(_read_batches(reader, part_size, parts), start=1):
+        path, ids, texts = _part(parts, number), [one.id for one in batch], [one.text for one in batch]
         if path.exists():
             if pq.read_table(path, columns=["id"])["id"].to_pylist() != ids:
                 raise ResumeError(f"{path} holds other documents than the source has now: start anew (--overwrite).")
@@ -113,6 +114,8 @@ def encode_documents(
             pq.write_table(pa.table(columns), temporary)
         bar.update(len(batch))
     bar.close()
+    if _part(parts, number + 1).exists():
+        raise ResumeError(f"{parts} holds more documents than the source has now: start anew (--overwrite).")
     return _join_parts(parts, output, int(model.get_embedding_dimension() or 0), view_budget(model))
 
 
@@ -134,10 +137,19 @@ def _open_parts(output: Path, parts: Path, settings: dict[str, Any], *, resume: 
     write_json(account, settings)
 
 
-def _batches(documents: Iterable[Document], size: int) -> Iterator[list[Document]]:
+def _part(parts: Path, number: int) -> Path:
+    return parts / f"part-{number:06d}.parquet"
+
+
+def _read_batches(documents: Iterable[Document], size: int, parts: Path) -> Iterator[list[Document]]:
     iterator = iter(documents)
-    while batch := list(islice(iterator, size)):
-        yield batch
+    try:
+        while batch := list(islice(iterator, size)):
+            yield batch
+    except DataError:
+        if not any(parts.glob("part-*.parquet")):  # nothing that the corrected command would have to go on with
+            shutil.rmtree(parts)
+        raise
 
 
 def _join_parts(parts: Path, output: Path, dimension: int, budget: int | None) -> EncodingReport:

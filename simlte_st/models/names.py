@@ -7,11 +7,15 @@ import importlib.util
 import os
 import re
 from pathlib import Path
+from typing import Literal
 
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.extras import require
 from simlte_st.files import home
 from simlte_st.models.registration import is_own_architecture
+
+Backbone = Literal["longformer", "chunk-mean"]
+"""What a base that reads too little is made into."""
 
 OWN_MODELS = {"simlte-bert": "docsplit-bert", "simlte-longformer": "docsplit-longformer"}
 """Models of this package by name, each with the preset that makes it."""
@@ -100,6 +104,8 @@ def find_model(name: str | os.PathLike[str]) -> str:
         return folder or text
     from huggingface_hub import HfApi
 
+    if text in OWN_MODELS and (folder := _cached_folder(text)) is not None:
+        return folder
     try:
         HfApi().model_info(hub_repositories(text)[0], timeout=_SECONDS)
         return text

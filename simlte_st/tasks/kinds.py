@@ -55,23 +55,22 @@ class LocalTask(AbsTask):
 
     kind: ClassVar[Kind]
 
+    def __new__(cls, metadata: TaskMetadata | None = None, *arguments: Any, **settings: Any) -> LocalTask:
+        """Make the instance of a class of its own, which has the metadata.
+
+        mteb looks for it in the classes of tasks, and takes an instance's own away when it unloads the data.
+        """
+        own: Any = cls if metadata is None else type(cls)(metadata.name, (cls,), {"metadata": metadata})  # type: ignore[misc]
+        made: LocalTask = super().__new__(own)
+        return made
+
     def __init__(
         self, metadata: TaskMetadata, make_data: Callable[[], Any], *, seed: int = 42, **settings: Any
     ) -> None:
-        self._metadata = metadata
         self.make_data = make_data
         vars(self).update(settings)
         with kept_generators():
             super().__init__(seed=seed)
-
-    @property
-    def metadata(self) -> TaskMetadata:  # mteb takes a task's own attribute away when it unloads the data
-        """What mteb knows of the task."""
-        return self._metadata
-
-    @metadata.setter
-    def metadata(self, metadata: TaskMetadata) -> None:
-        self._metadata = metadata
 
     def load_data(self, num_proc: int | None = None, **kwargs: Any) -> None:
         """Make the data, unless it is there. The arguments are mteb's and make no difference."""

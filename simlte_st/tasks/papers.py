@@ -30,7 +30,7 @@ PathLike = str | os.PathLike[str]
 LEE = "lee"
 """Name of the Lee corpus, which is not among :data:`~simlte_st.datasets.SETS`."""
 
-_POOL = 800  # training documents of a class: a hundred times what mteb draws of them
+_POOL = 800  # training documents of a class: a hundred times what mteb draws of them by default
 
 # What mteb asks beside what a data set's card says.
 _FIELDS: dict[str, dict[str, Any]] = {

@@ -68,6 +68,21 @@ class Batches:
 
 
 @dataclass(frozen=True)
+class Fitting:
+    """A Trainer that is ready.
+
+    Attributes:
+        trainer: The stock Trainer.
+        interrupt: Stops it on Ctrl-C.
+        adapters: Keeps the weights of adapters in the checkpoints; None where there are none.
+    """
+
+    trainer: SentenceTransformerTrainer
+    interrupt: InterruptCallback
+    adapters: LoraStateCallback | None
+
+
+@dataclass(frozen=True)
 class Fitted:
     """What the Trainer did.
 
@@ -84,11 +99,11 @@ class Fitted:
     log: list[dict[str, Any]]
 
 
-def fit(trainee: Trainee, prepared: Prepared, folder: RunFolder, options: RunOptions) -> Fitted:
-    """Train, from the beginning or from the newest complete checkpoint of the run.
+def set_up(trainee: Trainee, prepared: Prepared, folder: RunFolder, options: RunOptions) -> Fitting:
+    """Make the Trainer of a run.
 
     Args:
-        trainee: Its model is trained, in place, and ends in evaluation mode with its adapters in it.
+        trainee: What is trained.
         prepared: The documents.
         folder: Gets the checkpoints.
         options: What the run was told.
@@ -96,8 +111,6 @@ def fit(trainee: Trainee, prepared: Prepared, folder: RunFolder, options: RunOpt
     Raises:
         ConfigurationError: A budget of tokens that is too small for a batch.
         MissingExtraError: ``duplicates="near"`` without the library for it.
-        ResumeError: A checkpoint lacks something.
-        TrainingInterrupted: Ctrl-C ended the run before its end; a checkpoint was written.
     """
     model, preset = trainee.model, trainee.preset
     batches = make_batches(trainee, prepared.dataset, options)
@@ -131,11 +144,27 @@ def fit(trainee: Trainee, prepared: Prepared, folder: RunFolder, options: RunOpt
         interrupt,
     ]
     trainer = make_trainer(model, arguments, prepared.dataset, trainee.loss, callbacks)
+    return Fitting(trainer, interrupt, adapters)
+
+
+def fit(fitting: Fitting, folder: RunFolder) -> Fitted:
+    """Train, from the beginning or from the newest complete checkpoint of the run.
+
+    Args:
+        fitting: Its Trainer's model is trained, in place, and ends in evaluation mode with its adapters in it.
+        folder: Has the checkpoints.
+
+    Raises:
+        ResumeError: A checkpoint lacks something.
+        TrainingInterrupted: Ctrl-C ended the run before its end; a checkpoint was written.
+    """
+    trainer, interrupt = fitting.trainer, fitting.interrupt
+    model: SentenceTransformer = trainer.model
     checkpoint = folder.checkpoint if folder.resume else None
     if folder.resume:
         logger.info("Resuming from %s.", checkpoint or "the beginning: no checkpoint was complete")
     began = time.perf_counter()
-    state = restore_finished(model, checkpoint, adapters)
+    state = restore_finished(model, checkpoint, fitting.adapters)
     if state is None:
         try:
             trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)

@@ -13,7 +13,6 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from simlte_st.compat import forget_model_card_text, view_budget
-from simlte_st.data.document import Document
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.data.views import View
 from simlte_st.errors import ConfigurationError, ModelError
@@ -94,7 +93,7 @@ class InterpolationChoice:
 def choose_interpolation(
     base: SentenceTransformer,
     adapted: SentenceTransformer,
-    documents: Sequence[Document],
+    documents: Any,
     *,
     weights: Sequence[float] = (0.0, 0.25, 0.5, 0.75, 1.0),
     view: View | None = None,
@@ -112,7 +111,8 @@ def choose_interpolation(
     Args:
         base: The model that training began with.
         adapted: What it became.
-        documents: Documents that it was not trained on. Do not use them again to measure what was gained: the choice
+        documents: Documents that it was not trained on, in any form that :func:`~simlte_st.data.read_documents` takes.
+            Do not use them again to measure what was gained: the choice
             has seen them.
         weights: The weights to try, each in [0, 1].
         view: How to split; the papers' DocSplit if not given.
@@ -143,14 +143,7 @@ def choose_interpolation(
     try:
         for weight in tqdm(tried, desc="Interpolating", unit="model", disable=not progress):
             line.go_to(weight)
-            embeddings = encode_texts(
-                model,
-                anchors + positives,
-                batch_size=batch_size,
-                max_seq_length=None,
-                show_progress_bar=False,
-                truncate_dim=None,
-            )
+            embeddings = encode_texts(model, anchors + positives, batch_size=batch_size)
             scores[weight] = split_half_retrieval(embeddings[: len(anchors)], embeddings[len(anchors) :], seed=seed)
         chosen = smallest_within_noise(scores)
         line.go_to(chosen)

@@ -12,6 +12,7 @@ from sentence_transformers.sentence_transformer.modules import Pooling
 
 from simlte_st.compat import enable_checkpointing, encoder_of, readable_tokens
 from simlte_st.data.transform import DocSplitTransform
+from simlte_st.errors import ConfigurationError
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
 from simlte_st.losses.mlm_head import MLMHead, make_mlm_head
 from simlte_st.losses.mlm_mixin import MLMLossMixin
@@ -70,16 +71,21 @@ def make_trainee(folder: RunFolder, options: RunOptions) -> Trainee:
     if options.lora is not None and isinstance(options.preset, str) and options.settings.get("learning_rate") is None:
         preset = preset.changed(learning_rate=LEARNING_RATE_FACTOR * preset.learning_rate)
     logger.info("Preset: %r", preset)
-    backbone = make_backbone(base, preset, folder, options.seed)
-    model = backbone.model(preset.max_view_length)
-    reads = base.model.max_seq_length if backbone.name == base.name else readable_tokens(model)
+    origin = make_origin(base, preset, folder, options.seed)
+    try:
+        model = origin.model(preset.max_view_length)
+    except ConfigurationError as error:
+        raise ConfigurationError(
+            f"max_view_length={preset.max_view_length} is more than the model reads: {error}"
+        ) from None
+    reads = base.model.max_seq_length if origin.name == base.name else readable_tokens(model)
     start = None
     if options.interpolate is not None:
-        start = backbone.model()
+        start = origin.model()
         check_interpolable(start, model)
     if options.lora is not None:
         add_lora(model, options.lora, seed=options.seed)
-    loss = _make_loss(model, preset, backbone.head, options.seed)
+    loss = _make_loss(model, preset, origin.head, options.seed)
     if preset.dropout is not None:
         set_dropout(model, preset.dropout)
     if preset.attention_dropout is not None:
@@ -101,8 +107,8 @@ def _make_loss(model: SentenceTransformer, preset: Preset, head: MLMHead | None,
 
 
 @dataclass(frozen=True)
-class Backbone:
-    """What to train.
+class Origin:
+    """Where the model to train comes from.
 
     Attributes:
         name: A folder, or the base's name.
@@ -154,7 +160,7 @@ def warn_of_pooling(base: LoadedModel, preset: Preset, steps: int) -> None:
         )
 
 
-def make_backbone(base: LoadedModel, preset: Preset, folder: RunFolder, seed: int = 0) -> Backbone:
+def make_origin(base: LoadedModel, preset: Preset, folder: RunFolder, seed: int = 0) -> Origin:
     """Convert the base where it has too few positions for what the preset asks, or where it is a stock Longformer.
 
     A base whose tokenizer alone stands in the way is told to cut later, in place. A converted base is kept in the
@@ -172,18 +178,21 @@ def make_backbone(base: LoadedModel, preset: Preset, folder: RunFolder, seed: in
     if not stock and not short:
         if preset.max_length is not None:
             lengthen(base, preset.max_length)
-        return Backbone(base.name, preset.pooling, base=base)
+        return Origin(base.name, preset.pooling, base=base)
     if not stock and preset.backbone == "chunk-mean":
         assert preset.max_length is not None
         if not folder.base.exists():
             convert_base(base, folder.base, backbone="chunk-mean", max_length=preset.max_length, pooling=preset.pooling)
         logger.info("Base: %s, read in chunks, up to %s tokens of a document.", base.name, f"{preset.max_length:,}")
         head = make_mlm_head(base.model, seed=seed) if preset.mlm_weight > 0 else None
-        return Backbone(str(folder.base), "keep", head)  # it pools inside its chunks
+        return Origin(str(folder.base), "keep", head)  # it pools inside its chunks
     if not folder.base.exists():
         length = None if stock else preset.max_length
         # A sentence encoder was tuned with what its own implementation does: no token attends globally.
         convert_base(base, folder.base, max_length=length, global_tokens="none" if stock and base.tuned else "cls")
     change = "trained as" if stock else f"which reads {limit:,} tokens, converted to"
-    logger.info("Base: %s, %s a Longformer of %s tokens.", base.name, change, f"{preset.max_length or limit:,}")
-    return Backbone(str(folder.base), preset.pooling)
+    reads = limit if stock else preset.max_length
+    logger.info("Base: %s, %s a Longformer of %s tokens.", base.name, change, f"{reads:,}")
+    if stock and short:
+        logger.warning("max_length=%d: a Longformer keeps its own length, %d tokens.", preset.max_length, limit)
+    return Origin(str(folder.base), preset.pooling)

@@ -15,7 +15,7 @@ from simlte_st.data.corpus import CorpusReport, Coverage
 from simlte_st.data.document import Document
 from simlte_st.data.documents import DocumentReader
 from simlte_st.data.transform import DocSplitTransform
-from simlte_st.errors import ConfigurationError
+from simlte_st.errors import ConfigurationError, ResumeError
 from simlte_st.files import read_json, write_json
 from simlte_st.training.run import RunFolder, RunOptions
 
@@ -53,6 +53,7 @@ def prepare(reader: DocumentReader, views: DocSplitTransform, folder: RunFolder,
     Raises:
         DataError: The source cannot be read, or has too few usable documents.
         ConfigurationError: ``interpolate="auto"``, and too few documents were held out to choose and measure on.
+        ResumeError: What the interrupted run had read is no longer there.
     """
     account = folder.path / "documents.json"
     if not account.exists():
@@ -62,8 +63,12 @@ def prepare(reader: DocumentReader, views: DocSplitTransform, folder: RunFolder,
         kept = [{"id": document.id, "text": document.text} for document in holder.documents]
         read = {**reader.report.to_dict(), "summary": reader.report.summary()}
         write_json(account, {"read": read, "held_out": kept})
+    elif (folder.corpus / "corpus.json").exists():
+        dataset = views.attach((), directory=folder.corpus)  # they are all there
     else:
-        dataset = views.attach((), directory=folder.corpus)
+        raise ResumeError(
+            f"The documents of the interrupted run are gone from {folder.corpus}: start anew (--overwrite)."
+        )
     saved = read_json(account)
     logger.info("%s", saved["read"].pop("summary"))
     held_out = [Document(row["id"], row["text"]) for row in saved["held_out"]]

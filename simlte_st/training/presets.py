@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 from simlte_st.data.views import DocSplit, View
 from simlte_st.errors import ConfigurationError
+from simlte_st.models.names import Backbone
 
 Pooling = Literal["cls", "mean", "keep"]
-Backbone = Literal["longformer", "chunk-mean"]
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,8 @@ class TrainingResult:
         read: The reader's report: documents read, skipped and mended, with reasons.
         corpus: What became of the documents.
         coverage: What one pass sees of them.
-        gain: Split-half retrieval on held-out documents for TF-IDF, the base and the trained model; None if too few
-            documents were held out.
+        gain: Split-half retrieval on held-out documents for TF-IDF, the base (reading as much as the trained model,
+            where it has the positions) and the trained model; None if too few documents were held out.
         interpolation: How much of the trained weights the model has (``weight``), and what led to it; None for all.
         log: The Trainer's log lines.
     """

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sized
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 
+from simlte_st.data.documents import DocumentReader
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.errors import ConfigurationError, ResumeError, SimlteError
 from simlte_st.extras import require
@@ -91,13 +92,22 @@ class RunOptions:
     def decisive(self) -> dict[str, Any]:
         """Give what decides the outcome, as JSON values: all but the workers, the checkpoints and the bars."""
         without = ("workers", "save_steps", "progress", "bf16", "settings")
-        values = {item.name: _plain(getattr(self, item.name)) for item in fields(self) if item.name not in without}
-        settings = {name: _plain(value) for name, value in sorted(self.settings.items()) if value is not None}
+        values = {item.name: described(getattr(self, item.name)) for item in fields(self) if item.name not in without}
+        settings = {name: described(value) for name, value in sorted(self.settings.items()) if value is not None}
         return {**values, "settings": settings, "dtype": self.dtype}
 
 
-def _plain(value: Any) -> Any:
-    return value if value is None or isinstance(value, (str, int, float, bool)) else repr(value)
+def described(value: Any) -> Any:
+    """Describe a value as a JSON value that is the same in another process: no address in memory is in it."""
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if is_dataclass(value) or isinstance(value, DocumentReader):
+        return repr(value)
+    named = value if hasattr(value, "__qualname__") else type(value)
+    size = f" of {len(value):,}" if isinstance(value, Sized) else ""
+    return f"{named.__module__}.{named.__qualname__}{size}"
 
 
 @dataclass(frozen=True)
@@ -180,11 +190,11 @@ class RunFolder:
 
     @contextmanager
     def beginning(self) -> Iterator[None]:
-        """Remove the folder where an error on the way leaves nothing in it that is worth resuming."""
+        """Remove the folder of a run that could not begin: nothing in it is worth resuming."""
         try:
             yield
         except SimlteError:
-            if not self.resume and self.checkpoint is None:
+            if not self.resume:
                 self.close()
             raise
 

@@ -15,12 +15,12 @@ from simlte_st.datasets.bbc import packaged_corpus_path
 from simlte_st.errors import ConfigurationError
 from simlte_st.models.names import OWN_MODELS, PACKAGED_BASE, model_path
 from simlte_st.training.finish import finish
-from simlte_st.training.fit import fit
+from simlte_st.training.fit import fit, set_up
 from simlte_st.training.model import make_trainee
 from simlte_st.training.prepare import prepare
 from simlte_st.training.presets import Preset
 from simlte_st.training.result import TrainingResult
-from simlte_st.training.run import RunFolder, RunOptions
+from simlte_st.training.run import RunFolder, RunOptions, described
 
 logger = logging.getLogger(__name__)
 
@@ -109,14 +109,15 @@ def train(
     )
     reading = {"text_column": text_column, "id_column": id_column, "encoding": encoding, "limit": limit}
     reader = read_documents(source, **reading)  # type: ignore[arg-type]
-    told = {"source": source if isinstance(source, str) else repr(source)[:200], **reading, **options.decisive()}
+    told = {"source": described(source), **reading, **options.decisive()}
     folder = RunFolder.open(Path(output), told, resume=resume, overwrite=overwrite)
     set_seed(seed)
     with folder.beginning():
         # The model first: how documents are cut into views depends on its tokenizer and on how much it reads.
         trainee = make_trainee(folder, options)
         prepared = prepare(reader, trainee.views, folder, options)
-        fitted = fit(trainee, prepared, folder, options)
+        fitting = set_up(trainee, prepared, folder, options)
+    fitted = fit(fitting, folder)
     return finish(trainee, prepared, fitted, folder, options)
 
 

@@ -21,7 +21,7 @@ from simlte_st.analysis.attention import CLASSES, WordWeight, align, document_at
 from simlte_st.analysis.cls_attention import Reading
 from simlte_st.analysis.tagging import TaggedWord
 from simlte_st.data import Document
-from simlte_st.errors import ConfigurationError, EmptyCorpusError
+from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError
 from simlte_st.evaluation import bootstrap_interval
 
 DOCUMENTS = [Document(f"d{number}", make_document(number, sentences=1 + number)) for number in range(9)]
@@ -279,3 +279,10 @@ def test_no_attention_is_lost(words: list[tuple[int, int]], tokens: list[tuple[i
 def _own(read: Reading) -> list[tuple[int, int, float]]:
     own = ~read.special
     return [(int(a), int(b), float(w)) for (a, b), w in zip(read.spans[own], read.weights[own], strict=True)]
+
+
+def test_a_model_that_diverged_is_told(model: SentenceTransformer) -> None:
+    with torch.no_grad():
+        model[0].auto_model.encoder.layer[-1].attention.self.query.weight.fill_(float("nan"))
+    with pytest.raises(DataError, match="NaN or infinity"):
+        measure_attention({"m": model}, [Document("a", make_document(1))], EndingTagger())

@@ -296,8 +296,11 @@ def test_a_list_of_paths_is_not_read_as_texts(tmp_path: Path) -> None:
 
 
 def test_bare_strings_among_mappings_have_no_columns() -> None:
-    with pytest.raises(DataError, match=r"item 1 of the list is a bare string, .*no columns, so text_column='body'"):
-        list(read_documents([{"body": "a"}, "b"], text_column="body"))
+    reader = read_documents([{"body": "a"}, "b", {"body": "c"}], text_column="body")
+    assert [document.text for document in reader] == ["a", "c"]
+    assert reader.report.skipped == {"missing column": 1}
+    with pytest.raises(DataError, match=r"item 0 of the list is a bare string, .*no columns, so text_column='body'"):
+        list(read_documents(["b", {"body": "a"}], text_column="body"))
 
 
 def test_a_generator_of_strings_is_asked_for_no_more_than_needed() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import random
 import sys
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -205,3 +206,14 @@ def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_bad_settings(settings: dict[str, Any], named: str) -> None:
     with pytest.raises(ConfigurationError, match=named):
         find_duplicates(TEXTS, **settings)
+
+
+def test_a_large_group_of_near_copies_takes_little_memory() -> None:
+    pytest.importorskip("datasketch")
+    page = " ".join(f"word{number}" for number in range(200))
+    tracemalloc.start()
+    found = find_duplicates([f"{page} page {number}" for number in range(400)], near=True)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert set(found.groups.tolist()) == {0}
+    assert peak < 30_000_000

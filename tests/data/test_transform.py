@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import logging
+import pickle
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -320,3 +323,27 @@ def test_looking_is_no_pass(caplog: pytest.LogCaptureFixture) -> None:
         looking.coverage(corpus_of([[10] * 8, [5, 5]]))
     assert looking.callback.epoch == 3
     assert warnings(caplog) == []
+
+
+# Copies, and processes that share no memory.
+
+
+def test_a_copied_data_set_has_the_clock_that_the_trainer_tells(documents: list[str]) -> None:
+    drawing = DocSplitTransform(segmenter=PunktSegmenter())
+    dataset = copy.deepcopy(drawing.attach(documents))
+    first = dataset[0]
+    drawing.callback.epoch = 1
+    assert dataset[0] != first
+
+
+def test_it_can_be_sent_to_a_worker_that_shares_no_memory(model: SentenceTransformer, documents: list[str]) -> None:
+    drawing = DocSplitTransform(model=model, segmenter=lambda text: re.split(r"(?<=\.)", text))
+    dataset = drawing.attach(documents)
+    assert list(pickle.loads(pickle.dumps(dataset))) == list(dataset)
+
+
+def test_long_documents_that_were_read_already_are_not_judged_again() -> None:
+    long = "Ba bei. " * 3_000_000  # 24 million characters, more than are read where nothing is said
+    reader = read_documents([long, "Ba bei. Bo bun."], max_characters=10**9)
+    dataset = DocSplitTransform(segmenter=lambda text: [text]).attach(document for document in reader)
+    assert len(dataset) == 2

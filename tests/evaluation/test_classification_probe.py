@@ -188,3 +188,12 @@ def test_evaluator_refuses_at_once() -> None:
         ClassificationProbeEvaluator(["a", "b"], [0, 0], ["a"], [0])
     with pytest.raises(ConfigurationError):
         ClassificationProbeEvaluator(["a", "b"], [0, 1], ["a"], [0], head="svm")  # type: ignore[arg-type]
+
+
+def test_a_column_of_a_data_frame_goes_by_position() -> None:
+    pandas = pytest.importorskip("pandas")
+    texts = pandas.Series(["a1", "b1", "a2", "b2"], index=[3, 2, 1, 0])
+    evaluator = ClassificationProbeEvaluator(texts, ["a", "b", "a", "b"], ["a"], ["a"])
+    assert list(zip(evaluator.train_texts, evaluator.train_labels, strict=True)) == [
+        ("a1", "a"), ("b1", "b"), ("a2", "a"), ("b2", "b")
+    ]  # fmt: skip

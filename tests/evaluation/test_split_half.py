@@ -173,6 +173,9 @@ def test_halves_fit_what_the_model_reads(tiny_model_for_evaluation: Build, monke
         lengths[name] = max(len(text.split()) for text in encoded)
     assert lengths["less"] < lengths["own"] < lengths["more"] < 64
     assert lengths["prompted"] == lengths["prompted too"] < lengths["own"]
+    model.default_prompt_name = "long"
+    SplitHalfEvaluator(documents)(model)
+    assert max(len(text.split()) for text in encoded) == lengths["prompted"]
     assert model.max_seq_length == 16
 
 

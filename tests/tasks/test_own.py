@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("mteb")
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.tasks import classification_task, retrieval_task, sts_task
+from simlte_st.tasks import classification_task, clustering_task, retrieval_task, sts_task
 
 Labelled = tuple[list[str], list[str]]
 
@@ -66,3 +66,12 @@ def test_settings_out_of_their_range(labelled: Labelled) -> None:
             classification_task("Own", texts, labels, **settings)  # type: ignore[arg-type]
     with pytest.raises(DataError, match="cannot be divided"):
         classification_task("Own", [*texts, "ba"], [*labels, "alone"])
+
+
+def test_mteb_finds_prompts_although_there_are_tasks_of_ours(labelled: Labelled) -> None:
+    from mteb.abstasks.abstask import get_abstask_prompt
+
+    texts, labels = labelled[0], labelled[1]
+    task = clustering_task("OwnPrompt", texts, labels)
+    get_abstask_prompt("AmazonCounterfactualClassification")
+    assert get_abstask_prompt("OwnPrompt") == task.abstask_prompt

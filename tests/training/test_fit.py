@@ -12,7 +12,7 @@ from simlte_st.data import read_documents
 from simlte_st.errors import ConfigurationError, TrainingInterrupted
 from simlte_st.training import fit as fitting
 from simlte_st.training.batching import SeededBatchSampler, SimilarBatchSampler, TokenBudgetBatchSampler
-from simlte_st.training.fit import Batches, fit, make_batches, training_arguments
+from simlte_st.training.fit import Batches, fit, make_batches, set_up, training_arguments
 from simlte_st.training.model import Trainee, make_trainee
 from simlte_st.training.prepare import Prepared, prepare
 from simlte_st.training.run import RunFolder, RunOptions
@@ -68,7 +68,7 @@ def test_a_batch_larger_than_the_corpus_is_the_corpus(encoder_path: Path, docume
 def test_a_budget_that_no_batch_fits_is_refused(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
     begun = begin(encoder_path, documents, tmp_path, batching="tokens", batch_tokens=10)
     with pytest.raises(ConfigurationError, match="batch_tokens=10"):
-        fit(*begun)
+        set_up(*begun)
 
 
 def test_the_trainer_is_stock_and_its_checkpoints_hold_no_document(
@@ -78,7 +78,7 @@ def test_the_trainer_is_stock_and_its_checkpoints_hold_no_document(
     original = fitting.make_trainer
     monkeypatch.setattr(fitting, "make_trainer", lambda *args: made.append(original(*args)) or made[-1])
     begun = begin(encoder_path, documents, tmp_path, max_steps=3)
-    fitted = fit(*begun)
+    fitted = fit(set_up(*begun), begun[2])
     [trainer] = made
     assert type(trainer.data_collator) is SentenceTransformerDataCollator
     assert set(trainer.train_dataset[0]) == {"anchor", "positive"}
@@ -104,5 +104,5 @@ def test_an_interrupted_run_says_where_it_stopped(
 
     monkeypatch.setattr(fitting.InterruptCallback, "on_step_end", stop)
     with pytest.raises(TrainingInterrupted, match=r"Stopped at step 1 of 12; a checkpoint is written to .*model\.run"):
-        fit(*begun)
+        fit(set_up(*begun), begun[2])
     assert begun[2].checkpoint is not None

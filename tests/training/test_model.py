@@ -17,7 +17,7 @@ from simlte_st.losses.mlm_head import make_mlm_head
 from simlte_st.models import base as base_models
 from simlte_st.models.base import load_model
 from simlte_st.training import Preset
-from simlte_st.training.model import FEW_STEPS, make_backbone, preset_for, warn_of_pooling
+from simlte_st.training.model import FEW_STEPS, make_origin, preset_for, warn_of_pooling
 from simlte_st.training.presets import get_preset
 from simlte_st.training.run import RunFolder
 
@@ -71,26 +71,26 @@ def test_a_pooling_that_is_to_be_learned_in_a_few_steps_is_told(
 
 
 def test_a_base_that_reads_enough_stays(bert_path: Path, folder: RunFolder) -> None:
-    backbone = make_backbone(load_model(bert_path), Preset(max_length=64, pooling="mean"), folder)
-    assert (backbone.name, backbone.pooling, backbone.head) == (str(bert_path), "mean", None)
+    origin = make_origin(load_model(bert_path), Preset(max_length=64, pooling="mean"), folder)
+    assert (origin.name, origin.pooling, origin.head) == (str(bert_path), "mean", None)
     assert not folder.base.exists()
 
 
 def test_a_short_base_reads_in_chunks_and_keeps_its_head(bert_path: Path, folder: RunFolder) -> None:
     base = load_model(bert_path)
-    backbone = make_backbone(base, Preset(pooling="mean", **CHUNKED), folder)
-    assert (backbone.name, backbone.pooling) == (str(folder.base), "keep")
-    assert backbone.head is not None
-    assert backbone.head.pretrained
+    origin = make_origin(base, Preset(pooling="mean", **CHUNKED), folder)
+    assert (origin.name, origin.pooling) == (str(folder.base), "keep")
+    assert origin.head is not None
+    assert origin.head.pretrained
     expected = make_mlm_head(base.model, "pretrained").state_dict()
-    assert all(torch.equal(value, expected[name]) for name, value in backbone.head.state_dict().items())
-    reader = load_model(backbone.name, backbone.pooling).model[0].auto_model
+    assert all(torch.equal(value, expected[name]) for name, value in origin.head.state_dict().items())
+    reader = load_model(origin.name, origin.pooling).model[0].auto_model
     assert isinstance(reader, SimlteChunkMeanModel)
     assert (reader.config.pooling_mode, reader.config.chunk_length) == ("mean", 64)
 
 
 def test_without_a_masked_language_model_no_head_is_made(bert_path: Path, folder: RunFolder) -> None:
-    assert make_backbone(load_model(bert_path), Preset(mlm_weight=0.0, **CHUNKED), folder).head is None
+    assert make_origin(load_model(bert_path), Preset(mlm_weight=0.0, **CHUNKED), folder).head is None
 
 
 @pytest.mark.parametrize("lora", [None, 2])
@@ -125,9 +125,9 @@ def test_the_same_seed_gives_the_same_bytes(bert_path: Path, long: list[str], tm
 
 
 def test_a_chunked_base_keeps_its_pooling(bert_path: Path, folder: RunFolder) -> None:
-    backbone = make_backbone(load_model(bert_path), Preset(**CHUNKED), folder)
+    origin = make_origin(load_model(bert_path), Preset(**CHUNKED), folder)
     with pytest.raises(ModelError, match="reads chunk by chunk and pools inside"):
-        load_model(backbone.name, "mean")
+        load_model(origin.name, "mean")
 
 
 def test_a_tuned_base_is_loaded_once(

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from simlte_st.data import DocSplit, PunktSegmenter, read_documents
 from simlte_st.errors import ConfigurationError, ResumeError
 from simlte_st.training import run
-from simlte_st.training.run import RunFolder, RunOptions
+from simlte_st.training.run import RunFolder, RunOptions, described
 
 
 def test_bf16_is_asked_of_the_hardware(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,12 +43,31 @@ def test_a_run_does_not_go_on_in_another_dtype_unasked(tmp_path: Path, monkeypat
             resume(RunOptions("base", seed=1, bf16=here))
 
 
-def test_a_folder_goes_if_nothing_in_it_is_worth_resuming(tmp_path: Path) -> None:
-    for checkpoint in (False, True):
+def test_the_folder_of_a_run_that_could_not_begin_goes(tmp_path: Path) -> None:
+    for resume in (False, True):
         folder = RunFolder.open(tmp_path / "model", {}, resume=False, overwrite=True)
-        if checkpoint:
-            (folder.checkpoints / "checkpoint-3").mkdir(parents=True)
-            (folder.checkpoints / "checkpoint-3" / "complete").touch()
+        folder = RunFolder(folder.output, folder.path, resume)
         with pytest.raises(ConfigurationError), folder.beginning():
             raise ConfigurationError("too small")
-        assert folder.path.exists() is checkpoint
+        assert folder.path.exists() is resume
+
+
+def test_what_is_compared_on_resume_is_the_same_in_another_process() -> None:
+    def cut(text: str) -> list[str]:
+        return [text]
+
+    values = [
+        Path("a"),
+        ["a", "b"],
+        read_documents(["a"]),
+        cut,
+        lambda text: [text],
+        PunktSegmenter(),
+        iter("ab"),
+        DocSplit(),
+    ]
+    found = [described(value) for value in values]
+    assert not any("0x" in value for value in found), found
+    assert found[:3] == ["a", "builtins.list of 2", "DocumentReader(the list)"]
+    assert found[-1] == repr(DocSplit())
+    assert len(set(found)) == len(values)

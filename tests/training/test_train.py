@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,7 @@ from sentence_transformers import SentenceTransformer
 
 from simlte_st import SentenceTransformer as OwnSentenceTransformer
 from simlte_st import train
-from simlte_st.data import Crop, DocSplit
+from simlte_st.data import Crop, DocSplit, read_documents
 from simlte_st.errors import (
     ConfigurationError,
     DataError,
@@ -328,9 +331,6 @@ def test_what_was_read_is_not_read_again_and_what_was_half_read_is(
                     raise KeyboardInterrupt
                 yield document
 
-        def __repr__(self) -> str:
-            return "documents"
-
     rows = Breaking(documents)
     options: dict[str, Any] = {"base": encoder_path, "max_steps": 2, **OPTIONS}
     with pytest.raises(KeyboardInterrupt):
@@ -338,11 +338,49 @@ def test_what_was_read_is_not_read_again_and_what_was_half_read_is(
     rows.stop = 1000
     with pytest.raises(KeyboardInterrupt):
         train(rows, tmp_path / "m", resume=True, save_steps=Interrupting(), **options)
+    account = tmp_path / "m.run" / "documents.json"
+    account.unlink()  # killed between the corpus and the account of what was held out: it is read once more
     reads = rows.reads
+    with pytest.raises(KeyboardInterrupt):
+        train(rows, tmp_path / "m", resume=True, save_steps=Interrupting(), **options)
+    assert rows.reads == reads + 1
     train(rows, tmp_path / "m", resume=True, **options)
-    assert rows.reads == reads
+    assert rows.reads == reads + 1
     train(documents, tmp_path / "n", **options)
     assert_same_bytes(tmp_path / "m", tmp_path / "n")
+
+
+def test_documents_that_are_gone_are_told(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
+    options: dict[str, Any] = {"base": encoder_path, "max_steps": 2, **OPTIONS}
+    with pytest.raises(KeyboardInterrupt):
+        train(documents, tmp_path / "m", save_steps=Interrupting(), **options)
+    shutil.rmtree(tmp_path / "m.run" / "corpus")
+    with pytest.raises(ResumeError, match=r"gone from .*corpus: start anew"):
+        train(documents, tmp_path / "m", resume=True, **options)
+
+
+def test_a_segmenter_of_the_users_own_and_a_reader(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
+    class Sentences:
+        """Cuts at full stops, and cannot be copied."""
+
+        def __init__(self) -> None:
+            self.lock = threading.Lock()
+
+        def __call__(self, text: str) -> list[str]:
+            with self.lock:
+                return re.split(r"(?<=\.)", text)
+
+    options: dict[str, Any] = {
+        "base": encoder_path,
+        "max_steps": 2,
+        "batching": "tokens",
+        "batch_tokens": 900,
+        **OPTIONS,
+    }
+    with pytest.raises(KeyboardInterrupt):
+        train(read_documents(documents), tmp_path / "m", segmenter=Sentences(), save_steps=Interrupting(), **options)
+    result = train(read_documents(documents), tmp_path / "m", segmenter=Sentences(), resume=True, **options)
+    assert result.corpus.sentences == 12 * result.corpus.documents
 
 
 class Interrupting:

@@ -66,3 +66,9 @@ def test_padding_is_counted() -> None:
     assert measure_padding([[2], [0, 1]], lengths, packed=True) == Padding(2, 3, 23, 23, 12)
     assert measure_padding([], lengths).share == 0
     assert measure_padding([np.array([0]), np.array([1])], lengths).largest == 10
+
+
+def test_counting_is_not_drawing(corpus: Dataset) -> None:
+    views = views_of(0, 60)
+    ViewLengths(corpus, views)(4)
+    assert (views._drawn, views.callback.epoch) == (0, 0)
