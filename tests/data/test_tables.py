@@ -76,8 +76,8 @@ def test_rows_after_endless_skips_are_read(monkeypatch: pytest.MonkeyPatch) -> N
         yield RawRow("line 5", "5", {"a": 1, "text": "one"})
 
     events = list(read_table(mappings_table("source", rows(), header=["a", "text"]), Columns()))
-    assert [type(event) for event in events] == [Columns] + [Skip] * 5 + [Row]
-    assert list(read_table(mappings_table("source", rows()), Columns()))[-1].text == "one"
+    assert [type(event) for event in events] == [Columns, *[Skip] * 3, Row, *[Skip] * 2]
+    assert [event.text for event in events if isinstance(event, Row)] == ["one"]
     counted = [
         event.reason for event in read_table(mappings_table("source", rows()), Columns()) if isinstance(event, Skip)
     ]
