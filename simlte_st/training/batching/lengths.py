@@ -25,7 +25,7 @@ class ViewLengths:
 
     The views are drawn as they will be for the batch: how long they are is as much a matter of chance as what is in
     them (a view of a short document has anything between a tenth and nine tenths of it), so that half the document's
-    length would be off by up to two. Nothing is rendered or tokenized: about 0.1 ms a document.
+    length would be off by up to two. Nothing is rendered or tokenized: 0.03 ms a document on 20 Newsgroups.
 
     Args:
         corpus: What :meth:`~simlte_st.data.DocSplitTransform.attach` gave.
