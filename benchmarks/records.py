@@ -15,6 +15,7 @@ import torch
 
 from simlte_st.evaluation import bootstrap_interval
 from simlte_st.files import write_json
+from simlte_st.training.run import cpu_bf16
 
 RESULTS = Path(__file__).parent / "results"
 """Where results are kept."""
@@ -36,14 +37,12 @@ def environment(dtype: torch.dtype = torch.float32) -> dict[str, Any]:
     """Describe versions and machine, the type that was computed in, and whether the CPU has bfloat16 in hardware."""
     packages = ("torch", "transformers", "sentence-transformers", "datasets", "nltk", "scikit-learn")
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else _processor()
-    # Not in every torch that we allow.
-    capabilities: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
     return {
         "device": device,
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "dtype": str(dtype).removeprefix("torch."),
-        "cpu_bf16": " ".join(name for name in ("avx512_bf16", "amx_bf16") if capabilities.get(name)) or "no",
+        "cpu_bf16": " ".join(cpu_bf16()) or "no",
         "python": platform.python_version(),
         **{name: version(name) for name in packages},
     }

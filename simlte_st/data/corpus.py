@@ -79,11 +79,6 @@ def to_row(document: SegmentedDocument) -> dict[str, Any]:
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values}
 
 
-def from_row(row: Mapping[str, Any]) -> SegmentedDocument:
-    """Make a segmented document of a corpus' row."""
-    return SegmentedDocument(row["id"], tuple(row["sentences"]), tuple(row["paragraphs"]), tuple(row["tokens"]))
-
-
 def from_rows(columns: Mapping[str, Sequence[Any]]) -> Iterator[SegmentedDocument]:
     """Make segmented documents of several rows, given as columns: what a slice of a data set is."""
     rows = zip(columns["id"], columns["sentences"], columns["paragraphs"], columns["tokens"], strict=True)

@@ -51,8 +51,18 @@ def split_by_label(documents: Any, test_share: float, seed: int) -> tuple[list[D
     """
     read = list_documents(documents)
     labels = document_labels(read)
+    train, test = divide_rows(labels, test_share, seed)
+    return [read[row] for row in train], [read[row] for row in test]
+
+
+def divide_rows(labels: Sequence[str], test_share: float, seed: int) -> tuple[list[int], list[int]]:
+    """Divide the rows of labels into training and test part, each class in proportion; see :func:`split_by_label`.
+
+    Raises:
+        DataError: A class has only one row, or a part would lack a class.
+    """
     try:
-        train, test = train_test_split(read, test_size=test_share, random_state=seed, stratify=labels)
+        train, test = train_test_split(range(len(labels)), test_size=test_share, random_state=seed, stratify=labels)
     except ValueError as error:
         raise DataError(f"The documents cannot be divided by class: {error}") from error
     return train, test

@@ -8,10 +8,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from sklearn.model_selection import train_test_split
-
-from simlte_st.errors import ConfigurationError, DataError
+from simlte_st.errors import ConfigurationError
 from simlte_st.evaluation.labels import Label, check_lengths, plain_labels
+from simlte_st.evaluation.splits import divide_rows
 from simlte_st.tasks.kinds import (
     ClassificationTask,
     ClusteringTask,
@@ -189,13 +188,8 @@ def _divide(texts: Sequence[str], labels: Sequence[Label], test_share: float, se
         raise ConfigurationError(f"test_share must be above 0 and below 1, not {test_share}.")
     check_lengths(texts, labels, "given")
     classes = plain_labels(labels)
-    names = [str(label) for label in classes]
-    try:
-        parts = train_test_split(list(texts), classes, test_size=test_share, random_state=seed, stratify=names)
-    except ValueError as error:
-        raise DataError(f"The documents cannot be divided by class: {error}") from error
-    train, test, train_labels, test_labels = parts
-    return [train, train_labels, test, test_labels]
+    listed, parts = list(texts), divide_rows([str(label) for label in classes], test_share, seed)
+    return [[values[row] for row in rows] for rows in parts for values in (listed, classes)]
 
 
 def _make_task(

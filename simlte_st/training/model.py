@@ -174,10 +174,7 @@ def make_origin(base: LoadedModel, preset: Preset, folder: RunFolder, seed: int 
     """
     limit = readable_tokens(base.model)
     stock = encoder_of(base.model).config.model_type == STOCK
-    short = preset.max_length is not None and limit is not None and limit < preset.max_length
-    if not stock and not short:
-        if preset.max_length is not None:
-            lengthen(base, preset.max_length)
+    if not stock and (preset.max_length is None or lengthen(base, preset.max_length)):
         return Origin(base.name, preset.pooling, base=base)
     if not stock and preset.backbone == "chunk-mean":
         assert preset.max_length is not None
@@ -193,6 +190,6 @@ def make_origin(base: LoadedModel, preset: Preset, folder: RunFolder, seed: int 
     change = "trained as" if stock else f"which reads {limit:,} tokens, converted to"
     reads = limit if stock else preset.max_length
     logger.info("Base: %s, %s a Longformer of %s tokens.", base.name, change, f"{reads:,}")
-    if stock and short:
-        logger.warning("max_length=%d: a Longformer keeps its own length, %d tokens.", preset.max_length, limit)
+    if preset.max_length is not None and reads is not None and reads < preset.max_length:
+        logger.warning("max_length=%d: a Longformer keeps its own length, %d tokens.", preset.max_length, reads)
     return Origin(str(folder.base), preset.pooling)

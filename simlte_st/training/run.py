@@ -21,13 +21,18 @@ from simlte_st.training.callbacks import last_complete_checkpoint
 from simlte_st.training.presets import Preset, get_preset
 
 
+def cpu_bf16() -> list[str]:
+    """List what the CPU has for bfloat16 in hardware: ``"avx512_bf16"``, ``"amx_bf16"``."""
+    # Not in every torch that we allow; without it the answer is none, which is only slower.
+    capabilities: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
+    return [name for name in ("avx512_bf16", "amx_bf16") if capabilities.get(name)]
+
+
 def bf16_available() -> bool:
     """Tell whether bfloat16 runs in hardware here: on the GPU, or on a CPU with AVX512-BF16 or AMX."""
     if torch.cuda.is_available():
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
-    # Not in every torch that we allow; without it the answer is no, which is only slower.
-    capabilities: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
-    return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
+    return bool(cpu_bf16())
 
 
 @dataclass(frozen=True)
