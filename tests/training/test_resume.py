@@ -1,0 +1,295 @@
+"""Runs that were stopped or killed, and go on to the same bytes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from training_support import LONG, OPTIONS, assert_same_bytes
+
+from simlte_st import train
+from simlte_st.data import read_documents
+from simlte_st.errors import (
+    ConfigurationError,
+    ResumeError,
+    TrainingInterrupted,
+)
+from simlte_st.training import callbacks
+
+SCRIPT = """
+import json, sys
+from simlte_st import train
+documents, arguments = json.load(open(sys.argv[1]))
+train(documents, progress=False, **arguments)
+"""
+
+
+def run_training(folder: Path, documents: list[str], **arguments: Any) -> subprocess.Popen[bytes]:
+    job = folder / f"{Path(arguments['output']).name}.job.json"
+    job.write_text(
+        json.dumps([documents, {name: str(v) if isinstance(v, Path) else v for name, v in arguments.items()}])
+    )
+    return subprocess.Popen([sys.executable, "-c", SCRIPT, str(job)], stderr=subprocess.PIPE)
+
+
+# Dropout on, an MLM head, and several epochs: everything that could come out differently.
+KILLED: dict[str, Any] = {"preset": "docsplit-bert", "epochs": 8, "batch_size": 8, "save_steps": 4, "seed": 5}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(bert_path: Path, documents: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    output = tmp_path_factory.mktemp("undisturbed") / "whole"
+    train(documents, output, base=bert_path, progress=False, **KILLED)
+    return output
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_killed_run_resumes_to_the_same_bytes(
+    number: signal.Signals, undisturbed: Path, bert_path: Path, documents: list[str], tmp_path: Path
+) -> None:
+    arguments = {"base": bert_path, **KILLED}
+    process = run_training(tmp_path, documents, output=tmp_path / "killed", **arguments)
+    checkpoints = tmp_path / "killed.run" / "checkpoints"
+    deadline = time.monotonic() + 120
+    while len(list(checkpoints.glob("checkpoint-*/complete"))) < 2:  # into the second epoch or later
+        assert process.poll() is None, process.stderr.read().decode()  # type: ignore[union-attr]
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    os.kill(process.pid, number)
+    process.wait(60)
+    process.stderr.close()  # type: ignore[union-attr]
+    assert not (tmp_path / "killed").exists(), "the run ended before it could be killed: use more epochs"
+    with pytest.raises(ConfigurationError, match="--resume"):
+        train(documents, tmp_path / "killed", progress=False, **arguments)
+    with pytest.raises(ResumeError, match=r"seed: was 5, is 6"):
+        train(documents, tmp_path / "killed", progress=False, resume=True, **{**arguments, "seed": 6})
+    # This process is another one than was killed.
+    result = train(documents, tmp_path / "killed", progress=False, resume=True, **arguments)
+    assert result.preset.mlm_weight == 0.1
+    first, second = (folder / "model.safetensors" for folder in (tmp_path / "killed", undisturbed))
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_a_half_written_checkpoint_is_not_resumed_from(
+    encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = callbacks.CompleteCallback.on_save
+
+    def fail_at_ten(self: Any, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if state.global_step == 10:
+            raise KeyboardInterrupt  # after the checkpoint's files, before its mark
+        whole(self, args, state, control, **kwargs)
+
+    options = {**OPTIONS, "epochs": 3, "save_steps": 5, "mlm_weight": 0.1}
+    monkeypatch.setattr(callbacks.CompleteCallback, "on_save", fail_at_ten)
+    with pytest.raises(KeyboardInterrupt):
+        train(documents, tmp_path / "a", base=encoder_path, **options)
+    assert (tmp_path / "a.run" / "checkpoints" / "checkpoint-10").exists()
+    monkeypatch.setattr(callbacks.CompleteCallback, "on_save", whole)
+    result = train(documents, tmp_path / "a", base=encoder_path, resume=True, **options)
+    assert [line["step"] for line in result.log if "loss" in line][-1] == result.steps
+    train(documents, tmp_path / "b", base=encoder_path, **options)
+    assert_same_bytes(tmp_path / "a", tmp_path / "b")
+
+
+def test_a_converted_run_resumes_to_the_same_bytes(
+    bert_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options: dict[str, Any] = {"base": bert_path, "preset": "docsplit-longformer", "max_length": 200, **LONG}
+    train(documents, tmp_path / "a", **options)
+
+    def stop(self: object, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if state.global_step == 3:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(callbacks.CompleteCallback, "on_step_end", stop)
+        with pytest.raises(KeyboardInterrupt):
+            train(documents, tmp_path / "b", **options)
+    assert (tmp_path / "b.run" / "base" / "modules.json").exists()
+    train(documents, tmp_path / "b", resume=True, **options)
+    assert_same_bytes(tmp_path / "a", tmp_path / "b")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"batching": "similar", "hardness": 1.0, "duplicates": "exact"},
+        {"batching": "random", "duplicates": "near"},
+        {"batching": "tokens", "batch_tokens": 400},
+    ],
+    ids=lambda settings: settings["batching"],
+)
+def test_batches_resume_to_the_same_bytes(
+    settings: dict[str, Any], encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    if settings.get("duplicates") == "near":
+        pytest.importorskip("datasketch")
+    options: dict[str, Any] = {"base": encoder_path, "batch_size": 8, "epochs": 3, "save_steps": 4, "held_out": 0.0}
+    options |= {"progress": False, **settings}
+    rows = [*documents, documents[3]]
+    with caplog.at_level("INFO", "simlte_st"):
+        whole = train(rows, tmp_path / "a", **options)
+    assert whole.documents_per_second > 0
+    if settings.get("duplicates", "keep") != "keep":
+        assert "1 of 49 documents are copies of others" in caplog.text
+    if settings["batching"] == "similar":
+        assert caplog.text.count("Embedded 49 documents") == 3
+
+    def stop(self: object, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if state.global_step == whole.steps - 2:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(callbacks.CompleteCallback, "on_step_end", stop)
+        with pytest.raises(KeyboardInterrupt):
+            train(rows, tmp_path / "b", **options)
+    train(rows, tmp_path / "b", resume=True, **options)
+    assert_same_bytes(tmp_path / "a", tmp_path / "b")
+
+
+def test_a_run_that_was_killed_after_its_last_step_is_not_trained_further(
+    encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options: dict[str, Any] = {"base": encoder_path, "max_steps": 4, "save_steps": 2, "mlm_weight": 0.0, **OPTIONS}
+    monkeypatch.setattr(callbacks.CompleteCallback, "on_train_end", lambda *args, **kwargs: 1 / 0, raising=False)
+    with pytest.raises(ZeroDivisionError):
+        train(documents, tmp_path / "m", **options)
+    monkeypatch.undo()
+    result = train(documents, tmp_path / "m", resume=True, **options)
+    assert result.steps == 4
+    assert result.gain is not None
+    assert [line["step"] for line in result.log if "loss" in line] == [1, 2, 3, 4]
+    train(documents, tmp_path / "n", **options)
+    assert_same_bytes(tmp_path / "m", tmp_path / "n")
+
+
+def test_what_was_read_is_not_read_again_and_what_was_half_read_is(
+    encoder_path: Path, documents: list[str], tmp_path: Path
+) -> None:
+    class Breaking(list[str]):
+        """Breaks off after so many documents, as a run that is killed."""
+
+        reads, stop = 0, 20
+
+        def __iter__(self) -> Any:
+            self.reads += 1
+            for number, document in enumerate(list.__iter__(self)):
+                if number == self.stop:
+                    raise KeyboardInterrupt
+                yield document
+
+    rows = Breaking(documents)
+    options: dict[str, Any] = {"base": encoder_path, "max_steps": 2, **OPTIONS}
+    with pytest.raises(KeyboardInterrupt):
+        train(rows, tmp_path / "m", **options)
+    rows.stop = 1000
+    with pytest.raises(KeyboardInterrupt):
+        train(rows, tmp_path / "m", resume=True, save_steps=Interrupting(), **options)
+    account = tmp_path / "m.run" / "documents.json"
+    account.unlink()  # killed between the corpus and the account of what was held out: it is read once more
+    reads = rows.reads
+    with pytest.raises(KeyboardInterrupt):
+        train(rows, tmp_path / "m", resume=True, save_steps=Interrupting(), **options)
+    assert rows.reads == reads + 1
+    train(rows, tmp_path / "m", resume=True, **options)
+    assert rows.reads == reads + 1
+    train(documents, tmp_path / "n", **options)
+    assert_same_bytes(tmp_path / "m", tmp_path / "n")
+
+
+def test_documents_that_are_gone_are_told(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
+    options: dict[str, Any] = {"base": encoder_path, "max_steps": 2, **OPTIONS}
+    with pytest.raises(KeyboardInterrupt):
+        train(documents, tmp_path / "m", save_steps=Interrupting(), **options)
+    shutil.rmtree(tmp_path / "m.run" / "corpus")
+    with pytest.raises(ResumeError, match=r"gone from .*corpus: start anew"):
+        train(documents, tmp_path / "m", resume=True, **options)
+
+
+def test_a_segmenter_of_the_users_own_and_a_reader(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
+    class Sentences:
+        """Cuts at full stops, and cannot be copied."""
+
+        def __init__(self) -> None:
+            self.lock = threading.Lock()
+
+        def __call__(self, text: str) -> list[str]:
+            with self.lock:
+                return re.split(r"(?<=\.)", text)
+
+    options: dict[str, Any] = {
+        "base": encoder_path,
+        "max_steps": 2,
+        "batching": "tokens",
+        "batch_tokens": 900,
+        **OPTIONS,
+    }
+    with pytest.raises(KeyboardInterrupt):
+        train(read_documents(documents), tmp_path / "m", segmenter=Sentences(), save_steps=Interrupting(), **options)
+    result = train(read_documents(documents), tmp_path / "m", segmenter=Sentences(), resume=True, **options)
+    assert result.corpus.sentences == 12 * result.corpus.documents
+
+
+class Interrupting:
+    """Stops a run when it comes to its steps, after the documents were read."""
+
+    def __bool__(self) -> bool:
+        raise KeyboardInterrupt
+
+
+def test_ctrl_c_raises_and_leaves_a_checkpoint(
+    encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(self: object, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if state.global_step == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    options: dict[str, Any] = {"base": encoder_path, "epochs": 3, **OPTIONS}
+    with monkeypatch.context() as patch:
+        patch.setattr(callbacks.CompleteCallback, "on_step_begin", interrupt, raising=False)
+        with pytest.raises(TrainingInterrupted, match=r"Stopped at step \d+ of \d+; a checkpoint.*resume=True"):
+            train(documents, tmp_path / "m", **options)
+    assert not (tmp_path / "m").exists()
+    result = train(documents, tmp_path / "m", resume=True, **options)
+    assert result.load(device="cpu").encode(["Ba bun."]).shape == (1, 32)
+    assert "computed in float32" in (tmp_path / "m" / "README.md").read_text() or result.dtype == "bfloat16"
+    assert json.loads((tmp_path / "m" / "simlte.json").read_text())["dtype"] == result.dtype
+
+
+@pytest.mark.parametrize("which", ["encoder", "bert"])
+def test_adapters_are_merged_and_a_run_with_them_resumes(
+    which: str, encoder_path: Path, bert_path: Path, documents: list[str], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    pytest.importorskip("peft")
+    options: dict[str, Any] = {
+        "base": encoder_path if which == "encoder" else bert_path, "epochs": 3, "save_steps": 5, "mlm_weight": 0.1,
+        "lora": 4, "interpolate": 0.75, "held_out": 0.3, "dropout": 0.1, "learning_rate": 1e-2, **OPTIONS,
+    }  # fmt: skip
+    train(documents, tmp_path / "a", **options)
+
+    def stop(self: object, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if state.global_step in (10, state.max_steps):
+            raise KeyboardInterrupt
+
+    for name, moment in (("b", "on_step_end"), ("c", "on_train_end")):
+        with monkeypatch.context() as patch:
+            patch.setattr(callbacks.CompleteCallback, moment, stop, raising=False)
+            with pytest.raises(KeyboardInterrupt):
+                train(documents, tmp_path / name, **options)
+        result = train(documents, tmp_path / name, resume=True, **options)
+        assert result.interpolation == {"weight": 0.75, "curve": []}
+        assert_same_bytes(tmp_path / "a", tmp_path / name)
+    assert not list((tmp_path / "a").glob("*adapter*"))
