@@ -70,7 +70,7 @@ def parser() -> argparse.ArgumentParser:
     own.add_argument("--test-documents", type=int, help="likewise")
     own.add_argument("--draws", type=int, help="of the few-shot experiment")
     own.add_argument("--head", choices=["mlp", "logistic"], help="the probe")
-    add_bf16(own, "train in bfloat16 (default: float32); texts are embedded in float32")
+    add_bf16(own, "train and embed in bfloat16 (default: float32)")
     return made
 
 

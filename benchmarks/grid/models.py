@@ -210,7 +210,8 @@ class Models:
     def embedding_settings(self, system: System, seed: int, data: Texts) -> dict[str, Any]:
         """Give all that decides a system's embeddings of a data set."""
         read = {} if system.name == "chunk-mean" else {"read": self.scale.read}
-        return {"system": self.settings(system, seed), "data": data.identity, **read}
+        dtype = {"dtype": self.scale.dtype} if self.scale.bf16 else {}
+        return {"system": self.settings(system, seed), "data": data.identity, **read, **dtype}
 
     def embeddings(self, system: System, seed: int, data: Texts) -> np.ndarray:
         """Embed a data set with a system, or find it embedded.
@@ -233,7 +234,8 @@ class Models:
             for number, path in enumerate(pieces):
                 if not path.exists():
                     start = number * PIECE
-                    rows = encoder.encode(data.texts(start, start + PIECE), data.task)
+                    with torch.autocast(encoder.model.device.type, torch.bfloat16, enabled=self.scale.bf16):
+                        rows = encoder.encode(data.texts(start, start + PIECE), data.task)
                     with atomic_path(path) as temporary, temporary.open("wb") as file:
                         np.save(file, np.asarray(rows, dtype=np.float32))
             seconds = round(time.perf_counter() - began, 2)  # of what was left to do

@@ -27,7 +27,7 @@ class Scale:
         tokens: Most tokens of a view; None for what the base reads.
         learning_rate: Peak learning rate.
         pooling: Of all trained systems.
-        bf16: Whether systems are trained in bfloat16. Texts are embedded in float32.
+        bf16: Whether systems are trained, and texts embedded, in bfloat16.
         read: Tokens read of a text when it is embedded.
         chunk_tokens: Tokens that chunk-mean reads of it.
         train_documents: Documents of a data set to learn from, drawn once; None for all.
@@ -76,7 +76,7 @@ class Scale:
 
     @property
     def dtype(self) -> str:
-        """What systems are trained in."""
+        """What systems are trained in, and texts embedded."""
         return "bfloat16" if self.bf16 else "float32"
 
 
