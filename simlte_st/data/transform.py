@@ -121,8 +121,8 @@ class DocSplitTransform:
         self._documents += len(corpus)
         return corpus.with_transform(self)
 
-    def __call__(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, list[str]]:
-        """Draw the views of a batch of segmented documents, in the current epoch."""
+    def __call__(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
+        """Draw the views of a batch of segmented documents, in the current epoch; a column ``label`` stays."""
         pairs = self.draw(batch)
         self._drawn += len(pairs)
         if self._drawn > self._documents > 0 and not self.callback.connected:
@@ -131,7 +131,8 @@ class DocSplitTransform:
                 "More views were drawn than there are documents, and no Trainer tells the epoch: "
                 "every epoch gets the same views. Pass callbacks=[views.callback] to the Trainer."
             )
-        return {"anchor": [pair.anchor for pair in pairs], "positive": [pair.positive for pair in pairs]}
+        views = {"anchor": [pair.anchor for pair in pairs], "positive": [pair.positive for pair in pairs]}
+        return {**views, "label": list(batch["label"])} if "label" in batch else views
 
     def draw(self, batch: Mapping[str, Sequence[Any]], epoch: int | None = None) -> list[ViewPair]:
         """Draw one pair a row, without counting it as a pass.

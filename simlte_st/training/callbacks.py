@@ -10,6 +10,7 @@ from types import FrameType
 from typing import Any
 
 from safetensors.torch import load_file, save_file
+from torch import nn
 from tqdm.auto import tqdm
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
@@ -117,14 +118,15 @@ class LossMetricsCallback(TrainerCallback):
                 state.log_history[-1].update(metrics)
 
 
-def trainer_callbacks(views: DocSplitTransform, loss: MLMLossMixin) -> list[TrainerCallback]:
+def trainer_callbacks(views: DocSplitTransform, loss: nn.Module) -> list[TrainerCallback]:
     """Give the callbacks that DocSplit needs in the stock Trainer, in their order.
 
     Args:
         views: The transform: its callback tells it the epoch, so that views are drawn anew in each.
-        loss: The loss: its MLM head is saved with checkpoints, and its metrics are logged.
+        loss: The loss: its MLM head is saved with checkpoints, and its metrics are logged. A stock loss has neither.
     """
-    return [views.callback, LossMetricsCallback(loss), LossStateCallback(loss)]
+    own = [LossMetricsCallback(loss), LossStateCallback(loss)] if isinstance(loss, MLMLossMixin) else []
+    return [views.callback, *own]
 
 
 class ProgressBarCallback(TrainerCallback):

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.losses import EmbedDistillLoss
 from sentence_transformers.sentence_transformer.modules import Pooling
 
 from simlte_st.compat import enable_checkpointing, encoder_of, readable_tokens
@@ -15,7 +16,6 @@ from simlte_st.data.transform import DocSplitTransform
 from simlte_st.errors import ConfigurationError
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
 from simlte_st.losses.mlm_head import MLMHead, make_mlm_head
-from simlte_st.losses.mlm_mixin import MLMLossMixin
 from simlte_st.models.base import LoadedModel, lengthen, load_model
 from simlte_st.models.conversion import STOCK, convert_base
 from simlte_st.training.dropout import set_attention_dropout, set_dropout
@@ -49,7 +49,7 @@ class Trainee:
     base: LoadedModel
     preset: Preset
     model: SentenceTransformer
-    loss: MLMLossMixin
+    loss: torch.nn.Module
     views: DocSplitTransform
     start: SentenceTransformer | None
     reads: int | None
@@ -96,7 +96,9 @@ def make_trainee(folder: RunFolder, options: RunOptions) -> Trainee:
     return Trainee(base, preset, model, loss, views, start, reads)
 
 
-def _make_loss(model: SentenceTransformer, preset: Preset, head: MLMHead | None, seed: int) -> MLMLossMixin:
+def _make_loss(model: SentenceTransformer, preset: Preset, head: MLMHead | None, seed: int) -> torch.nn.Module:
+    if preset.objective == "teacher":
+        return EmbedDistillLoss(model, distance_metric="cosine")
     names = ("scale", "mlm_weight", "mlm_probability", "mlm_input", "mlm_share")
     options: dict[str, Any] = {name: getattr(preset, name) for name in names}
     options |= {"mlm_head": head or "auto", "seed": seed}
@@ -138,13 +140,9 @@ class Origin:
 
 
 def preset_for(base: LoadedModel) -> Preset:
-    """Choose the preset for a base: ``docsplit-tuned`` for sentence encoders, else the papers' for its architecture.
-
-    A sentence encoder whose tokenizer has no [CLS], such as a decoder or T5, keeps its own pooling.
-    """
+    """Choose the preset for a base: ``docsplit-tuned`` for sentence encoders, else the papers' for its architecture."""
     if base.tuned:
-        preset = get_preset("docsplit-tuned")
-        return preset if getattr(base.model.tokenizer, "cls_token", None) else preset.changed(pooling="keep")
+        return get_preset("docsplit-tuned")
     longformer = "longformer" in encoder_of(base.model).config.model_type
     return get_preset("docsplit-longformer" if longformer else "docsplit-bert")
 

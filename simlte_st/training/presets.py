@@ -18,6 +18,11 @@ class Preset:
 
     Attributes:
         view: How the two views of a document are drawn.
+        objective: What views are trained towards: ``"contrastive"``, the other view of their document and away from
+            other documents (the papers', with an MLM term beside it); ``"teacher"``, what the base, frozen, makes of the
+            whole document and of those nearest to it.
+        smooth: How far the teacher draws a document towards the mean of its nearest ones, 0 to 1, for
+            ``objective="teacher"``.
         batch_size: Documents in a batch (on each device).
         batching: Which documents make a batch: ``"random"`` ones; ``"similar"``, documents that the encoder finds
             alike, so that the negatives are near misses; ``"tokens"``, as many as fill ``batch_tokens``.
@@ -54,6 +59,8 @@ class Preset:
     """
 
     view: View = field(default_factory=DocSplit)
+    objective: Literal["contrastive", "teacher"] = "contrastive"
+    smooth: float = 0.5
     batch_size: int = 36
     batching: Literal["random", "similar", "tokens"] = "random"
     hardness: float = 0.5
@@ -84,6 +91,12 @@ class Preset:
         for name in ("max_view_length", "max_length", "mini_batch_size", "mini_batch_num_tokens", "batch_tokens"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise ConfigurationError(f"{name}={getattr(self, name)}: must be at least 1.")
+        if self.objective not in ("contrastive", "teacher"):
+            raise ConfigurationError(f"objective={self.objective!r}: use 'contrastive' or 'teacher'.")
+        if not 0 <= self.smooth <= 1:
+            raise ConfigurationError(f"smooth={self.smooth}: must lie between 0 and 1.")
+        if self.objective == "teacher":
+            self._check_teacher()
         if self.batch_size < 2:
             raise ConfigurationError("batch_size=1: the negatives are the other documents of the batch; use 2 or more.")
         if self.batching not in ("random", "similar", "tokens"):
@@ -110,6 +123,15 @@ class Preset:
             if getattr(self, name) is not None and not 0 <= getattr(self, name) < 1:
                 raise ConfigurationError(f"{name}={getattr(self, name)}: must lie between 0 and 1.")
 
+    def _check_teacher(self) -> None:
+        """Refuse what belongs to the contrastive objective, which would be without effect."""
+        for name, without in (("mlm_weight", 0.0), ("mini_batch_size", None), ("mini_batch_num_tokens", None)):
+            if getattr(self, name) != without:
+                raise ConfigurationError(
+                    f"{name}={getattr(self, name)}: for objective='contrastive'. With a teacher there are no negatives "
+                    "in the batch and no MLM term; a smaller batch_size saves memory."
+                )
+
     def changed(self, **settings: Any) -> Preset:
         """Return a copy with some settings replaced; those that are None stay.
 
@@ -129,10 +151,11 @@ PRESETS: dict[str, Preset] = {
     "docsplit-bert": Preset(batch_size=36),
     # Twelve papers at once do not fit a laptop; tokens of four do.
     "docsplit-longformer": Preset(batch_size=12, attention_dropout=0.0, mini_batch_num_tokens=16384, max_length=4096),
-    # For bases that are sentence encoders already. Without MLM and dropout a step takes a third of the time, and equal
-    # time is worth more. So it is worth more than with the base's own pooling and views by paragraphs, unless the steps
-    # are too few for [CLS] to learn to pool. How it was found: benchmarks/results/equal_time.md.
-    "docsplit-tuned": Preset(batch_size=32, warmup=0.1, mlm_weight=0.0, dropout=0.0),
+    # For bases that are sentence encoders already: what they know is kept, and the neighbours of a document teach what
+    # they do not. How it was found: benchmarks/results/recipe.md.
+    "docsplit-tuned": Preset(
+        objective="teacher", batch_size=32, learning_rate=1e-4, warmup=0.1, mlm_weight=0.0, pooling="keep", dropout=0.0
+    ),
 }
 """Every preset by name."""
 

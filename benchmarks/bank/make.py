@@ -1,0 +1,140 @@
+"""Making the bank: each recipe trained on each set, and the vectors of each encoder kept."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sentence_transformers import SentenceTransformer
+
+from benchmarks.bank.recipes import RECIPES, Corpus, embed, prepare, train
+from benchmarks.bank.sets import BankSet
+from benchmarks.grid.work import Work
+from simlte_st.evaluation import split_half_views
+from simlte_st.files import atomic_path
+from simlte_st.models.base import load_model
+from simlte_st.models.names import PACKAGED_BASE
+from simlte_st.training.interpolation import interpolate
+
+READ = 256
+"""Tokens read of a whole document when it is embedded."""
+
+HALF = 62
+"""Tokens of half a document, special tokens left out."""
+
+BASE, BASE_CLS = "base", "base-cls"
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """One encoder's rows of length 1, float32, of the held-out documents of a set.
+
+    Attributes:
+        whole: Of each document, its first :data:`READ` tokens.
+        first: Of one half of each, as split-half retrieval makes them.
+        second: Of the other half.
+    """
+
+    whole: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+
+
+@dataclass
+class Bank:
+    """The bank in a folder.
+
+    Attributes:
+        work: The folder of what is finished.
+        sets: The data sets by name.
+        steps: Optimizer steps of each recipe; its encoder is also kept after a third of them.
+        bf16: Whether all is computed in bfloat16.
+    """
+
+    work: Work
+    sets: Mapping[str, BankSet]
+    steps: int
+    bf16: bool
+
+    def halves(self, data: BankSet) -> tuple[list[str], list[str]]:
+        """Give the halves of the held-out documents; all encoders see the same."""
+        return split_half_views(data.held, budget=HALF)
+
+    def make(self, name: str, recipes: Sequence[str], seeds: Sequence[int]) -> None:
+        """Make what is missing of a set."""
+        data = self.sets[name]
+        wanted = [(recipe, seed) for seed in seeds for recipe in recipes]
+        missing = [pair for pair in wanted if self.find(name, *pair) is None]
+        if not missing and self.find(name, BASE, 0) is not None:
+            return
+        base = load_model(PACKAGED_BASE).model
+        corpus = prepare(base, data.train, self.bf16)
+        halves = self.halves(data)
+        for entry, pooling in ((BASE, "mean"), (BASE_CLS, "cls")):
+            self._keep(name, entry, 0, {"pooling": pooling}, lambda p=pooling: [("", _load(p))], halves)  # type: ignore[misc]
+        for recipe, seed in missing:
+            began = time.perf_counter()
+            self._keep(name, recipe, seed, asdict(RECIPES[recipe]), lambda r=recipe, s=seed: self._train(r, s, corpus), halves)  # type: ignore[misc]  # fmt: skip
+            print(f"{name}: {recipe}, seed {seed}: {time.perf_counter() - began:.0f} s", flush=True)
+
+    def _train(self, recipe: str, seed: int, corpus: Corpus) -> Iterator[tuple[str, SentenceTransformer]]:
+        settings = RECIPES[recipe]
+        model, start = _load(settings.pooling), _load(settings.pooling)
+        for step in train(model, settings, corpus, self.steps, seed, self.bf16):
+            if step == self.steps // 3:
+                yield "third", model
+        yield "", model
+        yield "half way", interpolate(start, model, 0.5)
+
+    def _settings(self, name: str, seed: int, settings: Mapping[str, Any]) -> dict[str, Any]:
+        data = self.sets[name]
+        plain = {key: value if isinstance(value, (int, float, str)) else repr(value) for key, value in settings.items()}
+        return {"set": name, "train": len(data.train), "held": len(data.held), "steps": self.steps, "seed": seed, **plain}
+
+    def _keep(self, name: str, entry: str, seed: int, settings: Mapping[str, Any], make: Any, halves: Any) -> None:
+        def vectors() -> dict[str, Any]:
+            texts = [document.text for document in self.sets[name].held]
+            made = []
+            for stage, model in make():
+                parts = {
+                    "whole": embed(model, texts, READ, self.bf16),
+                    "first": embed(model, halves[0], HALF + 2, self.bf16),
+                    "second": embed(model, halves[1], HALF + 2, self.bf16),
+                }
+                with atomic_path(self._path(name, entry, seed, stage)) as path, path.open("wb") as file:
+                    np.savez(file, **{part: rows.astype(np.float16) for part, rows in parts.items()})
+                made.append(stage)
+            return {"stages": made}
+
+        self.work.finish(self._cell(name, entry, seed), self._settings(name, seed, settings), vectors)
+
+    def find(self, name: str, entry: str, seed: int) -> dict[str, Any] | None:
+        """Give the cell of an entry; None where it is not made."""
+        settings: Mapping[str, Any] = (
+            {"pooling": "cls" if entry == BASE_CLS else "mean"} if entry in (BASE, BASE_CLS) else asdict(RECIPES[entry])
+        )
+        return self.work.find(self._cell(name, entry, seed), self._settings(name, seed, settings))
+
+    def entries(self, name: str) -> Iterator[tuple[str, int, str, Vectors]]:
+        """Give all encoders of a set: recipe, seed, stage ("" is the end of training), vectors; the base first."""
+        found = {(*path.stem.rsplit("-", 1),): cell for path, cell in self.work.cells(f"{name}/*")}
+        order = [BASE, BASE_CLS, *RECIPES]
+        for entry, number in sorted(found, key=lambda pair: (order.index(pair[0]), int(pair[1]))):
+            for stage in found[entry, number]["result"]["stages"]:
+                with np.load(self._path(name, entry, int(number), stage)) as file:
+                    parts = {part: file[part].astype(np.float32) for part in ("whole", "first", "second")}
+                yield entry, int(number), stage, Vectors(**parts)
+
+    def _cell(self, name: str, entry: str, seed: int) -> str:
+        return f"{name}/{entry}-{seed}"
+
+    def _path(self, name: str, entry: str, seed: int, stage: str) -> Path:
+        return self.work.folder / name / f"{entry}-{seed}{' ' + stage if stage else ''}.npz"
+
+
+def _load(pooling: str) -> SentenceTransformer:
+    return load_model(PACKAGED_BASE, pooling).model

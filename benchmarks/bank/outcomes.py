@@ -1,0 +1,51 @@
+"""What an encoder is worth on a set: few labels, all labels, or the papers that a paper cites."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from benchmarks.bank.sets import BankSet
+from simlte_st.datasets.splits import TEST, stratified_split
+from simlte_st.evaluation import CosineScores, citation_retrieval, few_shot_probe, fit_probe
+from simlte_st.evaluation.statistics import unit_rows
+
+HALVES = 10
+"""Divisions of the held-out documents into those that a probe learns from and those that it is scored on."""
+
+DRAWS = 3
+"""Draws of a few documents a class, of each division."""
+
+SHOTS = 5
+INVERSE_L2 = 10.0
+"""``C`` of the logistic regression on rows of length 1: encoders differ in the length of their vectors, and a probe that
+sees it would judge that."""
+
+FEW, FULL, CITES = "few-shot", "all labels", "citations"
+"""Names of the outcomes: macro-F1 (of :data:`SHOTS` documents a class, of all in a half), and R@10."""
+
+
+def outcomes(data: BankSet, vectors: np.ndarray) -> dict[str, list[float]]:
+    """Measure an encoder's vectors of the held-out documents.
+
+    Returns:
+        The values of each outcome that the set has: of each division and draw, in one order for all encoders, so that
+        they can be compared in pairs; of citations, of each citing paper.
+    """
+    rows = unit_rows(vectors)
+    if len(data.links):
+        return {CITES: citation_retrieval(CosineScores(rows), data.links).per_query["recall@10"].tolist()}
+    _, classes = np.unique(data.labels, return_inverse=True)
+    few, full = [], []
+    for half in range(HALVES):
+        sides = stratified_split(classes.astype(np.int32), np.arange(len(classes)), 0.5, seed=half) == TEST
+        train, test = np.flatnonzero(~sides), np.flatnonzero(sides)
+        parts: tuple[np.ndarray, Sequence[int], np.ndarray, Sequence[int]] = (
+            rows[train], classes[train].tolist(), rows[test], classes[test].tolist()
+        )  # fmt: skip
+        settings = {"head": "logistic", "inverse_l2": INVERSE_L2}
+        drawn = few_shot_probe(*parts, shots=SHOTS, draws=DRAWS, seed=half, **settings)
+        few += [draw.macro_f1 for draw in drawn.draws]
+        full.append(fit_probe(*parts, **settings).macro_f1)
+    return {FEW: few, FULL: full}

@@ -1,0 +1,232 @@
+"""Recipes: what an encoder is trained towards on documents without labels, in few lines each, so that many can be tried."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from sentence_transformers import SentenceTransformer
+from torch import Tensor
+from torch.nn import functional
+
+from simlte_st.chunk_mean import to_chunk_mean
+from simlte_st.data import Crop, DocSplit, Identity, View
+from simlte_st.data.document import Document, SegmentedDocument
+from simlte_st.data.segmenters import make_segmenter
+from simlte_st.data.sentences import segment_documents, tokenizer_counter
+from simlte_st.data.views import draw_views
+from simlte_st.evaluation.lexical import fit_tfidf
+from simlte_st.training.dropout import set_dropout
+
+BATCH = 32
+"""Documents in a step."""
+
+TOKENS = 64
+"""Most tokens of a view while training, special tokens included."""
+
+TEACHER_TOKENS = 1024
+"""Tokens of a document that the teacher reads, in chunks."""
+
+NEIGHBOURS = 5
+"""Nearest documents of a document, for recipes that use them."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How an encoder is trained.
+
+    Attributes:
+        view: What the two sides of a document are.
+        pooling: ``"mean"``, which is the base's, or ``"cls"``.
+        learning_rate: Peak learning rate of AdamW: a warm-up of a tenth, then linear.
+        temperature: Of the contrastive term.
+        contrast: Weight of the contrastive term.
+        teacher: Weight of 1 - cosine between a view and the base's embedding of the whole document.
+        smooth: Weight of the nearest documents in that embedding: 0 takes the document's own.
+        relations: Weight of the cross-entropy between the similarities in the batch, of views and as the base sees
+            whole documents, both over ``relation_temperature``.
+        relation_temperature: See there.
+        lexical: Share of TF-IDF in those similarities of whole documents, and in who is near whom.
+        neighbours: Probability that the second view is one of a near document's.
+        dropout: While training.
+    """
+
+    view: View = DocSplit()
+    pooling: str = "mean"
+    learning_rate: float = 2e-5
+    temperature: float = 0.05
+    contrast: float = 1.0
+    teacher: float = 0.0
+    smooth: float = 0.0
+    relations: float = 0.0
+    relation_temperature: float = 0.05
+    lexical: float = 0.5
+    neighbours: float = 0.0
+    dropout: float = 0.0
+
+
+DOCSPLIT = Recipe()
+TEACHER = Recipe(contrast=0.0, teacher=1.0, learning_rate=1e-4)
+RECIPES: dict[str, Recipe] = {
+    "docsplit": DOCSPLIT,
+    "docsplit-cls": replace(DOCSPLIT, pooling="cls", learning_rate=5e-5),
+    "docsplit-hot": replace(DOCSPLIT, learning_rate=2e-4),
+    "crop": replace(DOCSPLIT, view=Crop()),
+    "simcse": replace(DOCSPLIT, view=Identity(unit="sentence"), dropout=0.1),
+    "teacher": TEACHER,
+    "smooth": replace(TEACHER, smooth=0.5),
+}
+"""Every recipe by name."""
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Documents as recipes need them.
+
+    Attributes:
+        documents: Cut into sentences.
+        vectors: The base's embedding of each whole document, in chunks; rows of length 1, float32.
+        lexical: Their TF-IDF similarities ``[N, N]``, float32.
+    """
+
+    documents: list[SegmentedDocument]
+    vectors: np.ndarray
+    lexical: np.ndarray
+
+    def similarities(self, share: float) -> np.ndarray:
+        """Mix similarities of whole documents: this share of TF-IDF's, each brought to mean 0 and deviation 1."""
+        return (1 - share) * _standard(self.vectors @ self.vectors.T) + share * _standard(self.lexical)
+
+    def neighbours(self, share: float) -> np.ndarray:
+        """Give the nearest other documents ``[N, NEIGHBOURS]`` of each."""
+        near = self.similarities(share)
+        np.fill_diagonal(near, -np.inf)
+        return np.argsort(-near, axis=1, kind="stable")[:, :NEIGHBOURS]
+
+    def targets(self, smooth: float, share: float) -> np.ndarray:
+        """Give what a teacher shows: each document's embedding and, for a part, the mean of its neighbours'."""
+        near = self.vectors[self.neighbours(share)].mean(axis=1)
+        mixed = (1 - smooth) * self.vectors + smooth * near
+        return mixed / np.linalg.norm(mixed, axis=1, keepdims=True)
+
+
+def _standard(similarities: np.ndarray) -> np.ndarray:
+    others = similarities[~np.eye(len(similarities), dtype=bool)]
+    return np.asarray((similarities - others.mean()) / others.std(), dtype=np.float32)
+
+
+def prepare(base: SentenceTransformer, documents: Sequence[Document], bf16: bool) -> Corpus:
+    """Segment documents and embed them whole with the base."""
+    cut = make_segmenter("punkt", lambda: (document.text for document in documents))
+    segmented = list(segment_documents(documents, cut, tokenizer_counter(base.tokenizer)))
+    usable = [row for row, document in enumerate(segmented) if DocSplit().accepts(document)]
+    texts = [documents[row].text for row in usable]
+    rows = fit_tfidf(texts, stop_words="english", min_df=2 if len(texts) > 50 else 1).transform(texts)
+    lexical = np.asarray((rows @ rows.T).todense(), dtype=np.float32)
+    vectors = embed(to_chunk_mean(base, max_length=TEACHER_TOKENS), texts, TEACHER_TOKENS, bf16)
+    return Corpus([segmented[row] for row in usable], vectors, lexical)
+
+
+def embed(model: SentenceTransformer, texts: Sequence[str], tokens: int, bf16: bool) -> np.ndarray:
+    """Embed texts; rows of length 1, float32."""
+    model.eval()
+    model.max_seq_length = tokens
+    with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
+        found = model.encode(list(texts), show_progress_bar=False, convert_to_numpy=True, normalize_embeddings=True)
+    return np.asarray(found, dtype=np.float32)
+
+
+def train(
+    model: SentenceTransformer, recipe: Recipe, corpus: Corpus, steps: int, seed: int, bf16: bool
+) -> Iterator[int]:
+    """Train a model in place, and give the number of steps done after each."""
+    set_dropout(model, recipe.dropout)
+    model.max_seq_length = TOKENS
+    torch.manual_seed(seed)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=recipe.learning_rate, weight_decay=0.0)
+    warm = max(1, steps // 10)
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: min((step + 1) / warm, (steps - step) / max(1, steps - warm))
+    )
+    objective = make_objective(recipe, corpus)
+    model.train()
+    for step, (rows, anchors, positives) in enumerate(batches(recipe, corpus, steps, seed), start=1):
+        with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
+            sides = [_forward(model, texts) for texts in (anchors, positives)]
+        optimizer.zero_grad()
+        objective(sides[0].float(), sides[1].float(), rows).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        yield step
+        model.max_seq_length = TOKENS
+        model.train()
+
+
+def _forward(model: SentenceTransformer, texts: list[str]) -> Tensor:
+    features: dict[str, Any] = model.preprocess(texts)
+    vectors: Tensor = functional.normalize(model(features)["sentence_embedding"], dim=-1)
+    return vectors
+
+
+def batches(
+    recipe: Recipe, corpus: Corpus, steps: int, seed: int
+) -> Iterator[tuple[list[int], list[str], list[str]]]:
+    """Draw batches: numbers of documents, their first views, their second ones."""
+    generator = np.random.default_rng(seed)
+    count = len(corpus.documents)
+    near = corpus.neighbours(recipe.lexical) if recipe.neighbours else None
+    size, order, epoch = min(BATCH, count), [], -1
+    for _ in range(steps):
+        if len(order) < size:
+            order, epoch = generator.permutation(count).tolist(), epoch + 1
+        rows, order = order[:size], order[size:]
+        pairs = [_views(corpus.documents[row], recipe.view, seed, epoch) for row in rows]
+        others = [
+            _views(corpus.documents[near[row, generator.integers(NEIGHBOURS)]], recipe.view, seed, epoch)[1]
+            if near is not None and generator.random() < recipe.neighbours
+            else pair[1]
+            for row, pair in zip(rows, pairs, strict=True)
+        ]
+        yield rows, [pair[0] for pair in pairs], others
+
+
+def _views(document: SegmentedDocument, view: View, seed: int, epoch: int) -> tuple[str, str]:
+    pair = draw_views(document, view, seed=seed, epoch=epoch, budget=TOKENS - 2)
+    pair = pair or draw_views(document, DocSplit(), seed=seed, epoch=epoch, budget=TOKENS - 2)
+    assert pair is not None  # DocSplit accepts all of the corpus
+    return pair.anchor, pair.positive
+
+
+def make_objective(recipe: Recipe, corpus: Corpus) -> Callable[[Tensor, Tensor, list[int]], Tensor]:
+    """Make the loss of two views ``[B, dim]`` of length 1, and the numbers of their documents."""
+    targets = torch.from_numpy(corpus.targets(recipe.smooth, recipe.lexical)) if recipe.teacher else None
+    relations = torch.from_numpy(corpus.similarities(recipe.lexical)) if recipe.relations else None
+
+    def objective(anchors: Tensor, positives: Tensor, rows: list[int]) -> Tensor:
+        loss = anchors.new_zeros(())
+        similarities = anchors @ positives.T
+        if recipe.contrast:
+            scores = similarities / recipe.temperature
+            loss = loss + recipe.contrast * functional.cross_entropy(scores, torch.arange(len(rows)))
+        if targets is not None:
+            shown = targets[rows]
+            distance = 2 - (anchors * shown).sum(-1) - (positives * shown).sum(-1)
+            loss = loss + recipe.teacher * distance.mean() / 2
+        if relations is not None:
+            # In units of the deviation of similarities: a temperature of 1 is one deviation.
+            wanted = functional.softmax(relations[rows][:, rows], dim=-1)
+            scores = functional.log_softmax(similarities / recipe.relation_temperature, dim=-1)
+            loss = loss - recipe.relations * (wanted * scores).sum(-1).mean()
+        return loss
+
+    return objective
+
+
+def cost(steps: int, corpus: Corpus) -> int:
+    """Count the passes over the documents that the steps make, at least begun."""
+    return math.ceil(steps * min(BATCH, len(corpus.documents)) / len(corpus.documents))

@@ -1,0 +1,58 @@
+"""Which verdict can be trusted? A bank of encoders, label-free measures of each, and what labels say of it.
+
+    python -m benchmarks.verdict --shared data --work verdict.work --bf16
+
+Each recipe of ``benchmarks/bank/recipes.py`` adapts all-MiniLM-L6-v2 to half of each data set, without labels. Its
+encoders (after a third of the steps, at the end, and half way back to the base) are judged on the other half: by each
+candidate for a verdict, which sees documents alone, and by labels. A good candidate orders encoders as labels do, and
+is on their side of the base. What is finished stays in the work folder; ``--report`` writes ``results/verdict.json``,
+``verdict.md`` and ``verdict.svg`` of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.bank.judge import judge
+from benchmarks.bank.make import Bank
+from benchmarks.bank.page import write_page
+from benchmarks.bank.recipes import RECIPES
+from benchmarks.bank.sets import FILES, load_sets
+from benchmarks.grid.work import Work
+from benchmarks.records import RESULTS, add_bf16, dtype_of
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shared", type=Path, required=True, metavar="FOLDER", help="folder of the data sets")
+    parser.add_argument("--work", type=Path, default=Path("verdict.work"), help="folder of what is finished")
+    parser.add_argument("--data", nargs="+", choices=list(FILES), default=list(FILES), metavar="NAME")
+    parser.add_argument("--recipes", nargs="+", choices=list(RECIPES), default=list(RECIPES), metavar="NAME")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--steps", type=int, default=30, help="of each training (default: %(default)s)")
+    parser.add_argument("--train-documents", type=int, default=600, help="of each set (default: %(default)s)")
+    parser.add_argument("--held-out", type=int, default=300, help="of each set (default: %(default)s)")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--report", action="store_true", help="write the page of what is finished, train nothing")
+    parser.add_argument("--results", type=Path, default=RESULTS, help=argparse.SUPPRESS)
+    add_bf16(parser)
+    arguments = parser.parse_args(argv)
+    torch.set_num_threads(arguments.threads)
+    loaded = load_sets(arguments.shared, arguments.data, arguments.train_documents, arguments.held_out)
+    sets = {data.name: data for data in loaded}
+    work = Work(arguments.work, dtype_of(arguments.bf16))
+    bank = Bank(work, sets, arguments.steps, arguments.bf16)
+    if not arguments.report:
+        for name in sets:
+            bank.make(name, arguments.recipes, arguments.seeds)
+    judged: dict[str, list[dict[str, Any]]] = {name: judge(bank, name) for name in sets if bank.find(name, "base", 0)}
+    write_page(judged, bank, arguments.results)
+
+
+if __name__ == "__main__":
+    main()
