@@ -18,7 +18,7 @@ from transformers.utils.logging import disable_progress_bar
 from simlte_st import train
 from simlte_st.evaluation import (
     compare_probes,
-    compare_split_half,
+    compare_halves,
     comparison_table,
     sample_documents,
     split_by_label,
@@ -52,7 +52,7 @@ def main() -> None:
 
     print("Measuring the base and the trained model ...", flush=True)
     models = {"untrained base": load_model(PACKAGED_BASE).model, "trained": load_model(arguments.output).model}
-    split_half = compare_split_half(models, sample_documents(test_part, 300, arguments.seed), seed=arguments.seed)
+    split_half = compare_halves(models, sample_documents(test_part, 300, arguments.seed), seed=arguments.seed)
     probes = compare_probes(models, train_part, test_part, max_seq_length=128, seed=arguments.seed)
     print()
     print(comparison_table(split_half, probes))

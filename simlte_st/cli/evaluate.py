@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     from simlte_st.data.documents import list_documents, read_documents
     from simlte_st.evaluation import (
         compare_probes,
-        compare_split_half,
+        compare_halves,
         comparison_table,
         sample_documents,
         split_by_label,
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     print(reader.report.summary(), file=sys.stderr)
     names = list(dict.fromkeys([*_bases(arguments), *arguments.models]))
     models = {name: load_model(name).model for name in names}
-    split_half = compare_split_half(
+    split_half = compare_halves(
         models,
         sample_documents(documents, arguments.split_half, arguments.seed),
         segmenter=arguments.segmenter,

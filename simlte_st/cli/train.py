@@ -53,6 +53,11 @@ def add_parser(subparsers: Any) -> None:
         help="go back to the base in part: X of the trained weights, 1 - X of the base's; auto chooses X without "
         "labels, on half of the held-out documents",
     )  # fmt: skip
+    group.add_argument(
+        "--keep", choices=("verdict", "trained"), default="verdict",
+        help="verdict: where training did not clearly help, the model is the base, and what was trained goes to "
+        "OUTPUT.trained; trained: the model is what was trained, in any case (default: %(default)s)",
+    )  # fmt: skip
     add_dataclass_arguments(group, Preset, without=("view",))
 
     group = parser.add_argument_group("views (what is not given comes from the preset)")
@@ -67,7 +72,12 @@ def add_parser(subparsers: Any) -> None:
     group = parser.add_argument_group("running")
     group.add_argument(
         "--held-out", type=float, default=0.1, metavar="X",
-        help="share of the documents, at most 500, kept to measure the gain (default: %(default)s)",
+        help="share of the documents, at most 500, kept to measure the gain (default: %(default)s; of few documents "
+        "up to three times as many, until there are 100)",
+    )  # fmt: skip
+    group.add_argument(
+        "--probe", metavar="COLUMN",
+        help="column of classes, folders or tags that has a say in the verdict; training does not see it",
     )  # fmt: skip
     group.add_argument("--bf16", action=argparse.BooleanOptionalAction, help="default: where the hardware has it")
     group.add_argument("--workers", type=int, default=0, metavar="N", help="processes that make batches")

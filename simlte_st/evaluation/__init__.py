@@ -10,7 +10,7 @@ from simlte_st.evaluation.citation_links import (
 )
 from simlte_st.evaluation.citation_retrieval import CitationRetrievalEvaluator, RetrievalResult, citation_retrieval
 from simlte_st.evaluation.classification_probe import ClassificationProbeEvaluator, FewShotResult, few_shot_probe
-from simlte_st.evaluation.comparison import ProbeComparison, compare_probes, compare_split_half
+from simlte_st.evaluation.comparison import HalvesComparison, ProbeComparison, compare_halves, compare_probes
 from simlte_st.evaluation.document_similarity import (
     DocumentSimilarityEvaluator,
     JudgedPairs,
@@ -30,6 +30,7 @@ from simlte_st.evaluation.link_pairs import LinkPairs, link_pairs, number_links
 from simlte_st.evaluation.pair_scores import CosineScores, PairScores
 from simlte_st.evaluation.probe import ProbeResult, fit_probe
 from simlte_st.evaluation.split_half import (
+    HalvesEvaluator,
     SplitHalfEvaluator,
     SplitHalfResult,
     split_half_retrieval,
@@ -37,7 +38,9 @@ from simlte_st.evaluation.split_half import (
 )
 from simlte_st.evaluation.splits import draw_shots, sample_documents, split_by_label
 from simlte_st.evaluation.statistics import alignment, bootstrap_interval, uniformity
+from simlte_st.evaluation.structure import StructureEvaluator, StructureResult, structure_agreement
 from simlte_st.evaluation.table import comparison_table
+from simlte_st.evaluation.verdict import Difference, Verdict, give_verdict
 
 __all__ = [
     "Bm25Scores",
@@ -46,9 +49,12 @@ __all__ = [
     "ClassificationProbeEvaluator",
     "CosineScores",
     "DocumentSimilarityEvaluator",
+    "Difference",
     "EmbeddingEvaluator",
     "EvaluatorSettings",
     "FewShotResult",
+    "HalvesComparison",
+    "HalvesEvaluator",
     "JudgedPairs",
     "LinkPairs",
     "LinkResult",
@@ -59,19 +65,23 @@ __all__ = [
     "SimilarityResult",
     "SplitHalfEvaluator",
     "SplitHalfResult",
+    "StructureEvaluator",
+    "StructureResult",
     "TfidfScores",
+    "Verdict",
     "alignment",
     "bootstrap_interval",
     "citation_link_probe",
     "citation_link_threshold",
     "citation_retrieval",
+    "compare_halves",
     "compare_probes",
-    "compare_split_half",
     "comparison_table",
     "document_similarity",
     "draw_shots",
     "few_shot_probe",
     "fit_probe",
+    "give_verdict",
     "link_pairs",
     "load_lee",
     "number_links",
@@ -79,6 +89,7 @@ __all__ = [
     "split_by_label",
     "split_half_retrieval",
     "split_half_views",
+    "structure_agreement",
     "tfidf_few_shot",
     "tfidf_probe",
     "tfidf_split_half",

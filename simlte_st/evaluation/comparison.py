@@ -15,6 +15,7 @@ from simlte_st.evaluation.lexical import tfidf_few_shot, tfidf_probe, tfidf_spli
 from simlte_st.evaluation.probe import Head, ProbeResult, fit_probe
 from simlte_st.evaluation.split_half import SplitHalfResult, split_half_retrieval, split_half_views
 from simlte_st.evaluation.splits import document_labels
+from simlte_st.evaluation.structure import StructureResult, structure_agreement, tfidf_sides
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -23,7 +24,25 @@ TFIDF = "TF-IDF"
 """Name of the baseline in results and tables."""
 
 
-def compare_split_half(
+@dataclass(frozen=True, slots=True)
+class HalvesComparison:
+    """What the two halves of held-out documents say of one model.
+
+    Attributes:
+        structure: Do both halves have the same neighbours among the other documents? The verdict is made of this.
+        split_half: Does one half find the other? That is what contrastive training trains.
+    """
+
+    structure: StructureResult
+    split_half: SplitHalfResult
+
+    def metrics(self) -> dict[str, float]:
+        """Give the numbers by name."""
+        structure = {f"structure_{name}": value for name, value in self.structure.metrics().items()}
+        return {**structure, **{f"split_half_{name}": value for name, value in self.split_half.metrics().items()}}
+
+
+def compare_halves(
     models: Mapping[str, SentenceTransformer],
     documents: Any,
     *,
@@ -31,8 +50,8 @@ def compare_split_half(
     batch_size: int = 32,
     seed: int = 0,
     progress: bool = False,
-) -> dict[str, SplitHalfResult]:
-    """Split-half retrieval for TF-IDF and each model, on the same halves.
+) -> dict[str, HalvesComparison]:
+    """Structure and split-half retrieval for TF-IDF and each model, on the same halves.
 
     Args:
         models: The models by name. The halves fit the one that reads least.
@@ -46,14 +65,18 @@ def compare_split_half(
         Results by name, TF-IDF first.
 
     Raises:
-        DataError: Fewer than two documents can be split.
+        DataError: Fewer than three documents can be split.
     """
     budgets = [budget for budget in map(view_budget, models.values()) if budget is not None]
     anchors, positives = split_half_views(documents, segmenter=segmenter, budget=min(budgets, default=None), seed=seed)
-    results = {TFIDF: tfidf_split_half(anchors, positives, seed=seed)}
+    words = structure_agreement(*tfidf_sides((anchors, positives)), seed=seed)
+    results = {TFIDF: HalvesComparison(words, tfidf_split_half(anchors, positives, seed=seed))}
     for name, model in models.items():
         embeddings = encode_texts(model, anchors + positives, batch_size=batch_size, show_progress_bar=progress)
-        results[name] = split_half_retrieval(embeddings[: len(anchors)], embeddings[len(anchors) :], seed=seed)
+        first, second = embeddings[: len(anchors)], embeddings[len(anchors) :]
+        results[name] = HalvesComparison(
+            structure_agreement(first, second, seed=seed), split_half_retrieval(first, second, seed=seed)
+        )
     return results
 
 

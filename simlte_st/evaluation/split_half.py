@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+Halves = tuple[list[str], list[str]]
+"""The first and the second half of each document."""
+
 EVALUATION_EPOCH = -1
 """Epoch of evaluation views: one that no training run has."""
 
@@ -151,7 +154,7 @@ def split_half_views(
     segmenter: str | Segmenter = "punkt",
     budget: int | None = None,
     seed: int = 0,
-) -> tuple[list[str], list[str]]:
+) -> Halves:
     """Draw the two halves of each document, for split-half retrieval.
 
     Args:
@@ -182,22 +185,17 @@ def _splittable(documents: Any, view: View, segmenter: str | Segmenter) -> list[
     return usable
 
 
-def _halves(
-    documents: Sequence[SegmentedDocument], view: View, budget: int | None, seed: int
-) -> tuple[list[str], list[str]]:
+def _halves(documents: Sequence[SegmentedDocument], view: View, budget: int | None, seed: int) -> Halves:
     drawn = (draw_views(document, view, seed=seed, epoch=EVALUATION_EPOCH, budget=budget) for document in documents)
     pairs = [pair for pair in drawn if pair is not None]
     return [pair.anchor for pair in pairs], [pair.positive for pair in pairs]
 
 
-class SplitHalfEvaluator(EmbeddingEvaluator):
-    """Split-half retrieval on held-out documents, which needs no labels.
-
-    Returns ``mrr`` (primary) and ``top1``, each with the ends of its 95 % interval (``mrr_low``, ...), ``alignment``,
-    ``uniformity`` and ``documents``. The full result of the latest call, ranks included, is in ``last_result``.
+class HalvesEvaluator(EmbeddingEvaluator):
+    """Base of the evaluators that look at the two halves of each held-out document.
 
     The halves fit what the model reads (``max_seq_length``). Models that read the same are measured on the same halves;
-    to compare others, use :func:`~simlte_st.evaluation.compare_split_half`.
+    to compare others, use :func:`~simlte_st.evaluation.compare_halves`.
 
     Args:
         documents: What :func:`~simlte_st.data.read_documents` takes; documents that the model is not trained on.
@@ -208,6 +206,56 @@ class SplitHalfEvaluator(EmbeddingEvaluator):
 
     Raises:
         DataError: Fewer than two documents can be split.
+    """
+
+    def __init__(
+        self,
+        documents: Any,
+        *,
+        csv_prefix: str,
+        primary_metric: str,
+        view: View | None = None,
+        segmenter: str | Segmenter = "punkt",
+        **settings: Unpack[EvaluatorSettings],
+    ) -> None:
+        super().__init__(csv_prefix=csv_prefix, primary_metric=primary_metric, **settings)
+        self.view: View = DocSplit() if view is None else view
+        self.documents = _splittable(documents, self.view, segmenter)
+
+    def embed_halves(self, model: SentenceTransformer) -> tuple[Halves, NDArray[np.float32], NDArray[np.float32]]:
+        """Draw and encode the halves.
+
+        Returns:
+            The halves, and the embeddings of the first and of the second ones, ``[N, dim]`` each.
+        """
+        name = self.prompt_name or model.default_prompt_name or ""
+        prompt = model.prompts.get(name) if self.prompt is None else self.prompt
+        with reading_at_most(model, self.max_seq_length):
+            budget = view_budget(model, prompt)
+        halves = _halves(self.documents, self.view, budget, self.seed)
+        embeddings = self.embed_inputs(model, halves[0] + halves[1])
+        return halves, embeddings[: len(halves[0])], embeddings[len(halves[0]) :]
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """The settings for the model card."""
+        return {"documents": len(self.documents), "view": repr(self.view), **super().get_config_dict()}
+
+
+class SplitHalfEvaluator(HalvesEvaluator):
+    """Split-half retrieval on held-out documents, which needs no labels.
+
+    It is what contrastive training trains, on new documents: it tells that training works, not that the embedding gets
+    better; for that, see :class:`~simlte_st.evaluation.StructureEvaluator`.
+
+    Returns ``mrr`` (primary) and ``top1``, each with the ends of its 95 % interval (``mrr_low``, ...), ``alignment``,
+    ``uniformity`` and ``documents``. The full result of the latest call, ranks included, is in ``last_result``.
+
+    Args:
+        documents: For these, see :class:`HalvesEvaluator`.
+        **settings: Likewise.
+
+    Raises:
+        DataError: Fewer than two documents can be split.
 
     Example:
         ::
@@ -215,30 +263,12 @@ class SplitHalfEvaluator(EmbeddingEvaluator):
             SplitHalfEvaluator("held_out.jsonl", name="held_out")(model)
     """
 
-    def __init__(
-        self,
-        documents: Any,
-        *,
-        view: View | None = None,
-        segmenter: str | Segmenter = "punkt",
-        **settings: Unpack[EvaluatorSettings],
-    ) -> None:
-        super().__init__(csv_prefix="split_half", primary_metric="mrr", **settings)
-        self.view: View = DocSplit() if view is None else view
-        self.documents = _splittable(documents, self.view, segmenter)
+    def __init__(self, documents: Any, **settings: Any) -> None:
+        super().__init__(documents, csv_prefix="split_half", primary_metric="mrr", **settings)
         self.last_result: SplitHalfResult | None = None
 
     def measure(self, model: SentenceTransformer) -> dict[str, float]:
         """Draw and encode the halves, and retrieve."""
-        name = self.prompt_name or model.default_prompt_name or ""
-        prompt = model.prompts.get(name) if self.prompt is None else self.prompt
-        with reading_at_most(model, self.max_seq_length):
-            budget = view_budget(model, prompt)
-        anchors, positives = _halves(self.documents, self.view, budget, self.seed)
-        embeddings = self.embed_inputs(model, anchors + positives)
-        self.last_result = split_half_retrieval(embeddings[: len(anchors)], embeddings[len(anchors) :], seed=self.seed)
+        _, first, second = self.embed_halves(model)
+        self.last_result = split_half_retrieval(first, second, seed=self.seed)
         return self.last_result.metrics()
-
-    def get_config_dict(self) -> dict[str, Any]:
-        """The settings for the model card."""
-        return {"documents": len(self.documents), "view": repr(self.view), **super().get_config_dict()}

@@ -4,38 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from simlte_st.evaluation.comparison import ProbeComparison
-from simlte_st.evaluation.split_half import SplitHalfResult
+from simlte_st.evaluation.comparison import HalvesComparison, ProbeComparison
 
 
 def comparison_table(
-    split_half: Mapping[str, SplitHalfResult], probes: Mapping[str, ProbeComparison] | None = None, shots: int = 5
+    halves: Mapping[str, HalvesComparison], probes: Mapping[str, ProbeComparison] | None = None, shots: int = 5
 ) -> str:
     """Make a Markdown table, a row a model.
 
     Args:
-        split_half: Split-half results by model; may be empty.
+        halves: What the halves of documents say, by model; may be empty.
         probes: Probe results by model.
         shots: Examples a class of the few-shot probe, for its heading.
 
     Returns:
-        The table; numbers are percentages, except for alignment and uniformity.
+        The table; numbers are percentages.
     """
     header = ["model"]
-    if split_half:
-        header += ["split-half top-1 [95%]", "split-half MRR [95%]", "alignment", "uniformity"]
+    if halves:
+        header += ["same neighbours [95%]", "split-half top-1"]
     if probes:
         header += [f"{shots}-shot accuracy", f"{shots}-shot macro-F1", "full accuracy", "full macro-F1"]
     rows = []
-    for name in split_half or probes or {}:
+    for name in halves or probes or {}:
         row = [name]
-        if split_half:
-            result = split_half[name]
+        if halves:
+            structure = halves[name].structure
             row += [
-                _interval(result.top1, result.top1_low, result.top1_high),
-                _interval(result.mrr, result.mrr_low, result.mrr_high),
-                _number(result.alignment),
-                _number(result.uniformity),
+                _interval(structure.agreement, structure.low, structure.high),
+                f"{100 * halves[name].split_half.top1:.1f}",
             ]
         if probes:
             metrics = probes[name].metrics()
@@ -73,6 +70,3 @@ def _interval(value: float, low: float, high: float) -> str:
 def _spread(mean: float, deviation: float) -> str:
     return f"{100 * mean:.1f} ± {100 * deviation:.1f}"
 
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.3f}"

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from sentence_transformers import SentenceTransformer
 
-from simlte_st.evaluation.comparison import TFIDF, compare_split_half
-from simlte_st.evaluation.split_half import SplitHalfResult
-from simlte_st.evaluation.statistics import bootstrap_interval
+from simlte_st.data.document import Document
+from simlte_st.errors import DataError
+from simlte_st.evaluation.comparison import compare_halves, compare_probes
+from simlte_st.evaluation.splits import split_by_label
+from simlte_st.evaluation.verdict import Word, give_verdict
 from simlte_st.files import atomic_path, write_json
 from simlte_st.models.registration import is_own_architecture
 from simlte_st.training.fit import Fitted
@@ -19,7 +22,7 @@ from simlte_st.training.interpolation import choose_interpolation, interpolate
 from simlte_st.training.lora import merge_lora
 from simlte_st.training.model import Trainee
 from simlte_st.training.prepare import Prepared
-from simlte_st.training.result import RUN_FILE, TrainingResult, gain_summary
+from simlte_st.training.result import RUN_FILE, TrainingResult
 from simlte_st.training.run import RunFolder, RunOptions
 
 logger = logging.getLogger(__name__)
@@ -29,6 +32,9 @@ def finish(
     trainee: Trainee, prepared: Prepared, fitted: Fitted, folder: RunFolder, options: RunOptions
 ) -> TrainingResult:
     """Make the finished model of a trained one, measure what was gained, and write the model's folder.
+
+    Where the documents held out do not say that training helped, the model is the base, which then is what was there
+    before: its weights and its pooling. What was trained is kept beside it.
 
     Args:
         trainee: What was trained; its model becomes the finished one, in place.
@@ -41,6 +47,7 @@ def finish(
     if options.lora is not None:
         merge_lora(model)
     model.max_seq_length = trainee.reads  # short views make training cheap; the model reads what it did
+    base = trainee.untrained()
     measuring: dict[str, Any] = {
         "segmenter": options.segmenter, "seed": options.seed, "progress": options.progress
     }  # fmt: skip
@@ -53,11 +60,11 @@ def finish(
     elif trainee.start is not None and isinstance(options.interpolate, (int, float)):
         interpolate(trainee.start, model, options.interpolate, in_place=True)
         interpolation = {"weight": options.interpolate, "curve": []}
-    gain = None
-    if len(held_out) >= 2:
-        trainee.base.model.eval()
-        models = {"base": trainee.base.model, "trained": model}
-        gain = gain_record(compare_split_half(models, held_out, **measuring))
+    gain, kept = None, "trained"
+    if options.held_out > 0:
+        verdict, gain = measure_gain(base, model, held_out, options, measuring)
+        if options.keep == "verdict" and verdict != "helped":
+            kept = "base"
     result = TrainingResult(
         output=folder.output,
         steps=fitted.steps,
@@ -68,38 +75,53 @@ def finish(
         read=prepared.read,
         corpus=prepared.corpus,
         coverage=prepared.coverage,
+        kept=kept,
         gain=gain,
         interpolation=interpolation,
         log=fitted.log,
     )
-    save_result(model, result, trainee.base.name, options.seed)
+    if kept == "base":
+        save_result(model, result, folder.trained, trainee.base.name, options.seed)
+        model = base
+    save_result(model, result, folder.output, trainee.base.name, options.seed)
     folder.close()
     return result
 
 
-def gain_record(results: Mapping[str, SplitHalfResult]) -> dict[str, Any]:
-    """Put the results of ``"base"`` and ``"trained"`` (and TF-IDF) into JSON values, with a verdict.
+def measure_gain(
+    base: SentenceTransformer,
+    model: SentenceTransformer,
+    held_out: Sequence[Document],
+    options: RunOptions,
+    measuring: Mapping[str, Any],
+) -> tuple[Word, dict[str, Any] | None]:
+    """Compare base and trained model on documents held out, with a probe where the run was told of labels.
 
-    The verdict compares document by document: the mean difference of reciprocal ranks, trained minus base, with its
-    95% interval. ``"helped"`` if the interval lies above 0, ``"hurt"`` if below, else ``"no clear difference"``.
+    Returns:
+        The verdict, and what it is made of as JSON values; None where hardly a document can be split.
     """
-    differences = 1.0 / results["trained"].ranks - 1.0 / results["base"].ranks
-    low, high = bootstrap_interval(differences)
-    verdict = "helped" if low > 0 else "hurt" if high < 0 else "no clear difference"
-    return {
-        "documents": results["base"].documents,
-        "verdict": verdict,
-        "mrr_gain": float(differences.mean()),
-        "mrr_gain_low": low,
-        "mrr_gain_high": high,
-        **{name: results[name].metrics() for name in (TFIDF, "base", "trained")},
-    }
+    models = {"base": base, "trained": model}
+    try:
+        halves = compare_halves(models, held_out, **measuring)
+    except DataError as error:
+        logger.warning("The gain cannot be measured: %s", error)
+        return "too few documents", None
+    probes = None
+    if options.probe is not None:
+        counts = Counter(document.label for document in held_out)
+        labelled = [document for document in held_out if document.label is not None and counts[document.label] > 3]
+        train, test = split_by_label(labelled, 0.5, options.seed)
+        found = compare_probes(models, train, test, draws=20, head="logistic", seed=options.seed)
+        probes = found["base"].few_shot, found["trained"].few_shot
+    verdict = give_verdict(halves["base"].structure, halves["trained"].structure, probes, options.seed)
+    numbers = {name: result.metrics() for name, result in halves.items()}
+    return verdict.word, {**verdict.to_dict(), "summary": verdict.summary(), "halves": numbers}
 
 
-def save_result(model: SentenceTransformer, result: TrainingResult, base: str, seed: int) -> None:
-    """Write the finished model with its account and its card, in one rename."""
-    with atomic_path(result.output) as path:
-        model.model_card_data.model_name = result.output.name
+def save_result(model: SentenceTransformer, result: TrainingResult, output: Path, base: str, seed: int) -> None:
+    """Write a model with the run's account and a card, in one rename."""
+    with atomic_path(output) as path:
+        model.model_card_data.model_name = output.name
         model.save_pretrained(str(path))
         run = {"base": base, "seed": seed, **result.to_dict()}
         write_json(path / RUN_FILE, run)
@@ -122,11 +144,14 @@ def extend_model_card(path: Path, run: Mapping[str, Any]) -> None:
 def run_section(run: Mapping[str, Any]) -> str:
     """Describe a run in Markdown."""
     corpus, coverage, preset = run["corpus"], run["coverage"], run["preset"]
+    towards = {
+        "contrastive": "two views of one document should lie close, other documents far",
+        "teacher": "views of a document should lie where the base puts the whole document and those nearest to it",
+    }[preset["objective"]]
     lines = [
         "## DocSplit training",
         "",
-        f"Trained without labels by simlte_st from `{run['base']}`: two views of one document should lie close, "
-        "other documents far. Views: `" + str(preset["view"]) + "`.",
+        f"Trained without labels by simlte_st from `{run['base']}`: {towards}. Views: `" + str(preset["view"]) + "`.",
         "",
         f"- Documents: {corpus['documents']:,} ({corpus['tokens']:,} tokens, {corpus['sentences']:,} sentences; "
         f"the longest has {corpus['longest']:,} tokens)",
@@ -143,5 +168,5 @@ def run_section(run: Mapping[str, Any]) -> str:
         "",
     ]
     if run["gain"]:
-        lines += [gain_summary(run["gain"]), ""]
+        lines += [run["gain"]["summary"], ""]
     return "\n".join(lines)

@@ -17,8 +17,9 @@ from simlte_st.data.segmenters import Segmenter
 from simlte_st.data.views import View
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.evaluation.evaluator import encode_texts
-from simlte_st.evaluation.split_half import SplitHalfResult, split_half_retrieval, split_half_views
-from simlte_st.evaluation.statistics import bootstrap_interval
+from simlte_st.evaluation.split_half import split_half_views
+from simlte_st.evaluation.structure import StructureResult, structure_agreement
+from simlte_st.evaluation.verdict import Difference
 
 # Settings of an encoder that say where it comes from or how it runs, not what it computes. The Trainer of transformers
 # 5.0 sets use_cache, and every Trainer the tokenizer's special tokens where the configuration has others or none.
@@ -64,12 +65,12 @@ class InterpolationChoice:
 
     Attributes:
         weight: The weight chosen.
-        scores: Split-half retrieval at each weight tried, ascending: the curve.
+        scores: Structure at each weight tried, ascending: the curve.
         model: The model at the weight chosen.
     """
 
     weight: float
-    scores: dict[float, SplitHalfResult]
+    scores: dict[float, StructureResult]
     model: SentenceTransformer
 
     def to_dict(self) -> dict[str, Any]:
@@ -81,11 +82,11 @@ class InterpolationChoice:
 
     def summary(self) -> str:
         """Say it in a sentence, or two where the base was chosen."""
-        curve = ", ".join(f"{score.mrr:.3f} at {weight:g}" for weight, score in self.scores.items())
+        curve = ", ".join(f"{100 * score.agreement:.1f} at {weight:g}" for weight, score in self.scores.items())
         documents = next(iter(self.scores.values())).documents
         return (
-            f"Between the base (0) and the adapted model (1), {self.weight:g} was chosen by split-half MRR among "
-            f"{documents} documents: {curve}."
+            f"Between the base (0) and the adapted model (1), {self.weight:g} was chosen by the neighbours on which "
+            f"both halves of {documents} documents agree, in percent: {curve}."
             + ("" if self.weight else " No gain over the base was clear, so the model is the base again.")
         )
 
@@ -103,7 +104,7 @@ def choose_interpolation(
     in_place: bool = False,
     progress: bool = False,
 ) -> InterpolationChoice:
-    """Choose a weight for :func:`interpolate` without labels, by split-half retrieval on held-out documents.
+    """Choose a weight for :func:`interpolate` without labels, by the structure of held-out documents.
 
     The documents are split once and all weights are measured on the same halves. Chosen is by
     :func:`smallest_within_noise`.
@@ -139,12 +140,12 @@ def choose_interpolation(
     )
     model = adapted if in_place else _copy(adapted)
     line = _Line(base, adapted, model)
-    scores: dict[float, SplitHalfResult] = {}
+    scores: dict[float, StructureResult] = {}
     try:
         for weight in tqdm(tried, desc="Interpolating", unit="model", disable=not progress):
             line.go_to(weight)
             embeddings = encode_texts(model, anchors + positives, batch_size=batch_size)
-            scores[weight] = split_half_retrieval(embeddings[: len(anchors)], embeddings[len(anchors) :], seed=seed)
+            scores[weight] = structure_agreement(embeddings[: len(anchors)], embeddings[len(anchors) :], seed=seed)
         chosen = smallest_within_noise(scores)
         line.go_to(chosen)
     except BaseException:
@@ -153,15 +154,13 @@ def choose_interpolation(
     return InterpolationChoice(chosen, scores, model)
 
 
-def smallest_within_noise(scores: Mapping[float, SplitHalfResult]) -> float:
+def smallest_within_noise(scores: Mapping[float, StructureResult]) -> float:
     """Choose the smallest weight that is not clearly worse than the best: that keeps most of what the base knows.
 
-    Clearly worse is a weight whose mean loss of reciprocal rank against the best, document by document, has a 95%
-    bootstrap interval above 0. So the base (weight 0) is given up only for a gain that the run would call one. The rule
-    leans to the base on purpose. Split-half retrieval is what training trains: it rises with the weight, or saturates,
-    also where the embeddings get worse for other uses, and it cannot see what is forgotten. Where it does not tell two
-    weights apart, the larger has only moved further away. (The one-standard-error rule of Breiman et al., 1984, with a
-    paired difference and a stricter bound.)
+    Clearly worse is a weight whose mean loss of agreement against the best, document by document, has a 95% bootstrap
+    interval above 0. So the base (weight 0) is given up only for a gain that the run would call one. The rule leans to
+    the base on purpose: where the measure does not tell two weights apart, the larger has only moved further away. (The
+    one-standard-error rule of Breiman et al., 1984, with a paired difference and a stricter bound.)
 
     Args:
         scores: Results by weight, of the same documents in the same order.
@@ -169,11 +168,10 @@ def smallest_within_noise(scores: Mapping[float, SplitHalfResult]) -> float:
     Returns:
         One of the weights.
     """
-    best = max(scores, key=lambda weight: (scores[weight].mrr, -weight))
+    best = max(scores, key=lambda weight: (scores[weight].agreement, -weight))
 
     def clearly_worse(weight: float) -> bool:
-        low, _ = bootstrap_interval(1.0 / scores[best].ranks - 1.0 / scores[weight].ranks)
-        return low > 0
+        return Difference.of(scores[weight].scores, scores[best].scores).sign > 0
 
     return next(weight for weight in sorted(scores) if weight == best or not clearly_worse(weight))
 

@@ -44,6 +44,7 @@ class Trainee:
         views: Draws its views.
         start: The model before training, where the run goes back to it in part.
         reads: Tokens that the finished model reads; None for no bound. Views may be shorter.
+        origin: Where the model came from.
     """
 
     base: LoadedModel
@@ -53,6 +54,16 @@ class Trainee:
     views: DocSplitTransform
     start: SentenceTransformer | None
     reads: int | None
+    origin: Origin
+
+    def untrained(self) -> SentenceTransformer:
+        """Give the base as it would be used without training: with its own pooling, reading as much as the model does.
+
+        A base that was converted is read through the conversion, whose weights are the base's.
+        """
+        if self.origin.base is not None:
+            return self.base.model.eval()
+        return load_model(self.origin.name, self.origin.pooling, dtype=torch.float32).model.eval()
 
 
 def make_trainee(folder: RunFolder, options: RunOptions) -> Trainee:
@@ -93,7 +104,7 @@ def make_trainee(folder: RunFolder, options: RunOptions) -> Trainee:
     if preset.gradient_checkpointing:
         enable_checkpointing(encoder_of(model))
     views = DocSplitTransform(preset.view, model=model, seed=options.seed, segmenter=options.segmenter)
-    return Trainee(base, preset, model, loss, views, start, reads)
+    return Trainee(base, preset, model, loss, views, start, reads, origin)
 
 
 def _make_loss(model: SentenceTransformer, preset: Preset, head: MLMHead | None, seed: int) -> torch.nn.Module:

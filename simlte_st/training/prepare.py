@@ -52,7 +52,8 @@ def prepare(reader: DocumentReader, views: DocSplitTransform, folder: RunFolder,
 
     Raises:
         DataError: The source cannot be read, or has too few usable documents.
-        ConfigurationError: ``interpolate="auto"``, and too few documents were held out to choose and measure on.
+        ConfigurationError: ``interpolate="auto"``, and too few documents were held out to choose and measure on; or
+            ``probe``, and these have no classes.
         ResumeError: What the interrupted run had read is no longer there.
     """
     account = folder.path / "documents.json"
@@ -60,7 +61,7 @@ def prepare(reader: DocumentReader, views: DocSplitTransform, folder: RunFolder,
         shutil.rmtree(folder.corpus, ignore_errors=True)  # of a run that was killed: nobody knows what it held out
         holder = HeldOut(options.held_out, seed=options.seed)
         dataset = views.attach(holder.divert(reader), directory=folder.corpus, progress=options.progress)
-        kept = [{"id": document.id, "text": document.text} for document in holder.documents]
+        kept = [{"id": item.id, "text": item.text, "label": item.label} for item in holder.documents]
         read = {**reader.report.to_dict(), "summary": reader.report.summary()}
         write_json(account, {"read": read, "held_out": kept})
     elif (folder.corpus / "corpus.json").exists():
@@ -71,11 +72,15 @@ def prepare(reader: DocumentReader, views: DocSplitTransform, folder: RunFolder,
         )
     saved = read_json(account)
     logger.info("%s", saved["read"].pop("summary"))
-    held_out = [Document(row["id"], row["text"]) for row in saved["held_out"]]
-    if options.interpolate == "auto" and len(held_out) < 4:
+    held_out = [Document(row["id"], row["text"], row["label"]) for row in saved["held_out"]]
+    if options.probe is not None and len({item.label for item in held_out if item.label is not None}) < 2:
         raise ConfigurationError(
-            f"interpolate='auto': {len(held_out)} documents were held out; 4 are needed, to choose on 2 and measure "
-            "the gain on 2. Give a number instead, or a larger held_out."
+            f"probe={options.probe!r}: the documents held out have fewer than two classes in that column."
+        )
+    if options.interpolate == "auto" and len(held_out) < 6:
+        raise ConfigurationError(
+            f"interpolate='auto': {len(held_out)} documents were held out; 6 are needed, to choose on 3 and measure "
+            "the gain on 3. Give a number instead, or a larger held_out."
         )
     assert views.report is not None
     coverage = views.coverage(dataset)
@@ -87,15 +92,18 @@ def prepare(reader: DocumentReader, views: DocSplitTransform, folder: RunFolder,
 class HeldOut:
     """Diverts a share of a stream of documents.
 
-    Which ones depends on the seed and the document's id only.
+    Which ones depends on the seed and the document's id; and in a small source, of which more is held out so that
+    something can be said, on the order too.
 
     Args:
         share: Share of the documents, from 0 to 0.5.
+        least: Until there are so many, twice the share is held out beside it (of 0, none).
         most: No more than so many; the rest of the share is trained on.
         seed: The run's seed.
     """
 
     share: float = 0.1
+    least: int = 100
     most: int = 500
     seed: int = 0
     documents: list[Document] = field(default_factory=list)
@@ -103,7 +111,8 @@ class HeldOut:
     def divert(self, documents: Iterable[Document]) -> Iterator[Document]:
         """Yield the documents to train on; those held out gather in :attr:`documents`."""
         for document in documents:
-            if len(self.documents) < self.most and self._drawn(document.id) < self.share:
+            share = min(0.5, 3 * self.share) if len(self.documents) < self.least else self.share
+            if len(self.documents) < self.most and self._drawn(document.id) < share:
                 self.documents.append(document)
             else:
                 yield document

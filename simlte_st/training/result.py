@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from simlte_st.data.corpus import CorpusReport, Coverage
-from simlte_st.evaluation.comparison import TFIDF
 from simlte_st.training.presets import Preset
 
 if TYPE_CHECKING:
@@ -32,8 +30,10 @@ class TrainingResult:
         read: The reader's report: documents read, skipped and mended, with reasons.
         corpus: What became of the documents.
         coverage: What one pass sees of them.
-        gain: Split-half retrieval on held-out documents for TF-IDF, the base (reading as much as the trained model,
-            where it has the positions) and the trained model; None if too few documents were held out.
+        kept: What the model is: ``"trained"``, or ``"base"`` where training did not clearly help; what was trained then
+            lies in ``OUTPUT.trained``.
+        gain: The verdict on held-out documents, what it is made of, and the numbers for TF-IDF, the base (reading as
+            much as the trained model, where it has the positions) and the trained model; None if too few were held out.
         interpolation: How much of the trained weights the model has (``weight``), and what led to it; None for all.
         log: The Trainer's log lines.
     """
@@ -47,6 +47,7 @@ class TrainingResult:
     read: dict[str, Any]
     corpus: CorpusReport
     coverage: Coverage
+    kept: Literal["trained", "base"] = "trained"
     gain: dict[str, Any] | None = None
     interpolation: dict[str, Any] | None = None
     log: list[dict[str, Any]] = field(default_factory=list)
@@ -69,8 +70,13 @@ class TrainingResult:
             f"({self.documents_per_second:.2g} documents a second, in {self.dtype}).",
             f"Seen and cut: {self.coverage.summary()}.",
             "Left out: " + (", ".join(f"{count:,} {reason}" for reason, count in left_out.items()) or "none") + ".",
-            gain_summary(self.gain) if self.gain else "Too few documents were held out to measure the gain.",
+            self.gain["summary"] if self.gain else "Too few documents were held out to measure the gain.",
         ]
+        if self.kept == "base":
+            lines.append(
+                f"So {self.output} holds the base as it was; what was trained is in {trained_path(self.output)} "
+                "(--keep trained keeps it in any case)."
+            )
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -84,16 +90,13 @@ class TrainingResult:
             "read": self.read,
             "corpus": self.corpus.to_dict(),
             "coverage": {**asdict(self.coverage), "share": self.coverage.share},
+            "kept": self.kept,
             "gain": self.gain,
             "interpolation": self.interpolation,
             "log": self.log,
         }
 
 
-def gain_summary(gain: Mapping[str, Any]) -> str:
-    """Say the verdict in a sentence."""
-    return (
-        f"Split-half retrieval among {gain['documents']} held-out documents: MRR {gain['base']['mrr']:.3f} before, "
-        f"{gain['trained']['mrr']:.3f} after (TF-IDF {gain[TFIDF]['mrr']:.3f}); difference "
-        f"{gain['mrr_gain']:+.3f} [{gain['mrr_gain_low']:+.3f}, {gain['mrr_gain_high']:+.3f}]: {gain['verdict']}."
-    )
+def trained_path(output: Path) -> Path:
+    """Name the folder beside the output for what was trained where the model is the base."""
+    return output.with_name(f"{output.name}.trained")

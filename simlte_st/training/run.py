@@ -19,6 +19,7 @@ from simlte_st.extras import require
 from simlte_st.files import check_free, read_json, write_json
 from simlte_st.training.callbacks import last_complete_checkpoint
 from simlte_st.training.presets import Preset, get_preset
+from simlte_st.training.result import trained_path
 
 
 def cpu_bf16() -> list[str]:
@@ -52,6 +53,8 @@ class RunOptions:
     max_steps: int | None = None
     lora: int | None = None
     interpolate: float | Literal["auto"] | None = None
+    keep: Literal["verdict", "trained"] = "verdict"
+    probe: str | None = None
     seed: int = 0
     bf16: bool | None = None
     workers: int = 0
@@ -69,6 +72,10 @@ class RunOptions:
             raise ConfigurationError(
                 f"interpolate={self.interpolate}: from 0, the base, to 1, the trained model, or 'auto'."
             )
+        if self.keep not in ("verdict", "trained"):
+            raise ConfigurationError(f"keep={self.keep!r}: use 'verdict' or 'trained'.")
+        if self.probe is not None and self.held_out == 0:
+            raise ConfigurationError("probe= measures on held-out documents: held_out must not be 0.")
         if self.interpolate == "auto" and self.held_out == 0:
             raise ConfigurationError("interpolate='auto' chooses on held-out documents: held_out must not be 0.")
         if self.lora is not None:
@@ -148,6 +155,7 @@ class RunFolder:
             folder._check(settings)
             return folder
         check_free(output, overwrite)
+        check_free(folder.trained, overwrite)
         if folder.path.exists():
             if not overwrite:
                 raise ConfigurationError(
@@ -172,6 +180,11 @@ class RunFolder:
         if different:
             told = "; ".join(f"{name}: was {saved.get(name)!r}, is {settings.get(name)!r}" for name in different)
             raise ResumeError(f"The interrupted run has other settings ({told}).")
+
+    @property
+    def trained(self) -> Path:
+        """What was trained, where the finished model is the base."""
+        return trained_path(self.output)
 
     @property
     def corpus(self) -> Path:

@@ -41,6 +41,8 @@ def train(
     max_steps: int | None = None,
     lora: int | None = None,
     interpolate: float | Literal["auto"] | None = None,
+    keep: Literal["verdict", "trained"] = "verdict",
+    probe: str | None = None,
     seed: int = 0,
     bf16: bool | None = None,
     workers: int = 0,
@@ -64,12 +66,17 @@ def train(
         id_column: Column of the ids, likewise.
         encoding: Encoding of text files.
         limit: Use no more than so many documents.
-        held_out: Share of the documents (at most 500) kept out of training, to measure the gain on; 0 for none.
+        held_out: Share of the documents (at most 500; of few documents up to three times the share, until there are
+            100) kept out of training, to measure the gain on; 0 for none, and no verdict.
         max_steps: Stop after so many steps, instead of after the preset's epochs.
         lora: Train low-rank adapters of this rank only, and add them to the weights at the end. The learning rate of a
             named preset is multiplied by ten, unless one is given.
         interpolate: Go back to the base in part: this much of the trained weights and the rest of the base's, 0 to 1;
             ``"auto"`` chooses without labels, on half of the held-out documents.
+        keep: Where the verdict is not that training helped, the finished model is the base, and what was trained is in
+            ``OUTPUT.trained``; ``"trained"`` makes that the model in any case.
+        probe: Column of classes, folders or tags: a probe with a few labelled documents a class, all of them held out,
+            has a say in the verdict. Training does not see the column.
         seed: Decides everything that is drawn.
         bf16: Compute in bfloat16; None where the hardware has it (some CPUs do), so that numbers differ between
             machines. The result says which it was.
@@ -102,6 +109,8 @@ def train(
         max_steps=max_steps,
         lora=lora,
         interpolate=interpolate,
+        keep=keep,
+        probe=probe,
         seed=seed,
         bf16=bf16,
         workers=workers,
@@ -109,7 +118,7 @@ def train(
         progress=progress,
     )
     reading = {"text_column": text_column, "id_column": id_column, "encoding": encoding, "limit": limit}
-    reader = read_documents(source, **reading)  # type: ignore[arg-type]
+    reader = read_documents(source, label_column=probe, **reading)  # type: ignore[arg-type]
     told = {"source": described(source), **reading, **options.decisive()}
     folder = RunFolder.open(Path(output), told, resume=resume, overwrite=overwrite)
     set_seed(seed)

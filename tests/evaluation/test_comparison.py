@@ -7,7 +7,7 @@ from sentence_transformers import SentenceTransformer
 from simlte_st.data import Document, read_documents
 from simlte_st.errors import DataError
 from simlte_st.evaluation import few_shot_probe, fit_probe, split_half_retrieval, split_half_views, tfidf_split_half
-from simlte_st.evaluation.comparison import TFIDF, compare_probes, compare_split_half
+from simlte_st.evaluation.comparison import TFIDF, compare_probes, compare_halves
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def corpus(documents: list[str]) -> list[Document]:
 
 
 def test_split_half_is_what_its_parts_say(model: SentenceTransformer, corpus: list[Document]) -> None:
-    results = compare_split_half({"m": model}, corpus, seed=4)
+    results = compare_halves({"m": model}, corpus, seed=4)
     anchors, positives = split_half_views(corpus, seed=4, budget=62)
     assert list(results) == [TFIDF, "m"]
     assert results[TFIDF] == tfidf_split_half(anchors, positives, seed=4)
@@ -38,7 +38,7 @@ def test_probes_are_what_their_parts_say(model: SentenceTransformer, corpus: lis
 
 def test_sources_are_read(model: SentenceTransformer, corpus: list[Document]) -> None:
     rows = [{"id": document.id, "text": document.text, "kind": document.label} for document in corpus]
-    assert compare_split_half({"m": model}, iter(rows)) == compare_split_half({"m": model}, corpus)
+    assert compare_halves({"m": model}, iter(rows)) == compare_halves({"m": model}, corpus)
     settings = {"head": "logistic", "draws": 2}
     train, test = (read_documents(iter(part), label_column="kind") for part in (rows[:30], rows[30:]))
     found = compare_probes({"m": model}, train, test, **settings)  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ from sentence_transformers import SentenceTransformer
 from simlte_st.data.document import Document
 from simlte_st.data.views import DocSplit
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.evaluation.comparison import compare_split_half
+from simlte_st.evaluation.comparison import compare_halves
 from simlte_st.evaluation.split_half import result_from_ranks
 from simlte_st.training.dropout import set_dropout
 from simlte_st.training.interpolation import (
@@ -70,7 +70,7 @@ def test_the_curve_is_that_of_the_interpolated_models(
     choice = choose_interpolation(base, adapted, held_out, weights=(1, 0.5, 0, 0.5), seed=3)
     assert list(choice.scores) == [0.0, 0.5, 1.0]
     models = {str(weight): interpolate(base, adapted, weight) for weight in choice.scores}
-    expected = compare_split_half(models, held_out, seed=3)
+    expected = compare_halves(models, held_out, seed=3)
     for weight, score in choice.scores.items():
         assert score == expected[str(weight)]
         assert (score.ranks == expected[str(weight)].ranks).all()
