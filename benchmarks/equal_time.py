@@ -2,9 +2,9 @@
 
     python -m benchmarks.equal_time --data 20newsgroups.parquet arxiv_abstracts.parquet --seconds 240 --seeds 0 1
 
-The papers' setting against random, similar and large batches, from all-MiniLM-L6-v2, on documents without their labels;
-a probe on a few labelled documents a class then says what the embeddings are worth. The data: parquet with ``text`` and
-``label``, and ``split`` ("train" and "test") or else halves by class.
+The papers' setting against those of the preset for tuned bases, from all-MiniLM-L6-v2, on documents without their
+labels; a probe on a few labelled documents a class then says what the embeddings are worth. The data: parquet with
+``text`` and ``label``, and ``split`` ("train" and "test") or else halves by class.
 
 First, alone on the machine, each setting is timed over a few steps (``--calibrate`` does nothing else); that gives the
 steps it has in ``--seconds``, with what it spends before the first step. The trainings themselves then count steps, so
@@ -40,28 +40,19 @@ from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.training import TrainingResult
 
 PAPERS = "the papers' setting"
-MEAN = {"preset": "docsplit-tuned", "view": DocSplit(unit="paragraph"), "pooling": "keep"}
 RUNS: dict[str, dict[str, Any] | None] = {
     "base": None,
     "base, [CLS]": None,
     PAPERS: {"preset": "docsplit-bert"},
     "random, 32": {"preset": "docsplit-tuned"},
-    "similar, 32": {"preset": "docsplit-tuned", "batching": "similar"},
-    "similar, 64": {"preset": "docsplit-tuned", "batching": "similar", "batch_size": 64, "learning_rate": 7e-5},
-    "mean, random, 32": MEAN,
-    "mean, similar, 32": {**MEAN, "batching": "similar"},
+    "mean, random, 32": {"preset": "docsplit-tuned", "view": DocSplit(unit="paragraph"), "pooling": "keep"},
 }
 """Settings of :func:`simlte_st.train` by name. The preset for tuned bases is the papers' setting without MLM and
-dropout, which takes a third of the time; the last two have views by paragraphs and the base's pooling besides. The rate
-of larger batches grows with the square root of their size."""
+dropout, which takes a third of the time; the last one has views by paragraphs and the base's pooling besides."""
 POOLING = {"base": "keep", "base, [CLS]": "cls"}
 UNTRAINED = ("TF-IDF", *POOLING)
-TWINS = {
-    "similar, 64": ("similar, 32", 2),
-    "mean, random, 32": ("random, 32", 1),
-    "mean, similar, 32": ("similar, 32", 1),
-}
-"""Settings that cost what another does, with so many times its step."""
+TWINS = {"mean, random, 32": "random, 32"}
+"""Settings that cost what another does."""
 
 Posts = dict[str, list[Document]]
 Scores = dict[int, np.ndarray]
@@ -174,35 +165,21 @@ def trained(
 
 
 def calibrate(name: str, posts: Posts, folder: Path, arguments: argparse.Namespace) -> None:
-    """Time runs of one step and of three: half of the difference is a step, the rest of the first is spent before it.
-
-    A step on similar documents costs what one on random ones does, which has no embedding before it to blur the
-    difference.
-    """
+    """Time runs of one step and of three: half of the difference is a step, the rest of the first comes before it."""
     path = folder / f"{name}.cost.json"
     if path.exists() or RUNS[name] is None:
         return
     if name in TWINS:
-        twin, times = TWINS[name]
-        cost = cost_of(twin, posts, folder, arguments)
-        write_json(path, {**cost, "step": times * cost["step"]})
+        calibrate(TWINS[name], posts, folder, arguments)
+        write_json(path, read_json(folder / f"{TWINS[name]}.cost.json"))
         return
     output = folder / f"{name}.timed"
-    similar = name == "similar, 32"
-    seconds = {
-        steps: trained(name, 0, steps, posts, output, arguments).seconds for steps in ((1,) if similar else (1, 3))
-    }
+    seconds = {steps: trained(name, 0, steps, posts, output, arguments).seconds for steps in (1, 3)}
     shutil.rmtree(output)
-    step = cost_of("random, 32", posts, folder, arguments)["step"] if similar else (seconds[3] - seconds[1]) / 2
+    step = (seconds[3] - seconds[1]) / 2
     record = {"step": step, "before": max(0.0, seconds[1] - step), "seconds": seconds, **settings(arguments)}
     write_json(path, record)
     print(f"{folder.name}: {name}: {step:.2f} s a step, {record['before']:.1f} s before", flush=True)
-
-
-def cost_of(name: str, posts: Posts, folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
-    calibrate(name, posts, folder, arguments)
-    cost: dict[str, Any] = read_json(folder / f"{name}.cost.json")
-    return cost
 
 
 def one_run(name: str, seed: int, posts: Posts, folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:

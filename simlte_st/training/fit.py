@@ -6,7 +6,7 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +25,8 @@ from simlte_st.data.duplicates import find_duplicates
 from simlte_st.errors import TrainingInterrupted
 from simlte_st.training.batching import (
     ConfiguredBatchSampler,
-    DocumentEmbeddings,
-    EmbeddingRefreshCallback,
     SeededBatchSampler,
-    SimilarBatchSampler,
+    SeparatedBatchSampler,
     TokenBudgetBatchSampler,
     ViewLengths,
 )
@@ -45,10 +43,6 @@ from simlte_st.training.run import RunFolder, RunOptions
 
 logger = logging.getLogger(__name__)
 
-REFRESH_TOKENS = 128
-"""Tokens of a document that are read to find out which ones are alike: as many make batches as hard as
-``benchmarks/results/batching_hardness.md`` says, and a pass over more costs a good part of an epoch."""
-
 
 @dataclass(frozen=True)
 class Batches:
@@ -58,13 +52,11 @@ class Batches:
         sampler: For ``batch_sampler=`` of the training arguments.
         size: Documents in a batch; for batches of tokens, on average.
         steps: Batches of an epoch.
-        callbacks: What has to be told to the Trainer.
     """
 
     sampler: Callable[..., Any]
     size: int
     steps: int
-    callbacks: list[TrainerCallback] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -135,7 +127,6 @@ def set_up(trainee: Trainee, prepared: Prepared, folder: RunFolder, options: Run
     interrupt = InterruptCallback()
     adapters = None if options.lora is None else LoraStateCallback(model)
     callbacks: list[TrainerCallback] = [
-        *batches.callbacks,
         *trainer_callbacks(trainee.views, trainee.loss),
         # After those whose numbers it shows.
         *([ProgressBarCallback(batches.size * arguments.world_size)] if options.progress else []),
@@ -189,7 +180,7 @@ def make_batches(trainee: Trainee, dataset: Dataset, options: RunOptions) -> Bat
     Args:
         trainee: Its model, its views, and its preset's ``batching`` and what goes with that.
         dataset: The documents, as :meth:`~simlte_st.data.DocSplitTransform.attach` gave them.
-        options: ``seed`` and ``progress``.
+        options: ``seed``.
 
     Raises:
         ConfigurationError: A budget of tokens that is too small.
@@ -208,30 +199,14 @@ def make_batches(trainee: Trainee, dataset: Dataset, options: RunOptions) -> Bat
         )
         steps = len(sampler(dataset, batch_size=size, drop_last=False, seed=options.seed))
         return Batches(sampler, max(1, round(len(dataset) / steps)), steps)
-    if preset.batching == "random" and preset.duplicates == "keep":
+    if preset.duplicates == "keep":
         return Batches(SeededBatchSampler, size, math.ceil(len(dataset) / size))
-
-    groups = None
-    if preset.duplicates != "keep":
-        texts = (" ".join(row["sentences"]) for row in dataset.with_format(None))
-        copies = find_duplicates(texts, near=preset.duplicates == "near", seed=options.seed)
-        logger.info("%s", copies.report.summary())
-        groups = copies.groups if copies.report.groups else None
-    callbacks: list[TrainerCallback] = []
-    if preset.batching == "random":
-        sampler = ConfiguredBatchSampler(SimilarBatchSampler, hardness=0.0, max_similarity=None, groups=groups)
-    else:
-        embeddings = DocumentEmbeddings(len(dataset))
-        sampler = ConfiguredBatchSampler(
-            SimilarBatchSampler, embeddings=embeddings, hardness=preset.hardness, groups=groups
-        )
-        callbacks.append(
-            EmbeddingRefreshCallback(
-                model, dataset, embeddings, max_seq_length=REFRESH_TOKENS, progress=options.progress
-            )
-        )
+    texts = (" ".join(row["sentences"]) for row in dataset.with_format(None))
+    copies = find_duplicates(texts, near=preset.duplicates == "near", seed=options.seed)
+    logger.info("%s", copies.report.summary())
+    sampler = ConfiguredBatchSampler(SeparatedBatchSampler, groups=copies.groups)
     steps = len(sampler(dataset, batch_size=size, drop_last=False, seed=options.seed))
-    return Batches(sampler, size, steps, callbacks)
+    return Batches(sampler, size, steps)
 
 
 def training_arguments(

@@ -24,9 +24,8 @@ class Preset:
         smooth: How far the teacher draws a document towards the mean of its nearest ones, 0 to 1, for
             ``objective="teacher"``.
         batch_size: Documents in a batch (on each device).
-        batching: Which documents make a batch: ``"random"`` ones; ``"similar"``, documents that the encoder finds
-            alike, so that the negatives are near misses; ``"tokens"``, as many as fill ``batch_tokens``.
-        hardness: Share of a batch that is made of like documents, 0 to 1, for ``batching="similar"``.
+        batching: Which documents make a batch: ``"random"``, ``batch_size`` random ones; ``"tokens"``, as many as fill
+            ``batch_tokens``.
         batch_tokens: Tokens of a batch, both views and padding counted, for ``batching="tokens"``.
         duplicates: Documents that say the same are false negatives: ``"exact"`` copies, or ``"near"`` ones too (needs
             the extra ``dedupe``), are never put in one batch; ``"keep"`` does not look for them. Not for
@@ -62,8 +61,7 @@ class Preset:
     objective: Literal["contrastive", "teacher"] = "contrastive"
     smooth: float = 0.5
     batch_size: int = 36
-    batching: Literal["random", "similar", "tokens"] = "random"
-    hardness: float = 0.5
+    batching: Literal["random", "tokens"] = "random"
     batch_tokens: int | None = None
     duplicates: Literal["keep", "exact", "near"] = "keep"
     learning_rate: float = 5e-5
@@ -99,16 +97,14 @@ class Preset:
             self._check_teacher()
         if self.batch_size < 2:
             raise ConfigurationError("batch_size=1: the negatives are the other documents of the batch; use 2 or more.")
-        if self.batching not in ("random", "similar", "tokens"):
-            raise ConfigurationError(f"batching={self.batching!r}: use 'random', 'similar' or 'tokens'.")
+        if self.batching not in ("random", "tokens"):
+            raise ConfigurationError(f"batching={self.batching!r}: use 'random' or 'tokens'.")
         if self.duplicates not in ("keep", "exact", "near"):
             raise ConfigurationError(f"duplicates={self.duplicates!r}: use 'keep', 'exact' or 'near'.")
         if self.batching == "tokens" and self.batch_tokens is None:
             raise ConfigurationError("batching='tokens' needs batch_tokens=, the tokens of a batch (both views).")
         if self.batching == "tokens" and self.duplicates != "keep":
             raise ConfigurationError("duplicates= is for batches of a number of documents, not for batching='tokens'.")
-        if not 0 <= self.hardness <= 1:
-            raise ConfigurationError(f"hardness={self.hardness}: must lie between 0 and 1.")
         if self.pooling not in ("cls", "mean", "keep"):
             raise ConfigurationError(f"pooling={self.pooling!r}: use 'cls', 'mean' or 'keep'.")
         if self.backbone not in (None, "longformer", "chunk-mean"):

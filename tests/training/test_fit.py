@@ -11,7 +11,7 @@ from sentence_transformers.sentence_transformer.data_collator import SentenceTra
 from simlte_st.data import read_documents
 from simlte_st.errors import ConfigurationError, TrainingInterrupted
 from simlte_st.training import fit as fitting
-from simlte_st.training.batching import SeededBatchSampler, SimilarBatchSampler, TokenBudgetBatchSampler
+from simlte_st.training.batching import SeededBatchSampler, SeparatedBatchSampler, TokenBudgetBatchSampler
 from simlte_st.training.fit import Batches, fit, make_batches, set_up, training_arguments
 from simlte_st.training.model import Trainee, make_trainee
 from simlte_st.training.prepare import Prepared, prepare
@@ -41,11 +41,10 @@ def test_arguments_follow_from_the_steps() -> None:
     ("settings", "sampler"),
     [
         ({}, SeededBatchSampler),
-        ({"batching": "similar"}, SimilarBatchSampler),
-        ({"duplicates": "exact"}, SimilarBatchSampler),
+        ({"duplicates": "exact"}, SeparatedBatchSampler),
         ({"batching": "tokens", "batch_tokens": 900}, TokenBudgetBatchSampler),
     ],
-    ids=["random", "similar", "random, copies apart", "tokens"],
+    ids=["random", "random, copies apart", "tokens"],
 )
 def test_the_preset_chooses_the_batches(
     settings: dict[str, Any], sampler: type, encoder_path: Path, documents: list[str], tmp_path: Path
@@ -55,8 +54,6 @@ def test_the_preset_chooses_the_batches(
     made = batches.sampler(prepared.dataset, batch_size=batches.size, drop_last=False, seed=0)
     assert type(made) is sampler
     assert len(made) == batches.steps
-    assert bool(batches.callbacks) is (settings.get("batching") == "similar")
-    assert getattr(made, "leaf", 1) == (4 if settings.get("batching") == "similar" else 1)
 
 
 def test_a_batch_larger_than_the_corpus_is_the_corpus(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def test_changed_keeps_what_is_none() -> None:
         {"batch_size": 1}, {"batch_size": 0}, {"learning_rate": 0.0}, {"epochs": -1.0}, {"scale": 0.0},
         {"pooling": "max"}, {"warmup": 1.0}, {"dropout": 1.5}, {"attention_dropout": -0.1}, {"max_length": 0},
         {"backbone": "chunks"}, {"backbone": "chunk-mean"},
-        {"batching": "hard"}, {"batching": "tokens"}, {"duplicates": "drop"}, {"hardness": 1.1}, {"batch_tokens": 0},
+        {"batching": "hard"}, {"batching": "tokens"}, {"duplicates": "drop"}, {"batch_tokens": 0},
         {"mini_batch_size": 0}, {"mini_batch_num_tokens": 0},
         {"duplicates": "exact", "batching": "tokens", "batch_tokens": 9},
     ],

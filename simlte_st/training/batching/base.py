@@ -126,7 +126,7 @@ class ConfiguredBatchSampler:
     """A batch sampler class with settings, for ``batch_sampler=`` of the training arguments.
 
     It is what ``functools.partial`` would be, but for one thing: the Trainer pickles its arguments into every
-    checkpoint. This is pickled as its name, so that neither embeddings nor documents go along.
+    checkpoint. This is pickled as its name, so that no documents go along.
 
     Args:
         sampler: The class.
@@ -135,10 +135,10 @@ class ConfiguredBatchSampler:
     Example:
         ::
 
-            embeddings = DocumentEmbeddings(len(corpus))
+            copies = find_duplicates(corpus)
             args = SentenceTransformerTrainingArguments(
                 output_dir="out",
-                batch_sampler=ConfiguredBatchSampler(SimilarBatchSampler, embeddings=embeddings, hardness=0.5),
+                batch_sampler=ConfiguredBatchSampler(SeparatedBatchSampler, groups=copies.groups),
             )
     """
 
@@ -161,4 +161,4 @@ class ConfiguredBatchSampler:
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ConfiguredBatchSampler:
-        return self  # copies of the training arguments use the same embeddings
+        return self  # copies of the training arguments use the same settings

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from datasets import Dataset
@@ -82,11 +81,3 @@ def train(encoder_path: Path, corpus: Dataset, tmp_path: Path) -> Train:
         return trainer, batches
 
     return run
-
-
-@pytest.fixture
-def clouds() -> np.ndarray:
-    """300 embeddings of 24 dimensions in 12 clouds of 25, float32; neighbours in the list are in different clouds."""
-    rng = np.random.default_rng(0)
-    centres = 2 * rng.normal(size=(12, 24))
-    return (np.tile(centres, (25, 1)) + rng.normal(size=(300, 24)) + 5).astype(np.float32)

@@ -17,9 +17,8 @@ from torch.testing._internal.distributed.fake_pg import FakeStore
 from simlte_st.errors import ConfigurationError
 from simlte_st.training.batching import (
     ConfiguredBatchSampler,
-    DocumentEmbeddings,
     SeededBatchSampler,
-    SimilarBatchSampler,
+    SeparatedBatchSampler,
     TokenBudgetBatchSampler,
 )
 
@@ -34,8 +33,8 @@ def two_processes() -> Iterator[None]:
 
 
 def test_several_processes_are_refused(two_processes: None) -> None:
-    with pytest.raises(ConfigurationError, match=r"SimilarBatchSampler plans the batches of one process.*are 2"):
-        SimilarBatchSampler(ROWS, 4, False, hardness=0, max_similarity=None)
+    with pytest.raises(ConfigurationError, match=r"SeparatedBatchSampler plans the batches of one process.*are 2"):
+        SeparatedBatchSampler(ROWS, 4, False, groups=range(30))
     with pytest.raises(ConfigurationError, match="TokenBudgetBatchSampler plans"):
         TokenBudgetBatchSampler(ROWS, 4, False, lengths=np.ones((30, 2), dtype=np.int64), batch_tokens=20)
     assert len(SeededBatchSampler(ROWS, 4, False)) == 8
@@ -126,22 +125,21 @@ def test_every_row_may_come_first() -> None:
 
 
 def configured() -> ConfiguredBatchSampler:
-    embeddings = DocumentEmbeddings(1_000)
-    embeddings.update(np.random.default_rng(0).normal(size=(1_000, 64)))
-    return ConfiguredBatchSampler(SimilarBatchSampler, embeddings=embeddings, hardness=0.25, groups=None)
+    lengths = np.full((5_000, 2), 50)
+    return ConfiguredBatchSampler(TokenBudgetBatchSampler, lengths=lengths, batch_tokens=1_000, max_batch_size=None)
 
 
 def test_it_makes_the_sampler() -> None:
     made = configured()
-    dataset = Dataset.from_dict({"text": ["a"] * 1_000})
+    dataset = Dataset.from_dict({"text": ["a"] * 5_000})
     sampler = made(dataset, batch_size=8, drop_last=False, valid_label_columns=[], generator=None, seed=3)
-    assert isinstance(sampler, SimilarBatchSampler)
-    assert (sampler.batch_size, sampler.seed, sampler.leaf) == (8, 3, 2)
-    assert sampler.embeddings is made.settings["embeddings"]
+    assert isinstance(sampler, TokenBudgetBatchSampler)
+    assert (sampler.batch_size, sampler.seed, sampler.batch_tokens) == (8, 3, 1_000)
+    assert sampler.lengths is made.settings["lengths"]
 
 
 def test_it_is_pickled_as_its_name(tmp_path: Path) -> None:
-    name = "ConfiguredBatchSampler(SimilarBatchSampler, embeddings, hardness)"
+    name = "ConfiguredBatchSampler(TokenBudgetBatchSampler, lengths, batch_tokens)"
     made = configured()
     assert repr(made) == name
     assert pickle.loads(pickle.dumps(made)) == name
@@ -152,7 +150,7 @@ def test_it_is_pickled_as_its_name(tmp_path: Path) -> None:
     assert buffer.tell() < 20_000
 
 
-def test_copies_share_the_embeddings(tmp_path: Path) -> None:
+def test_copies_share_the_settings(tmp_path: Path) -> None:
     made = configured()
     assert copy.copy(made) is made
     arguments = SentenceTransformerTrainingArguments(output_dir=str(tmp_path), batch_sampler=made, report_to="none")
