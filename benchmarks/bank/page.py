@@ -1,0 +1,186 @@
+"""The pages of the bank: which verdict can be trusted, and which recipe helps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.bank.candidates import CANDIDATES
+from benchmarks.bank.make import BASE, Bank
+from benchmarks.bank.outcomes import CITES, FEW, FULL
+from benchmarks.bank.trust import Judged, confusion, happened, rank_correlation, said, signs_right
+from benchmarks.records import environment, write_results
+from simlte_st.evaluation.table import markdown_table
+
+VERDICT = "same neighbours"
+"""The candidate that is the package's verdict."""
+
+WORDS = {-1: "hurt", 0: "no clear difference", 1: "helped"}
+OUTCOMES = (FEW, FULL, CITES)
+
+
+def write_page(judged: Judged, bank: Bank, folder: Path) -> None:
+    """Write ``verdict.md``, ``verdict.json`` and ``verdict.svg``, and ``recipe.md`` and ``recipe.json``."""
+    where = environment(bank.work.dtype)
+    settings = {"steps": bank.steps, "sets": {name: sizes(bank, name) for name in judged}, "environment": where}
+    trust = {name: trust_of(judged, name) for name in CANDIDATES}
+    write_results("verdict", verdict_page(judged, trust, settings), {**settings, "trust": trust, "judged": judged}, folder)
+    write_results("recipe", recipe_page(judged, settings), {**settings, "gains": gains(judged)}, folder)
+    draw(judged, folder / "verdict.svg")
+
+
+def sizes(bank: Bank, name: str) -> dict[str, int]:
+    """Count what a set has."""
+    data = bank.sets[name]
+    return {
+        "train": len(data.train), "held_out": len(data.held), "classes": len(set(data.labels)), "links": len(data.links)
+    }  # fmt: skip
+
+
+def trust_of(judged: Judged, candidate: str) -> dict[str, Any]:
+    """Give all that speaks for and against a candidate."""
+    table = confusion(judged, candidate)
+    return {
+        "rank_correlation": {outcome: rank_correlation(judged, candidate, outcome) for outcome in OUTCOMES},
+        "signs_right": signs_right(judged, candidate),
+        "said_and_happened": table.tolist(),
+    }
+
+
+def verdict_page(judged: Judged, trust: Mapping[str, Any], settings: Mapping[str, Any]) -> list[str]:
+    """Lay out the page of the verdict."""
+    encoders = sum(len(entries) for entries in judged.values())
+    lines = [
+        "# Which verdict can be trusted",
+        "",
+        f"{encoders} encoders on {len(judged)} data sets: all-MiniLM-L6-v2 by mean and by [CLS], and adapted without labels "
+        f"by the recipes of `recipe.md` in {settings['steps']} steps of 32 documents, each after a third of the steps, at "
+        "the end, and half way back to the base. Made and measured in "
+        f"{settings['environment']['dtype']} (CPU: {settings['environment']['cpu_bf16']}).",
+        "",
+        "Each candidate sees the halves of held-out documents and nothing else. *Order*: Spearman's correlation with what "
+        "labels say, over the encoders of a set, mean over sets. *Side*: of the encoders that labels tell from the base, "
+        "how many the candidate puts on the right side of it; mean and worst set. *Said helped*: where its own 95% "
+        "interval lies above the base, how often labels say helped, nothing clear, hurt.",
+        "",
+    ]
+    rows = []
+    for name, found in sorted(trust.items(), key=lambda item: -np.mean(list(item[1]["signs_right"].values()))):
+        sides = list(found["signs_right"].values())
+        orders = [list(found["rank_correlation"][outcome].values()) for outcome in OUTCOMES]
+        told = found["said_and_happened"]
+        rows.append(
+            [f"**{name}**" if name == VERDICT else name]
+            + [f"{np.mean(values):+.2f}" if values else "" for values in orders]
+            + [f"{100 * np.mean(sides):.0f}%", f"{100 * min(sides):.0f}%", " / ".join(str(told[2][n]) for n in (2, 1, 0))]
+            + [" / ".join(str(told[0][n]) for n in (2, 1, 0))]
+        )
+    header = ["candidate", *(f"order: {outcome}" for outcome in OUTCOMES), "side", "worst set", "said helped", "said hurt"]
+    lines += [markdown_table(header, rows), "", *left_out(judged), "", "![verdict against labels](verdict.svg)", ""]
+    for name, entries in judged.items():
+        lines += ["", f"## {name}", "", set_table(entries)]
+    return lines
+
+
+def left_out(judged: Judged) -> list[str]:
+    """Choose the best candidate on all sets but one, and say how it does there."""
+    lines = ["With each set left out in turn, the candidate that is best on the others, and its side there:", ""]
+    for name in judged:
+        others = {key: value for key, value in judged.items() if key != name}
+        if not others:
+            continue
+        best = max(CANDIDATES, key=lambda candidate: float(np.mean(list(signs_right(others, candidate).values()) or [0])))
+        here = signs_right({name: judged[name]}, best).get(name)
+        own = signs_right({name: judged[name]}, VERDICT).get(name)
+        told = "labels tell no encoder from the base" if here is None else f"{100 * here:.0f}%; {VERDICT}: {100 * own:.0f}%"  # type: ignore[operator]
+        lines.append(f"- {name}: {best}: {told}")
+    return lines
+
+
+def set_table(entries: Sequence[Mapping[str, Any]]) -> str:
+    """Lay out the encoders of a set: what labels say, and what the verdict says."""
+    names = list(entries[0]["outcomes"])
+    rows = []
+    for entry in entries:
+        base = entry["recipe"] == BASE
+        stage = {"": "", "third": ", a third", "half way": ", half way back"}[entry["stage"]]
+        agreement = entry["candidates"][VERDICT]
+        rows.append(
+            [f"{entry['recipe']}{stage}" + (f" ({entry['seed']})" if entry["seed"] else "")]
+            + [points(entry["outcomes"][name], base) for name in names]
+            + [points(agreement, base), "" if base else WORDS[said(entry, VERDICT)], "" if base else WORDS[happened(entry)]]
+        )
+    return markdown_table(["encoder", *names, VERDICT, "verdict", "labels"], rows)
+
+
+def points(value: Mapping[str, float], base: bool) -> str:
+    """Write a number in percent, and its difference to the base's."""
+    return f"{100 * value['value']:.1f}" + ("" if base else f" ({100 * value['difference']:+.1f})")
+
+
+def gains(judged: Judged) -> dict[str, dict[str, dict[str, float]]]:
+    """Give each recipe's gain over the base at its end, mean over seeds, by outcome and set."""
+    found: dict[str, dict[str, dict[str, list[float]]]] = {}
+    for name, entries in judged.items():
+        for entry in entries:
+            if entry["recipe"] != BASE and not entry["stage"]:
+                for outcome, value in entry["outcomes"].items():
+                    place = found.setdefault(entry["recipe"], {}).setdefault(outcome, {})
+                    place.setdefault(name, []).append(value["difference"])
+    return {
+        recipe: {outcome: {name: float(np.mean(values)) for name, values in by.items()} for outcome, by in outcomes.items()}
+        for recipe, outcomes in found.items()
+    }
+
+
+def recipe_page(judged: Judged, settings: Mapping[str, Any]) -> list[str]:
+    """Lay out the page of the recipes."""
+    lines = [
+        "# What helps a tuned encoder",
+        "",
+        f"all-MiniLM-L6-v2, {settings['steps']} steps of 32 unlabelled documents of each data set, 64 tokens a view; then "
+        "documents that were not trained on, 256 tokens of each: points gained over the base's own pooling in macro-F1 "
+        "with 5 labelled documents a class, with the labels of half of the documents, and in R@10 of citations. Logistic "
+        "regression on vectors of length 1. Recipes are in `benchmarks/bank/recipes.py`.",
+        "",
+    ]
+    for outcome in OUTCOMES:
+        names = [name for name, entries in judged.items() if outcome in entries[0]["outcomes"]]
+        if not names:
+            continue
+        base = [judged[name][0]["outcomes"][outcome]["value"] for name in names]
+        rows = [["the base itself", *(f"{100 * value:.1f}" for value in base), f"{100 * np.mean(base):.1f}"]]
+        found = {recipe: by[outcome] for recipe, by in gains(judged).items() if outcome in by}
+        for recipe, by in sorted(found.items(), key=lambda item: -np.mean(list(item[1].values()))):
+            values = [by.get(name) for name in names]
+            shown = ["" if value is None else f"{100 * value:+.1f}" for value in values]
+            complete = all(value is not None for value in values)
+            rows.append([recipe, *shown, f"{100 * np.mean(list(by.values())):+.1f}" if complete else ""])
+        lines += [f"## {outcome}", "", markdown_table(["recipe", *names, "mean"], rows), ""]
+    return lines
+
+
+def draw(judged: Judged, path: Path) -> None:
+    """Draw what the verdict says of each encoder against what labels say."""
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(6, 4))
+    for number, (name, entries) in enumerate(judged.items()):
+        outcome = FEW if FEW in entries[0]["outcomes"] else CITES
+        pairs = [
+            (100 * entry["candidates"][VERDICT]["difference"], 100 * entry["outcomes"][outcome]["difference"])
+            for entry in entries
+            if entry["recipe"] != BASE
+        ]
+        axes.scatter(*zip(*pairs, strict=True), s=18, color=f"C{number}", label=f"{name} ({outcome})")
+    axes.axhline(0, color="grey", linewidth=0.8)
+    axes.axvline(0, color="grey", linewidth=0.8)
+    axes.set_xlabel("verdict: neighbours that both halves agree on, points over the base")
+    axes.set_ylabel("labels: points over the base")
+    axes.legend(fontsize=7)
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None})
+    pyplot.close(figure)

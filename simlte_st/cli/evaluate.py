@@ -14,9 +14,10 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "evaluate",
         help="measure models beside TF-IDF, with labels or without",
-        description="Without labels: split-half retrieval (does one half of a document find the other among all "
-        "others?). With --label: few-shot and full classification probes on frozen embeddings as well. Give documents "
-        "that the models were not trained on.",
+        description="Without labels: do both halves of a document have the same neighbours among the others? Beside it, "
+        "does one half find the other? With --label: few-shot and full classification probes on frozen embeddings as "
+        "well. Where the base of a model is known, a verdict says whether the model is better. Give documents that the "
+        "models were not trained on.",
         allow_abbrev=False,
     )
     parser.add_argument("models", metavar="MODEL", nargs="+", help="folder or name of a model")
@@ -28,7 +29,9 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--draws", type=int, default=10, metavar="N", help="few-shot repetitions (default: 10)")
     parser.add_argument("--head", choices=("mlp", "logistic"), default="mlp", help="the papers' MLP, or faster")
     parser.add_argument("--max-seq-length", type=int, default=512, metavar="N", help="tokens of a text for the probes")
-    parser.add_argument("--split-half", type=int, default=1000, metavar="N", help="documents for it (default: 1000)")
+    parser.add_argument(
+        "--halves", type=int, default=1000, metavar="N", help="documents that are cut into halves (default: 1000)"
+    )
     parser.add_argument("--batch-size", type=int, default=32, metavar="N")
     parser.add_argument("--segmenter", default="punkt", help="punkt or nupunkt (default: %(default)s)")
     parser.add_argument("--output", metavar="FILE.json", help="write the results there too")
@@ -44,6 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
         compare_probes,
         compare_halves,
         comparison_table,
+        give_verdict,
         sample_documents,
         split_by_label,
     )
@@ -53,11 +57,12 @@ def run(arguments: argparse.Namespace) -> int:
     reader = read_documents(arguments.data, label_column=arguments.label, **reading_options(arguments))
     documents = list(reader)
     print(reader.report.summary(), file=sys.stderr)
-    names = list(dict.fromkeys([*_bases(arguments), *arguments.models]))
+    bases = _bases(arguments)
+    names = list(dict.fromkeys([*bases.values(), *arguments.models]))
     models = {name: load_model(name).model for name in names}
-    split_half = compare_halves(
+    halves = compare_halves(
         models,
-        sample_documents(documents, arguments.split_half, arguments.seed),
+        sample_documents(documents, arguments.halves, arguments.seed),
         segmenter=arguments.segmenter,
         batch_size=arguments.batch_size,
         seed=arguments.seed,
@@ -83,27 +88,33 @@ def run(arguments: argparse.Namespace) -> int:
             seed=arguments.seed,
             progress=not arguments.quiet,
         )
-    print(comparison_table(split_half, probes, arguments.shots))
+    verdicts = {}
+    for name, base in bases.items():
+        shown = (probes[base].few_shot, probes[name].few_shot) if probes else None
+        verdicts[name] = give_verdict(halves[base].structure, halves[name].structure, shown, arguments.seed)
+        print(f"{name}, against {base}: {verdicts[name].summary()}\n")
+    print(comparison_table(halves, probes, arguments.shots))
     if arguments.output:
         results = {
             name: {
-                "split_half": result.metrics(),
+                "halves": result.metrics(),
                 **({"probes": probes[name].metrics()} if probes else {}),
+                **({"verdict": verdicts[name].to_dict()} if name in verdicts else {}),
             }
-            for name, result in split_half.items()
+            for name, result in halves.items()
         }
         write_json(arguments.output, {"data": arguments.data, "seed": arguments.seed, "results": results})
     return 0
 
 
-def _bases(arguments: argparse.Namespace) -> list[str]:
-    """Name the models to compare with: the one that was asked for, else those that the models were trained from."""
+def _bases(arguments: argparse.Namespace) -> dict[str, str]:
+    """Name the model to compare each with: the one that was asked for, else the one that it was trained from."""
     from pathlib import Path
 
     from simlte_st.files import read_json
     from simlte_st.training.result import RUN_FILE
 
     if arguments.base:
-        return [arguments.base]
-    files = [Path(model) / RUN_FILE for model in arguments.models]
-    return [read_json(file)["base"] for file in files if file.exists()]
+        return {model: arguments.base for model in arguments.models if model != arguments.base}
+    files = {model: Path(model) / RUN_FILE for model in arguments.models}
+    return {model: read_json(file)["base"] for model, file in files.items() if file.exists()}

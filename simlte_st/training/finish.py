@@ -6,7 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from sentence_transformers import SentenceTransformer
 
@@ -47,7 +47,6 @@ def finish(
     if options.lora is not None:
         merge_lora(model)
     model.max_seq_length = trainee.reads  # short views make training cheap; the model reads what it did
-    base = trainee.untrained()
     measuring: dict[str, Any] = {
         "segmenter": options.segmenter, "seed": options.seed, "progress": options.progress
     }  # fmt: skip
@@ -60,8 +59,10 @@ def finish(
     elif trainee.start is not None and isinstance(options.interpolate, (int, float)):
         interpolate(trainee.start, model, options.interpolate, in_place=True)
         interpolation = {"weight": options.interpolate, "curve": []}
-    gain, kept = None, "trained"
+    gain: dict[str, Any] | None = None
+    kept: Literal["trained", "base"] = "trained"
     if options.held_out > 0:
+        base = trainee.untrained()
         verdict, gain = measure_gain(base, model, held_out, options, measuring)
         if options.keep == "verdict" and verdict != "helped":
             kept = "base"
@@ -82,8 +83,7 @@ def finish(
     )
     if kept == "base":
         save_result(model, result, folder.trained, trainee.base.name, options.seed)
-        model = base
-    save_result(model, result, folder.output, trainee.base.name, options.seed)
+    save_result(base if kept == "base" else model, result, folder.output, trainee.base.name, options.seed)
     folder.close()
     return result
 

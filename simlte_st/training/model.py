@@ -63,7 +63,7 @@ class Trainee:
         """
         if self.origin.base is not None:
             return self.base.model.eval()
-        return load_model(self.origin.name, self.origin.pooling, dtype=torch.float32).model.eval()
+        return load_model(self.origin.name, dtype=torch.float32).model.eval()
 
 
 def make_trainee(folder: RunFolder, options: RunOptions) -> Trainee:

@@ -92,12 +92,12 @@ def prepare(reader: DocumentReader, views: DocSplitTransform, folder: RunFolder,
 class HeldOut:
     """Diverts a share of a stream of documents.
 
-    Which ones depends on the seed and the document's id; and in a small source, of which more is held out so that
-    something can be said, on the order too.
+    Which ones depends on the seed and the documents' ids only. Of few documents more than the share is held out, so
+    that something can be said: up to three times the share, until there are ``least``.
 
     Args:
         share: Share of the documents, from 0 to 0.5.
-        least: Until there are so many, twice the share is held out beside it (of 0, none).
+        least: See above; of a share of 0, none.
         most: No more than so many; the rest of the share is trained on.
         seed: The run's seed.
     """
@@ -109,13 +109,27 @@ class HeldOut:
     documents: list[Document] = field(default_factory=list)
 
     def divert(self, documents: Iterable[Document]) -> Iterator[Document]:
-        """Yield the documents to train on; those held out gather in :attr:`documents`."""
+        """Yield the documents to train on; those held out gather in :attr:`documents`.
+
+        As long as too few are held out, those that may be needed wait; they come when it is known that they are not.
+        """
+        least = min(self.least, self.most)
+        waiting: list[tuple[float, Document]] = []
         for document in documents:
-            share = min(0.5, 3 * self.share) if len(self.documents) < self.least else self.share
-            if len(self.documents) < self.most and self._drawn(document.id) < share:
+            drawn = self._drawn(document.id)
+            if drawn < self.share and len(self.documents) < self.most:
                 self.documents.append(document)
+            elif drawn < min(0.5, 3 * self.share) and len(self.documents) < least:
+                waiting.append((drawn, document))
             else:
                 yield document
+            if waiting and len(self.documents) >= least:
+                yield from (document for _, document in waiting)
+                waiting = []
+        waiting.sort(key=lambda item: item[0])
+        needed = max(0, least - len(self.documents))
+        self.documents += [document for _, document in waiting[:needed]]
+        yield from (document for _, document in waiting[needed:])
 
     def _drawn(self, document_id: str) -> float:
         key = f"held out\x00{self.seed}\x00{document_id}".encode("utf-8", "surrogatepass")

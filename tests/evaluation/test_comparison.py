@@ -6,7 +6,14 @@ from sentence_transformers import SentenceTransformer
 
 from simlte_st.data import Document, read_documents
 from simlte_st.errors import DataError
-from simlte_st.evaluation import few_shot_probe, fit_probe, split_half_retrieval, split_half_views, tfidf_split_half
+from simlte_st.evaluation import (
+    few_shot_probe,
+    fit_probe,
+    split_half_retrieval,
+    split_half_views,
+    structure_agreement,
+    tfidf_split_half,
+)
 from simlte_st.evaluation.comparison import TFIDF, compare_probes, compare_halves
 
 
@@ -15,13 +22,16 @@ def corpus(documents: list[str]) -> list[Document]:
     return [Document(f"d{index}", text, f"class {index % 3}") for index, text in enumerate(documents)]
 
 
-def test_split_half_is_what_its_parts_say(model: SentenceTransformer, corpus: list[Document]) -> None:
+def test_halves_are_what_their_parts_say(model: SentenceTransformer, corpus: list[Document]) -> None:
     results = compare_halves({"m": model}, corpus, seed=4)
     anchors, positives = split_half_views(corpus, seed=4, budget=62)
     assert list(results) == [TFIDF, "m"]
-    assert results[TFIDF] == tfidf_split_half(anchors, positives, seed=4)
-    expected = split_half_retrieval(model.encode(anchors), model.encode(positives), seed=4)
-    assert results["m"].mrr == pytest.approx(expected.mrr, abs=1e-6)
+    assert results[TFIDF].split_half == tfidf_split_half(anchors, positives, seed=4)
+    assert results[TFIDF].structure.documents == len(anchors)
+    vectors = [np.asarray(model.encode(side)) for side in (anchors, positives)]
+    assert results["m"].split_half.mrr == pytest.approx(split_half_retrieval(*vectors, seed=4).mrr, abs=1e-6)
+    assert results["m"].structure.agreement == pytest.approx(structure_agreement(*vectors).agreement, abs=1e-2)
+    assert {"structure_agreement", "split_half_mrr"} <= set(results["m"].metrics())
 
 
 def test_probes_are_what_their_parts_say(model: SentenceTransformer, corpus: list[Document]) -> None:

@@ -132,7 +132,7 @@ def test_evaluator_is_the_comparison_of_one_model(
 ) -> None:
     evaluator = SplitHalfEvaluator(corpus, name="held_out", batch_size=7, seed=4)
     metrics = evaluator(model, output_path=str(tmp_path))
-    expected = compare_halves({"m": model}, corpus, seed=4)["m"]
+    expected = compare_halves({"m": model}, corpus, seed=4)["m"].split_half
     assert metrics == pytest.approx({f"held_out_{name}": value for name, value in expected.metrics().items()})
     assert evaluator.primary_metric == "held_out_mrr"
     assert metrics["held_out_documents"] == 48

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from simlte_st.evaluation import FewShotResult, ProbeResult, SplitHalfResult
-from simlte_st.evaluation.comparison import ProbeComparison
+from simlte_st.evaluation import FewShotResult, ProbeResult, SplitHalfResult, StructureResult
+from simlte_st.evaluation.comparison import HalvesComparison, ProbeComparison
 from simlte_st.evaluation.table import comparison_table, markdown_table
 
 
@@ -12,12 +12,13 @@ def test_columns_are_aligned() -> None:
 
 
 def test_numbers_are_percentages_with_their_spread() -> None:
-    split_half = {"m": SplitHalfResult(0.5, 0.4, 0.6, 0.625, 0.5, 0.75, 100, 0.25, -3.0)}
+    split_half = SplitHalfResult(0.5, 0.4, 0.6, 0.625, 0.5, 0.75, 100, 0.25, -3.0)
+    halves = {"m": HalvesComparison(StructureResult(0.3, 0.2, 0.4, 100), split_half)}
     draws = FewShotResult((ProbeResult(0.5, 0.4), ProbeResult(0.6, 0.5)))
-    table = comparison_table(split_half, {"m": ProbeComparison(draws, ProbeResult(0.9, 0.875))})
+    table = comparison_table(halves, {"m": ProbeComparison(draws, ProbeResult(0.9, 0.875))})
     row = table.splitlines()[2]
     cells = [cell.strip() for cell in row.strip("|").split("|")]
     assert cells == [
-        "m", "50.0 [40.0, 60.0]", "62.5 [50.0, 75.0]", "0.250", "-3.000", "55.0 ± 7.1", "45.0 ± 7.1", "90.0", "87.5",
+        "m", "30.0 [20.0, 40.0]", "50.0", "55.0 ± 7.1", "45.0 ± 7.1", "90.0", "87.5",
     ]  # fmt: skip
-    assert "probe" not in comparison_table(split_half)
+    assert "shot" not in comparison_table(halves)

@@ -1,24 +1,86 @@
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
+from sentence_transformers import SentenceTransformer
+from support import make_document
+from training_support import assert_same_bytes, weights
 
-from simlte_st.evaluation.comparison import TFIDF
-from simlte_st.evaluation.split_half import result_from_ranks
-from simlte_st.training.finish import gain_record
-from simlte_st.training.result import gain_summary
+from simlte_st import train
+from simlte_st.errors import ConfigurationError
+from simlte_st.training import finish as finishing
+
+OPTIONS: dict[str, Any] = {
+    "objective": "contrastive", "pooling": "cls", "batch_size": 8, "max_steps": 2, "learning_rate": 3e-3,
+    "held_out": 0.3, "progress": False,
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "verdict"),
-    [(4, 1, "helped"), (1, 4, "hurt"), (2, 2, "no clear difference")],
-)
-def test_the_verdict_is_paired(before: int, after: int, verdict: str) -> None:
-    noise = np.random.default_rng(0).integers(0, 3, size=200)
-    results = {name: result_from_ranks(noise + rank) for name, rank in (("base", before), ("trained", after))}
-    gain = gain_record({TFIDF: results["base"], **results})
-    assert gain["verdict"] == verdict
-    assert gain["mrr_gain"] == pytest.approx(results["trained"].mrr - results["base"].mrr)
-    assert gain["mrr_gain_low"] <= gain["mrr_gain"] <= gain["mrr_gain_high"]
-    assert gain_summary(gain).endswith(f": {verdict}.")
-    assert "200 held-out documents" in gain_summary(gain)
+@pytest.fixture(scope="module")
+def labelled() -> list[dict[str, str]]:
+    """Enough documents for a verdict, in two folders."""
+    return [{"id": str(number), "text": make_document(number), "folder": "ab"[number % 2]} for number in range(140)]
+
+
+def test_without_a_clear_gain_the_model_is_the_base_as_it_was(
+    encoder_path: Path, labelled: list[dict[str, str]], tmp_path: Path
+) -> None:
+    result = train(labelled, tmp_path / "m", base=encoder_path, **{**OPTIONS, "learning_rate": 1e-9})
+    assert result.kept == "base"
+    assert result.gain is not None
+    assert result.gain["verdict"] == "no clear difference" or result.gain["verdict"] == "hurt"
+    before = weights(encoder_path)
+    for name, value in weights(tmp_path / "m").items():
+        np.testing.assert_array_equal(value, before[name])
+    pooling = [json.loads((tmp_path / name / "1_Pooling" / "config.json").read_text()) for name in ("m", "m.trained")]
+    assert "mean" in str(pooling[0]), "the base's, not the one that was trained"
+    assert "cls" in str(pooling[1])
+    assert f"So {tmp_path / 'm'} holds the base as it was" in result.summary()
+    base = SentenceTransformer(str(encoder_path), device="cpu").encode(["Ba bun."])
+    np.testing.assert_allclose(result.load(device="cpu").encode(["Ba bun."]), base, atol=1e-6)
+    with pytest.raises(ConfigurationError, match=r"m\.trained exists already"):
+        (tmp_path / "m").rename(tmp_path / "elsewhere")
+        train(labelled, tmp_path / "m", base=encoder_path, **OPTIONS)
+
+
+def test_what_was_trained_is_kept_where_it_helped_or_was_asked_for(
+    encoder_path: Path, labelled: list[dict[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = train(labelled, tmp_path / "asked", base=encoder_path, keep="trained", **OPTIONS)
+    assert asked.kept == "trained"
+    assert asked.gain is not None, "it is measured all the same"
+    unmeasured = train(labelled, tmp_path / "unmeasured", base=encoder_path, **{**OPTIONS, "held_out": 0.0})
+    assert (unmeasured.kept, unmeasured.gain) == ("trained", None)
+    original = finishing.measure_gain
+    monkeypatch.setattr(finishing, "measure_gain", lambda *given: ("helped", original(*given)[1]))
+    helped = train(labelled, tmp_path / "helped", base=encoder_path, **OPTIONS)
+    assert helped.kept == "trained"
+    assert_same_bytes(tmp_path / "helped", tmp_path / "asked")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["asked", "helped", "unmeasured"]
+
+
+def test_a_column_of_folders_has_a_say_and_training_does_not_see_it(
+    encoder_path: Path, labelled: list[dict[str, str]], tmp_path: Path
+) -> None:
+    for name, column in (("without", None), ("with", "folder")):
+        train(labelled, tmp_path / name, base=encoder_path, probe=column, keep="trained", **OPTIONS)
+    assert_same_bytes(tmp_path / "without", tmp_path / "with")
+    gain = json.loads((tmp_path / "with" / "simlte.json").read_text())["gain"]
+    assert 0 < gain["probe"]["base"] < 1
+    assert gain["probe"]["low"] <= gain["probe"]["mean"] <= gain["probe"]["high"]
+    assert "A probe with few labels" in (tmp_path / "with" / "README.md").read_text()
+    with pytest.raises(ConfigurationError, match="fewer than two classes"):
+        same = [{**row, "folder": "a"} for row in labelled]
+        train(same, tmp_path / "same", base=encoder_path, probe="folder", **OPTIONS)
+    with pytest.raises(ConfigurationError, match="held_out must not be 0"):
+        train(labelled, tmp_path / "none", base=encoder_path, probe="folder", **{**OPTIONS, "held_out": 0.0})
+
+
+def test_hardly_a_document_gives_no_numbers(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
+    result = train(documents[:4], tmp_path / "m", base=encoder_path, **{**OPTIONS, "held_out": 0.1})
+    assert (result.kept, result.gain) == ("base", None)
+    assert "Too few documents were held out to measure the gain." in result.summary()

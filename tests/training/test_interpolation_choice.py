@@ -13,7 +13,7 @@ from simlte_st.data.document import Document
 from simlte_st.data.views import DocSplit
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.evaluation.comparison import compare_halves
-from simlte_st.evaluation.split_half import result_from_ranks
+from simlte_st.evaluation.structure import summarise
 from simlte_st.training.dropout import set_dropout
 from simlte_st.training.interpolation import (
     InterpolationChoice,
@@ -38,27 +38,23 @@ def held_out(documents: list[str]) -> list[Document]:
     return [Document(str(number), text) for number, text in enumerate(documents[:24])]
 
 
-def ranks(*values: int) -> np.ndarray:
-    return np.array(values, dtype=np.int64)
-
-
 def test_the_rule_prefers_the_base_within_noise() -> None:
-    noise = np.random.default_rng(0).integers(1, 6, 200)
-    equal = {weight: result_from_ranks(noise) for weight in (1.0, 0.5, 0.0)}
+    noise = np.random.default_rng(0).uniform(0.0, 0.5, 200)
+    equal = {weight: summarise(noise) for weight in (1.0, 0.5, 0.0)}
     assert smallest_within_noise(equal) == 0.0
-    # One document is found better at 1: no more than chance.
+    # One document is better at 1: no more than chance.
     better = noise.copy()
-    better[np.argmax(noise)] = 1
-    assert smallest_within_noise({**equal, 1.0: result_from_ranks(better)}) == 0.0
+    better[0] = 1.0
+    assert smallest_within_noise({**equal, 1.0: summarise(better)}) == 0.0
     # Every third is: that is clear.
-    better[::3] = 1
-    assert smallest_within_noise({**equal, 1.0: result_from_ranks(better)}) == 1.0
-    assert smallest_within_noise({**equal, 0.5: result_from_ranks(better), 1.0: result_from_ranks(better)}) == 0.5
+    better[::3] = 1.0
+    assert smallest_within_noise({**equal, 1.0: summarise(better)}) == 1.0
+    assert smallest_within_noise({**equal, 0.5: summarise(better), 1.0: summarise(better)}) == 0.5
     # The middle is best, the ends are worse.
-    assert smallest_within_noise({**equal, 0.5: result_from_ranks(better)}) == 0.5
-    # Unpaired, the intervals of these two overlap; but every document is found a little worse at 0.
-    close = {0.0: result_from_ranks(noise + 1), 1.0: result_from_ranks(noise)}
-    spread = result_from_ranks(np.where(np.arange(200) % 2 == 0, 1, 50))
+    assert smallest_within_noise({**equal, 0.5: summarise(better)}) == 0.5
+    # Unpaired, the intervals of these two overlap; but every document is a little worse at 0.
+    close = {0.0: summarise(noise), 1.0: summarise(noise + 0.01)}
+    spread = summarise(np.where(np.arange(200) % 2 == 0, 1.0, 0.0))
     assert smallest_within_noise(close) == 1.0
     assert smallest_within_noise({0.0: spread, 1.0: spread}) == 0.0
 
@@ -72,15 +68,16 @@ def test_the_curve_is_that_of_the_interpolated_models(
     models = {str(weight): interpolate(base, adapted, weight) for weight in choice.scores}
     expected = compare_halves(models, held_out, seed=3)
     for weight, score in choice.scores.items():
-        assert score == expected[str(weight)]
-        assert (score.ranks == expected[str(weight)].ranks).all()
+        assert score == expected[str(weight)].structure
+        assert (score.scores == expected[str(weight)].structure.scores).all()
     assert choice.weight == smallest_within_noise(choice.scores)
     assert same(state(choice.model), state(models[str(choice.weight)]))
     assert choice.model is not adapted
     assert same(state(base), start)
     assert same(state(adapted), end)
     json.dumps(choice.to_dict())
-    assert [point["mrr"] for point in choice.to_dict()["curve"]] == [score.mrr for score in choice.scores.values()]
+    curve = [point["agreement"] for point in choice.to_dict()["curve"]]
+    assert curve == [score.agreement for score in choice.scores.values()]
     assert f"{choice.weight:g} was chosen" in choice.summary()
     assert "24 documents" in choice.summary()
     for weight, said in ((0.0, True), (0.5, False)):

@@ -19,6 +19,22 @@ def test_a_share_is_diverted_whatever_the_order() -> None:
     assert {d.id for d in other.documents} != {d.id for d in forward.documents}
 
 
+def test_of_few_documents_more_are_held_out_whatever_the_order() -> None:
+    for number in (120, 400, 900):
+        forward, backward = HeldOut(0.1), HeldOut(0.1)
+        rest = list(forward.divert(CORPUS[:number]))
+        list(backward.divert(CORPUS[:number][::-1]))
+        assert {d.id for d in forward.documents} == {d.id for d in backward.documents}
+        assert {*rest, *forward.documents} == {*CORPUS[:number]}
+        assert len(forward.documents) <= 100 or number == 900
+    few = HeldOut(0.1)
+    list(few.divert(CORPUS[:120]))
+    assert 20 < len(few.documents) < 55, "three times the share at most"
+    exactly = HeldOut(0.1)
+    list(exactly.divert(CORPUS[:600]))
+    assert len(exactly.documents) == 100
+
+
 def test_no_more_than_asked_for_and_none_at_zero() -> None:
     few, none = HeldOut(0.5, most=10), HeldOut(0.0)
     assert len(list(few.divert(CORPUS))) == 1990

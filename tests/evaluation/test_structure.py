@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sentence_transformers import SentenceTransformer
+
+from simlte_st.errors import DataError
+from simlte_st.evaluation import StructureEvaluator, structure_agreement
+from simlte_st.evaluation.comparison import compare_halves
+from simlte_st.evaluation.structure import tfidf_sides
+
+
+def halves(noise: float, size: int = 200, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Documents of 20 topics; each half is its topic's place and noise of its own."""
+    generator = np.random.default_rng(seed)
+    topics = generator.normal(size=(20, 32))[np.arange(size) % 20] + 0.3 * generator.normal(size=(size, 32))
+    first, second = (topics + noise * generator.normal(size=(size, 32)) for _ in range(2))
+    return first, second
+
+
+def test_what_both_halves_agree_on_is_counted() -> None:
+    first, _ = halves(0.0)
+    assert structure_agreement(first, first).agreement == 1.0
+    rotation = np.linalg.qr(np.random.default_rng(1).normal(size=(32, 32)))[0]
+    assert structure_agreement(first, 3 * first @ rotation).agreement == 1.0, "halves never meet: each has its own space"
+    chance = structure_agreement(first, np.random.default_rng(2).normal(size=first.shape)).agreement
+    assert chance == pytest.approx(10 / 199, abs=0.02)
+
+
+def test_by_hand() -> None:
+    # Nearest by angle: 0-1, 1-0, 2-3, 3-2 among the first halves; 0-1, 1-0, 2-1, 3-0 among the second ones.
+    angles = ([0, 10, 90, 95], [0, 10, 60, -50])
+    sides = [np.stack([np.cos(np.radians(side)), np.sin(np.radians(side))], axis=1) for side in angles]
+    result = structure_agreement(*sides)
+    assert result.scores.tolist() == [1, 1, 0, 0], "of three others, the nearest is compared"
+    assert (result.agreement, result.documents) == (0.5, 4)
+
+
+def test_less_noise_is_more_agreement_and_the_interval_says_so() -> None:
+    clear, blurred = (structure_agreement(*halves(noise)) for noise in (0.3, 1.5))
+    assert clear.low > blurred.high
+    assert clear.low < clear.agreement < clear.high
+    assert clear.metrics()["agreement"] == clear.agreement
+
+
+def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = structure_agreement(*halves(0.5))
+    monkeypatch.setattr("simlte_st.evaluation.statistics._SCRATCH_VALUES", 1000)
+    assert (structure_agreement(*halves(0.5)).scores == whole.scores).all()
+
+
+def test_what_cannot_be_compared_is_refused() -> None:
+    first, second = halves(0.5, size=6)
+    with pytest.raises(DataError, match="6 first halves and 5 second ones"):
+        structure_agreement(first, second[:5])
+    with pytest.raises(DataError, match="from 3 documents on"):
+        structure_agreement(first[:2], second[:2])
+    with pytest.raises(DataError, match="not finite"):
+        structure_agreement(first, np.full_like(second, np.nan))
+
+
+def test_the_evaluator_measures_what_a_comparison_does(
+    model: SentenceTransformer, documents: list[str], tmp_path: Path
+) -> None:
+    evaluator = StructureEvaluator(documents, name="held", seed=4)
+    metrics = evaluator(model, str(tmp_path))
+    compared = compare_halves({"m": model}, documents, seed=4)
+    assert metrics["held_agreement"] == compared["m"].structure.agreement
+    assert evaluator.primary_metric == "held_agreement"
+    assert evaluator.last_result is not None
+    assert evaluator.last_result.documents == len(documents)
+    assert (tmp_path / "structure_held_results.csv").exists()
+    assert evaluator.get_config_dict()["neighbours"] == 10
+
+
+def test_words_have_neighbours_too(documents: list[str]) -> None:
+    assert structure_agreement(*tfidf_sides((documents, documents))).agreement == 1.0
