@@ -17,8 +17,8 @@ from transformers.utils.logging import disable_progress_bar
 
 from simlte_st import train
 from simlte_st.evaluation import (
-    compare_probes,
     compare_halves,
+    compare_probes,
     comparison_table,
     sample_documents,
     split_by_label,
@@ -49,7 +49,7 @@ def main() -> None:
     )
     print(f"\n{result.summary()}\n")
 
-    print("Now with the classes, on articles that were kept from all of this. Measuring the base and the trained model ...", flush=True)
+    print("Now with the classes, on articles that were kept from all of this. Measuring both models ...", flush=True)
     models = {"untrained base": load_model(PACKAGED_BASE).model, "trained": load_model(arguments.output).model}
     halves = compare_halves(models, sample_documents(test_part, 300, arguments.seed), seed=arguments.seed)
     probes = compare_probes(models, train_part, test_part, max_seq_length=128, seed=arguments.seed)

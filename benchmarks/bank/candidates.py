@@ -58,7 +58,9 @@ class Texts:
         """Clusters of the first halves, and of the second ones, by their words, ``[SEEDS, N]`` each."""
         made = []
         for rows in self.words:
-            low = normalize(TruncatedSVD(min(50, rows.shape[0] - 1, rows.shape[1] - 1), random_state=0).fit_transform(rows))
+            low = normalize(
+                TruncatedSVD(min(50, rows.shape[0] - 1, rows.shape[1] - 1), random_state=0).fit_transform(rows)
+            )
             made.append(np.stack([_clusters(low, seed) for seed in range(SEEDS)]))
         return made[0], made[1]
 

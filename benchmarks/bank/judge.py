@@ -17,9 +17,9 @@ def judge(bank: Bank, name: str) -> list[dict[str, Any]]:
     """Judge all encoders of a set; what was judged before is taken from the work folder.
 
     Returns:
-        For each encoder, the base first: ``recipe``, ``seed``, ``stage``, the mean of each outcome and the value of each
-        candidate, with paired differences to the base and their 95% intervals (None where a candidate has no value a
-        document), each as ``[difference, low, high]``.
+        For each encoder, the base first: ``recipe``, ``seed``, ``stage``, the mean of each outcome and the value of
+        each candidate, each with its paired difference to the base and the ends of that difference's 95% interval (a
+        candidate without a value a document has none: both ends are the difference).
     """
     data = bank.sets[name]
     texts = Texts(*bank.halves(data))
@@ -33,7 +33,9 @@ def judge(bank: Bank, name: str) -> list[dict[str, Any]]:
         else:
             values = {
                 "outcomes": outcomes(data, vectors.whole),
-                "candidates": {key: np.asarray(measure(vectors, texts)).tolist() for key, measure in CANDIDATES.items()},
+                "candidates": {
+                    key: np.asarray(measure(vectors, texts)).tolist() for key, measure in CANDIDATES.items()
+                },
             }
             write_json(path, values)
         if recipe == BASE:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,9 @@ HALF = 62
 """Tokens of half a document, special tokens left out."""
 
 BASE, BASE_CLS = "base", "base-cls"
+
+STAGED = ("docsplit", "docsplit-cls", "crop", "simcse", "teacher", "smooth", "tuned")
+"""Recipes of which an encoder is also kept after a third of the steps, and one half way back to the base."""
 
 
 @dataclass(frozen=True)
@@ -75,27 +79,43 @@ class Bank:
         corpus = prepare(base, data.train, self.bf16)
         halves = self.halves(data)
         for entry, pooling in ((BASE, "mean"), (BASE_CLS, "cls")):
-            self._keep(name, entry, 0, {"pooling": pooling}, lambda p=pooling: [("", _load(p))], halves)  # type: ignore[misc]
+            self._keep(name, entry, 0, {"pooling": pooling}, partial(_untrained, pooling), halves)
         for recipe, seed in missing:
             began = time.perf_counter()
-            self._keep(name, recipe, seed, asdict(RECIPES[recipe]), lambda r=recipe, s=seed: self._train(r, s, corpus), halves)  # type: ignore[misc]  # fmt: skip
+            self._keep(name, recipe, seed, asdict(RECIPES[recipe]), partial(self._train, recipe, seed, corpus), halves)
             print(f"{name}: {recipe}, seed {seed}: {time.perf_counter() - began:.0f} s", flush=True)
 
     def _train(self, recipe: str, seed: int, corpus: Corpus) -> Iterator[tuple[str, SentenceTransformer]]:
         settings = RECIPES[recipe]
         model, start = _load(settings.pooling), _load(settings.pooling)
         for step in train(model, settings, corpus, self.steps, seed, self.bf16):
-            if step == self.steps // 3:
+            if step == self.steps // 3 and recipe in STAGED:
                 yield "third", model
         yield "", model
-        yield "half way", interpolate(start, model, 0.5)
+        if recipe in STAGED:
+            yield "half way", interpolate(start, model, 0.5)
 
     def _settings(self, name: str, seed: int, settings: Mapping[str, Any]) -> dict[str, Any]:
         data = self.sets[name]
         plain = {key: value if isinstance(value, (int, float, str)) else repr(value) for key, value in settings.items()}
-        return {"set": name, "train": len(data.train), "held": len(data.held), "steps": self.steps, "seed": seed, **plain}
+        return {
+            "set": name,
+            "train": len(data.train),
+            "held": len(data.held),
+            "steps": self.steps,
+            "seed": seed,
+            **plain,
+        }
 
-    def _keep(self, name: str, entry: str, seed: int, settings: Mapping[str, Any], make: Any, halves: Any) -> None:
+    def _keep(
+        self,
+        name: str,
+        entry: str,
+        seed: int,
+        settings: Mapping[str, Any],
+        make: Callable[[], Iterator[tuple[str, SentenceTransformer]]],
+        halves: tuple[list[str], list[str]],
+    ) -> None:
         def vectors() -> dict[str, Any]:
             texts = [document.text for document in self.sets[name].held]
             made = []
@@ -134,6 +154,10 @@ class Bank:
 
     def _path(self, name: str, entry: str, seed: int, stage: str) -> Path:
         return self.work.folder / name / f"{entry}-{seed}{' ' + stage if stage else ''}.npz"
+
+
+def _untrained(pooling: str) -> Iterator[tuple[str, SentenceTransformer]]:
+    yield "", _load(pooling)
 
 
 def _load(pooling: str) -> SentenceTransformer:

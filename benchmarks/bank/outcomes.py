@@ -19,8 +19,8 @@ DRAWS = 3
 
 SHOTS = 5
 INVERSE_L2 = 10.0
-"""``C`` of the logistic regression on rows of length 1: encoders differ in the length of their vectors, and a probe that
-sees it would judge that."""
+"""``C`` of the logistic regression, on rows of length 1: encoders differ in the length of their vectors, and a probe
+that sees it would judge that."""
 
 FEW, FULL, CITES = "few-shot", "all labels", "citations"
 """Names of the outcomes: macro-F1 (of :data:`SHOTS` documents a class, of all in a half), and R@10."""

@@ -27,7 +27,9 @@ def write_page(judged: Judged, bank: Bank, folder: Path) -> None:
     where = environment(bank.work.dtype)
     settings = {"steps": bank.steps, "sets": {name: sizes(bank, name) for name in judged}, "environment": where}
     trust = {name: trust_of(judged, name) for name in CANDIDATES}
-    write_results("verdict", verdict_page(judged, trust, settings), {**settings, "trust": trust, "judged": judged}, folder)
+    write_results(
+        "verdict", verdict_page(judged, trust, settings), {**settings, "trust": trust, "judged": judged}, folder
+    )
     write_results("recipe", recipe_page(judged, settings), {**settings, "gains": gains(judged)}, folder)
     draw(judged, folder / "verdict.svg")
 
@@ -56,15 +58,16 @@ def verdict_page(judged: Judged, trust: Mapping[str, Any], settings: Mapping[str
     lines = [
         "# Which verdict can be trusted",
         "",
-        f"{encoders} encoders on {len(judged)} data sets: all-MiniLM-L6-v2 by mean and by [CLS], and adapted without labels "
-        f"by the recipes of `recipe.md` in {settings['steps']} steps of 32 documents, each after a third of the steps, at "
-        "the end, and half way back to the base. Made and measured in "
-        f"{settings['environment']['dtype']} (CPU: {settings['environment']['cpu_bf16']}).",
+        f"{encoders} encoders on {len(judged)} data sets: all-MiniLM-L6-v2 by mean and by [CLS], and adapted without "
+        f"labels by the recipes of `recipe.md` in {settings['steps']} steps of 32 documents; some of these also after a "
+        f"third of the steps, and half way back to the base. In {settings['environment']['dtype']} (CPU: "
+        f"{settings['environment']['cpu_bf16']}).",
         "",
-        "Each candidate sees the halves of held-out documents and nothing else. *Order*: Spearman's correlation with what "
-        "labels say, over the encoders of a set, mean over sets. *Side*: of the encoders that labels tell from the base, "
-        "how many the candidate puts on the right side of it; mean and worst set. *Said helped*: where its own 95% "
-        "interval lies above the base, how often labels say helped, nothing clear, hurt.",
+        "Each candidate sees the halves of held-out documents and nothing else. *Order*: Spearman's correlation with "
+        "what labels say, over the encoders of a set, mean over sets. *Side*: of the encoders that labels tell from "
+        "the base, how many the candidate puts on the right side of it; mean and worst set. *Said helped*: where its "
+        "own 95% interval lies above the base, how often labels say helped / nothing clear / hurt; *said hurt* "
+        "likewise. A candidate without an interval always speaks.",
         "",
     ]
     rows = []
@@ -75,10 +78,21 @@ def verdict_page(judged: Judged, trust: Mapping[str, Any], settings: Mapping[str
         rows.append(
             [f"**{name}**" if name == VERDICT else name]
             + [f"{np.mean(values):+.2f}" if values else "" for values in orders]
-            + [f"{100 * np.mean(sides):.0f}%", f"{100 * min(sides):.0f}%", " / ".join(str(told[2][n]) for n in (2, 1, 0))]
+            + [
+                f"{100 * np.mean(sides):.0f}%",
+                f"{100 * min(sides):.0f}%",
+                " / ".join(str(told[2][n]) for n in (2, 1, 0)),
+            ]
             + [" / ".join(str(told[0][n]) for n in (2, 1, 0))]
         )
-    header = ["candidate", *(f"order: {outcome}" for outcome in OUTCOMES), "side", "worst set", "said helped", "said hurt"]
+    header = [
+        "candidate",
+        *(f"order: {outcome}" for outcome in OUTCOMES),
+        "side",
+        "worst set",
+        "said helped",
+        "said hurt",
+    ]
     lines += [markdown_table(header, rows), "", *left_out(judged), "", "![verdict against labels](verdict.svg)", ""]
     for name, entries in judged.items():
         lines += ["", f"## {name}", "", set_table(entries)]
@@ -92,10 +106,16 @@ def left_out(judged: Judged) -> list[str]:
         others = {key: value for key, value in judged.items() if key != name}
         if not others:
             continue
-        best = max(CANDIDATES, key=lambda candidate: float(np.mean(list(signs_right(others, candidate).values()) or [0])))
+        best = max(
+            CANDIDATES, key=lambda candidate: float(np.mean(list(signs_right(others, candidate).values()) or [0]))
+        )
         here = signs_right({name: judged[name]}, best).get(name)
         own = signs_right({name: judged[name]}, VERDICT).get(name)
-        told = "labels tell no encoder from the base" if here is None else f"{100 * here:.0f}%; {VERDICT}: {100 * own:.0f}%"  # type: ignore[operator]
+        told = (
+            "labels tell no encoder from the base"
+            if here is None
+            else f"{100 * here:.0f}%; {VERDICT}: {100 * own:.0f}%"
+        )  # type: ignore[operator]
         lines.append(f"- {name}: {best}: {told}")
     return lines
 
@@ -111,7 +131,11 @@ def set_table(entries: Sequence[Mapping[str, Any]]) -> str:
         rows.append(
             [f"{entry['recipe']}{stage}" + (f" ({entry['seed']})" if entry["seed"] else "")]
             + [points(entry["outcomes"][name], base) for name in names]
-            + [points(agreement, base), "" if base else WORDS[said(entry, VERDICT)], "" if base else WORDS[happened(entry)]]
+            + [
+                points(agreement, base),
+                "" if base else WORDS[said(entry, VERDICT)],
+                "" if base else WORDS[happened(entry)],
+            ]
         )
     return markdown_table(["encoder", *names, VERDICT, "verdict", "labels"], rows)
 
@@ -131,7 +155,9 @@ def gains(judged: Judged) -> dict[str, dict[str, dict[str, float]]]:
                     place = found.setdefault(entry["recipe"], {}).setdefault(outcome, {})
                     place.setdefault(name, []).append(value["difference"])
     return {
-        recipe: {outcome: {name: float(np.mean(values)) for name, values in by.items()} for outcome, by in outcomes.items()}
+        recipe: {
+            outcome: {name: float(np.mean(values)) for name, values in by.items()} for outcome, by in outcomes.items()
+        }
         for recipe, outcomes in found.items()
     }
 
@@ -141,10 +167,10 @@ def recipe_page(judged: Judged, settings: Mapping[str, Any]) -> list[str]:
     lines = [
         "# What helps a tuned encoder",
         "",
-        f"all-MiniLM-L6-v2, {settings['steps']} steps of 32 unlabelled documents of each data set, 64 tokens a view; then "
-        "documents that were not trained on, 256 tokens of each: points gained over the base's own pooling in macro-F1 "
-        "with 5 labelled documents a class, with the labels of half of the documents, and in R@10 of citations. Logistic "
-        "regression on vectors of length 1. Recipes are in `benchmarks/bank/recipes.py`.",
+        f"all-MiniLM-L6-v2, {settings['steps']} steps of 32 unlabelled documents of each data set, 64 tokens a view; "
+        "then documents that were not trained on, 256 tokens of each: points gained over the base's own pooling in "
+        "macro-F1 with 5 labelled documents a class, with the labels of half of the documents, and in R@10 of "
+        "citations. Logistic regression on vectors of length 1. Recipes are in `benchmarks/bank/recipes.py`.",
         "",
     ]
     for outcome in OUTCOMES:

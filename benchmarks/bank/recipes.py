@@ -1,10 +1,9 @@
-"""Recipes: what an encoder is trained towards on documents without labels, in few lines each, so that many can be tried."""
+"""Recipes: what an encoder is trained towards on documents without labels, in few lines each, to try many."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,20 +18,15 @@ from simlte_st.data.document import Document, SegmentedDocument
 from simlte_st.data.segmenters import make_segmenter
 from simlte_st.data.sentences import segment_documents, tokenizer_counter
 from simlte_st.data.views import draw_views
-from simlte_st.evaluation.lexical import fit_tfidf
+from simlte_st.losses import TeacherLoss
 from simlte_st.training.dropout import set_dropout
+from simlte_st.training.teacher import LEAST_TOKENS, NEIGHBOURS, nearest, smoothed
 
 BATCH = 32
 """Documents in a step."""
 
 TOKENS = 64
 """Most tokens of a view while training, special tokens included."""
-
-TEACHER_TOKENS = 1024
-"""Tokens of a document that the teacher reads, in chunks."""
-
-NEIGHBOURS = 5
-"""Nearest documents of a document, for recipes that use them."""
 
 
 @dataclass(frozen=True)
@@ -46,24 +40,22 @@ class Recipe:
         temperature: Of the contrastive term.
         contrast: Weight of the contrastive term.
         teacher: Weight of 1 - cosine between a view and the base's embedding of the whole document.
-        smooth: Weight of the nearest documents in that embedding: 0 takes the document's own.
-        relations: Weight of the cross-entropy between the similarities in the batch, of views and as the base sees
-            whole documents, both over ``relation_temperature``.
-        relation_temperature: See there.
-        lexical: Share of TF-IDF in those similarities of whole documents, and in who is near whom.
+        relation: Weight of the term of similarities to the teacher's embeddings in the batch; see
+            :class:`~simlte_st.losses.TeacherLoss`.
+        smooth: Weight of the nearest documents in what the teacher shows: 0 takes the document alone.
+        lexical: Share of the words in who is near whom.
         neighbours: Probability that the second view is one of a near document's.
         dropout: While training.
     """
 
-    view: View = DocSplit()
+    view: View = field(default_factory=DocSplit)
     pooling: str = "mean"
     learning_rate: float = 2e-5
     temperature: float = 0.05
     contrast: float = 1.0
     teacher: float = 0.0
+    relation: float = 0.0
     smooth: float = 0.0
-    relations: float = 0.0
-    relation_temperature: float = 0.05
     lexical: float = 0.5
     neighbours: float = 0.0
     dropout: float = 0.0
@@ -71,14 +63,23 @@ class Recipe:
 
 DOCSPLIT = Recipe()
 TEACHER = Recipe(contrast=0.0, teacher=1.0, learning_rate=1e-4)
+TUNED = replace(TEACHER, smooth=0.5, relation=1.0)
 RECIPES: dict[str, Recipe] = {
     "docsplit": DOCSPLIT,
     "docsplit-cls": replace(DOCSPLIT, pooling="cls", learning_rate=5e-5),
-    "docsplit-hot": replace(DOCSPLIT, learning_rate=2e-4),
+    "docsplit-gentle": replace(DOCSPLIT, learning_rate=5e-6, temperature=0.2),
     "crop": replace(DOCSPLIT, view=Crop()),
     "simcse": replace(DOCSPLIT, view=Identity(unit="sentence"), dropout=0.1),
+    "neighbours": replace(DOCSPLIT, neighbours=0.5, temperature=0.1),
     "teacher": TEACHER,
     "smooth": replace(TEACHER, smooth=0.5),
+    "relation": replace(TUNED, teacher=0.0),
+    "tuned": TUNED,
+    "tuned, no words": replace(TUNED, lexical=0.0),
+    "tuned, alone": replace(TUNED, smooth=0.0),
+    "tuned, [CLS]": replace(TUNED, pooling="cls"),
+    "tuned, 2e-5": replace(TUNED, learning_rate=2e-5),
+    "tuned + contrast": replace(TUNED, contrast=0.1),
 }
 """Every recipe by name."""
 
@@ -89,34 +90,13 @@ class Corpus:
 
     Attributes:
         documents: Cut into sentences.
+        texts: Whole.
         vectors: The base's embedding of each whole document, in chunks; rows of length 1, float32.
-        lexical: Their TF-IDF similarities ``[N, N]``, float32.
     """
 
     documents: list[SegmentedDocument]
+    texts: list[str]
     vectors: np.ndarray
-    lexical: np.ndarray
-
-    def similarities(self, share: float) -> np.ndarray:
-        """Mix similarities of whole documents: this share of TF-IDF's, each brought to mean 0 and deviation 1."""
-        return (1 - share) * _standard(self.vectors @ self.vectors.T) + share * _standard(self.lexical)
-
-    def neighbours(self, share: float) -> np.ndarray:
-        """Give the nearest other documents ``[N, NEIGHBOURS]`` of each."""
-        near = self.similarities(share)
-        np.fill_diagonal(near, -np.inf)
-        return np.argsort(-near, axis=1, kind="stable")[:, :NEIGHBOURS]
-
-    def targets(self, smooth: float, share: float) -> np.ndarray:
-        """Give what a teacher shows: each document's embedding and, for a part, the mean of its neighbours'."""
-        near = self.vectors[self.neighbours(share)].mean(axis=1)
-        mixed = (1 - smooth) * self.vectors + smooth * near
-        return mixed / np.linalg.norm(mixed, axis=1, keepdims=True)
-
-
-def _standard(similarities: np.ndarray) -> np.ndarray:
-    others = similarities[~np.eye(len(similarities), dtype=bool)]
-    return np.asarray((similarities - others.mean()) / others.std(), dtype=np.float32)
 
 
 def prepare(base: SentenceTransformer, documents: Sequence[Document], bf16: bool) -> Corpus:
@@ -125,10 +105,8 @@ def prepare(base: SentenceTransformer, documents: Sequence[Document], bf16: bool
     segmented = list(segment_documents(documents, cut, tokenizer_counter(base.tokenizer)))
     usable = [row for row, document in enumerate(segmented) if DocSplit().accepts(document)]
     texts = [documents[row].text for row in usable]
-    rows = fit_tfidf(texts, stop_words="english", min_df=2 if len(texts) > 50 else 1).transform(texts)
-    lexical = np.asarray((rows @ rows.T).todense(), dtype=np.float32)
-    vectors = embed(to_chunk_mean(base, max_length=TEACHER_TOKENS), texts, TEACHER_TOKENS, bf16)
-    return Corpus([segmented[row] for row in usable], vectors, lexical)
+    vectors = embed(to_chunk_mean(base, max_length=LEAST_TOKENS), texts, LEAST_TOKENS, bf16)
+    return Corpus([segmented[row] for row in usable], texts, vectors)
 
 
 def embed(model: SentenceTransformer, texts: Sequence[str], tokens: int, bf16: bool) -> np.ndarray:
@@ -152,7 +130,7 @@ def train(
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: min((step + 1) / warm, (steps - step) / max(1, steps - warm))
     )
-    objective = make_objective(recipe, corpus)
+    objective = make_objective(model, recipe, corpus)
     model.train()
     for step, (rows, anchors, positives) in enumerate(batches(recipe, corpus, steps, seed), start=1):
         with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
@@ -173,13 +151,11 @@ def _forward(model: SentenceTransformer, texts: list[str]) -> Tensor:
     return vectors
 
 
-def batches(
-    recipe: Recipe, corpus: Corpus, steps: int, seed: int
-) -> Iterator[tuple[list[int], list[str], list[str]]]:
+def batches(recipe: Recipe, corpus: Corpus, steps: int, seed: int) -> Iterator[tuple[list[int], list[str], list[str]]]:
     """Draw batches: numbers of documents, their first views, their second ones."""
     generator = np.random.default_rng(seed)
     count = len(corpus.documents)
-    near = corpus.neighbours(recipe.lexical) if recipe.neighbours else None
+    near = nearest(corpus.vectors, corpus.texts, lexical=recipe.lexical) if recipe.neighbours else None
     size, order, epoch = min(BATCH, count), [], -1
     for _ in range(steps):
         if len(order) < size:
@@ -202,31 +178,25 @@ def _views(document: SegmentedDocument, view: View, seed: int, epoch: int) -> tu
     return pair.anchor, pair.positive
 
 
-def make_objective(recipe: Recipe, corpus: Corpus) -> Callable[[Tensor, Tensor, list[int]], Tensor]:
+def make_objective(
+    model: SentenceTransformer, recipe: Recipe, corpus: Corpus
+) -> Callable[[Tensor, Tensor, list[int]], Tensor]:
     """Make the loss of two views ``[B, dim]`` of length 1, and the numbers of their documents."""
-    targets = torch.from_numpy(corpus.targets(recipe.smooth, recipe.lexical)) if recipe.teacher else None
-    relations = torch.from_numpy(corpus.similarities(recipe.lexical)) if recipe.relations else None
+    targets = corpus.vectors
+    if recipe.smooth:
+        near = nearest(corpus.vectors, corpus.texts, lexical=recipe.lexical)
+        targets = smoothed(corpus.vectors, near, recipe.smooth)
+    shown = torch.from_numpy(targets)
+    taught = TeacherLoss(model, relation_weight=recipe.relation)
 
     def objective(anchors: Tensor, positives: Tensor, rows: list[int]) -> Tensor:
         loss = anchors.new_zeros(())
-        similarities = anchors @ positives.T
         if recipe.contrast:
-            scores = similarities / recipe.temperature
+            scores = anchors @ positives.T / recipe.temperature
             loss = loss + recipe.contrast * functional.cross_entropy(scores, torch.arange(len(rows)))
-        if targets is not None:
-            shown = targets[rows]
-            distance = 2 - (anchors * shown).sum(-1) - (positives * shown).sum(-1)
-            loss = loss + recipe.teacher * distance.mean() / 2
-        if relations is not None:
-            # In units of the deviation of similarities: a temperature of 1 is one deviation.
-            wanted = functional.softmax(relations[rows][:, rows], dim=-1)
-            scores = functional.log_softmax(similarities / recipe.relation_temperature, dim=-1)
-            loss = loss - recipe.relations * (wanted * scores).sum(-1).mean()
+        if recipe.teacher or recipe.relation:
+            terms = taught.compute_loss_from_embeddings([anchors, positives], [shown[rows], shown[rows]])
+            loss = loss + recipe.teacher * terms["distance"] + terms.get("relation", 0.0)
         return loss
 
     return objective
-
-
-def cost(steps: int, corpus: Corpus) -> int:
-    """Count the passes over the documents that the steps make, at least begun."""
-    return math.ceil(steps * min(BATCH, len(corpus.documents)) / len(corpus.documents))

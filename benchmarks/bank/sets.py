@@ -1,4 +1,4 @@
-"""The data sets of the bank: documents to train on, and held-out ones with the labels or links that judge an encoder."""
+"""The data sets of the bank: documents to train on, and held-out ones with labels or links that judge an encoder."""
 
 from __future__ import annotations
 

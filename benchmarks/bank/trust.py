@@ -31,7 +31,7 @@ def said(entry: Mapping[str, Any], candidate: str) -> int:
 
 
 def happened(entry: Mapping[str, Any]) -> int:
-    """What labels say: 1 where some outcome is clearly better than the base's and none clearly worse; -1 the reverse."""
+    """What labels say: 1 where an outcome is clearly better than the base's and none clearly worse; -1 the reverse."""
     signs = [int(value["low"] > 0) - int(value["high"] < 0) for value in entry["outcomes"].values()]
     return 0 if min(signs) < 0 < max(signs) else min(signs) or max(signs)
 
@@ -53,7 +53,7 @@ def signs_right(judged: Judged, candidate: str) -> dict[str, float]:
 
 
 def confusion(judged: Judged, candidate: str) -> np.ndarray:
-    """Count encoders by what a candidate says (rows) and what labels say (columns): hurt, no clear difference, helped."""
+    """Count encoders by what a candidate says (rows) and labels say (columns): hurt, no clear difference, helped."""
     table = np.zeros((3, 3), dtype=np.int64)
     for entries in judged.values():
         for entry in entries:

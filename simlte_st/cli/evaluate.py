@@ -14,10 +14,10 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "evaluate",
         help="measure models beside TF-IDF, with labels or without",
-        description="Without labels: do both halves of a document have the same neighbours among the others? Beside it, "
-        "does one half find the other? With --label: few-shot and full classification probes on frozen embeddings as "
-        "well. Where the base of a model is known, a verdict says whether the model is better. Give documents that the "
-        "models were not trained on.",
+        description="Without labels: do both halves of a document have the same neighbours among the others? Beside "
+        "it, does one half find the other? With --label: few-shot and full classification probes on frozen embeddings "
+        "as well. Where the base of a model is known, a verdict says whether the model is better. Give documents that "
+        "the models were not trained on.",
         allow_abbrev=False,
     )
     parser.add_argument("models", metavar="MODEL", nargs="+", help="folder or name of a model")
@@ -44,8 +44,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Evaluate."""
     from simlte_st.data.documents import list_documents, read_documents
     from simlte_st.evaluation import (
-        compare_probes,
         compare_halves,
+        compare_probes,
         comparison_table,
         give_verdict,
         sample_documents,

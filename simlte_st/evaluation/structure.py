@@ -62,7 +62,7 @@ def structure_agreement(
     Raises:
         DataError: Fewer than three documents, numbers that differ, or a value that is not finite.
     """
-    sides = [CosineScores(np.asarray(side)) if not hasattr(side, "rows") else side for side in (first, second)]
+    sides = [_scores(side) for side in (first, second)]
     size = sides[0].size
     if sides[1].size != size:
         raise DataError(f"There are {size} first halves and {sides[1].size} second ones.")
@@ -75,6 +75,11 @@ def structure_agreement(
         near = [_nearest(side, rows, count) for side in sides]
         found[rows] = [len(np.intersect1d(a, b)) / count for a, b in zip(*near, strict=True)]
     return summarise(found, seed)
+
+
+def _scores(side: Any) -> PairScores:
+    scores: PairScores = side if hasattr(side, "rows") else CosineScores(side)
+    return scores
 
 
 def summarise(scores: NDArray[np.float64], seed: int = 0) -> StructureResult:

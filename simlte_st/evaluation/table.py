@@ -69,4 +69,3 @@ def _interval(value: float, low: float, high: float) -> str:
 
 def _spread(mean: float, deviation: float) -> str:
     return f"{100 * mean:.1f} ± {100 * deviation:.1f}"
-

@@ -134,5 +134,6 @@ def give_verdict(
     """
     probe = None
     if probes is not None:
-        probe = Difference.of(*([draw.macro_f1 for draw in result.draws] for result in probes), seed=seed)
+        before, after = ([draw.macro_f1 for draw in result.draws] for result in probes)
+        probe = Difference.of(before, after, seed=seed)
     return Verdict(Difference.of(base.scores, model.scores, seed=seed), base.documents, probe)

@@ -167,7 +167,7 @@ class ProgressBarCallback(TrainerCallback):
     ) -> None:
         """Show the terms of the loss."""
         if self._bar is not None and logs:
-            shown = ("loss", "contrastive", "mlm", "mean_cosine")
+            shown = ("loss", "contrastive", "mlm", "mean_cosine", "distance", "relation")
             self._bar.set_postfix({name: f"{float(logs[name]):.3f}" for name in shown if name in logs})
 
     def on_train_end(

@@ -19,8 +19,8 @@ class Preset:
     Attributes:
         view: How the two views of a document are drawn.
         objective: What views are trained towards: ``"contrastive"``, the other view of their document and away from
-            other documents (the papers', with an MLM term beside it); ``"teacher"``, what the base, frozen, makes of the
-            whole document and of those nearest to it.
+            other documents (the papers', with an MLM term beside it); ``"teacher"``, what the base, frozen, makes of
+            the whole document and of those nearest to it.
         smooth: How far the teacher draws a document towards the mean of its nearest ones, 0 to 1, for
             ``objective="teacher"``.
         batch_size: Documents in a batch (on each device).
@@ -33,7 +33,7 @@ class Preset:
         learning_rate: Peak learning rate of AdamW.
         warmup: Share of the steps over which the learning rate rises; it falls linearly afterwards.
         epochs: Passes over the corpus.
-        scale: Inverse temperature of the contrastive term: 20 is the papers' tau = 0.05.
+        scale: Inverse temperature of the similarities in a batch: 20 is the papers' tau = 0.05.
         mlm_weight: Weight of the masked-language-model term.
         mlm_probability: Share of tokens masked for it.
         mlm_input: ``"separate"``, a pass of its own over masked copies of the views (SimCSE's, and so the papers');

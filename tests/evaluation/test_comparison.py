@@ -14,7 +14,7 @@ from simlte_st.evaluation import (
     structure_agreement,
     tfidf_split_half,
 )
-from simlte_st.evaluation.comparison import TFIDF, compare_probes, compare_halves
+from simlte_st.evaluation.comparison import TFIDF, compare_halves, compare_probes
 
 
 @pytest.fixture

@@ -24,7 +24,9 @@ def test_what_both_halves_agree_on_is_counted() -> None:
     first, _ = halves(0.0)
     assert structure_agreement(first, first).agreement == 1.0
     rotation = np.linalg.qr(np.random.default_rng(1).normal(size=(32, 32)))[0]
-    assert structure_agreement(first, 3 * first @ rotation).agreement == 1.0, "halves never meet: each has its own space"
+    assert structure_agreement(first, 3 * first @ rotation).agreement == 1.0, (
+        "halves never meet: each has its own space"
+    )
     chance = structure_agreement(first, np.random.default_rng(2).normal(size=first.shape)).agreement
     assert chance == pytest.approx(10 / 199, abs=0.02)
 

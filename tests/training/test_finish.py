@@ -42,8 +42,8 @@ def test_without_a_clear_gain_the_model_is_the_base_as_it_was(
     assert f"So {tmp_path / 'm'} holds the base as it was" in result.summary()
     base = SentenceTransformer(str(encoder_path), device="cpu").encode(["Ba bun."])
     np.testing.assert_allclose(result.load(device="cpu").encode(["Ba bun."]), base, atol=1e-6)
+    (tmp_path / "m").rename(tmp_path / "elsewhere")
     with pytest.raises(ConfigurationError, match=r"m\.trained exists already"):
-        (tmp_path / "m").rename(tmp_path / "elsewhere")
         train(labelled, tmp_path / "m", base=encoder_path, **OPTIONS)
 
 
@@ -73,8 +73,8 @@ def test_a_column_of_folders_has_a_say_and_training_does_not_see_it(
     assert 0 < gain["probe"]["base"] < 1
     assert gain["probe"]["low"] <= gain["probe"]["mean"] <= gain["probe"]["high"]
     assert "A probe with few labels" in (tmp_path / "with" / "README.md").read_text()
+    same = [{**row, "folder": "a"} for row in labelled]
     with pytest.raises(ConfigurationError, match="fewer than two classes"):
-        same = [{**row, "folder": "a"} for row in labelled]
         train(same, tmp_path / "same", base=encoder_path, probe="folder", **OPTIONS)
     with pytest.raises(ConfigurationError, match="held_out must not be 0"):
         train(labelled, tmp_path / "none", base=encoder_path, probe="folder", **{**OPTIONS, "held_out": 0.0})

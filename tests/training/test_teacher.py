@@ -31,7 +31,9 @@ def test_neighbours_are_near_by_embedding_and_by_words() -> None:
     assert nearest(vectors, texts, count=1, lexical=0.0).ravel().tolist() == [1, 0, 3, 2]
     assert nearest(vectors, texts, count=1, lexical=1.0).ravel().tolist() == [2, 3, 0, 1]
     assert nearest(vectors, texts, count=9).shape == (4, 3), "never the document itself"
-    assert nearest(vectors, ["one", "two", "three", "four"], count=1).ravel().tolist() == [1, 0, 3, 2], "no shared words"
+    assert nearest(vectors, ["one", "two", "three", "four"], count=1).ravel().tolist() == [1, 0, 3, 2], (
+        "no shared words"
+    )
 
 
 def test_neighbours_come_from_a_pool_and_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,5 +112,5 @@ def test_the_same_seed_gives_the_same_bytes(encoder_path: Path, documents: list[
 def test_what_only_the_contrastive_objective_has_is_refused(setting: dict[str, float]) -> None:
     with pytest.raises(ConfigurationError, match=r"for objective='contrastive'"):
         Preset(**{"objective": "teacher", "mlm_weight": 0.0, **setting})  # type: ignore[arg-type]
-    with pytest.raises(ConfigurationError, match="smooth=1.5"):
+    with pytest.raises(ConfigurationError, match=r"smooth=1\.5"):
         Preset(smooth=1.5)
