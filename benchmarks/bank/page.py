@@ -59,7 +59,7 @@ def verdict_page(judged: Judged, trust: Mapping[str, Any], settings: Mapping[str
         "# Which verdict can be trusted",
         "",
         f"{encoders} encoders on {len(judged)} data sets: all-MiniLM-L6-v2 by mean and by [CLS], and adapted without "
-        f"labels by the recipes of `recipe.md` in {settings['steps']} steps of 32 documents; some of these also after a "
+        f"labels by the recipes of `recipe.md`, {settings['steps']} steps of 32 documents; some also after a "
         f"third of the steps, and half way back to the base. In {settings['environment']['dtype']} (CPU: "
         f"{settings['environment']['cpu_bf16']}).",
         "",
