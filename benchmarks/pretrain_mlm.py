@@ -221,7 +221,7 @@ def packed(
     account = directory / "documents.json"
     if not account.exists():
         disable_progress_bars()  # those of each batch of documents
-        holder, read = HeldOut(0.1, most), count()
+        holder, read = HeldOut(0.1, least=0, most=most), count()
 
         def documents() -> Iterator[Document]:
             for document in tqdm(reader_of(arguments), desc="Tokenizing", unit="doc"):

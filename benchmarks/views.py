@@ -26,6 +26,7 @@ from sentence_transformers import SentenceTransformer
 from benchmarks.labelled import read_labelled
 from benchmarks.parts import Parts
 from benchmarks.records import add_bf16, difference, dtype_of, environment, mean_deviation, write_results
+from benchmarks.rivals.train import CONTRASTIVE
 from simlte_st import train
 from simlte_st.data import Crop, DocSplit, Identity
 from simlte_st.data.document import Document
@@ -34,7 +35,7 @@ from simlte_st.evaluation.table import markdown_table
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE
 
-# Everything that a run does not name comes from the preset for tuned bases, with the base's pooling, the same for all.
+# Everything that a run does not name is the papers', without MLM and dropout, with the base's pooling: one for all.
 RUNS: dict[str, dict[str, Any] | None] = {
     "base": None,
     "Identity (SimCSE)": {"view": Identity(), "dropout": 0.1},  # nothing but dropout tells its views apart
@@ -106,7 +107,7 @@ def one_run(name: str, seed: int, posts: dict[str, list[Document]], arguments: a
             [{"id": str(index), "text": post.text} for index, post in enumerate(posts["train"])],
             output,
             base=PACKAGED_BASE,
-            preset="docsplit-tuned",
+            preset=CONTRASTIVE,
             batch_size=arguments.batch_size,
             max_view_length=arguments.tokens,
             max_steps=arguments.steps,

@@ -19,9 +19,13 @@ from benchmarks.rivals.objectives import get_rival
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.errors import ConfigurationError
 from simlte_st.files import atomic_path, check_free, write_json
-from simlte_st.models.base import load_model
+from simlte_st.models.base import LoadedModel, load_model
 from simlte_st.training.model import preset_for
 from simlte_st.training.presets import Pooling, Preset, get_preset
+
+CONTRASTIVE = Preset(batch_size=32, warmup=0.1, mlm_weight=0.0, dropout=0.0)
+"""The papers' objective for a base that is a sentence encoder already: without MLM and dropout, at a third of the time
+(``benchmarks/results/equal_time.md``)."""
 
 
 def train_rival(
@@ -63,7 +67,8 @@ def train_rival(
             finished model reads what the base reads.
         learning_rate: Peak learning rate of AdamW; None for the preset's, as for the next four.
         seed: Decides everything that is drawn.
-        preset: Where all other settings come from, as in :func:`simlte_st.train`; with random batches. Gradient caching
+        preset: Where all other settings come from, as in :func:`simlte_st.train`; with random batches. ``"auto"`` is
+            :data:`CONTRASTIVE` for a base that is a sentence encoder. Gradient caching
             and checkpointing save memory for the rivals that are trained by views only.
         pooling: ``"cls"``, ``"mean"``, or ``"keep"`` the base's.
         warmup: Share of the steps over which the learning rate rises.
@@ -91,7 +96,7 @@ def train_rival(
     if isinstance(preset, Preset):
         chosen = preset
     else:
-        chosen = preset_for(load_model(os.fspath(base))) if preset == "auto" else get_preset(preset)
+        chosen = chosen_for(load_model(os.fspath(base))) if preset == "auto" else get_preset(preset)
     settings = chosen.changed(
         batch_size=batch_size,
         max_view_length=max_view_length,
@@ -137,6 +142,11 @@ def train_rival(
         )
         write_json(path / RIVAL_FILE, record.to_dict())
     return record
+
+
+def chosen_for(base: LoadedModel) -> Preset:
+    """Choose the settings for a base."""
+    return CONTRASTIVE if base.tuned else preset_for(base)
 
 
 class TokenCount:

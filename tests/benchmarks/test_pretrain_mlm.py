@@ -185,7 +185,7 @@ def test_the_account_says_what_was_done(whole: Path, corpus: Path) -> None:
 def test_the_held_out_loss_is_that_of_the_stock_model(whole: Path, corpus: Path) -> None:
     """Measured again, with the saved model, its tokenizer and transformers' own loss."""
     tokenizer = AutoTokenizer.from_pretrained(whole)
-    holder = HeldOut(0.1, 2)
+    holder = HeldOut(0.1, least=0, most=2)
     assert len(list(holder.divert(read_documents(corpus)))) == 18
     rows = pack([document.text for document in holder.documents], tokenizer, 32)
     batch = Masking(tokenizer, 0)([{"input_ids": torch.tensor(row)} for row in rows])

@@ -19,7 +19,7 @@ from torch import nn
 from transformers import BertConfig, BertLMHeadModel, MPNetConfig, MPNetModel
 
 from benchmarks.rivals import RIVAL_FILE, RIVALS, RivalRecord, train_rival
-from benchmarks.rivals.train import TokenCount, count_tokens
+from benchmarks.rivals.train import CONTRASTIVE, TokenCount, count_tokens
 from simlte_st.chunk_mean import to_chunk_mean
 from simlte_st.data.rival_views import Crop, Identity
 from simlte_st.errors import ConfigurationError, EmptyCorpusError, ModelError
@@ -182,7 +182,7 @@ def test_a_base_that_normalizes_is_trained_without_and_saved_with_it(
         patch.setattr(SentenceTransformerTrainer, "training_step", watch)
         record = train_rival(name, documents, tmp_path / "base", tmp_path / "out", **BUDGET)
     assert seen == [[Transformer, Pooling]] * 3
-    assert record.preset.warmup == get_preset("docsplit-tuned").warmup > 0, "that of bases that are sentence encoders"
+    assert record.preset.warmup == CONTRASTIVE.warmup > 0, "that of bases that are sentence encoders"
     made = SentenceTransformer(str(tmp_path / "out"), device="cpu")
     assert [type(module) for module in made] == [Transformer, Pooling, Normalize]
     assert changed(tmp_path / "base", tmp_path / "out")
