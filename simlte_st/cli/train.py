@@ -58,7 +58,7 @@ def add_parser(subparsers: Any) -> None:
         help="verdict: where training did not clearly help, the model is the base, and what was trained goes to "
         "OUTPUT.trained; trained: the model is what was trained, in any case (default: %(default)s)",
     )  # fmt: skip
-    add_dataclass_arguments(group, Preset, without=("view",))
+    add_dataclass_arguments(group, Preset, without=("view", "interpolate"))
 
     group = parser.add_argument_group("views (what is not given comes from the preset)")
     group.add_argument("--view", help="docsplit, identity, crop, inverse-cloze or word-deletion")

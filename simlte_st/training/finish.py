@@ -51,14 +51,14 @@ def finish(
         "segmenter": options.segmenter, "seed": options.seed, "progress": options.progress
     }  # fmt: skip
     interpolation: dict[str, Any] | None = None
-    if trainee.start is not None and options.interpolate == "auto":
+    if trainee.start is not None and trainee.preset.interpolate == "auto":
         # The choice has seen its documents: the gain is measured on the others.
         choice = choose_interpolation(trainee.start, model, held_out[::2], in_place=True, **measuring)
         logger.info("%s", choice.summary())
         interpolation, held_out = choice.to_dict(), held_out[1::2]
-    elif trainee.start is not None and isinstance(options.interpolate, (int, float)):
-        interpolate(trainee.start, model, options.interpolate, in_place=True)
-        interpolation = {"weight": options.interpolate, "curve": []}
+    elif trainee.start is not None and isinstance(trainee.preset.interpolate, (int, float)):
+        interpolate(trainee.start, model, trainee.preset.interpolate, in_place=True)
+        interpolation = {"weight": trainee.preset.interpolate, "curve": []}
     gain: dict[str, Any] | None = None
     kept: Literal["trained", "base"] = "trained"
     if options.held_out > 0:

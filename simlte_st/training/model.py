@@ -90,7 +90,7 @@ def make_trainee(folder: RunFolder, options: RunOptions) -> Trainee:
         ) from None
     reads = base.model.max_seq_length if origin.name == base.name else readable_tokens(model)
     start = None
-    if options.interpolate is not None:
+    if preset.interpolate is not None:
         start = origin.model()
         check_interpolable(start, model)
     if options.lora is not None:

@@ -14,9 +14,9 @@ from datasets import Dataset
 from simlte_st.data.corpus import CorpusReport, Coverage
 from simlte_st.data.document import Document
 from simlte_st.data.documents import DocumentReader
-from simlte_st.data.transform import DocSplitTransform
 from simlte_st.errors import ConfigurationError, ResumeError
 from simlte_st.files import read_json, write_json
+from simlte_st.training.model import Trainee
 from simlte_st.training.run import RunFolder, RunOptions
 
 logger = logging.getLogger(__name__)
@@ -41,14 +41,14 @@ class Prepared:
     coverage: Coverage
 
 
-def prepare(reader: DocumentReader, views: DocSplitTransform, folder: RunFolder, options: RunOptions) -> Prepared:
+def prepare(reader: DocumentReader, trainee: Trainee, folder: RunFolder, options: RunOptions) -> Prepared:
     """Read and segment the documents, or find what the run that is resumed did.
 
     Args:
         reader: The documents; not read again when a run is resumed that had read them.
-        views: Draws the views; decides which documents can be used.
+        trainee: Its views decide which documents can be used.
         folder: Keeps the segmented documents, and what was held out, for as long as the run.
-        options: ``held_out``, ``seed``, ``interpolate`` and ``progress``.
+        options: ``held_out``, ``probe``, ``seed`` and ``progress``.
 
     Raises:
         DataError: The source cannot be read, or has too few usable documents.
@@ -56,7 +56,7 @@ def prepare(reader: DocumentReader, views: DocSplitTransform, folder: RunFolder,
             ``probe``, and these have no classes.
         ResumeError: What the interrupted run had read is no longer there.
     """
-    account = folder.path / "documents.json"
+    views, account = trainee.views, folder.path / "documents.json"
     if not account.exists():
         shutil.rmtree(folder.corpus, ignore_errors=True)  # of a run that was killed: nobody knows what it held out
         holder = HeldOut(options.held_out, seed=options.seed)
@@ -77,7 +77,7 @@ def prepare(reader: DocumentReader, views: DocSplitTransform, folder: RunFolder,
         raise ConfigurationError(
             f"probe={options.probe!r}: the documents held out have fewer than two classes in that column."
         )
-    if options.interpolate == "auto" and len(held_out) < 6:
+    if trainee.preset.interpolate == "auto" and len(held_out) < 6:
         raise ConfigurationError(
             f"interpolate='auto': {len(held_out)} documents were held out; 6 are needed, to choose on 3 and measure "
             "the gain on 3. Give a number instead, or a larger held_out."

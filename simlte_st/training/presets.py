@@ -43,6 +43,9 @@ class Preset:
             batch of any size. None: the whole batch at once.
         mini_batch_num_tokens: The same in tokens instead of views.
         pooling: Pooling of the model: ``"cls"``, ``"mean"``, or ``"keep"`` the base's.
+        interpolate: Go back to the base in part when training is done: this much of the trained weights and the rest
+            of the base's, 0 to 1; ``"auto"`` chooses without labels, on half of the held-out documents. None: all of
+            the trained ones.
         dropout: Dropout probability inside the encoder while training. None: the checkpoint's.
         attention_dropout: Probability of dropping an attention weight, where it shall differ from ``dropout``: fused
             attention kernels have none, and without it training a Longformer is twice as fast or more.
@@ -75,6 +78,7 @@ class Preset:
     mini_batch_size: int | None = None
     mini_batch_num_tokens: int | None = None
     pooling: Pooling = "cls"
+    interpolate: float | Literal["auto"] | None = None
     dropout: float | None = None
     attention_dropout: float | None = None
     gradient_checkpointing: bool = False
@@ -91,6 +95,10 @@ class Preset:
                 raise ConfigurationError(f"{name}={getattr(self, name)}: must be at least 1.")
         if self.objective not in ("contrastive", "teacher"):
             raise ConfigurationError(f"objective={self.objective!r}: use 'contrastive' or 'teacher'.")
+        if self.interpolate is not None and self.interpolate != "auto" and not 0 <= self.interpolate <= 1:
+            raise ConfigurationError(
+                f"interpolate={self.interpolate}: from 0, the base, to 1, the trained model, or 'auto'."
+            )
         if not 0 <= self.smooth <= 1:
             raise ConfigurationError(f"smooth={self.smooth}: must lie between 0 and 1.")
         if self.objective == "teacher":
@@ -150,7 +158,14 @@ PRESETS: dict[str, Preset] = {
     # For bases that are sentence encoders already: what they know is kept, and the neighbours of a document teach what
     # they do not. How it was found: benchmarks/results/recipe.md.
     "docsplit-tuned": Preset(
-        objective="teacher", batch_size=32, learning_rate=1e-4, warmup=0.1, mlm_weight=0.0, pooling="keep", dropout=0.0
+        objective="teacher",
+        batch_size=32,
+        learning_rate=1e-4,
+        warmup=0.1,
+        mlm_weight=0.0,
+        pooling="keep",
+        interpolate=0.5,
+        dropout=0.0,
     ),
 }
 """Every preset by name."""

@@ -52,7 +52,6 @@ class RunOptions:
     held_out: float = 0.1
     max_steps: int | None = None
     lora: int | None = None
-    interpolate: float | Literal["auto"] | None = None
     keep: Literal["verdict", "trained"] = "verdict"
     probe: str | None = None
     seed: int = 0
@@ -68,15 +67,11 @@ class RunOptions:
             raise ConfigurationError(f"held_out={self.held_out}: a share of the documents, from 0 to 0.5.")
         if self.max_steps is not None and self.max_steps < 1:
             raise ConfigurationError(f"max_steps={self.max_steps}: at least one step is needed.")
-        if self.interpolate is not None and self.interpolate != "auto" and not 0 <= self.interpolate <= 1:
-            raise ConfigurationError(
-                f"interpolate={self.interpolate}: from 0, the base, to 1, the trained model, or 'auto'."
-            )
         if self.keep not in ("verdict", "trained"):
             raise ConfigurationError(f"keep={self.keep!r}: use 'verdict' or 'trained'.")
         if self.probe is not None and self.held_out == 0:
             raise ConfigurationError("probe= measures on held-out documents: held_out must not be 0.")
-        if self.interpolate == "auto" and self.held_out == 0:
+        if self.settings.get("interpolate") == "auto" and self.held_out == 0:
             raise ConfigurationError("interpolate='auto' chooses on held-out documents: held_out must not be 0.")
         if self.lora is not None:
             if self.lora < 1:

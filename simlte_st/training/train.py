@@ -40,7 +40,6 @@ def train(
     held_out: float = 0.1,
     max_steps: int | None = None,
     lora: int | None = None,
-    interpolate: float | Literal["auto"] | None = None,
     keep: Literal["verdict", "trained"] = "verdict",
     probe: str | None = None,
     seed: int = 0,
@@ -71,8 +70,6 @@ def train(
         max_steps: Stop after so many steps, instead of after the preset's epochs.
         lora: Train low-rank adapters of this rank only, and add them to the weights at the end. The learning rate of a
             named preset is multiplied by ten, unless one is given.
-        interpolate: Go back to the base in part: this much of the trained weights and the rest of the base's, 0 to 1;
-            ``"auto"`` chooses without labels, on half of the held-out documents.
         keep: Where the verdict is not that training helped, the finished model is the base, and what was trained is in
             ``OUTPUT.trained``; ``"trained"`` makes that the model in any case.
         probe: Column of classes, folders or tags: a probe with a few labelled documents a class, all of them held out,
@@ -108,7 +105,6 @@ def train(
         held_out=held_out,
         max_steps=max_steps,
         lora=lora,
-        interpolate=interpolate,
         keep=keep,
         probe=probe,
         seed=seed,
@@ -125,7 +121,7 @@ def train(
     with folder.beginning():
         # The model first: how documents are cut into views depends on its tokenizer and on how much it reads.
         trainee = make_trainee(folder, options)
-        prepared = prepare(reader, trainee.views, folder, options)
+        prepared = prepare(reader, trainee, folder, options)
         if trainee.preset.objective == "teacher":
             prepared = teach(trainee, prepared, folder, options)
         fitting = set_up(trainee, prepared, folder, options)

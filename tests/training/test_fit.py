@@ -31,7 +31,7 @@ def begin(base: Path, documents: list[str], folder: Path, max_steps: int | None 
     )
     run = RunFolder.open(folder / "model", options.decisive(), resume=False, overwrite=False)
     trainee = make_trainee(run, options)
-    return trainee, prepare(read_documents(documents), trainee.views, run, options), run, options
+    return trainee, prepare(read_documents(documents), trainee, run, options), run, options
 
 
 def test_arguments_follow_from_the_steps() -> None:

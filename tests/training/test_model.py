@@ -137,7 +137,9 @@ def test_a_tuned_base_is_loaded_once(
     options: dict[str, Any] = {"base": encoder_path, **SHORT, "interpolate": 0.5}
     train(documents, tmp_path / "m", pooling="cls", **options)
     assert loaded == [str(encoder_path)]
-    train(documents, tmp_path / "long", backbone="chunk-mean", max_length=200, **{**options, "interpolate": None})
+    options["preset"] = Preset(mlm_weight=0.0, interpolate=None)
+    del options["interpolate"]
+    train(documents, tmp_path / "long", backbone="chunk-mean", max_length=200, **options)
     folder = tmp_path / "long.run" / "base"
     assert loaded[1:] == [str(encoder_path), str(folder)]  # held_out=0: there is no base to measure
 

@@ -16,7 +16,7 @@ from simlte_st.models.base import load_model
 from simlte_st.training import Preset
 from simlte_st.training.teacher import add_targets, nearest, smoothed
 
-TEACHER = {"base": None, "batch_size": 8, "progress": False, "keep": "trained", "learning_rate": 3e-3}
+TEACHER = {"base": None, "batch_size": 8, "progress": False, "keep": "trained", "learning_rate": 3e-3, "interpolate": 1}
 WORDS = ["ba bun cis", "dor ek fa", "gim hal ix"]
 
 
