@@ -146,13 +146,14 @@ def points(value: Mapping[str, float], base: bool) -> str:
 
 
 def gains(judged: Judged) -> dict[str, dict[str, dict[str, float]]]:
-    """Give each recipe's gain over the base at its end, mean over seeds, by outcome and set."""
+    """Give each recipe's gain over the base at its end and half way back, mean over seeds, by outcome and set."""
     found: dict[str, dict[str, dict[str, list[float]]]] = {}
     for name, entries in judged.items():
         for entry in entries:
-            if entry["recipe"] != BASE and not entry["stage"]:
+            if entry["recipe"] != BASE and entry["stage"] != "third":
+                name_of = f"{entry['recipe']}, {entry['stage']}" if entry["stage"] else entry["recipe"]
                 for outcome, value in entry["outcomes"].items():
-                    place = found.setdefault(entry["recipe"], {}).setdefault(outcome, {})
+                    place = found.setdefault(name_of, {}).setdefault(outcome, {})
                     place.setdefault(name, []).append(value["difference"])
     return {
         recipe: {

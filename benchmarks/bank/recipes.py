@@ -75,6 +75,7 @@ RECIPES: dict[str, Recipe] = {
     "smooth": replace(TEACHER, smooth=0.5),
     "relation": replace(TUNED, teacher=0.0),
     "tuned": TUNED,
+    "mild": replace(TUNED, relation=0.3),
     "tuned, no words": replace(TUNED, lexical=0.0),
     "tuned, alone": replace(TUNED, smooth=0.0),
     "tuned, [CLS]": replace(TUNED, pooling="cls"),
