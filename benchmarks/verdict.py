@@ -12,6 +12,7 @@ is on their side of the base. What is finished stays in the work folder; ``--rep
 from __future__ import annotations
 
 import argparse
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     add_bf16(parser)
     arguments = parser.parse_args(argv)
     torch.set_num_threads(arguments.threads)
+    logging.getLogger("simlte_st.evaluation").setLevel(logging.ERROR)  # that small classes give all they have
     loaded = load_sets(arguments.shared, arguments.data, arguments.train_documents, arguments.held_out)
     sets = {data.name: data for data in loaded}
     work = Work(arguments.work, dtype_of(arguments.bf16))

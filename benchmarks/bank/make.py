@@ -29,7 +29,7 @@ HALF = 62
 
 BASE, BASE_CLS = "base", "base-cls"
 
-STAGED = ("docsplit", "docsplit-cls", "crop", "simcse", "teacher", "smooth", "tuned", "mild")
+STAGED = ("docsplit", "docsplit-cls", "crop", "simcse", "teacher", "smooth", "tuned", "tuned, relation 1")
 """Recipes of which an encoder is also kept after a third of the steps, and one half way back to the base."""
 
 

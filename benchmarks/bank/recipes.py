@@ -63,7 +63,7 @@ class Recipe:
 
 DOCSPLIT = Recipe()
 TEACHER = Recipe(contrast=0.0, teacher=1.0, learning_rate=1e-4)
-TUNED = replace(TEACHER, smooth=0.5, relation=1.0)
+TUNED = replace(TEACHER, smooth=0.5, relation=0.3)
 RECIPES: dict[str, Recipe] = {
     "docsplit": DOCSPLIT,
     "docsplit-cls": replace(DOCSPLIT, pooling="cls", learning_rate=5e-5),
@@ -75,7 +75,7 @@ RECIPES: dict[str, Recipe] = {
     "smooth": replace(TEACHER, smooth=0.5),
     "relation": replace(TUNED, teacher=0.0),
     "tuned": TUNED,
-    "mild": replace(TUNED, relation=0.3),
+    "tuned, relation 1": replace(TUNED, relation=1.0),
     "tuned, no words": replace(TUNED, lexical=0.0),
     "tuned, alone": replace(TUNED, smooth=0.0),
     "tuned, [CLS]": replace(TUNED, pooling="cls"),

@@ -23,7 +23,7 @@ class TeacherLoss(EmbedDistillLoss):
 
     Args:
         model: The model to train.
-        relation_weight: Weight of the second term; 0 leaves it out.
+        relation_weight: Weight of the second term; 0 leaves it out (``benchmarks/results/recipe.md``).
         scale: Inverse temperature of both softmaxes.
 
     Inputs:
@@ -34,7 +34,7 @@ class TeacherLoss(EmbedDistillLoss):
         ConfigurationError: A weight below 0, or a scale that is not above 0.
     """
 
-    def __init__(self, model: SentenceTransformer, relation_weight: float = 1.0, scale: float = 20.0) -> None:
+    def __init__(self, model: SentenceTransformer, relation_weight: float = 0.3, scale: float = 20.0) -> None:
         super().__init__(model, distance_metric="cosine")
         if relation_weight < 0:
             raise ConfigurationError(f"relation_weight={relation_weight}: must not be negative.")

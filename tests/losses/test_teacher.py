@@ -68,7 +68,7 @@ def test_it_trains_texts_with_labels(model: SentenceTransformer) -> None:
     loss = TeacherLoss(model)
     terms = loss([model.preprocess(texts), model.preprocess(texts[::-1])], labels)
     assert set(terms) == {"distance", "relation"}
-    assert loss.get_config_dict() == {"relation_weight": 1.0, "scale": 20.0}
+    assert loss.get_config_dict() == {"relation_weight": 0.3, "scale": 20.0}
     with pytest.raises(ValueError, match="requires pre-computed teacher embeddings"):
         loss([model.preprocess(texts)], None)
 
