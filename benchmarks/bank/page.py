@@ -71,19 +71,15 @@ def verdict_page(judged: Judged, trust: Mapping[str, Any], settings: Mapping[str
         "",
     ]
     rows = []
-    for name, found in sorted(trust.items(), key=lambda item: -np.mean(list(item[1]["signs_right"].values()))):
+    for name, found in sorted(trust.items(), key=lambda item: -np.mean(list(item[1]["signs_right"].values()) or [0])):
         sides = list(found["signs_right"].values())
         orders = [list(found["rank_correlation"][outcome].values()) for outcome in OUTCOMES]
         told = found["said_and_happened"]
         rows.append(
             [f"**{name}**" if name == VERDICT else name]
             + [f"{np.mean(values):+.2f}" if values else "" for values in orders]
-            + [
-                f"{100 * np.mean(sides):.0f}%",
-                f"{100 * min(sides):.0f}%",
-                " / ".join(str(told[2][n]) for n in (2, 1, 0)),
-            ]
-            + [" / ".join(str(told[0][n]) for n in (2, 1, 0))]
+            + ([f"{100 * np.mean(sides):.0f}%", f"{100 * min(sides):.0f}%"] if sides else ["", ""])
+            + [" / ".join(str(told[row][n]) for n in (2, 1, 0)) for row in (2, 0)]
         )
     header = [
         "candidate",

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from support import make_document
+
+from benchmarks import verdict
+from benchmarks.bank import make, recipes
+from benchmarks.bank.candidates import CANDIDATES, Texts
+from benchmarks.bank.make import Vectors
+from benchmarks.bank.outcomes import CITES, FEW, FULL, outcomes
+from benchmarks.bank.sets import BankSet, load_set
+from benchmarks.bank.trust import confusion, happened, rank_correlation, said, signs_right
+from simlte_st.data.document import Document
+from simlte_st.files import read_json
+
+
+def made(noise: float, seed: int = 1) -> tuple[Vectors, Texts, list[str]]:
+    """Documents of six topics; vectors and words tell the topic, more or less clearly."""
+    generator = np.random.default_rng(seed)
+    topics = np.arange(120) % 6
+    places = np.random.default_rng(0).normal(size=(6, 16))[topics]
+    rows = [places + noise * generator.normal(size=places.shape) for _ in range(3)]
+    rows = [(part / np.linalg.norm(part, axis=1, keepdims=True)).astype(np.float32) for part in rows]
+    words = [[f"word{topic}x{generator.integers(8)}" for topic in topics for _ in range(6)] for _ in range(2)]
+    halves = [[" ".join(side[6 * row : 6 * row + 6]) for row in range(120)] for side in words]
+    return Vectors(*rows), Texts(*halves), [str(topic) for topic in topics]
+
+
+@pytest.mark.parametrize("name", [name for name in CANDIDATES if name not in ("RankMe", "alpha-ReQ", "uniformity")])
+def test_candidates_prefer_vectors_that_tell_topics_apart(name: str) -> None:
+    clear, blurred = (float(np.mean(CANDIDATES[name](*made(noise)[:2]))) for noise in (0.3, 3.0))
+    assert clear > blurred
+
+
+def test_the_spectrum_by_hand() -> None:
+    rows = np.eye(20, 32, dtype=np.float32)
+    whole = Vectors(rows, rows, rows)
+    assert CANDIDATES["RankMe"](whole, Texts([], [])) == pytest.approx(20, rel=1e-3)
+    decay = np.diag(np.arange(1, 21.0) ** -0.5).astype(np.float32)
+    spectrum = Vectors(np.concatenate([decay, -decay]), decay, decay)
+    assert CANDIDATES["alpha-ReQ"](spectrum, Texts([], [])) == pytest.approx(0.0, abs=1e-6), (
+        "variances fall as 1 / rank"
+    )
+
+
+def test_labels_and_links_judge() -> None:
+    for noise, low, high in ((0.1, 0.95, 1.0), (20.0, 0.0, 0.4)):
+        vectors, _, labels = made(noise)
+        data = BankSet("made", [], [Document(str(row), "text") for row in range(120)], labels)
+        found = outcomes(data, vectors.whole)
+        assert (len(found[FEW]), len(found[FULL])) == (30, 10)
+        assert all(low <= np.mean(values) <= high for values in found.values())
+    links = np.array([[row, (row + 6) % 120] for row in range(120)])
+    found = outcomes(BankSet("cited", [], [], links=links), made(0.3)[0].whole)
+    assert 0 < np.mean(found[CITES]) < 1
+
+
+def entry(recipe: str, value: float, label: float, clear: bool = True) -> dict[str, Any]:
+    def number(mean: float) -> dict[str, float]:
+        margin = 0.01 if clear else 1.0
+        return {"value": 0.5 + mean, "difference": mean, "low": mean - margin, "high": mean + margin}
+
+    judged = {"outcomes": {FEW: number(label), FULL: number(label)}}
+    return {"recipe": recipe, "seed": 0, "stage": "", **judged, "candidates": dict.fromkeys(CANDIDATES, number(value))}
+
+
+def test_trust_is_counted() -> None:
+    judged = {"set": [entry("base", 0, 0), entry("a", 0.1, 0.2), entry("b", -0.1, 0.3), entry("c", -0.2, -0.1, False)]}
+    assert [said(item, "RankMe") for item in judged["set"]] == [0, 1, -1, 0]
+    assert [happened(item) for item in judged["set"]] == [0, 1, 1, 0]
+    assert signs_right(judged, "RankMe") == {"set": 0.5}
+    assert confusion(judged, "RankMe").tolist() == [[0, 0, 1], [0, 1, 0], [0, 0, 1]]
+    assert rank_correlation(judged, "RankMe", FEW)["set"] == pytest.approx(0.4)
+    torn = entry("d", 0, 0.1)
+    torn["outcomes"][FULL] = entry("e", 0, -0.1)["outcomes"][FULL]
+    assert happened(torn) == 0
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Path:
+    rows = [{"text": make_document(number), "label": "ab"[number % 2]} for number in range(80)]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "brown_genres.parquet")
+    return tmp_path
+
+
+def test_halves_share_no_document(shared: Path) -> None:
+    data = load_set("brown", shared / "brown_genres.parquet", train=30, held=24)
+    assert (len(data.train), len(data.held), set(data.labels)) == (30, 24, {"a", "b"})
+    assert not {document.text for document in data.train} & {document.text for document in data.held}
+
+
+def test_a_bank_is_made_once_and_reported(
+    shared: Path,
+    encoder_path: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(make, "PACKAGED_BASE", str(encoder_path))
+    for name, value in (("READ", 48), ("HALF", 22)):
+        monkeypatch.setattr(make, name, value)
+    monkeypatch.setattr(recipes, "TOKENS", 24)
+    command = f"--shared {shared} --work {tmp_path / 'work'} --results {tmp_path / 'results'} --data brown sotu".split()
+    command += ["--recipes", "tuned", "docsplit-cls", "--steps", "3", "--train-documents", "30", "--held-out", "30"]
+    (tmp_path / "results").mkdir()
+    verdict.main(command)
+    out = capsys.readouterr().out
+    assert "Skipped sotu: there is no" in out
+    assert "tuned, seed 0" in out
+    page = (tmp_path / "results" / "verdict.md").read_text()
+    assert "8 encoders on 1 data sets" in page
+    numbers = read_json(tmp_path / "results" / "recipe.json")
+    assert set(numbers["gains"]) == {"base-cls", "tuned", "tuned, half way", "docsplit-cls", "docsplit-cls, half way"}
+    assert (tmp_path / "results" / "verdict.svg").exists()
+    verdict.main(command)
+    assert "seed 0:" not in capsys.readouterr().out, "nothing is made twice"
+    with pytest.raises(SystemExit, match="made with other settings: steps 3, now 4"):
+        verdict.main([*command, "--steps", "4"])
