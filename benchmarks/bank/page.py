@@ -15,7 +15,7 @@ from benchmarks.bank.trust import Judged, confusion, happened, rank_correlation,
 from benchmarks.records import environment, write_results
 from simlte_st.evaluation.table import markdown_table
 
-VERDICT = "same neighbours"
+VERDICT = "same neighbours, crossed"
 """The candidate that is the package's verdict."""
 
 WORDS = {-1: "hurt", 0: "no clear difference", 1: "helped"}

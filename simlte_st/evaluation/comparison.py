@@ -11,11 +11,11 @@ from simlte_st.data.documents import list_documents
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.evaluation.classification_probe import FewShotResult, few_shot_probe
 from simlte_st.evaluation.evaluator import encode_texts
-from simlte_st.evaluation.lexical import tfidf_few_shot, tfidf_probe, tfidf_split_half
+from simlte_st.evaluation.lexical import TfidfScores, tfidf_few_shot, tfidf_probe, tfidf_split_half
 from simlte_st.evaluation.probe import Head, ProbeResult, fit_probe
 from simlte_st.evaluation.split_half import SplitHalfResult, split_half_retrieval, split_half_views
 from simlte_st.evaluation.splits import document_labels
-from simlte_st.evaluation.structure import StructureResult, structure_agreement, tfidf_sides
+from simlte_st.evaluation.structure import StructureResult, agreement_of_scores, structure_agreement
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -69,7 +69,7 @@ def compare_halves(
     """
     budgets = [budget for budget in map(view_budget, models.values()) if budget is not None]
     anchors, positives = split_half_views(documents, segmenter=segmenter, budget=min(budgets, default=None), seed=seed)
-    words = structure_agreement(*tfidf_sides((anchors, positives)), seed=seed)
+    words = agreement_of_scores(TfidfScores([*anchors, *positives]), seed=seed)
     results = {TFIDF: HalvesComparison(words, tfidf_split_half(anchors, positives, seed=seed))}
     for name, model in models.items():
         embeddings = encode_texts(model, anchors + positives, batch_size=batch_size, show_progress_bar=progress)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -46,40 +45,45 @@ class StructureResult:
 
 
 def structure_agreement(
-    first: ArrayLike | PairScores, second: ArrayLike | PairScores, *, neighbours: int = NEIGHBOURS, seed: int = 0
+    first: ArrayLike, second: ArrayLike, *, neighbours: int = NEIGHBOURS, seed: int = 0
 ) -> StructureResult:
-    """Compare the nearest documents of first halves, among first halves, with those of second halves, among these.
+    """Compare the documents nearest to the first half of a document with those nearest to its second half.
 
-    What both halves of a document agree on, neither its wording nor chance decides. Unlike split-half retrieval this is
-    not what contrastive training trains: the two halves of a document never meet.
+    Each half looks among the halves of other documents on the other side. What both agree on, neither wording nor
+    chance decides. Unlike split-half retrieval this is not what contrastive training trains: the two halves of a
+    document never meet.
 
     Args:
-        first: Embeddings of the first halves, shape ``[N, dim]``, N >= 3, any float dtype; or scores of their pairs.
-        second: The same of the second halves, in the same order.
+        first: Embeddings of the first halves, shape ``[N, dim]``, N >= 3, any float dtype.
+        second: Of the second halves, in the same order.
         neighbours: How many; where there are few documents, no more than a third of the others.
         seed: Seed of the bootstrap.
 
     Raises:
-        DataError: Fewer than three documents, numbers that differ, or a value that is not finite.
+        DataError: Fewer than three documents, shapes that differ, or a value that is not finite.
     """
-    sides = [_scores(side) for side in (first, second)]
-    size = sides[0].size
-    if sides[1].size != size:
-        raise DataError(f"There are {size} first halves and {sides[1].size} second ones.")
+    sides = [np.asarray(side) for side in (first, second)]
+    if sides[0].shape != sides[1].shape:
+        raise DataError(f"First and second halves need arrays of one shape, got {sides[0].shape} and {sides[1].shape}.")
+    return agreement_of_scores(CosineScores(np.concatenate(sides)), neighbours=neighbours, seed=seed)
+
+
+def agreement_of_scores(scores: PairScores, *, neighbours: int = NEIGHBOURS, seed: int = 0) -> StructureResult:
+    """The same of any scores of pairs of ``2 N`` texts: the first halves, then the second ones."""
+    size = scores.size // 2
     check_documents(size)
     if size < 3:
         raise DataError("Two documents are each other's nearest: neighbours say something from 3 documents on.")
     count = max(1, min(neighbours, (size - 1) // 3))
+    firsts, seconds = np.arange(size), np.arange(size, 2 * size)
     found = np.empty(size)
     for rows in row_blocks(size, size):
-        near = [_nearest(side, rows, count) for side in sides]
+        near = [
+            _nearest(scores.rows(queries[rows], others), rows.start, count)
+            for queries, others in ((firsts, seconds), (seconds, firsts))
+        ]
         found[rows] = [len(np.intersect1d(a, b)) / count for a, b in zip(*near, strict=True)]
     return summarise(found, seed)
-
-
-def _scores(side: Any) -> PairScores:
-    scores: PairScores = side if hasattr(side, "rows") else CosineScores(side)
-    return scores
 
 
 def summarise(scores: NDArray[np.float64], seed: int = 0) -> StructureResult:
@@ -88,11 +92,12 @@ def summarise(scores: NDArray[np.float64], seed: int = 0) -> StructureResult:
     return StructureResult(float(scores.mean()), low, high, len(scores), scores)
 
 
-def _nearest(side: PairScores, rows: slice, count: int) -> NDArray[np.int64]:
-    numbers = np.arange(side.size)
-    scores = np.array(side.rows(numbers[rows], numbers), dtype=np.float64)
-    scores[np.arange(len(scores)), numbers[rows]] = -np.inf
-    return np.argsort(-scores, axis=1, kind="stable")[:, :count]
+def _nearest(scores: NDArray[Any], start: int, count: int) -> NDArray[np.int64]:
+    """The best of each row but for the document itself, that of the first row being number ``start``."""
+    others = np.array(scores, dtype=np.float64)
+    rows = np.arange(len(others))
+    others[rows, start + rows] = -np.inf
+    return np.argsort(-others, axis=1, kind="stable")[:, :count]
 
 
 class StructureEvaluator(HalvesEvaluator):
@@ -130,11 +135,3 @@ class StructureEvaluator(HalvesEvaluator):
     def get_config_dict(self) -> dict[str, Any]:
         """The settings for the model card."""
         return {"neighbours": self.neighbours, **super().get_config_dict()}
-
-
-def tfidf_sides(halves: Sequence[Sequence[str]]) -> tuple[PairScores, PairScores]:
-    """Give what :func:`structure_agreement` needs of TF-IDF vectors, fitted on both halves."""
-    from simlte_st.evaluation.lexical import TfidfScores
-
-    corpus = [*halves[0], *halves[1]]
-    return TfidfScores(halves[0], corpus), TfidfScores(halves[1], corpus)

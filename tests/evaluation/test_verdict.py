@@ -29,6 +29,7 @@ def test_documents_are_compared_in_pairs(shift: float, word: str) -> None:
     assert verdict.structure.low <= verdict.structure.mean <= verdict.structure.high
     assert verdict.structure.mean == pytest.approx(shift, abs=0.01)
     assert "200 held-out documents" in verdict.summary()
+    assert ("a few labels can tell" in verdict.summary()) == (word != "no clear difference")
     assert json.loads(json.dumps(verdict.to_dict()))["verdict"] == word
 
 
@@ -51,6 +52,7 @@ def test_a_probe_has_a_say(by_structure: float, by_probe: float, word: str) -> N
     verdict = give_verdict(structure(0.0), structure(by_structure), (probe(0.0), probe(by_probe)))
     assert verdict.word == word
     assert "A probe with few labels" in verdict.summary()
+    assert "a few labels can tell" not in verdict.summary(), "they have told"
     assert verdict.to_dict()["probe"]["mean"] == pytest.approx(by_probe)
 
 
