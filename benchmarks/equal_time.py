@@ -27,6 +27,7 @@ from sentence_transformers import SentenceTransformer
 
 from benchmarks.labelled import read_labelled
 from benchmarks.records import add_bf16, difference, dtype_of, environment, mean_deviation, write_results
+from benchmarks.rivals.train import CHEAP
 from simlte_st import train
 from simlte_st.data import DocSplit
 from simlte_st.data.document import Document
@@ -40,13 +41,13 @@ from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.training import TrainingResult
 
 PAPERS = "the papers' setting"
-CHEAP = {"preset": "docsplit-bert", "batch_size": 32, "warmup": 0.1, "mlm_weight": 0.0, "dropout": 0.0}
+WITHOUT_MLM = {"preset": "docsplit-bert", **CHEAP}
 RUNS: dict[str, dict[str, Any] | None] = {
     "base": None,
     "base, [CLS]": None,
     PAPERS: {"preset": "docsplit-bert"},
-    "random, 32": CHEAP,
-    "mean, random, 32": {**CHEAP, "view": DocSplit(unit="paragraph"), "pooling": "keep"},
+    "random, 32": WITHOUT_MLM,
+    "mean, random, 32": {**WITHOUT_MLM, "view": DocSplit(unit="paragraph"), "pooling": "keep"},
 }
 """Settings of :func:`simlte_st.train` by name. The second is the papers' setting without MLM and dropout, which takes a
 third of the time; the last one has views by paragraphs and the base's pooling besides."""

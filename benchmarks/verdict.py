@@ -44,7 +44,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     add_bf16(parser)
     arguments = parser.parse_args(argv)
     torch.set_num_threads(arguments.threads)
-    logging.getLogger("simlte_st.evaluation").setLevel(logging.ERROR)  # that small classes give all they have
     loaded = load_sets(arguments.shared, arguments.data, arguments.train_documents, arguments.held_out)
     sets = {data.name: data for data in loaded}
     work = Work(arguments.work, dtype_of(arguments.bf16))
@@ -57,4 +56,5 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
+    logging.getLogger("simlte_st.evaluation").setLevel(logging.ERROR)  # that small classes give all they have
     main()

@@ -20,10 +20,10 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.preprocessing import normalize
 
 from benchmarks.bank.make import Vectors
-from simlte_st.evaluation import alignment, split_half_retrieval, uniformity
+from simlte_st.evaluation import alignment, split_half_retrieval, structure_agreement, uniformity
 from simlte_st.evaluation.lexical import fit_tfidf
+from simlte_st.evaluation.structure import NEIGHBOURS
 
-NEAREST = 10
 CLUSTERS = 20
 SEEDS = 5
 """Runs of k-means, whose mean is taken."""
@@ -71,8 +71,8 @@ def neighbour_agreement(vectors: Vectors, texts: Texts) -> np.ndarray:
 
 
 def crossed_agreement(vectors: Vectors, texts: Texts) -> np.ndarray:
-    """The same, each among halves of the other side."""
-    return _overlap(_similar(vectors.first, vectors.second), _similar(vectors.second, vectors.first))
+    """The same, each among halves of the other side: the package's verdict."""
+    return structure_agreement(vectors.first, vectors.second).scores
 
 
 def mixed_agreement(vectors: Vectors, texts: Texts) -> np.ndarray:
@@ -99,7 +99,7 @@ def lexical_lift(vectors: Vectors, texts: Texts) -> np.ndarray:
     """Lexical similarity of the other halves of the nearest documents, over that of all documents."""
     lifts = []
     for rows, words in ((vectors.first, texts.alike[1]), (vectors.second, texts.alike[0])):
-        near = np.argsort(-_similar(rows, rows), axis=1)[:, :NEAREST]
+        near = np.argsort(-_similar(rows, rows), axis=1)[:, :NEIGHBOURS]
         lifts.append(np.take_along_axis(words, near, axis=1).mean(axis=1) / _masked_mean(words).mean())
     return np.mean(lifts, axis=0)
 
@@ -205,7 +205,7 @@ def _similar(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 
 def _overlap(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    count = min(NEAREST, len(one) - 1)
+    count = min(NEIGHBOURS, len(one) - 1)
     sides = [np.argsort(-table, axis=1, kind="stable")[:, :count] for table in (one, other)]
     return np.array([len(np.intersect1d(a, b)) for a, b in zip(*sides, strict=True)]) / count
 

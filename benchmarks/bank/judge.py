@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.bank.candidates import CANDIDATES, Texts
-from benchmarks.bank.make import BASE, Bank
+from benchmarks.bank.make import BASE, Bank, file_name
 from benchmarks.bank.outcomes import outcomes
 from simlte_st.evaluation import bootstrap_interval
 from simlte_st.files import read_json, write_json
@@ -26,8 +26,7 @@ def judge(bank: Bank, name: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     base: dict[str, Any] = {}
     for recipe, seed, stage, vectors in bank.entries(name):
-        label = f"{recipe}-{seed}{' ' + stage if stage else ''}"
-        path = bank.work.folder / "judged" / name / f"{label}.json"
+        path = bank.work.folder / "judged" / name / f"{file_name(recipe, seed, stage)}.json"
         if path.exists():
             values = read_json(path)
         else:

@@ -27,7 +27,9 @@ READ = 256
 HALF = 62
 """Tokens of half a document, special tokens left out."""
 
-BASE, BASE_CLS = "base", "base-cls"
+BASE = "base"
+UNTRAINED = {BASE: "mean", "base-cls": "cls"}
+"""The pooling of each encoder that is not trained."""
 
 STAGED = ("docsplit", "docsplit-cls", "crop", "simcse", "teacher", "smooth", "tuned", "tuned, relation 1")
 """Recipes of which an encoder is also kept after a third of the steps, and one half way back to the base."""
@@ -78,11 +80,11 @@ class Bank:
         base = load_model(PACKAGED_BASE).model
         corpus = prepare(base, data.train, self.bf16)
         halves = self.halves(data)
-        for entry, pooling in ((BASE, "mean"), (BASE_CLS, "cls")):
-            self._keep(name, entry, 0, {"pooling": pooling}, partial(_untrained, pooling), halves)
+        for entry, pooling in UNTRAINED.items():
+            self._keep(name, entry, 0, partial(_untrained, pooling), halves)
         for recipe, seed in missing:
             began = time.perf_counter()
-            self._keep(name, recipe, seed, asdict(RECIPES[recipe]), partial(self._train, recipe, seed, corpus), halves)
+            self._keep(name, recipe, seed, partial(self._train, recipe, seed, corpus), halves)
             print(f"{name}: {recipe}, seed {seed}: {time.perf_counter() - began:.0f} s", flush=True)
 
     def _train(self, recipe: str, seed: int, corpus: Corpus) -> Iterator[tuple[str, SentenceTransformer]]:
@@ -95,8 +97,9 @@ class Bank:
         if recipe in STAGED:
             yield "half way", interpolate(start, model, 0.5)
 
-    def _settings(self, name: str, seed: int, settings: Mapping[str, Any]) -> dict[str, Any]:
+    def _settings(self, name: str, entry: str, seed: int) -> dict[str, Any]:
         data = self.sets[name]
+        settings = {"pooling": UNTRAINED[entry]} if entry in UNTRAINED else asdict(RECIPES[entry])
         plain = {key: value if isinstance(value, (int, float, str)) else repr(value) for key, value in settings.items()}
         return {
             "set": name,
@@ -112,7 +115,6 @@ class Bank:
         name: str,
         entry: str,
         seed: int,
-        settings: Mapping[str, Any],
         make: Callable[[], Iterator[tuple[str, SentenceTransformer]]],
         halves: tuple[list[str], list[str]],
     ) -> None:
@@ -130,19 +132,16 @@ class Bank:
                 made.append(stage)
             return {"stages": made}
 
-        self.work.finish(self._cell(name, entry, seed), self._settings(name, seed, settings), vectors)
+        self.work.finish(self._cell(name, entry, seed), self._settings(name, entry, seed), vectors)
 
     def find(self, name: str, entry: str, seed: int) -> dict[str, Any] | None:
         """Give the cell of an entry; None where it is not made."""
-        settings: Mapping[str, Any] = (
-            {"pooling": "cls" if entry == BASE_CLS else "mean"} if entry in (BASE, BASE_CLS) else asdict(RECIPES[entry])
-        )
-        return self.work.find(self._cell(name, entry, seed), self._settings(name, seed, settings))
+        return self.work.find(self._cell(name, entry, seed), self._settings(name, entry, seed))
 
     def entries(self, name: str) -> Iterator[tuple[str, int, str, Vectors]]:
         """Give all encoders of a set: recipe, seed, stage ("" is the end of training), vectors; the base first."""
         found = {(*path.stem.rsplit("-", 1),): cell for path, cell in self.work.cells(f"{name}/*")}
-        order = [BASE, BASE_CLS, *RECIPES]
+        order = [*UNTRAINED, *RECIPES]
         for entry, number in sorted(found, key=lambda pair: (order.index(pair[0]), int(pair[1]))):
             for stage in found[entry, number]["result"]["stages"]:
                 with np.load(self._path(name, entry, int(number), stage)) as file:
@@ -153,7 +152,12 @@ class Bank:
         return f"{name}/{entry}-{seed}"
 
     def _path(self, name: str, entry: str, seed: int, stage: str) -> Path:
-        return self.work.folder / name / f"{entry}-{seed}{' ' + stage if stage else ''}.npz"
+        return self.work.folder / name / f"{file_name(entry, seed, stage)}.npz"
+
+
+def file_name(entry: str, seed: int, stage: str) -> str:
+    """Name the files of an encoder, without suffix."""
+    return f"{entry}-{seed}{' ' + stage if stage else ''}"
 
 
 def _untrained(pooling: str) -> Iterator[tuple[str, SentenceTransformer]]:

@@ -13,6 +13,7 @@ from benchmarks.bank.make import BASE, Bank
 from benchmarks.bank.outcomes import CITES, FEW, FULL
 from benchmarks.bank.trust import Judged, confusion, happened, rank_correlation, said, signs_right
 from benchmarks.records import environment, write_results
+from simlte_st.analysis.figures import drawn_figure
 from simlte_st.evaluation.table import markdown_table
 
 VERDICT = "same neighbours, crossed"
@@ -188,22 +189,19 @@ def recipe_page(judged: Judged, settings: Mapping[str, Any]) -> list[str]:
 
 def draw(judged: Judged, path: Path) -> None:
     """Draw what the verdict says of each encoder against what labels say."""
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(6, 4))
-    for number, (name, entries) in enumerate(judged.items()):
-        outcome = FEW if FEW in entries[0]["outcomes"] else CITES
-        pairs = [
-            (100 * entry["candidates"][VERDICT]["difference"], 100 * entry["outcomes"][outcome]["difference"])
-            for entry in entries
-            if entry["recipe"] != BASE
-        ]
-        axes.scatter(*zip(*pairs, strict=True), s=18, color=f"C{number}", label=f"{name} ({outcome})")
-    axes.axhline(0, color="grey", linewidth=0.8)
-    axes.axvline(0, color="grey", linewidth=0.8)
-    axes.set_xlabel("verdict: neighbours that both halves agree on, points over the base")
-    axes.set_ylabel("labels: points over the base")
-    axes.legend(fontsize=7)
-    figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None})
-    pyplot.close(figure)
+    with drawn_figure(path, (6, 4)) as figure:
+        axes = figure.subplots()
+        for number, (name, entries) in enumerate(judged.items()):
+            outcome = FEW if FEW in entries[0]["outcomes"] else CITES
+            pairs = [
+                (100 * entry["candidates"][VERDICT]["difference"], 100 * entry["outcomes"][outcome]["difference"])
+                for entry in entries
+                if entry["recipe"] != BASE
+            ]
+            axes.scatter(*zip(*pairs, strict=True), s=18, color=f"C{number}", label=f"{name} ({outcome})")
+        axes.axhline(0, color="grey", linewidth=0.8)
+        axes.axvline(0, color="grey", linewidth=0.8)
+        axes.set_xlabel("verdict: neighbours that both halves agree on, points over the base")
+        axes.set_ylabel("labels: points over the base")
+        axes.legend(fontsize=7)
+        figure.tight_layout()

@@ -26,19 +26,17 @@ def rank_correlation(judged: Judged, candidate: str, outcome: str) -> dict[str, 
 
 def said(entry: Mapping[str, Any], candidate: str) -> int:
     """What a candidate says of an encoder: 1 helped, -1 hurt, 0 no clear difference."""
-    value = entry["candidates"][candidate]
-    return int(value["low"] > 0) - int(value["high"] < 0)
+    return _sign(entry["candidates"][candidate])
 
 
 def happened(entry: Mapping[str, Any]) -> int:
     """What labels say: 1 where an outcome is clearly better than the base's and none clearly worse; -1 the reverse."""
-    signs = [int(value["low"] > 0) - int(value["high"] < 0) for value in entry["outcomes"].values()]
+    signs = [_sign(value) for value in entry["outcomes"].values()]
     return 0 if min(signs) < 0 < max(signs) else min(signs) or max(signs)
 
 
-def direction(entry: Mapping[str, Any]) -> float:
-    """The mean difference of the outcomes to the base's."""
-    return float(np.mean([value["difference"] for value in entry["outcomes"].values()]))
+def _sign(value: Mapping[str, float]) -> int:
+    return int(value["low"] > 0) - int(value["high"] < 0)
 
 
 def signs_right(judged: Judged, candidate: str) -> dict[str, float]:

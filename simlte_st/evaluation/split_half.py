@@ -222,19 +222,15 @@ class HalvesEvaluator(EmbeddingEvaluator):
         self.view: View = DocSplit() if view is None else view
         self.documents = _splittable(documents, self.view, segmenter)
 
-    def embed_halves(self, model: SentenceTransformer) -> tuple[Halves, NDArray[np.float32], NDArray[np.float32]]:
-        """Draw and encode the halves.
-
-        Returns:
-            The halves, and the embeddings of the first and of the second ones, ``[N, dim]`` each.
-        """
+    def embed_halves(self, model: SentenceTransformer) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Draw the halves, and encode the first and the second ones: ``[N, dim]`` each."""
         name = self.prompt_name or model.default_prompt_name or ""
         prompt = model.prompts.get(name) if self.prompt is None else self.prompt
         with reading_at_most(model, self.max_seq_length):
             budget = view_budget(model, prompt)
-        halves = _halves(self.documents, self.view, budget, self.seed)
-        embeddings = self.embed_inputs(model, halves[0] + halves[1])
-        return halves, embeddings[: len(halves[0])], embeddings[len(halves[0]) :]
+        anchors, positives = _halves(self.documents, self.view, budget, self.seed)
+        embeddings = self.embed_inputs(model, anchors + positives)
+        return embeddings[: len(anchors)], embeddings[len(anchors) :]
 
     def get_config_dict(self) -> dict[str, Any]:
         """The settings for the model card."""
@@ -269,6 +265,5 @@ class SplitHalfEvaluator(HalvesEvaluator):
 
     def measure(self, model: SentenceTransformer) -> dict[str, float]:
         """Draw and encode the halves, and retrieve."""
-        _, first, second = self.embed_halves(model)
-        self.last_result = split_half_retrieval(first, second, seed=self.seed)
+        self.last_result = split_half_retrieval(*self.embed_halves(model), seed=self.seed)
         return self.last_result.metrics()

@@ -128,8 +128,8 @@ class StructureEvaluator(HalvesEvaluator):
 
     def measure(self, model: SentenceTransformer) -> dict[str, float]:
         """Draw and encode the halves, and compare their neighbours."""
-        _, first, second = self.embed_halves(model)
-        self.last_result = structure_agreement(first, second, neighbours=self.neighbours, seed=self.seed)
+        halves = self.embed_halves(model)
+        self.last_result = structure_agreement(*halves, neighbours=self.neighbours, seed=self.seed)
         return self.last_result.metrics()
 
     def get_config_dict(self) -> dict[str, Any]:

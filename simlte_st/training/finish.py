@@ -14,7 +14,7 @@ from simlte_st.data.document import Document
 from simlte_st.errors import DataError
 from simlte_st.evaluation.comparison import compare_halves, compare_probes
 from simlte_st.evaluation.splits import split_by_label
-from simlte_st.evaluation.verdict import Word, give_verdict
+from simlte_st.evaluation.verdict import give_verdict
 from simlte_st.files import atomic_path, write_json
 from simlte_st.models.registration import is_own_architecture
 from simlte_st.training.fit import Fitted
@@ -63,8 +63,8 @@ def finish(
     kept: Literal["trained", "base"] = "trained"
     if options.held_out > 0:
         base = trainee.untrained()
-        verdict, gain = measure_gain(base, model, held_out, options, measuring)
-        if options.keep == "verdict" and verdict != "helped":
+        gain = measure_gain(base, model, held_out, options, measuring)
+        if options.keep == "verdict" and (gain is None or gain["verdict"] != "helped"):
             kept = "base"
     result = TrainingResult(
         output=folder.output,
@@ -94,18 +94,18 @@ def measure_gain(
     held_out: Sequence[Document],
     options: RunOptions,
     measuring: Mapping[str, Any],
-) -> tuple[Word, dict[str, Any] | None]:
+) -> dict[str, Any] | None:
     """Compare base and trained model on documents held out, with a probe where the run was told of labels.
 
     Returns:
-        The verdict, and what it is made of as JSON values; None where hardly a document can be split.
+        The verdict and what it is made of as JSON values; None where hardly a document can be split.
     """
     models = {"base": base, "trained": model}
     try:
         halves = compare_halves(models, held_out, **measuring)
     except DataError as error:
         logger.warning("The gain cannot be measured: %s", error)
-        return "too few documents", None
+        return None
     probes = None
     if options.probe is not None:
         counts = Counter(document.label for document in held_out)
@@ -115,7 +115,7 @@ def measure_gain(
         probes = found["base"].few_shot, found["trained"].few_shot
     verdict = give_verdict(halves["base"].structure, halves["trained"].structure, probes, options.seed)
     numbers = {name: result.metrics() for name, result in halves.items()}
-    return verdict.word, {**verdict.to_dict(), "summary": verdict.summary(), "halves": numbers}
+    return {**verdict.to_dict(), "summary": verdict.summary(), "halves": numbers}
 
 
 def save_result(model: SentenceTransformer, result: TrainingResult, output: Path, base: str, seed: int) -> None:

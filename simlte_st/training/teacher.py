@@ -170,7 +170,8 @@ def nearest(
         parts.append((lexical, lambda rows: np.asarray((words[rows] @ words[chosen].T).todense())))
     first = row_blocks(len(vectors), len(chosen))[0]
     own = np.arange(first.start, first.stop)[:, None] == chosen
-    scales = [(part(first)[~own].mean(), part(first)[~own].std() or 1.0) for _, part in parts]
+    sample = [part(first)[~own] for _, part in parts]
+    scales = [(similarities.mean(), similarities.std() or 1.0) for similarities in sample]
     found = np.empty((len(vectors), min(count, len(chosen) - 1)), dtype=np.int64)
     for rows in row_blocks(len(vectors), len(chosen)):
         near = sum(

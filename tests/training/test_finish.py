@@ -56,7 +56,7 @@ def test_what_was_trained_is_kept_where_it_helped_or_was_asked_for(
     unmeasured = train(labelled, tmp_path / "unmeasured", base=encoder_path, **{**OPTIONS, "held_out": 0.0})
     assert (unmeasured.kept, unmeasured.gain) == ("trained", None)
     original = finishing.measure_gain
-    monkeypatch.setattr(finishing, "measure_gain", lambda *given: ("helped", original(*given)[1]))
+    monkeypatch.setattr(finishing, "measure_gain", lambda *given: {**(original(*given) or {}), "verdict": "helped"})
     helped = train(labelled, tmp_path / "helped", base=encoder_path, **OPTIONS)
     assert helped.kept == "trained"
     assert_same_bytes(tmp_path / "helped", tmp_path / "asked")
