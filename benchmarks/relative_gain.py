@@ -52,11 +52,12 @@ def relative_gain(ours: Scores, theirs: Scores) -> float:
 def gain_interval(
     ours: Scores, theirs: Scores, level: float = 0.95, resamples: int = 2000, seed: int = 0
 ) -> tuple[float, float] | None:
-    """Percentile bootstrap interval of :func:`relative_gain`.
+    """Percentile bootstrap interval of :func:`relative_gain`; where nothing but trainings differ, their range.
 
     Resampled are the seeds, the same for all data sets (one training is measured on all of them), and within each data
     set the draws; both objectives keep together what has the same seed and draw. The data sets are as they are: the
-    interval says how sure the gain is on these, not on others.
+    interval says how sure the gain is on these, not on others. With one draw for each training there is little to
+    resample, and three trainings make no interval: then it is the least and the largest gain of a training.
 
     Args:
         ours: Scores of one objective, the same seeds and draws in the same order as in ``theirs``.
@@ -76,8 +77,9 @@ def gain_interval(
     if len(seeds) > 1 or any(one.shape != other.shape for one, other in pairs):
         raise ValueError(f"Scores to compare have the same seeds and draws; got {[one.shape for one, _ in pairs]}.")
     (count,) = seeds
-    if count == 1 and all(one.shape[1] == 1 for one, _ in pairs):
-        return None
+    if all(one.shape[1] == 1 for one, _ in pairs):
+        each = [float(np.mean([one[row] / other[row] for one, other in pairs]) - 1) for row in range(count)]
+        return (min(each), max(each)) if count > 1 else None
     generator = np.random.default_rng(seed)
     gains = np.empty(resamples)
     for number in range(resamples):

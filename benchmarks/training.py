@@ -222,14 +222,19 @@ def write(source: str, length: int, part: str, measured: dict[str, Any], output:
         row = key
         rows = sorted([*rows, row], key=lambda row: (row["source"], row["tokens"], row.get("dtype", "")))
     row[part] = measured
-    machine = next((row["time"] for row in rows if "time" in row), measured)["environment"]
+    write_results("training", page(rows), {"rows": rows}, output)
+
+
+def page(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Lay out what has been measured."""
+    machine = next(row[part] for part in ("time", *PARTS) for row in rows if part in row)["environment"]
     text = [
         "# The training step",
         "",
         f"all-MiniLM-L6-v2, contrastive + MLM, {machine['threads']} threads on {machine['device']}; the sides take "
         "turns in one process. What they are: `python -m benchmarks.training --help`. Times: documents a second "
-        "over those of the obvious composition, with its dropout and without. Memory: what a step adds to the process, "
-        "and all that the process has.",
+        "over those of the obvious composition, with its dropout and without; in brackets, in the turn where that is "
+        "least and in the turn where it is most. Memory: what a step adds to the process, and all that it has.",
         "",
     ]
     for row in rows:
@@ -253,8 +258,7 @@ def write(source: str, length: int, part: str, measured: dict[str, Any], output:
         for row in rows
         if "time" in row
     ]
-    text.append("")
-    write_results("training", text, {"rows": rows}, output)
+    return [*text, ""]
 
 
 def table(row: dict[str, Any]) -> str:
@@ -266,7 +270,7 @@ def table(row: dict[str, Any]) -> str:
     for side in SIDES:
         cells.append([side])
         if rates:
-            over = [f"{rates[side] / rates[other]:.2f}x" for other in ("obvious", "obvious, no dropout")]
+            over = [times(row["time"], side, other) for other in ("obvious", "obvious, no dropout")]
             cells[-1] += [f"{rates[side]:.2f}", *over, f"{making[side]:.1%}"]
         if peaks:
             for by_side in peaks.values():
@@ -274,6 +278,13 @@ def table(row: dict[str, Any]) -> str:
     header = ["side"]
     header += ["doc/s", "times", "times, no dropout", "making batches"] if rates else []
     return markdown_table(header + (["a step, MiB", "times", "process, MiB", "times"] if peaks else []), cells)
+
+
+def times(measured: dict[str, Any], side: str, other: str) -> str:
+    """Write how much faster a side is than another: over all turns, and in the slowest and fastest of them."""
+    rates, turns = measured["documents_per_second"], measured["turns"]
+    each = [one / two for one, two in zip(turns[side], turns[other], strict=True)]
+    return f"{rates[side] / rates[other]:.1f}" + (f" [{min(each):.1f}, {max(each):.1f}]" if side != other else "")
 
 
 if __name__ == "__main__":

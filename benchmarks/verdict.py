@@ -19,13 +19,14 @@ from typing import Any
 
 import torch
 
-from benchmarks.bank.judge import judge
+from benchmarks.bank.judge import judge, judge_words, with_earlier
 from benchmarks.bank.make import Bank
 from benchmarks.bank.page import write_page
 from benchmarks.bank.recipes import RECIPES
 from benchmarks.bank.sets import FILES, load_sets
 from benchmarks.grid.work import Work
 from benchmarks.records import RESULTS, add_bf16, dtype_of
+from simlte_st.files import read_json
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -40,6 +41,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--held-out", type=int, default=300, help="of each set (default: %(default)s)")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--report", action="store_true", help="write the page of what is finished, train nothing")
+    parser.add_argument(
+        "--earlier", type=Path, metavar="FILE", help="a verdict.json, whose encoders are added where they are not here"
+    )
     parser.add_argument("--results", type=Path, default=RESULTS, help=argparse.SUPPRESS)
     add_bf16(parser)
     arguments = parser.parse_args(argv)
@@ -52,7 +56,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         for name in sets:
             bank.make(name, arguments.recipes, arguments.seeds)
     judged: dict[str, list[dict[str, Any]]] = {name: judge(bank, name) for name in sets if bank.find(name, "base", 0)}
-    write_page(judged, bank, arguments.results)
+    if arguments.earlier:
+        earlier = read_json(arguments.earlier)["judged"]
+        judged = with_earlier(judged, {name: earlier[name] for name in sets if name in earlier})
+    write_page(judged, {name: judge_words(bank, name) for name in judged}, bank, arguments.results)
 
 
 if __name__ == "__main__":

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from benchmarks.bank.candidates import CANDIDATES, Texts
-from benchmarks.bank.make import BASE, Bank, file_name
-from benchmarks.bank.outcomes import outcomes
+from benchmarks.bank.make import BASE, UNTRAINED, Bank, file_name
+from benchmarks.bank.outcomes import outcomes, outcomes_of_words
+from benchmarks.bank.recipes import RECIPES
+from benchmarks.bank.sets import FILES
 from simlte_st.evaluation import bootstrap_interval
 from simlte_st.files import read_json, write_json
 
@@ -44,6 +47,43 @@ def judge(bank: Bank, name: str) -> list[dict[str, Any]]:
             | {part: {key: _against(value, base[part][key]) for key, value in values[part].items()} for part in values}
         )
     return found
+
+
+def judge_words(bank: Bank, name: str) -> dict[str, float]:
+    """Judge TF-IDF on a set: the mean of each outcome."""
+    path = bank.work.folder / "judged" / name / "tfidf.json"
+    if not path.exists():
+        write_json(path, outcomes_of_words(bank.sets[name]))
+    return {outcome: float(np.mean(values)) for outcome, values in read_json(path).items()}
+
+
+def with_earlier(
+    judged: Mapping[str, Sequence[dict[str, Any]]], earlier: Mapping[str, Sequence[dict[str, Any]]]
+) -> dict[str, list[dict[str, Any]]]:
+    """Add the encoders of an earlier page whose recipe and seed are not here.
+
+    Args:
+        judged: What :func:`judge` gave, by set.
+        earlier: What it gave then, from that page's ``verdict.json``.
+
+    Raises:
+        SystemExit: The base was another then, or was measured otherwise.
+    """
+    found: dict[str, list[dict[str, Any]]] = {}
+    for name in [*judged, *(name for name in earlier if name not in judged)]:
+        entries, old = list(judged.get(name, ())), earlier.get(name, ())
+        if entries and old and _values(entries[0]) != _values(old[0]):
+            raise SystemExit(f"{name}: the base's numbers of the earlier page are not those of this work folder.")
+        made = {(entry["recipe"], entry["seed"]) for entry in entries}
+        entries += [entry for entry in old if (entry["recipe"], entry["seed"]) not in made]
+        order = [*UNTRAINED, *RECIPES]
+        found[name] = sorted(entries, key=lambda entry: (order.index(entry["recipe"]), entry["seed"]))
+    return {name: found[name] for name in sorted(found, key=list(FILES).index)}
+
+
+def _values(entry: Mapping[str, Any]) -> dict[str, float]:
+    """Give the numbers of an encoder, to so many places as machines of one kind share."""
+    return {key: round(value["value"], 6) for part in ("outcomes", "candidates") for key, value in entry[part].items()}
 
 
 def _against(value: Any, base: Any) -> dict[str, Any]:

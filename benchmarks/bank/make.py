@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sentence_transformers import SentenceTransformer
 
-from benchmarks.bank.recipes import RECIPES, Corpus, embed, prepare, train
+from benchmarks.bank.recipes import RECIPES, Corpus, Rival, embed, prepare, train, train_by_rival
 from benchmarks.bank.sets import BankSet
 from benchmarks.grid.work import Work
 from simlte_st.evaluation import split_half_views
@@ -31,8 +31,12 @@ BASE = "base"
 UNTRAINED = {BASE: "mean", "base-cls": "cls"}
 """The pooling of each encoder that is not trained."""
 
-STAGED = ("docsplit", "docsplit-cls", "crop", "simcse", "teacher", "smooth", "tuned", "tuned, relation 1")
-"""Recipes of which an encoder is also kept after a third of the steps, and one half way back to the base."""
+STAGED = (
+    "docsplit", "docsplit-cls", "crop", "simcse", "tsdae", "contrastive tension", "teacher", "smooth", "tuned",
+    "tuned, relation 1",
+)  # fmt: skip
+"""Recipes of which an encoder is also kept after a third of the steps (but of rivals), and half way back to the base:
+of the first seed. Later seeds keep what a recipe is for: the end of training, and of ``"tuned"`` half way back."""
 
 
 @dataclass(frozen=True)
@@ -89,12 +93,16 @@ class Bank:
 
     def _train(self, recipe: str, seed: int, corpus: Corpus) -> Iterator[tuple[str, SentenceTransformer]]:
         settings = RECIPES[recipe]
+        staged = recipe in STAGED and seed == 0
         model, start = _load(settings.pooling), _load(settings.pooling)
-        for step in train(model, settings, corpus, self.steps, seed, self.bf16):
-            if step == self.steps // 3 and recipe in STAGED:
-                yield "third", model
+        if isinstance(settings, Rival):
+            model = train_by_rival(settings, corpus, self.steps, seed, self.bf16)
+        else:
+            for step in train(model, settings, corpus, self.steps, seed, self.bf16):
+                if staged and step == self.steps // 3:
+                    yield "third", model
         yield "", model
-        if recipe in STAGED:
+        if staged or recipe == "tuned":
             yield "half way", interpolate(start, model, 0.5)
 
     def _settings(self, name: str, entry: str, seed: int) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import numpy as np
 from benchmarks.bank.sets import BankSet
 from simlte_st.datasets.splits import TEST, stratified_split
 from simlte_st.evaluation import CosineScores, citation_retrieval, few_shot_probe, fit_probe
+from simlte_st.evaluation.lexical import TFIDF_INVERSE_L2, fit_tfidf
 from simlte_st.evaluation.statistics import unit_rows
 
 HALVES = 10
@@ -26,8 +27,20 @@ FEW, FULL, CITES = "few-shot", "all labels", "citations"
 """Names of the outcomes: macro-F1 (of :data:`SHOTS` documents a class, of all in a half), and R@10."""
 
 
-def outcomes(data: BankSet, vectors: np.ndarray) -> dict[str, list[float]]:
+def outcomes_of_words(data: BankSet) -> dict[str, list[float]]:
+    """Measure TF-IDF of the whole held-out documents, fitted on those that encoders are trained on."""
+    vectorizer = fit_tfidf([document.text for document in data.train])
+    rows = vectorizer.transform([document.text for document in data.held]).toarray()
+    return outcomes(data, rows.astype(np.float32), inverse_l2=TFIDF_INVERSE_L2)
+
+
+def outcomes(data: BankSet, vectors: np.ndarray, inverse_l2: float = INVERSE_L2) -> dict[str, list[float]]:
     """Measure an encoder's vectors of the held-out documents.
+
+    Args:
+        data: The set.
+        vectors: A row for each of its held-out documents.
+        inverse_l2: ``C`` of the logistic regression.
 
     Returns:
         The values of each outcome that the set has: of each division and draw, in one order for all encoders, so that
@@ -44,7 +57,7 @@ def outcomes(data: BankSet, vectors: np.ndarray) -> dict[str, list[float]]:
         parts: tuple[np.ndarray, Sequence[int], np.ndarray, Sequence[int]] = (
             rows[train], classes[train].tolist(), rows[test], classes[test].tolist()
         )  # fmt: skip
-        settings = {"head": "logistic", "inverse_l2": INVERSE_L2}
+        settings = {"head": "logistic", "inverse_l2": inverse_l2}
         drawn = few_shot_probe(*parts, shots=SHOTS, draws=DRAWS, seed=half, **settings)
         few += [draw.macro_f1 for draw in drawn.draws]
         full.append(fit_probe(*parts, **settings).macro_f1)

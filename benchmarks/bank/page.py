@@ -22,8 +22,11 @@ VERDICT = "same neighbours, crossed"
 WORDS = {-1: "hurt", 0: "no clear difference", 1: "helped"}
 OUTCOMES = (FEW, FULL, CITES)
 
+Words = Mapping[str, Mapping[str, float]]
+"""What :func:`~benchmarks.bank.judge.judge_words` gave, by set."""
 
-def write_page(judged: Judged, bank: Bank, folder: Path) -> None:
+
+def write_page(judged: Judged, words: Words, bank: Bank, folder: Path) -> None:
     """Write ``verdict.md``, ``verdict.json`` and ``verdict.svg``, and ``recipe.md`` and ``recipe.json``."""
     where = environment(bank.work.dtype)
     settings = {"steps": bank.steps, "sets": {name: sizes(bank, name) for name in judged}, "environment": where}
@@ -31,7 +34,9 @@ def write_page(judged: Judged, bank: Bank, folder: Path) -> None:
     write_results(
         "verdict", verdict_page(judged, trust, settings), {**settings, "trust": trust, "judged": judged}, folder
     )
-    write_results("recipe", recipe_page(judged, settings), {**settings, "gains": gains(judged)}, folder)
+    write_results(
+        "recipe", recipe_page(judged, words, settings), {**settings, "words": words, "gains": gains(judged)}, folder
+    )
     draw(judged, folder / "verdict.svg")
 
 
@@ -142,49 +147,69 @@ def points(value: Mapping[str, float], base: bool) -> str:
     return f"{100 * value['value']:.1f}" + ("" if base else f" ({100 * value['difference']:+.1f})")
 
 
-def gains(judged: Judged) -> dict[str, dict[str, dict[str, float]]]:
-    """Give each recipe's gain over the base at its end and half way back, mean over seeds, by outcome and set."""
+def gains(judged: Judged) -> dict[str, dict[str, dict[str, list[float]]]]:
+    """Give each recipe's gain over the base at its end and half way back, of each seed, by outcome and set."""
     found: dict[str, dict[str, dict[str, list[float]]]] = {}
     for name, entries in judged.items():
         for entry in entries:
             if entry["recipe"] != BASE and entry["stage"] != "third":
                 name_of = f"{entry['recipe']}, {entry['stage']}" if entry["stage"] else entry["recipe"]
                 for outcome, value in entry["outcomes"].items():
-                    place = found.setdefault(name_of, {}).setdefault(outcome, {})
-                    place.setdefault(name, []).append(value["difference"])
-    return {
-        recipe: {
-            outcome: {name: float(np.mean(values)) for name, values in by.items()} for outcome, by in outcomes.items()
-        }
-        for recipe, outcomes in found.items()
-    }
+                    found.setdefault(name_of, {}).setdefault(outcome, {}).setdefault(name, []).append(
+                        value["difference"]
+                    )
+    return found
 
 
-def recipe_page(judged: Judged, settings: Mapping[str, Any]) -> list[str]:
+def recipe_page(judged: Judged, words: Words, settings: Mapping[str, Any]) -> list[str]:
     """Lay out the page of the recipes."""
+    where = settings["environment"]
     lines = [
         "# What helps a tuned encoder",
         "",
         f"all-MiniLM-L6-v2, {settings['steps']} steps of 32 unlabelled documents of each data set, 64 tokens a view; "
         "then documents that were not trained on, 256 tokens of each: points gained over the base's own pooling in "
         "macro-F1 with 5 labelled documents a class, with the labels of half of the documents, and in R@10 of "
-        "citations. Logistic regression on vectors of length 1. Recipes are in `benchmarks/bank/recipes.py`.",
+        "citations. Logistic regression on vectors of length 1; TF-IDF reads all words. After ± is the standard "
+        'deviation over seeds, where there are several. Recipes are in `benchmarks/bank/recipes.py`; "half way" is '
+        f"half of the way back to the base. In {where['dtype']} (CPU: {where['cpu_bf16']}).",
         "",
     ]
+    found = gains(judged)
     for outcome in OUTCOMES:
         names = [name for name, entries in judged.items() if outcome in entries[0]["outcomes"]]
         if not names:
             continue
-        base = [judged[name][0]["outcomes"][outcome]["value"] for name in names]
-        rows = [["the base itself", *(f"{100 * value:.1f}" for value in base), f"{100 * np.mean(base):.1f}"]]
-        found = {recipe: by[outcome] for recipe, by in gains(judged).items() if outcome in by}
-        for recipe, by in sorted(found.items(), key=lambda item: -np.mean(list(item[1].values()))):
-            values = [by.get(name) for name in names]
-            shown = ["" if value is None else f"{100 * value:+.1f}" for value in values]
-            complete = all(value is not None for value in values)
-            rows.append([recipe, *shown, f"{100 * np.mean(list(by.values())):+.1f}" if complete else ""])
-        lines += [f"## {outcome}", "", markdown_table(["recipe", *names, "mean"], rows), ""]
+        rows = []
+        for title, values in (
+            ("TF-IDF", [words[name][outcome] for name in names]),
+            ("the base itself", [judged[name][0]["outcomes"][outcome]["value"] for name in names]),
+        ):
+            rows.append([title, *(f"{100 * value:.1f}" for value in values), f"{100 * np.mean(values):.1f}"])
+        of_recipes = {recipe: by[outcome] for recipe, by in found.items() if outcome in by}
+        for recipe, by in sorted(of_recipes.items(), key=lambda item: -_mean(item[1])):
+            shown = [_gain(by.get(name, [])) for name in names]
+            rows.append([recipe, *shown, _gain(_means(by)) if len(by) == len(names) else ""])
+        header = ["recipe", *names, *(["mean"] if len(names) > 1 else [])]
+        lines += [f"## {outcome}", "", markdown_table(header, [row[: len(header)] for row in rows]), ""]
     return lines
+
+
+def _gain(seeds: Sequence[float]) -> str:
+    """Write a gain in points, with its deviation over seeds."""
+    if not len(seeds):
+        return ""
+    return f"{100 * np.mean(seeds):+.1f}" + (f" ± {100 * np.std(seeds, ddof=1):.1f}" if len(seeds) > 1 else "")
+
+
+def _mean(by_set: Mapping[str, Sequence[float]]) -> float:
+    return float(np.mean([np.mean(seeds) for seeds in by_set.values()]))
+
+
+def _means(by_set: Mapping[str, Sequence[float]]) -> list[float]:
+    """Give the mean over sets of each seed, where all sets have the same; else the one mean of all."""
+    counts = {len(seeds) for seeds in by_set.values()}
+    return np.mean(list(by_set.values()), axis=0).tolist() if len(counts) == 1 else [_mean(by_set)]
 
 
 def draw(judged: Judged, path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,6 +13,7 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor
 from torch.nn import functional
 
+from benchmarks.rivals.train import CONTRASTIVE, train_rival
 from simlte_st.chunk_mean import to_chunk_mean
 from simlte_st.data import Crop, DocSplit, Identity, View
 from simlte_st.data.document import Document, SegmentedDocument
@@ -19,7 +21,10 @@ from simlte_st.data.segmenters import make_segmenter
 from simlte_st.data.sentences import segment_documents, tokenizer_counter
 from simlte_st.data.views import draw_views
 from simlte_st.losses import TeacherLoss
+from simlte_st.models.base import load_model
+from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.training.dropout import set_dropout
+from simlte_st.training.presets import Pooling
 from simlte_st.training.teacher import LEAST_TOKENS, NEIGHBOURS, nearest, smoothed
 
 BATCH = 32
@@ -49,7 +54,7 @@ class Recipe:
     """
 
     view: View = field(default_factory=DocSplit)
-    pooling: str = "mean"
+    pooling: Pooling = "mean"
     learning_rate: float = 2e-5
     temperature: float = 0.05
     contrast: float = 1.0
@@ -61,15 +66,32 @@ class Recipe:
     dropout: float = 0.0
 
 
+@dataclass(frozen=True)
+class Rival:
+    """How one of :data:`~benchmarks.rivals.RIVALS` trains an encoder: by its own code, on the budget of the recipes.
+
+    Attributes:
+        rival: Its name.
+        pooling: As of a recipe.
+        learning_rate: Likewise.
+    """
+
+    rival: str
+    pooling: Pooling = "mean"
+    learning_rate: float = 2e-5
+
+
 DOCSPLIT = Recipe()
 TEACHER = Recipe(contrast=0.0, teacher=1.0, learning_rate=1e-4)
 TUNED = replace(TEACHER, smooth=0.5, relation=0.3)
-RECIPES: dict[str, Recipe] = {
+RECIPES: dict[str, Recipe | Rival] = {
     "docsplit": DOCSPLIT,
     "docsplit-cls": replace(DOCSPLIT, pooling="cls", learning_rate=5e-5),
     "docsplit-gentle": replace(DOCSPLIT, learning_rate=5e-6, temperature=0.2),
     "crop": replace(DOCSPLIT, view=Crop()),
     "simcse": replace(DOCSPLIT, view=Identity(unit="sentence"), dropout=0.1),
+    "tsdae": Rival("tsdae"),
+    "contrastive tension": Rival("contrastive-tension"),
     "neighbours": replace(DOCSPLIT, neighbours=0.5, temperature=0.1),
     "teacher": TEACHER,
     "smooth": replace(TEACHER, smooth=0.5),
@@ -144,6 +166,27 @@ def train(
         yield step
         model.max_seq_length = TOKENS
         model.train()
+
+
+def train_by_rival(rival: Rival, corpus: Corpus, steps: int, seed: int, bf16: bool) -> SentenceTransformer:
+    """Train the base with a rival's own code."""
+    preset = CONTRASTIVE.changed(pooling=rival.pooling, learning_rate=rival.learning_rate)
+    documents = [{"id": str(row), "text": text} for row, text in enumerate(corpus.texts)]
+    with tempfile.TemporaryDirectory() as folder:
+        output = f"{folder}/{rival.rival}"
+        train_rival(
+            rival.rival,
+            documents,
+            PACKAGED_BASE,
+            output,
+            steps=steps,
+            batch_size=BATCH,
+            max_view_length=TOKENS,
+            preset=preset,
+            seed=seed,
+            bf16=bf16,
+        )
+        return load_model(output).model
 
 
 def _forward(model: SentenceTransformer, texts: list[str]) -> Tensor:

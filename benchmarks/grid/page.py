@@ -119,8 +119,9 @@ def _sections(results: Results, gains: Any, ablations: Any, figures: Mapping[str
         yield from _section(
             f"Gain over {tables.title(tables.HEADLINE[of])}",
             "Mean relative gain in macro-F1 over the data sets that both have, as the papers compute their headline. "
-            "The intervals are a bootstrap over seeds and draws, in pairs; with one seed they leave out what another "
-            "training would change.",
+            "Few-shot intervals are a bootstrap over seeds and draws, in pairs; with one seed they leave out what "
+            "another training would change. With all documents there are no draws: the brackets hold the least and "
+            "the largest gain of a seed. Systems with fewer seeds are compared on those alone.",
             tables.gain_table(gains, of),
             tables.gain_by_data_table(gains, of),
             figures.get("gains", ""),

@@ -45,8 +45,16 @@ def test_what_is_the_same_for_both_is_no_uncertainty() -> None:
 
 def test_seeds_are_resampled_together_over_the_data_sets() -> None:
     # Seed 0 gains 20% on both sets, seed 1 nothing: only by keeping them together can the extremes be reached often.
-    ours = {"a": [[0.6], [0.5]], "b": [[0.6], [0.5]]}
-    theirs = {"a": [[0.5], [0.5]], "b": [[0.5], [0.5]]}
+    ours = {"a": [[0.6, 0.6], [0.5, 0.5]], "b": [[0.6, 0.6], [0.5, 0.5]]}
+    theirs = {"a": [[0.5, 0.5], [0.5, 0.5]], "b": [[0.5, 0.5], [0.5, 0.5]]}
+    low, high = gain_interval(ours, theirs)
+    assert low == pytest.approx(0.0)
+    assert high == pytest.approx(0.2)
+
+
+def test_trainings_alone_have_a_range() -> None:
+    ours = {"a": [[0.6], [0.5], [0.55]], "b": [[0.6], [0.5], [0.5]]}
+    theirs = {"a": [[0.5]] * 3, "b": [[0.5]] * 3}
     low, high = gain_interval(ours, theirs)
     assert low == pytest.approx(0.0)
     assert high == pytest.approx(0.2)

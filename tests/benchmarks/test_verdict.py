@@ -12,11 +12,15 @@ from support import make_document
 from benchmarks import verdict
 from benchmarks.bank import make, recipes
 from benchmarks.bank.candidates import CANDIDATES, Texts
+from benchmarks.bank.judge import with_earlier
 from benchmarks.bank.make import Vectors
 from benchmarks.bank.outcomes import CITES, FEW, FULL, outcomes
+from benchmarks.bank.page import VERDICT
 from benchmarks.bank.sets import BankSet, load_set
 from benchmarks.bank.trust import confusion, happened, rank_correlation, said, signs_right
+from benchmarks.records import RESULTS
 from simlte_st.data.document import Document
+from simlte_st.evaluation.verdict import RECORD
 from simlte_st.files import read_json
 
 
@@ -117,8 +121,30 @@ def test_a_bank_is_made_once_and_reported(
     assert "8 encoders on 1 data sets" in page
     numbers = read_json(tmp_path / "results" / "recipe.json")
     assert set(numbers["gains"]) == {"base-cls", "tuned", "tuned, half way", "docsplit-cls", "docsplit-cls, half way"}
+    assert numbers["words"]["brown"].keys() == {FEW, FULL}
     assert (tmp_path / "results" / "verdict.svg").exists()
     verdict.main(command)
     assert "seed 0:" not in capsys.readouterr().out, "nothing is made twice"
     with pytest.raises(SystemExit, match="made with other settings: steps 3, now 4"):
         verdict.main([*command, "--steps", "4"])
+    another = [item if item != "docsplit-cls" else "tsdae" for item in command]
+    another[another.index(str(tmp_path / "work"))] = str(tmp_path / "another")
+    verdict.main([*another, "--seeds", "1", "--earlier", str(tmp_path / "results" / "verdict.json")])
+    numbers = read_json(tmp_path / "results" / "recipe.json")["gains"]
+    assert {recipe: len(by[FEW]["brown"]) for recipe, by in numbers.items()} == {
+        "base-cls": 1, "docsplit-cls": 1, "docsplit-cls, half way": 1, "tuned": 2, "tuned, half way": 2, "tsdae": 1
+    }  # fmt: skip
+    assert " ± " in (tmp_path / "results" / "recipe.md").read_text()
+
+
+def test_another_base_is_not_mixed_in() -> None:
+    base = entry("base", 0, 0)
+    assert with_earlier({"brown": [base]}, {"brown": [base, entry("crop", 0, 0)]})["brown"][1]["recipe"] == "crop"
+    with pytest.raises(SystemExit, match="brown: the base's numbers"):
+        with_earlier({"brown": [base]}, {"brown": [entry("base", 0.1, 0)]})
+
+
+def test_the_package_says_what_the_page_says() -> None:
+    hurt, _, helped = read_json(RESULTS / "verdict.json")["trust"][VERDICT]["said_and_happened"]
+    for word, counts, right, wrong in (("helped", helped, 2, 0), ("hurt", hurt, 0, 2)):
+        assert f"{counts[right]} of {sum(counts)} cases and disagreed in {counts[wrong] or 'none'}." in RECORD[word]
