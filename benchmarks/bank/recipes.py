@@ -24,14 +24,12 @@ from simlte_st.losses import TeacherLoss
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.training.dropout import set_dropout
+from simlte_st.training.lora import LEARNING_RATE_FACTOR, add_lora, merge_lora
 from simlte_st.training.presets import Pooling
 from simlte_st.training.teacher import LEAST_TOKENS, NEIGHBOURS, nearest, smoothed
 
 BATCH = 32
 """Documents in a step."""
-
-TOKENS = 64
-"""Most tokens of a view while training, special tokens included."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +49,8 @@ class Recipe:
         lexical: Share of the words in who is near whom.
         neighbours: Probability that the second view is one of a near document's.
         dropout: While training.
+        tokens: Most tokens of a view, special tokens included.
+        rank: Of low-rank adapters, which are trained instead of the weights and merged at the end; 0 for none.
     """
 
     view: View = field(default_factory=DocSplit)
@@ -64,6 +64,8 @@ class Recipe:
     lexical: float = 0.5
     neighbours: float = 0.0
     dropout: float = 0.0
+    tokens: int = 64
+    rank: int = 0
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,8 @@ RECIPES: dict[str, Recipe | Rival] = {
     "tuned, alone": replace(TUNED, smooth=0.0),
     "tuned, [CLS]": replace(TUNED, pooling="cls"),
     "tuned, 2e-5": replace(TUNED, learning_rate=2e-5),
+    "tuned, LoRA": replace(TUNED, rank=16, learning_rate=LEARNING_RATE_FACTOR * TUNED.learning_rate),
+    "tuned, 256 tokens": replace(TUNED, tokens=256),
     "tuned + contrast": replace(TUNED, contrast=0.1),
 }
 """Every recipe by name."""
@@ -145,10 +149,13 @@ def train(
     model: SentenceTransformer, recipe: Recipe, corpus: Corpus, steps: int, seed: int, bf16: bool
 ) -> Iterator[int]:
     """Train a model in place, and give the number of steps done after each."""
+    if recipe.rank:
+        add_lora(model, recipe.rank, seed=seed)
     set_dropout(model, recipe.dropout)
-    model.max_seq_length = TOKENS
+    model.max_seq_length = recipe.tokens
     torch.manual_seed(seed)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=recipe.learning_rate, weight_decay=0.0)
+    trained = [weights for weights in model.parameters() if weights.requires_grad]
+    optimizer = torch.optim.AdamW(trained, lr=recipe.learning_rate, weight_decay=0.0)
     warm = max(1, steps // 10)
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: min((step + 1) / warm, (steps - step) / max(1, steps - warm))
@@ -160,11 +167,13 @@ def train(
             sides = [_forward(model, texts) for texts in (anchors, positives)]
         optimizer.zero_grad()
         objective(sides[0].float(), sides[1].float(), rows).backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        torch.nn.utils.clip_grad_norm_(trained, 1.0)
         optimizer.step()
         schedule.step()
+        if step == steps and recipe.rank:
+            merge_lora(model)
         yield step
-        model.max_seq_length = TOKENS
+        model.max_seq_length = recipe.tokens
         model.train()
 
 
@@ -181,7 +190,7 @@ def train_by_rival(rival: Rival, corpus: Corpus, steps: int, seed: int, bf16: bo
             output,
             steps=steps,
             batch_size=BATCH,
-            max_view_length=TOKENS,
+            max_view_length=Recipe.tokens,
             preset=preset,
             seed=seed,
             bf16=bf16,
@@ -205,9 +214,9 @@ def batches(recipe: Recipe, corpus: Corpus, steps: int, seed: int) -> Iterator[t
         if len(order) < size:
             order, epoch = generator.permutation(count).tolist(), epoch + 1
         rows, order = order[:size], order[size:]
-        pairs = [_views(corpus.documents[row], recipe.view, seed, epoch) for row in rows]
+        pairs = [_views(corpus.documents[row], recipe, seed, epoch) for row in rows]
         others = [
-            _views(corpus.documents[near[row, generator.integers(NEIGHBOURS)]], recipe.view, seed, epoch)[1]
+            _views(corpus.documents[near[row, generator.integers(NEIGHBOURS)]], recipe, seed, epoch)[1]
             if near is not None and generator.random() < recipe.neighbours
             else pair[1]
             for row, pair in zip(rows, pairs, strict=True)
@@ -215,9 +224,10 @@ def batches(recipe: Recipe, corpus: Corpus, steps: int, seed: int) -> Iterator[t
         yield rows, [pair[0] for pair in pairs], others
 
 
-def _views(document: SegmentedDocument, view: View, seed: int, epoch: int) -> tuple[str, str]:
-    pair = draw_views(document, view, seed=seed, epoch=epoch, budget=TOKENS - 2)
-    pair = pair or draw_views(document, DocSplit(), seed=seed, epoch=epoch, budget=TOKENS - 2)
+def _views(document: SegmentedDocument, recipe: Recipe, seed: int, epoch: int) -> tuple[str, str]:
+    budget = recipe.tokens - 2
+    pair = draw_views(document, recipe.view, seed=seed, epoch=epoch, budget=budget)
+    pair = pair or draw_views(document, DocSplit(), seed=seed, epoch=epoch, budget=budget)
     assert pair is not None  # DocSplit accepts all of the corpus
     return pair.anchor, pair.positive
 

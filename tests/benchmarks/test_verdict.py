@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,8 @@ def test_a_bank_is_made_once_and_reported(
     monkeypatch.setattr(make, "PACKAGED_BASE", str(encoder_path))
     for name, value in (("READ", 48), ("HALF", 22)):
         monkeypatch.setattr(make, name, value)
-    monkeypatch.setattr(recipes, "TOKENS", 24)
+    short = {"tuned": replace(recipes.RECIPES["tuned"], tokens=24, rank=2), "docsplit-cls": recipes.Recipe(tokens=24)}
+    monkeypatch.setattr(make, "RECIPES", {**recipes.RECIPES, **short})
     command = f"--shared {shared} --work {tmp_path / 'work'} --results {tmp_path / 'results'} --data brown sotu".split()
     command += ["--recipes", "tuned", "docsplit-cls", "--steps", "3", "--train-documents", "30", "--held-out", "30"]
     (tmp_path / "results").mkdir()
