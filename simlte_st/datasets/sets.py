@@ -49,8 +49,8 @@ _TWENTY_NEWS = LabelledSet(
         notes=(
             "INSTRUCTOR was trained on 20 Newsgroups: the papers leave its result out.",
             "34 posts are empty without their headers: the papers count them, here they are skipped.",
-            "Quotations stand on both sides of the split: 466 of the 7,532 test posts share at least half of their runs "
-            "of eight words with posts of the training part.",
+            "Quotations stand on both sides of the split: 466 of the 7,532 test posts share at least half of their "
+            "runs of eight words with posts of the training part.",
         ),
     ),
     folder=twenty_news.posts,
