@@ -16,7 +16,7 @@ from benchmarks.bank.candidates import CANDIDATES, Texts
 from benchmarks.bank.judge import with_earlier
 from benchmarks.bank.make import Vectors
 from benchmarks.bank.outcomes import CITES, FEW, FULL, outcomes
-from benchmarks.bank.page import VERDICT
+from benchmarks.bank.page import KEPT, PRESET, VERDICT, gains
 from benchmarks.bank.sets import BankSet, load_set
 from benchmarks.bank.trust import confusion, happened, rank_correlation, said, signs_right
 from benchmarks.records import RESULTS
@@ -122,7 +122,8 @@ def test_a_bank_is_made_once_and_reported(
     page = (tmp_path / "results" / "verdict.md").read_text()
     assert "8 encoders on 1 data sets" in page
     numbers = read_json(tmp_path / "results" / "recipe.json")
-    assert set(numbers["gains"]) == {"base-cls", "tuned", "tuned, half way", "docsplit-cls", "docsplit-cls, half way"}
+    trained = {"tuned", PRESET, KEPT, "docsplit-cls", "docsplit-cls, half way"}
+    assert set(numbers["gains"]) == {"base-cls", *trained}
     assert numbers["words"]["brown"].keys() == {FEW, FULL}
     assert (tmp_path / "results" / "verdict.svg").exists()
     verdict.main(command)
@@ -134,9 +135,16 @@ def test_a_bank_is_made_once_and_reported(
     verdict.main([*another, "--seeds", "1", "--earlier", str(tmp_path / "results" / "verdict.json")])
     numbers = read_json(tmp_path / "results" / "recipe.json")["gains"]
     assert {recipe: len(by[FEW]["brown"]) for recipe, by in numbers.items()} == {
-        "base-cls": 1, "docsplit-cls": 1, "docsplit-cls, half way": 1, "tuned": 2, "tuned, half way": 2, "tsdae": 1
+        "base-cls": 1, "docsplit-cls": 1, "docsplit-cls, half way": 1, "tuned": 2, PRESET: 2, KEPT: 2, "tsdae": 1
     }  # fmt: skip
     assert " ± " in (tmp_path / "results" / "recipe.md").read_text()
+
+
+def test_without_help_the_base_is_kept() -> None:
+    half = [{**entry("tuned", value, label), "stage": "half way"} for value, label in ((0.2, 0.1), (-0.2, 0.3))]
+    found = gains({"set": [entry("base", 0, 0), *half]})
+    assert found[PRESET][FEW]["set"] == [0.1, 0.3]
+    assert found[KEPT][FEW]["set"] == [0.1, 0.0]
 
 
 def test_another_base_is_not_mixed_in() -> None:
