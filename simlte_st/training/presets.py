@@ -33,6 +33,8 @@ class Preset:
         learning_rate: Peak learning rate of AdamW.
         warmup: Share of the steps over which the learning rate rises; it falls linearly afterwards.
         epochs: Passes over the corpus.
+        least_steps: Steps at least, however few the documents: then they are passed several times, in other views each
+            time. A run that is told ``epochs`` or ``max_steps`` itself takes those.
         scale: Inverse temperature of the similarities in a batch: 20 is the papers' tau = 0.05.
         mlm_weight: Weight of the masked-language-model term.
         mlm_probability: Share of tokens masked for it.
@@ -70,6 +72,7 @@ class Preset:
     learning_rate: float = 5e-5
     warmup: float = 0.0
     epochs: float = 1.0
+    least_steps: int = 1
     scale: float = 20.0
     mlm_weight: float = 0.1
     mlm_probability: float = 0.15
@@ -87,7 +90,7 @@ class Preset:
     backbone: Backbone | None = None
 
     def __post_init__(self) -> None:
-        for name in ("batch_size", "learning_rate", "epochs", "scale"):
+        for name in ("batch_size", "learning_rate", "epochs", "least_steps", "scale"):
             if getattr(self, name) <= 0:
                 raise ConfigurationError(f"{name}={getattr(self, name)}: must be greater than 0.")
         for name in ("max_view_length", "max_length", "mini_batch_size", "mini_batch_num_tokens", "batch_tokens"):
@@ -162,6 +165,7 @@ PRESETS: dict[str, Preset] = {
         batch_size=32,
         learning_rate=1e-4,
         warmup=0.1,
+        least_steps=30,
         mlm_weight=0.0,
         pooling="keep",
         interpolate=0.5,

@@ -67,6 +67,18 @@ def test_a_batch_larger_than_the_corpus_is_the_corpus(encoder_path: Path, docume
     assert (batches.size, batches.steps) == (5, 1)
 
 
+@pytest.mark.parametrize(
+    ("told", "steps"),
+    [({}, 5), ({"epochs": 1.0}, 2), ({"max_steps": 3}, 3), ({"least_steps": 1}, 2)],
+    ids=["few documents", "epochs", "max_steps", "enough"],
+)
+def test_few_documents_are_passed_several_times(
+    told: dict[str, Any], steps: int, encoder_path: Path, documents: list[str], tmp_path: Path
+) -> None:
+    trainee, prepared, run, options = begin(encoder_path, documents[:16], tmp_path, **{"least_steps": 5, **told})
+    assert fit(set_up(trainee, prepared, run, options), run).steps == steps
+
+
 def test_a_budget_that_no_batch_fits_is_refused(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
     begun = begin(encoder_path, documents, tmp_path, batching="tokens", batch_tokens=10)
     with pytest.raises(ConfigurationError, match="batch_tokens=10"):
