@@ -1,0 +1,8 @@
+"""Modules for a SentenceTransformer, each useful alone."""
+
+from simlte_st.modules.token_attention import TokenAttention
+
+OWN_MODULES = (TokenAttention,)
+"""All of them: what :class:`simlte_st.SentenceTransformer` loads without asking."""
+
+__all__ = ["OWN_MODULES", "TokenAttention"]
