@@ -10,6 +10,7 @@ from sentence_transformers.base.modules import Module
 from sentence_transformers.util.tensor import repad_flattened_features
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
+from typing_extensions import Self
 
 from simlte_st.compat import mask_without_prompt
 from simlte_st.errors import ConfigurationError
@@ -118,12 +119,27 @@ class TokenAttention(Module):
         self.save_torch_weights(output_path, safe_serialization=safe_serialization)
 
     @classmethod
-    def load(cls, model_name_or_path: str, subfolder: str = "", **kwargs: Any) -> TokenAttention:
+    def load(
+        cls,
+        model_name_or_path: str,
+        subfolder: str = "",
+        token: bool | str | None = None,
+        cache_folder: str | None = None,
+        revision: str | None = None,
+        local_files_only: bool = False,
+        init_defaults: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> Self:
         """Read what :meth:`save` wrote, from a folder or the Hub."""
-        names = ("token", "cache_folder", "revision", "local_files_only")
-        place = {"subfolder": subfolder, **{name: kwargs[name] for name in names if name in kwargs}}
-        module = cls(**cls.load_config(model_name_or_path, **place))
-        loaded: TokenAttention = cls.load_torch_weights(model_name_or_path, model=module, **place)
+        place: dict[str, Any] = {
+            "subfolder": subfolder,
+            "token": token,
+            "cache_folder": cache_folder,
+            "revision": revision,
+            "local_files_only": local_files_only,
+        }
+        module = cls(**{**(init_defaults or {}), **cls.load_config(model_name_or_path, **place)})
+        loaded: Self = cls.load_torch_weights(model_name_or_path, model=module, **place)
         return loaded
 
 
