@@ -15,11 +15,11 @@ APOSTROPHES = ("'", "\u2019")
 VERBS_OF_SUBJECTS = {"'s": "is", "'d": "would"}
 """What spaCy leaves open: after a noun 's is a possessive (or not), after one of :data:`SUBJECTS` it is a verb."""
 
-SUBJECTS = frozenset(
-    ["i", "you", "he", "she", "it", "we", "they", "this", "that", "these", "those", "there", "here"]
-    + ["what", "who", "where", "when", "why", "how", "everybody", "everyone", "everything"]
-    + ["nobody", "nothing", "somebody", "someone", "something"]
-)
+SUBJECTS = frozenset({
+    "i", "you", "he", "she", "it", "we", "they", "this", "that", "these", "those", "there", "here", "what", "who",
+    "where", "when", "why", "how", "everybody", "everyone", "everything", "nobody", "nothing", "somebody", "someone",
+    "something",
+})  # fmt: skip
 """Words that have no possessive in 's, or hardly ever."""
 
 
