@@ -110,3 +110,17 @@ def test_without_spacy(source: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     monkeypatch.setitem(sys.modules, "spacy", None)
     assert main(shlex.split(f"analyze redundancy {source} --quiet")) == 1
     assert 'pip install "simlte-st[pos]"' in capsys.readouterr().err
+
+
+def test_layers(
+    source: Path, encoder_path: Path, bert_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines, output = tmp_path / "lines.svg", tmp_path / "layers.json"
+    command = f"analyze layers {source} --model {encoder_path} --compare {bert_path} --limit 3 --quiet"
+    assert main(shlex.split(f"{command} --lines {lines} --output {output}")) == 0
+    out, _ = capsys.readouterr()
+    assert "| 2 " in out
+    values = json.loads(output.read_text())
+    assert list(values["models"]) == [str(encoder_path), str(bert_path)]
+    assert len(values["models"][str(bert_path)]["mean"]) == 2
+    assert lines.exists()
