@@ -1,4 +1,4 @@
-"""Looking into corpora and models: redundancy of documents, what ``[CLS]`` attends to (SimLTE), layers (TA-SBERT)."""
+"""Looking into corpora and models: redundancy, attention by part of speech (SimLTE); layers, tokens (TA-SBERT)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from simlte_st.analysis.figures import Span, write_attention_map, write_bars, wr
 from simlte_st.analysis.layers import LayerSimilarity, layers_table, measure_layers, write_layer_lines
 from simlte_st.analysis.redundancy import RedundancyResult, measure_redundancy, redundancy
 from simlte_st.analysis.tagging import SpacyTagger, TaggedWord, Tagger
+from simlte_st.analysis.token_weights import token_weights
 
 __all__ = [
     "AttentionResult",
@@ -32,6 +33,7 @@ __all__ = [
     "measure_layers",
     "measure_redundancy",
     "redundancy",
+    "token_weights",
     "write_attention_map",
     "write_bars",
     "write_heat_map",

@@ -68,6 +68,20 @@ def add_parser(subparsers: Any) -> None:
     add_common_arguments(layers)
     layers.set_defaults(run=run_layers)
 
+    weights = commands.add_parser(
+        "weights",
+        help="which words make up the embedding of a text",
+        description="A heat map of the weight of each token in the embedding of a text, in models with token attention "
+        "(TA-SBERT, tables 1 and 2).",
+        allow_abbrev=False,
+    )
+    weights.add_argument("text", metavar="TEXT", help="the text itself")
+    weights.add_argument("--model", required=True, metavar="MODEL", help="folder or name of a model")
+    weights.add_argument("--compare", metavar="MODEL", help="another one")
+    weights.add_argument("--heatmap", metavar="FILE.html", help="draw it; else the tokens and weights are printed")
+    add_common_arguments(weights)
+    weights.set_defaults(run=run_weights)
+
 
 def _add_shared(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
@@ -166,4 +180,29 @@ def run_layers(arguments: argparse.Namespace) -> int:
         write_json(arguments.output, {"data": arguments.source, "models": values})
     if arguments.lines:
         write_layer_lines(arguments.lines, found)
+    return 0
+
+
+def run_weights(arguments: argparse.Namespace) -> int:
+    """Show which words make up the embedding of a text."""
+    from simlte_st.analysis import token_weights, write_heat_map
+    from simlte_st.analysis.figures import HEAT_MAP_FORMATS, check_figure
+    from simlte_st.errors import ConfigurationError
+    from simlte_st.evaluation.table import markdown_table
+    from simlte_st.models.sentence_transformer import SentenceTransformer
+
+    if arguments.heatmap:
+        check_figure(arguments.heatmap, HEAT_MAP_FORMATS)
+    names = dict.fromkeys(name for name in (arguments.model, arguments.compare) if name)
+    found = {name: token_weights(SentenceTransformer(name), arguments.text) for name in names}
+    texts = {text for text, _ in found.values()}
+    if arguments.heatmap and len(texts) > 1:
+        raise ConfigurationError("One model writes contractions out, the other does not: draw them one by one.")
+    for name, (text, spans) in found.items():
+        rows = [[text[span.start : span.stop], f"{span.weight:.1f}%"] for span in spans]
+        print(f"{name}\n{markdown_table(['token', 'weight'], rows)}")
+    if arguments.heatmap:
+        panels = {name: spans for name, (_, spans) in found.items()}
+        note = "Share of each token in the embedding; special tokens have the rest."
+        write_heat_map(arguments.heatmap, texts.pop(), panels, "Token attention", unit="%", note=note)
     return 0
