@@ -8,11 +8,12 @@ from __future__ import annotations
 import copy
 import inspect
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor
 from transformers import AutoModelForMaskedLM, PreTrainedModel
 from transformers.utils import logging
 
@@ -160,6 +161,25 @@ def enable_checkpointing(encoder: PreTrainedModel) -> None:
     """Let an encoder compute each layer again in the backward pass; transformers has renamed what does it."""
     enable = getattr(encoder, "activation_checkpointing_enable", None) or encoder.gradient_checkpointing_enable
     enable({"use_reentrant": False})
+
+
+def load_modules_of(model_class: type[SentenceTransformer], classes: Sequence[type[torch.nn.Module]]) -> None:
+    """Let a class of models load modules that are not sentence-transformers' own without ``trust_remote_code``."""
+    model_class._module_classes = {f"{module.__module__}.{module.__qualname__}": module for module in classes}
+
+
+def mask_without_prompt(mask: Tensor, prompt_length: Any) -> Tensor:
+    """Leave a prompt's tokens out of an attention mask, as ``Pooling`` does without ``include_prompt``.
+
+    Args:
+        mask: ``[B, S]``; it is not changed.
+        prompt_length: As in ``features``: a number, or a tensor of the same number for each text.
+    """
+    from sentence_transformers.sentence_transformer.modules import Pooling
+
+    length = int(prompt_length.flatten()[0]) if isinstance(prompt_length, Tensor) else int(prompt_length)
+    without: Tensor = Pooling._exclude_prompt_from_mask(mask, length)
+    return without
 
 
 def mini_batch_ranges(features: dict[str, Any], size: int, tokens: int | None) -> list[tuple[int, int]]:

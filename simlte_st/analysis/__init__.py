@@ -1,4 +1,4 @@
-"""Looking into corpora and models: redundancy of documents, and what ``[CLS]`` attends to (SimLTE, appendices)."""
+"""Looking into corpora and models: redundancy, attention by part of speech (SimLTE); layers, tokens (TA-SBERT)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from simlte_st.analysis.attention import (
 )
 from simlte_st.analysis.cls_attention import cls_attention
 from simlte_st.analysis.figures import Span, write_attention_map, write_bars, write_heat_map
+from simlte_st.analysis.layers import LayerSimilarity, layers_table, measure_layers, write_layer_lines
 from simlte_st.analysis.redundancy import RedundancyResult, measure_redundancy, redundancy
 from simlte_st.analysis.tagging import SpacyTagger, TaggedWord, Tagger
+from simlte_st.analysis.token_weights import token_weights
 
 __all__ = [
     "AttentionResult",
     "DocumentAttention",
+    "LayerSimilarity",
     "RedundancyResult",
     "SpacyTagger",
     "Span",
@@ -25,10 +28,14 @@ __all__ = [
     "WordWeight",
     "cls_attention",
     "document_attention",
+    "layers_table",
     "measure_attention",
+    "measure_layers",
     "measure_redundancy",
     "redundancy",
+    "token_weights",
     "write_attention_map",
     "write_bars",
     "write_heat_map",
+    "write_layer_lines",
 ]

@@ -14,8 +14,8 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "analyze",
         help="redundancy of a corpus, or what models attend to",
-        description="The analyses of the SimLTE paper, on any corpus and model. Both need spaCy and a pipeline of its: "
-        'pip install "simlte-st[pos]".',
+        description="The papers' analyses, on any corpus and model. redundancy and attention need spaCy and a pipeline "
+        'of its: pip install "simlte-st[pos]".',
         allow_abbrev=False,
     )
     commands = parser.add_subparsers(required=True, metavar="ANALYSIS")
@@ -50,6 +50,37 @@ def add_parser(subparsers: Any) -> None:
     attention.add_argument("--document", metavar="ID", help="id of the document to draw (default: the first)")
     _add_shared(attention)
     attention.set_defaults(run=run_attention)
+
+    layers = commands.add_parser(
+        "layers",
+        help="how far representations move from layer to layer",
+        description="Cosine of each token between a layer and the one before (TA-SBERT, figures 7 and 8): mean, and "
+        "between which values eight tokens in ten lie. In one model or before and after training.",
+        allow_abbrev=False,
+    )
+    layers.add_argument("source", metavar="SOURCE", help=SOURCE_HELP)
+    layers.add_argument("--model", required=True, metavar="MODEL", help="folder or name of a model")
+    layers.add_argument("--compare", metavar="MODEL", help="another one, such as what training made of it")
+    layers.add_argument("--batch-size", type=int, default=8, metavar="N", help="default: %(default)s")
+    layers.add_argument("--lines", metavar="FILE.svg|png", help="draw them")
+    layers.add_argument("--output", metavar="FILE.json", help="write the results there too")
+    add_source_arguments(layers)
+    add_common_arguments(layers)
+    layers.set_defaults(run=run_layers)
+
+    weights = commands.add_parser(
+        "weights",
+        help="which words make up the embedding of a text",
+        description="A heat map of the weight of each token in the embedding of a text, in models with token attention "
+        "(TA-SBERT, tables 1 and 2).",
+        allow_abbrev=False,
+    )
+    weights.add_argument("text", metavar="TEXT", help="the text itself")
+    weights.add_argument("--model", required=True, metavar="MODEL", help="folder or name of a model")
+    weights.add_argument("--compare", metavar="MODEL", help="another one")
+    weights.add_argument("--heatmap", metavar="FILE.html", help="draw it; else the tokens and weights are printed")
+    add_common_arguments(weights)
+    weights.set_defaults(run=run_weights)
 
 
 def _add_shared(parser: argparse.ArgumentParser) -> None:
@@ -125,4 +156,53 @@ def run_attention(arguments: argparse.Namespace) -> int:
     if drawn:
         words = document_attention(models, drawn.text, tagger, **how)
         write_attention_map(arguments.heatmap, drawn.text, words, f"Attention from [CLS]: {drawn.id}")
+    return 0
+
+
+def run_layers(arguments: argparse.Namespace) -> int:
+    """Measure how far representations move from layer to layer."""
+    from simlte_st.analysis import layers_table, measure_layers, write_layer_lines
+    from simlte_st.analysis.figures import check_figure
+    from simlte_st.data.documents import read_documents
+    from simlte_st.files import write_json
+    from simlte_st.models.base import load_model
+
+    if arguments.lines:
+        check_figure(arguments.lines)
+    reader = read_documents(arguments.source, **reading_options(arguments))
+    names = dict.fromkeys(name for name in (arguments.model, arguments.compare) if name)
+    models = {name: load_model(name).model for name in names}
+    found = measure_layers(models, reader, batch_size=arguments.batch_size, progress=not arguments.quiet)
+    print(reader.report.summary(), file=sys.stderr)
+    print(layers_table(found))
+    if arguments.output:
+        values = {name: similarity.to_dict() for name, similarity in found.items()}
+        write_json(arguments.output, {"data": arguments.source, "models": values})
+    if arguments.lines:
+        write_layer_lines(arguments.lines, found)
+    return 0
+
+
+def run_weights(arguments: argparse.Namespace) -> int:
+    """Show which words make up the embedding of a text."""
+    from simlte_st.analysis import token_weights, write_heat_map
+    from simlte_st.analysis.figures import HEAT_MAP_FORMATS, check_figure
+    from simlte_st.errors import ConfigurationError
+    from simlte_st.evaluation.table import markdown_table
+    from simlte_st.models.sentence_transformer import SentenceTransformer
+
+    if arguments.heatmap:
+        check_figure(arguments.heatmap, HEAT_MAP_FORMATS)
+    names = dict.fromkeys(name for name in (arguments.model, arguments.compare) if name)
+    found = {name: token_weights(SentenceTransformer(name), arguments.text) for name in names}
+    texts = {text for text, _ in found.values()}
+    if arguments.heatmap and len(texts) > 1:
+        raise ConfigurationError("One model writes contractions out, the other does not: draw them one by one.")
+    for name, (text, spans) in found.items():
+        rows = [[text[span.start : span.stop], f"{span.weight:.1f}%"] for span in spans]
+        print(f"{name}\n{markdown_table(['token', 'weight'], rows)}")
+    if arguments.heatmap:
+        panels = {name: spans for name, (_, spans) in found.items()}
+        note = "Share of each token in the embedding; special tokens have the rest."
+        write_heat_map(arguments.heatmap, texts.pop(), panels, "Token attention", unit="%", note=note)
     return 0

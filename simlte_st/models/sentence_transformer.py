@@ -9,22 +9,25 @@ from typing import Any
 import sentence_transformers
 from torch import Tensor
 
-from simlte_st.compat import readable_length, readable_tokens
+from simlte_st.compat import load_modules_of, readable_length, readable_tokens
 from simlte_st.errors import ConfigurationError
 from simlte_st.models.names import OWN_MODELS, find_model, local_folder
+from simlte_st.modules import OWN_MODULES
 
 logger = logging.getLogger(__name__)
 
 
 class SentenceTransformer(sentence_transformers.SentenceTransformer):
-    """``sentence_transformers.SentenceTransformer`` with two additions.
+    """``sentence_transformers.SentenceTransformer`` with three additions.
 
     1. A name is looked for among folders, the models that ``simlte train --name`` left (in ``SIMLTE_ST_HOME``, else in
        the platform's cache place), the models that packages carry, and the Hub, in this order.
     2. ``encode`` logs a warning when it had to cut texts: how many, and what share of all tokens. ``max_seq_length``
        never exceeds the positions that the model has.
+    3. Models with modules of this package (:mod:`simlte_st.modules`) load; the stock class wants
+       ``trust_remote_code=True`` for them, and this package installed.
 
-    Models saved with it are stock models.
+    Models saved with it are stock models, but for such modules.
 
     Args:
         model_name_or_path: A folder or a name, for example ``"simlte-longformer"``.
@@ -87,6 +90,9 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
         features: dict[str, Any] = super().preprocess(inputs, prompt=prompt, **options)
         self._cut.count(self, inputs, prompt, features)
         return features
+
+
+load_modules_of(SentenceTransformer, OWN_MODULES)
 
 
 class _Cut:

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 from analysis_support import EndingTagger
+from sentence_transformers import SentenceTransformer
 from support import make_document
 
 import simlte_st.analysis
 from simlte_st.cli.main import main
+from simlte_st.modules import BaseForm, TokenAttention
 
 
 @pytest.fixture
@@ -110,3 +112,27 @@ def test_without_spacy(source: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     monkeypatch.setitem(sys.modules, "spacy", None)
     assert main(shlex.split(f"analyze redundancy {source} --quiet")) == 1
     assert 'pip install "simlte-st[pos]"' in capsys.readouterr().err
+
+
+def test_layers(
+    source: Path, encoder_path: Path, bert_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines, output = tmp_path / "lines.svg", tmp_path / "layers.json"
+    command = f"analyze layers {source} --model {encoder_path} --compare {bert_path} --limit 3 --quiet"
+    assert main(shlex.split(f"{command} --lines {lines} --output {output}")) == 0
+    out, _ = capsys.readouterr()
+    assert "| 2 " in out
+    values = json.loads(output.read_text())
+    assert list(values["models"]) == [str(encoder_path), str(bert_path)]
+    assert len(values["models"][str(bert_path)]["mean"]) == 2
+    assert lines.exists()
+
+
+def test_weights(bert_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, heat_map = tmp_path / "model", tmp_path / "map.html"
+    modules = [BaseForm(str(bert_path)), TokenAttention(32)]
+    SentenceTransformer(modules=modules, device="cpu").save_pretrained(str(model))
+    assert main(["analyze", "weights", "ca won't ba", "--model", str(model), "--heatmap", str(heat_map)]) == 0
+    out = capsys.readouterr().out
+    assert [line.split("|")[1].strip() for line in out.splitlines() if "%" in line][:1] == ["ca"]
+    assert "will" in heat_map.read_text()

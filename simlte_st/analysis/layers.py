@@ -1,0 +1,145 @@
+"""How far a word's representation moves from layer to layer (TA-SBERT, section IV-E; SBERT-WK, Wang and Kuo, 2020)."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sentence_transformers import SentenceTransformer
+from torch.nn import functional
+from tqdm.auto import tqdm
+
+from simlte_st.analysis.figures import drawn_figure, plain
+from simlte_st.compat import encoder_of
+from simlte_st.data.documents import read_documents
+from simlte_st.errors import ModelError
+from simlte_st.evaluation.table import markdown_table
+
+
+@dataclass(frozen=True)
+class LayerSimilarity:
+    """Cosines of the tokens of a corpus between successive layers of a model.
+
+    Attributes:
+        mean: Over all tokens, special ones too, of each step: from the word embeddings to the first layer, from the
+            first to the second, and so on.
+        low: Of each step, what a tenth of the tokens lies below.
+        high: Likewise, above.
+        tokens: How many were read.
+    """
+
+    mean: list[float]
+    low: list[float]
+    high: list[float]
+    tokens: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give it as JSON values."""
+        return asdict(self)
+
+
+def measure_layers(
+    models: Mapping[str, SentenceTransformer], source: Any, *, batch_size: int = 8, progress: bool = False
+) -> dict[str, LayerSimilarity]:
+    """Measure how much representations change from layer to layer, in one model or in several.
+
+    Args:
+        models: By name. Each reads texts as its ``encode`` does.
+        source: The documents; anything :func:`~simlte_st.read_documents` takes.
+        batch_size: Documents read at once.
+        progress: Show a progress bar.
+
+    Raises:
+        DataError: There are no documents that can be read.
+        ModelError: A model whose encoder does not give its layers.
+    """
+    texts = [document.text for document in read_documents(source)]
+    found = {}
+    for name, model in models.items():
+        parts = []
+        for start in tqdm(range(0, len(texts), batch_size), desc=name, unit="batch", disable=not progress):
+            parts.append(successive_cosines(model, texts[start : start + batch_size]))
+        cosines = np.concatenate(parts)
+        low, high = np.quantile(cosines, [0.1, 0.9], axis=0)
+        found[name] = LayerSimilarity(cosines.mean(0).tolist(), low.tolist(), high.tolist(), len(cosines))
+    return found
+
+
+def successive_cosines(model: SentenceTransformer, texts: Iterable[str]) -> NDArray[np.float64]:
+    """Compute the cosine of each token between each layer and the one before.
+
+    Args:
+        model: A model that begins with a Transformer.
+        texts: The texts.
+
+    Returns:
+        ``[tokens, layers]``: all real tokens of all texts, in order.
+
+    Raises:
+        ModelError: The encoder does not give its layers.
+    """
+    encoder = encoder_of(model)
+    features = {
+        name: value.to(model.device)
+        for name, value in model.preprocess(list(texts)).items()
+        if name in ("input_ids", "attention_mask", "token_type_ids")
+    }
+    training = encoder.training
+    encoder.eval()
+    try:
+        with torch.inference_mode():
+            states = encoder(**features, output_hidden_states=True).hidden_states
+    finally:
+        encoder.train(training)
+    if states is None or "attention_mask" not in features:
+        raise ModelError(f"{type(encoder).__name__} does not give its layers; use a BERT-like encoder.")
+    real = features["attention_mask"].bool()
+    steps = [
+        functional.cosine_similarity(one[real].double(), two[real].double(), dim=-1)
+        for one, two in itertools.pairwise(states)
+    ]
+    return torch.stack(steps, dim=1).cpu().numpy()
+
+
+def layers_table(found: Mapping[str, LayerSimilarity]) -> str:
+    """Lay out the cosines, a row a layer."""
+    layers = max(len(values.mean) for values in found.values())
+    rows = []
+    for layer in range(layers):
+        row = [str(layer + 1)]
+        for values in found.values():
+            here = layer < len(values.mean)
+            row.append(f"{values.mean[layer]:.3f} [{values.low[layer]:.3f}, {values.high[layer]:.3f}]" if here else "")
+        rows.append(row)
+    return markdown_table(["layer", *found], rows)
+
+
+def write_layer_lines(path: str | os.PathLike[str], found: Mapping[str, LayerSimilarity]) -> None:
+    """Draw a line for each model, with a band of what lies between a tenth and nine tenths of the tokens.
+
+    Args:
+        path: A ``.svg`` or ``.png`` file; replaced at once when it is complete.
+        found: What :func:`measure_layers` gave.
+
+    Raises:
+        ConfigurationError: Another format.
+        MissingExtraError: matplotlib is not installed.
+    """
+    with drawn_figure(path, (6.4, 3.6)) as figure:
+        axes = figure.add_subplot()
+        for number, (name, values) in enumerate(found.items()):
+            layers = range(1, len(values.mean) + 1)
+            axes.plot(layers, values.mean, marker="o", color=f"C{number}", label=plain(name))
+            axes.fill_between(layers, values.low, values.high, color=f"C{number}", alpha=0.15, linewidth=0)
+        axes.set_xlabel("layer")
+        axes.set_ylabel("cosine of a token to the layer before")
+        axes.spines[["top", "right"]].set_visible(False)
+        for text in axes.legend(frameon=False, fontsize=8).get_texts():
+            text.set_parse_math(False)
+        figure.tight_layout()

@@ -1,0 +1,9 @@
+"""Modules for a SentenceTransformer, each useful alone."""
+
+from simlte_st.modules.base_form import BaseForm, expand_contractions
+from simlte_st.modules.token_attention import TokenAttention
+
+OWN_MODULES = (BaseForm, TokenAttention)
+"""All of them: what :class:`simlte_st.SentenceTransformer` loads without asking."""
+
+__all__ = ["OWN_MODULES", "BaseForm", "TokenAttention", "expand_contractions"]

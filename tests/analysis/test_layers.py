@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+
+from simlte_st.analysis import layers_table, measure_layers, write_layer_lines
+from simlte_st.analysis.layers import successive_cosines
+from simlte_st.compat import encoder_of
+from simlte_st.errors import DataError
+
+
+def test_cosines_are_those_of_the_hidden_states(model: SentenceTransformer, documents: list[str]) -> None:
+    texts = [documents[0][:40], documents[1][:90]]
+    found = successive_cosines(model, texts)
+    rows = []
+    for text in texts:  # one by one: without padding
+        ids = model.tokenizer(text, return_tensors="pt")["input_ids"]
+        states = encoder_of(model)(input_ids=ids, output_hidden_states=True).hidden_states
+        for place in range(ids.shape[1]):
+            pairs = [(one[0, place], two[0, place]) for one, two in itertools.pairwise(states)]
+            rows.append([float((torch.dot(a, b) / (a.norm() * b.norm())).detach()) for a, b in pairs])
+    np.testing.assert_allclose(found, rows, atol=1e-5)
+    assert found.shape[1] == 2
+
+
+def test_a_layer_that_changes_nothing_has_cosine_one(model: SentenceTransformer, documents: list[str]) -> None:
+    other = SentenceTransformer(modules=list(model), device="cpu")
+    before = measure_layers({"before": model}, documents[:5], batch_size=2)["before"]
+    last = encoder_of(model).encoder.layer[-1]
+    with torch.no_grad():
+        for weights in (last.attention.output.dense, last.output.dense):
+            weights.weight.zero_()
+            weights.bias.zero_()
+    after = measure_layers({"after": other}, documents[:5], batch_size=5)["after"]
+    assert after.mean[-1] == pytest.approx(1.0, abs=1e-5)
+    assert before.mean[-1] < after.mean[-1] - 1e-5
+    assert after.mean[0] == pytest.approx(before.mean[0])
+    assert before.tokens == after.tokens
+    assert all(low <= mean <= high for low, mean, high in zip(before.low, before.mean, before.high, strict=True))
+
+
+def test_they_are_laid_out_and_drawn(model: SentenceTransformer, documents: list[str], tmp_path: Path) -> None:
+    found = measure_layers({"a $model": model}, documents[:2])
+    assert [line.split("|")[1].strip() for line in layers_table(found).splitlines()[2:]] == ["1", "2"]
+    for name in ("lines.svg", "again.svg"):
+        write_layer_lines(tmp_path / name, found)
+    assert (tmp_path / "lines.svg").read_bytes() == (tmp_path / "again.svg").read_bytes()
+    with pytest.raises(DataError, match="no usable document"):
+        measure_layers({"a": model}, [])

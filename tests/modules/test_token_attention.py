@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Transformer
+from torch import Tensor
+
+import simlte_st
+from simlte_st.errors import ConfigurationError
+from simlte_st.modules import TokenAttention, token_attention
+
+
+def transcribed(module: TokenAttention, tokens: Tensor) -> tuple[Tensor, Tensor]:
+    """TA-SBERT, Eq. 1 to 4, for one text without padding, ``[s, d]``."""
+    q, k, t = (tokens @ layer.weight.T for layer in (module.query, module.key, module.token))
+    a = torch.softmax(q @ k.T / math.sqrt(tokens.shape[1]), dim=-1)
+    o = torch.softmax(a @ t / math.sqrt(module.s_max), dim=0)
+    return (o * tokens).sum(dim=0), o[:, 0]
+
+
+def batch(lengths: tuple[int, ...], size: int = 8, left: bool = False) -> dict[str, Any]:
+    torch.manual_seed(1)
+    longest = max(lengths)
+    places = torch.arange(longest)
+    mask = torch.stack([places >= longest - n if left else places < n for n in lengths])
+    return {"token_embeddings": torch.randn(len(lengths), longest, size), "attention_mask": mask.long()}
+
+
+@pytest.fixture
+def module() -> TokenAttention:
+    return TokenAttention(8, s_max=4)
+
+
+@pytest.mark.parametrize("left", [False, True])
+@pytest.mark.parametrize("block", [1, 40, 1 << 22])
+def test_it_is_what_the_equations_say(
+    module: TokenAttention, block: int, left: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(token_attention, "BLOCK", block)
+    features = batch((7, 1, 12), left=left)
+    tokens = features["token_embeddings"].requires_grad_()
+    found = module(dict(features))
+    found["sentence_embedding"].square().sum().backward()
+    got = {name: value.grad.clone() for name, value in module.named_parameters()} | {"tokens": tokens.grad.clone()}
+    module.zero_grad()
+    tokens.grad = None
+    rows = [transcribed(module, row[mask.bool()]) for row, mask in zip(tokens, features["attention_mask"], strict=True)]
+    torch.testing.assert_close(found["sentence_embedding"], torch.stack([vector for vector, _ in rows]))
+    for weights, (_, expected), mask in zip(found["token_attention"], rows, features["attention_mask"], strict=True):
+        torch.testing.assert_close(weights[mask.bool()], expected)
+        assert not weights[~mask.bool()].any()
+    torch.stack([vector for vector, _ in rows]).square().sum().backward()
+    wanted = {name: value.grad for name, value in module.named_parameters()} | {"tokens": tokens.grad}
+    for name, value in wanted.items():
+        torch.testing.assert_close(got[name], value, msg=name)
+
+
+def test_flattened_is_padded(module: TokenAttention) -> None:
+    lengths = (5, 2, 9)
+    padded = batch(lengths)
+    mask = padded["attention_mask"].bool()
+    flat = {
+        "token_embeddings": padded["token_embeddings"][mask][None],
+        "input_ids": torch.ones(1, sum(lengths), dtype=torch.int64),
+        "cu_seq_lens_q": torch.tensor([0, 5, 7, 16]),
+    }
+    for prompt in (None, 1):
+        module.include_prompt = prompt is None
+        more = {} if prompt is None else {"prompt_length": prompt}
+        one, two = module({**padded, **more}), module({**flat, **more})
+        torch.testing.assert_close(one["sentence_embedding"], two["sentence_embedding"])
+        assert two["token_embeddings"].shape == (1, 16, 8), "the features are as they were"
+
+
+def test_a_prompt_is_left_out_where_it_shall_be(module: TokenAttention) -> None:
+    features = batch((9, 6))
+    whole = module(dict(features))["sentence_embedding"]
+    torch.testing.assert_close(module({**features, "prompt_length": 3})["sentence_embedding"], whole)
+    module.include_prompt = False
+    found = module({**features, "prompt_length": torch.tensor([3])})["sentence_embedding"]
+    for row, length in enumerate((9, 6)):
+        torch.testing.assert_close(found[row], transcribed(module, features["token_embeddings"][row, 3:length])[0])
+
+
+def test_odd_batches(module: TokenAttention) -> None:
+    one = batch((1,))
+    torch.testing.assert_close(module(dict(one))["sentence_embedding"], one["token_embeddings"][:, 0])
+    none = {**batch((3,)), "attention_mask": torch.zeros(1, 3, dtype=torch.int64)}
+    found = module(none)
+    assert not found["sentence_embedding"].any()
+    assert not found["token_attention"].any()
+    empty = module({"token_embeddings": torch.zeros(0, 4, 8), "attention_mask": torch.zeros(0, 4, dtype=torch.int64)})
+    assert empty["sentence_embedding"].shape == (0, 8)
+    nothing = module({"token_embeddings": torch.zeros(2, 0, 8), "attention_mask": torch.zeros(2, 0)})
+    assert nothing["sentence_embedding"].tolist() == torch.zeros(2, 8).tolist()
+
+
+def test_weights_begin_as_the_paper_says() -> None:
+    before = torch.get_rng_state()
+    module = TokenAttention(256)
+    assert torch.equal(before, torch.get_rng_state())
+    weights = module.query.weight.detach()
+    assert weights.mean().abs() < 0.002
+    assert weights.var() == pytest.approx(0.02, rel=0.03)
+    assert weights.abs().max() <= math.sqrt(0.06)
+    assert torch.equal(weights, TokenAttention(256).query.weight)
+    assert not torch.equal(weights, TokenAttention(256, seed=1).query.weight)
+
+
+def test_half_precision_is_summed_in_float(module: TokenAttention) -> None:
+    features = batch((12, 5))
+    half = {**features, "token_embeddings": features["token_embeddings"].bfloat16()}
+    with torch.autocast("cpu", torch.bfloat16):
+        found = module(half)
+    assert found["sentence_embedding"].dtype == torch.bfloat16
+    torch.testing.assert_close(
+        found["sentence_embedding"].float(), module(dict(features))["sentence_embedding"], rtol=0.05, atol=0.02
+    )
+
+
+def test_4096_tokens_keep_no_map(module: TokenAttention, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    attended = token_attention._attended
+
+    def watched(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
+        sizes.append(queries.shape[1] * keys.shape[1])
+        return attended(queries, keys, values, mask)
+
+    monkeypatch.setattr(token_attention, "_attended", watched)
+    monkeypatch.setattr(token_attention, "BLOCK", 1 << 16)
+    features = batch((4096,))
+    kept: list[int] = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda value: (kept.append(value.numel()), value)[1], lambda v: v):
+        loss = module({**features, "token_embeddings": features["token_embeddings"].requires_grad_()})
+    assert max(sizes) <= 1 << 16
+    assert max(kept) < 4096 * 64, "nothing of 4,096 x 4,096 is held for the gradient"
+    loss["sentence_embedding"].sum().backward()
+    assert len(sizes) == 2 * 256, "computed again"
+
+
+@pytest.mark.parametrize("settings", [{"embedding_dimension": 0}, {"embedding_dimension": 8, "s_max": 0}])
+def test_sizes_are_positive(settings: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match="greater than 0"):
+        TokenAttention(**settings)
+
+
+def test_a_model_with_it_is_saved_and_loaded(bert_path: Path, tmp_path: Path) -> None:
+    transformer = Transformer(str(bert_path))
+    pooling = TokenAttention(32, s_max=64, seed=3)
+    model = SentenceTransformer(modules=[transformer, pooling], device="cpu")
+    vectors = model.encode(["one two three.", "four five."])
+    model.save_pretrained(str(tmp_path / "model"))
+    loaded = SentenceTransformer(str(tmp_path / "model"), device="cpu", trust_remote_code=True)
+    assert loaded[1].s_max == 64
+    torch.testing.assert_close(torch.tensor(loaded.encode(["one two three.", "four five."])), torch.tensor(vectors))
+    ours = simlte_st.SentenceTransformer(str(tmp_path / "model"), device="cpu")
+    assert isinstance(ours[1], TokenAttention)
+    assert torch.equal(ours[1].query.weight, pooling.query.weight)
+    with pytest.raises(ValueError, match="trust_remote_code"):
+        SentenceTransformer(str(tmp_path / "model"), device="cpu")
