@@ -36,7 +36,7 @@ class TokenAttention(Module):
 
     A learning rate of its own (the paper: 3e-5, the encoder 2e-5) it gets in the Trainer by
     ``learning_rate_mapping={r"token_attention": 3e-5}`` of ``SentenceTransformerTrainingArguments``, where the model
-    was made as ``SentenceTransformer(modules={"transformer": ..., "token_attention": TokenAttention(...)})``.
+    was made with names, ``SentenceTransformer(modules=OrderedDict(transformer=..., token_attention=...))``.
 
     Args:
         embedding_dimension: d, of token embeddings and so of the sentence embedding.

@@ -1,13 +1,20 @@
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from sentence_transformers import SentenceTransformer
+from datasets import Dataset
+from sentence_transformers import (
+    SentenceTransformer,
+    SentenceTransformerTrainer,
+    SentenceTransformerTrainingArguments,
+)
 from sentence_transformers.base.modules import Transformer
+from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from torch import Tensor
 
 import simlte_st
@@ -163,3 +170,17 @@ def test_a_model_with_it_is_saved_and_loaded(bert_path: Path, tmp_path: Path) ->
     assert torch.equal(ours[1].query.weight, pooling.query.weight)
     with pytest.raises(ValueError, match="trust_remote_code"):
         SentenceTransformer(str(tmp_path / "model"), device="cpu")
+
+
+def test_its_learning_rate_is_its_own(bert_path: Path, tmp_path: Path) -> None:
+    modules = OrderedDict(transformer=Transformer(str(bert_path)), token_attention=TokenAttention(32))
+    model = SentenceTransformer(modules=modules, device="cpu")
+    arguments = SentenceTransformerTrainingArguments(
+        str(tmp_path), learning_rate=2e-5, learning_rate_mapping={"token_attention": 3e-5}, report_to=[], use_cpu=True
+    )
+    data = Dataset.from_dict({"anchor": ["a b", "c d"], "positive": ["a", "c"]})
+    trainer = SentenceTransformerTrainer(model, arguments, data, loss=MultipleNegativesRankingLoss(model))
+    groups = trainer.create_optimizer().param_groups
+    rates = {id(weight): group["lr"] for group in groups for weight in group["params"]}
+    assert {rates[id(weight)] for weight in modules["token_attention"].parameters()} == {3e-5}
+    assert {rates[id(weight)] for weight in modules["transformer"].parameters()} == {2e-5}
