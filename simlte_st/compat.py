@@ -165,7 +165,22 @@ def enable_checkpointing(encoder: PreTrainedModel) -> None:
 
 def load_modules_of(model_class: type[SentenceTransformer], classes: Sequence[type[torch.nn.Module]]) -> None:
     """Let a class of models load modules that are not sentence-transformers' own without ``trust_remote_code``."""
-    model_class._module_classes = {f"{module.__module__}.{module.__qualname__}": module for module in classes}
+    model_class._module_classes = _by_reference(classes)
+
+
+def load_stock(source: str, classes: Sequence[type[torch.nn.Module]], **options: Any) -> SentenceTransformer:
+    """Load a model as the stock class, with modules that are not sentence-transformers' own."""
+    from sentence_transformers import SentenceTransformer
+
+    model: SentenceTransformer = SentenceTransformer._load_with_module_classes(
+        source, _by_reference(classes), **options
+    )
+    return model
+
+
+def _by_reference(classes: Sequence[type[torch.nn.Module]]) -> dict[str, type[torch.nn.Module]]:
+    """Name classes as ``modules.json`` does."""
+    return {f"{module.__module__}.{module.__qualname__}": module for module in classes}
 
 
 def mask_without_prompt(mask: Tensor, prompt_length: Any) -> Tensor:

@@ -16,9 +16,10 @@ from sentence_transformers.sentence_transformer.modules import Pooling
 from sentence_transformers.util import is_sentence_transformer_model
 
 from simlte_st.chunk_mean.modeling import SimlteChunkMeanModel
-from simlte_st.compat import readable_length, readable_tokens
+from simlte_st.compat import load_stock, readable_length, readable_tokens
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.models.names import find_model, hub_repositories, not_loaded
+from simlte_st.modules import OWN_MODULES
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +94,7 @@ def load_model(
     source, name = find_model(name), os.fspath(name)
     numbers = torch.get_rng_state()
     try:
-        model = SentenceTransformer(source, model_kwargs={} if dtype is None else {"dtype": dtype})
+        model = load_stock(source, OWN_MODULES, model_kwargs={} if dtype is None else {"dtype": dtype})
     except (OSError, ValueError, SafetensorError) as error:
         raise not_loaded(name, str(error)) from error
     tuned, drawn = _is_tuned(source), not torch.equal(numbers, torch.get_rng_state())

@@ -20,9 +20,10 @@ from sentence_transformers import (
 from transformers import PrinterCallback, TrainerCallback, TrainerState
 from transformers.trainer import TRAINER_STATE_NAME
 
-from simlte_st.compat import encoder_of
+from simlte_st.compat import encoder_of, load_stock
 from simlte_st.data.duplicates import find_duplicates
 from simlte_st.errors import TrainingInterrupted
+from simlte_st.modules import OWN_MODULES
 from simlte_st.training.batching import (
     ConfiguredBatchSampler,
     SeededBatchSampler,
@@ -298,6 +299,6 @@ def restore_finished(
     if adapters is not None:
         adapters.restore(checkpoint)
     else:
-        finished = SentenceTransformer(str(checkpoint), device=str(model.device))
+        finished = load_stock(str(checkpoint), OWN_MODULES, device=str(model.device))
         model.load_state_dict(finished.state_dict())
     return state

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, StaticEmbedding
 from transformers import AutoConfig, AutoModel, AutoTokenizer, T5Config, T5EncoderModel
 
@@ -15,6 +16,7 @@ from simlte_st.models import base as base_models
 from simlte_st.models import names
 from simlte_st.models.base import lengthen, load_model
 from simlte_st.models.names import PACKAGED_BASE
+from simlte_st.modules import TokenAttention
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
 
@@ -219,3 +221,12 @@ def test_a_folder_of_that_name_comes_first(encoder_path: Path, tmp_path: Path, m
     shutil.copytree(encoder_path, tmp_path / PACKAGED_BASE)
     monkeypatch.chdir(tmp_path)
     assert load_model(PACKAGED_BASE).model.get_embedding_dimension() == 32
+
+
+def test_models_with_modules_of_ours_load(bert_path: Path, tmp_path: Path) -> None:
+    made = SentenceTransformer(modules=[Transformer(str(bert_path)), TokenAttention(32)], device="cpu")
+    made.save_pretrained(str(tmp_path / "model"))
+    loaded = load_model(tmp_path / "model")
+    assert loaded.tuned
+    assert type(loaded.model) is SentenceTransformer
+    assert isinstance(loaded.model[1], TokenAttention)

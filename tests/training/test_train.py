@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Transformer
 from training_support import LONG, OPTIONS, assert_same_bytes, weights
 
 from simlte_st import SentenceTransformer as OwnSentenceTransformer
@@ -23,6 +24,7 @@ from simlte_st.errors import (
     ResumeError,
 )
 from simlte_st.models.names import model_path
+from simlte_st.modules import TokenAttention
 from simlte_st.training.train import build_model
 
 
@@ -251,3 +253,14 @@ def test_a_bert_is_built_from_the_packaged_corpus(home: Path, small: None) -> No
 def test_another_name(documents: list[str]) -> None:
     with pytest.raises(ConfigurationError, match=r"'mine' is none of simlte-bert, .*--name mine"):
         build_model("mine", documents)
+
+
+def test_a_base_with_token_attention_keeps_it(bert_path: Path, documents: list[str], tmp_path: Path) -> None:
+    made = SentenceTransformer(modules=[Transformer(str(bert_path)), TokenAttention(32)], device="cpu")
+    made.save_pretrained(str(tmp_path / "base"))
+    settings: dict[str, Any] = {"base": tmp_path / "base", "max_steps": 2, "bf16": False, "progress": False}
+    result = train(documents, tmp_path / "model", keep="trained", batch_size=8, interpolate=1.0, **settings)
+    trained = OwnSentenceTransformer(str(tmp_path / "model"), device="cpu")
+    assert isinstance(trained[1], TokenAttention)
+    assert not torch.equal(trained[1].query.weight, made[1].query.weight)
+    assert result.load(device="cpu").encode("a text").shape == (32,)
