@@ -1,6 +1,7 @@
 """Document similarity against people: the Lee corpus, 50 short news texts, all 1,225 pairs of them judged.
 
-    python -m benchmarks.similarity --data folder
+    simlte train lee_background.parquet --max-view-length 64 --bf16 --output "trained on the Lee background"
+    python -m benchmarks.similarity --data folder --bf16 --model "trained on the Lee background"
 
 The folder holds ``lee_documents.parquet`` and ``lee_similarities_50x50.json``; with ``lee_background.parquet``, 300
 further texts, TF-IDF also takes its document frequencies from there. ``--model`` adds models to the base. Each finished
@@ -76,7 +77,9 @@ def main(arguments: list[str] | None = None) -> None:
         "",
         markdown_table(["reads", "Pearson", "Spearman"], rows),
         "",
-        "    python -m benchmarks.similarity --data folder",
+        "    python -m benchmarks.similarity --data folder"
+        + (" --bf16" if options.bf16 else "")
+        + (" --model " + " ".join(f'"{Path(name).name}"' for name in options.model) if options.model else ""),
         "",
     ]
     write_results("similarity", text, {"settings": settings, "readers": records})
