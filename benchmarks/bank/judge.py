@@ -82,8 +82,8 @@ def with_earlier(
 
 
 def _values(entry: Mapping[str, Any]) -> dict[str, float]:
-    """Give the numbers of an encoder, to so many places as machines of one kind share."""
-    return {key: round(value["value"], 6) for part in ("outcomes", "candidates") for key, value in entry[part].items()}
+    """Give the numbers of an encoder, to fewer places than a page has."""
+    return {key: round(value["value"], 4) for part in ("outcomes", "candidates") for key, value in entry[part].items()}
 
 
 def _against(value: Any, base: Any) -> dict[str, Any]:

@@ -36,12 +36,24 @@ def write_page(judged: Judged, words: Words, bank: Bank, folder: Path) -> None:
     settings = {"steps": bank.steps, "sets": {name: sizes(bank, name) for name in judged}, "environment": where}
     trust = {name: trust_of(judged, name) for name in CANDIDATES}
     write_results(
-        "verdict", verdict_page(judged, trust, settings), {**settings, "trust": trust, "judged": judged}, folder
+        "verdict",
+        verdict_page(judged, trust, settings),
+        rounded({**settings, "trust": trust, "judged": judged}),
+        folder,
     )
     write_results(
         "recipe", recipe_page(judged, words, settings), {**settings, "words": words, "gains": gains(judged)}, folder
     )
     draw(judged, folder / "verdict.svg")
+
+
+def rounded(value: Any) -> Any:
+    """Round all numbers in JSON values to five places: there are tens of thousands of them."""
+    if isinstance(value, Mapping):
+        return {key: rounded(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [rounded(part) for part in value]
+    return round(value, 5) if isinstance(value, float) else value
 
 
 def sizes(bank: Bank, name: str) -> dict[str, int]:
