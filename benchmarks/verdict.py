@@ -5,8 +5,8 @@
 Each recipe of ``benchmarks/bank/recipes.py`` adapts all-MiniLM-L6-v2 to half of each data set, without labels. Its
 encoders (after a third of the steps, at the end, and half way back to the base) are judged on the other half: by each
 candidate for a verdict, which sees documents alone, and by labels. A good candidate orders encoders as labels do, and
-is on their side of the base. What is finished stays in the work folder; ``--report`` writes ``results/verdict.json``,
-``verdict.md`` and ``verdict.svg`` of it.
+is on their side of the base. What is finished stays in the work folder; ``--report`` writes the pages ``verdict`` and
+``recipe`` of it into ``results``, together with the encoders of an earlier page (``--earlier results/verdict.json``).
 """
 
 from __future__ import annotations
