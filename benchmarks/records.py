@@ -8,7 +8,7 @@ import platform
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -79,8 +79,13 @@ def difference(values: np.ndarray) -> str:
     return f"{values.mean():+.1f} [{low:+.1f}, {high:+.1f}]"
 
 
-def mean_deviation(values: Sequence[float] | np.ndarray, digits: int = 1, factor: float = 100.0) -> str:
-    """Write mean and deviation, in percent if nothing else is said; one value has no deviation."""
+def mean_deviation(
+    values: Sequence[float] | np.ndarray, digits: int = 1, factor: float = 100.0, sign: Literal["-", "+"] = "-"
+) -> str:
+    """Write mean and deviation, in percent if nothing else is said, the sign always (``"+"``) or only where negative.
+
+    One value has no deviation.
+    """
     numbers = factor * np.asarray(values, dtype=float)
-    text = f"{numbers.mean():.{digits}f}"
+    text = f"{numbers.mean():{sign}.{digits}f}"
     return f"{text} ± {numbers.std(ddof=1):.{digits}f}" if numbers.size > 1 else text

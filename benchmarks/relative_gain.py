@@ -6,7 +6,7 @@ From the printed tables (:mod:`benchmarks.grid.printed`) this definition gives t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -46,7 +46,7 @@ def relative_gain(ours: Scores, theirs: Scores) -> float:
     Raises:
         ValueError: Other data sets, or none.
     """
-    return float(np.mean([one.mean() / other.mean() - 1 for one, other in _pairs(ours, theirs)]))
+    return _gain(_pairs(ours, theirs))
 
 
 def gain_interval(
@@ -78,21 +78,25 @@ def gain_interval(
         raise ValueError(f"Scores to compare have the same seeds and draws; got {[one.shape for one, _ in pairs]}.")
     (count,) = seeds
     if all(one.shape[1] == 1 for one, _ in pairs):
-        each = [float(np.mean([one[row] / other[row] for one, other in pairs]) - 1) for row in range(count)]
+        each = [_gain([(one[row], other[row]) for one, other in pairs]) for row in range(count)]
         return (min(each), max(each)) if count > 1 else None
     generator = np.random.default_rng(seed)
     gains = np.empty(resamples)
     for number in range(resamples):
         rows = generator.integers(0, count, count)
-        ratios = []
+        resampled = []
         for one, other in pairs:
             draws = generator.integers(0, one.shape[1], one.shape[1])
             chosen = np.ix_(rows, draws)
-            ratios.append(one[chosen].mean() / other[chosen].mean())
-        gains[number] = np.mean(ratios) - 1
+            resampled.append((one[chosen], other[chosen]))
+        gains[number] = _gain(resampled)
     tail = (1 - level) / 2
     low, high = np.quantile(gains, [tail, 1 - tail])
     return float(low), float(high)
+
+
+def _gain(pairs: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> float:
+    return float(np.mean([one.mean() / other.mean() - 1 for one, other in pairs]))
 
 
 def _pairs(ours: Scores, theirs: Scores) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.bank.candidates import CANDIDATES, Texts
-from benchmarks.bank.make import BASE, UNTRAINED, Bank, file_name
+from benchmarks.bank.make import BASE, ORDER, Bank, file_name
 from benchmarks.bank.outcomes import outcomes, outcomes_of_words
-from benchmarks.bank.recipes import RECIPES
 from benchmarks.bank.sets import FILES
 from simlte_st.evaluation import bootstrap_interval
 from simlte_st.files import read_json, write_json
@@ -76,8 +75,7 @@ def with_earlier(
             raise SystemExit(f"{name}: the base's numbers of the earlier page are not those of this work folder.")
         made = {(entry["recipe"], entry["seed"]) for entry in entries}
         entries += [entry for entry in old if (entry["recipe"], entry["seed"]) not in made]
-        order = [*UNTRAINED, *RECIPES]
-        found[name] = sorted(entries, key=lambda entry: (order.index(entry["recipe"]), entry["seed"]))
+        found[name] = sorted(entries, key=lambda entry: (ORDER.index(entry["recipe"]), entry["seed"]))
     return {name: found[name] for name in sorted(found, key=list(FILES).index)}
 
 

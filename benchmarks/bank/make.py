@@ -31,6 +31,9 @@ BASE = "base"
 UNTRAINED = {BASE: "mean", "base-cls": "cls"}
 """The pooling of each encoder that is not trained."""
 
+ORDER = (*UNTRAINED, *RECIPES)
+"""All entries of the bank, in the order of its tables."""
+
 STAGED = (
     "docsplit", "docsplit-cls", "crop", "simcse", "tsdae", "contrastive tension", "teacher", "smooth", "tuned",
     "tuned, relation 1",
@@ -149,8 +152,7 @@ class Bank:
     def entries(self, name: str) -> Iterator[tuple[str, int, str, Vectors]]:
         """Give all encoders of a set: recipe, seed, stage ("" is the end of training), vectors; the base first."""
         found = {(*path.stem.rsplit("-", 1),): cell for path, cell in self.work.cells(f"{name}/*")}
-        order = [*UNTRAINED, *RECIPES]
-        for entry, number in sorted(found, key=lambda pair: (order.index(pair[0]), int(pair[1]))):
+        for entry, number in sorted(found, key=lambda pair: (ORDER.index(pair[0]), int(pair[1]))):
             for stage in found[entry, number]["result"]["stages"]:
                 with np.load(self._path(name, entry, int(number), stage)) as file:
                     parts = {part: file[part].astype(np.float32) for part in ("whole", "first", "second")}

@@ -12,7 +12,7 @@ from benchmarks.bank.candidates import CANDIDATES
 from benchmarks.bank.make import BASE, Bank
 from benchmarks.bank.outcomes import CITES, FEW, FULL
 from benchmarks.bank.trust import Judged, confusion, happened, rank_correlation, said, signs_right
-from benchmarks.records import environment, write_results
+from benchmarks.records import environment, mean_deviation, write_results
 from simlte_st.analysis.figures import drawn_figure
 from simlte_st.evaluation.table import markdown_table
 
@@ -217,9 +217,7 @@ def recipe_page(judged: Judged, words: Words, settings: Mapping[str, Any]) -> li
 
 def _gain(seeds: Sequence[float]) -> str:
     """Write a gain in points, with its deviation over seeds."""
-    if not len(seeds):
-        return ""
-    return f"{100 * np.mean(seeds):+.1f}" + (f" ± {100 * np.std(seeds, ddof=1):.1f}" if len(seeds) > 1 else "")
+    return mean_deviation(seeds, sign="+") if len(seeds) else ""
 
 
 def _mean(by_set: Mapping[str, Sequence[float]]) -> float:

@@ -114,11 +114,15 @@ def write_bars(path: str | os.PathLike[str], result: AttentionResult) -> None:
         axes.set_xticks(range(len(WORD_CLASSES)), WORD_CLASSES)
         axes.set_ylabel("attention from [CLS] to a word, %")
         axes.set_ylim(bottom=0)
-        axes.spines[["top", "right"]].set_visible(False)
-        legend = axes.legend(frameon=False, fontsize=8)
-        for text in legend.get_texts():
-            text.set_parse_math(False)
-        figure.tight_layout()
+        finish_axes(axes)
+
+
+def finish_axes(axes: Any) -> None:
+    """Give the only axes of a figure their legend, in which names of models are no formulas, and no frame."""
+    axes.spines[["top", "right"]].set_visible(False)
+    for text in axes.legend(frameon=False, fontsize=8).get_texts():
+        text.set_parse_math(False)
+    axes.figure.tight_layout()
 
 
 class Span(NamedTuple):

@@ -15,7 +15,7 @@ from sentence_transformers import SentenceTransformer
 from torch.nn import functional
 from tqdm.auto import tqdm
 
-from simlte_st.analysis.figures import drawn_figure, plain
+from simlte_st.analysis.figures import drawn_figure, finish_axes, plain
 from simlte_st.compat import encoder_of
 from simlte_st.data.documents import read_documents
 from simlte_st.errors import ModelError
@@ -139,7 +139,4 @@ def write_layer_lines(path: str | os.PathLike[str], found: Mapping[str, LayerSim
             axes.fill_between(layers, values.low, values.high, color=f"C{number}", alpha=0.15, linewidth=0)
         axes.set_xlabel("layer")
         axes.set_ylabel("cosine of a token to the layer before")
-        axes.spines[["top", "right"]].set_visible(False)
-        for text in axes.legend(frameon=False, fontsize=8).get_texts():
-            text.set_parse_math(False)
-        figure.tight_layout()
+        finish_axes(axes)

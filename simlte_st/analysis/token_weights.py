@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.util import batch_to_device
 
 from simlte_st.analysis.figures import Span
 from simlte_st.errors import ModelError
@@ -34,12 +35,8 @@ def token_weights(model: SentenceTransformer, text: str) -> tuple[str, list[Span
     model.eval()
     try:
         with torch.inference_mode():
-            features = model.preprocess([text])
-            moved = {
-                name: value.to(model.device) if isinstance(value, torch.Tensor) else value
-                for name, value in features.items()
-            }
-            weights = model(moved)["token_attention"][0].float().cpu().tolist()
+            features = batch_to_device(model.preprocess([text]), model.device)
+            weights = model(features)["token_attention"][0].float().cpu().tolist()
     finally:
         model.train(training)
     read = model.tokenizer(

@@ -27,7 +27,7 @@ def add_parser(subparsers: Any) -> None:
         allow_abbrev=False,
     )
     redundancy.add_argument("source", metavar="SOURCE", help=SOURCE_HELP)
-    _add_shared(redundancy)
+    _add_tagging(redundancy)
     redundancy.set_defaults(run=run_redundancy)
 
     attention = commands.add_parser(
@@ -38,8 +38,7 @@ def add_parser(subparsers: Any) -> None:
         allow_abbrev=False,
     )
     attention.add_argument("source", metavar="SOURCE", help=SOURCE_HELP)
-    attention.add_argument("--model", required=True, metavar="MODEL", help="folder or name of a model")
-    attention.add_argument("--compare", metavar="MODEL", help="another one, such as what training made of it")
+    _add_models(attention)
     attention.add_argument("--layer", type=int, default=-1, metavar="N", help="layer from 0 (default: -1, the last)")
     attention.add_argument(
         "--max-seq-length", type=int, metavar="N", help="tokens to read of a document (default: what all models read)"
@@ -48,7 +47,7 @@ def add_parser(subparsers: Any) -> None:
     attention.add_argument("--bars", metavar="FILE.svg|png", help="draw the weights of a word as bars")
     attention.add_argument("--heatmap", metavar="FILE.html", help="draw one document's words")
     attention.add_argument("--document", metavar="ID", help="id of the document to draw (default: the first)")
-    _add_shared(attention)
+    _add_tagging(attention)
     attention.set_defaults(run=run_attention)
 
     layers = commands.add_parser(
@@ -59,13 +58,10 @@ def add_parser(subparsers: Any) -> None:
         allow_abbrev=False,
     )
     layers.add_argument("source", metavar="SOURCE", help=SOURCE_HELP)
-    layers.add_argument("--model", required=True, metavar="MODEL", help="folder or name of a model")
-    layers.add_argument("--compare", metavar="MODEL", help="another one, such as what training made of it")
+    _add_models(layers)
     layers.add_argument("--batch-size", type=int, default=8, metavar="N", help="default: %(default)s")
     layers.add_argument("--lines", metavar="FILE.svg|png", help="draw them")
-    layers.add_argument("--output", metavar="FILE.json", help="write the results there too")
-    add_source_arguments(layers)
-    add_common_arguments(layers)
+    _add_reading(layers)
     layers.set_defaults(run=run_layers)
 
     weights = commands.add_parser(
@@ -76,23 +72,36 @@ def add_parser(subparsers: Any) -> None:
         allow_abbrev=False,
     )
     weights.add_argument("text", metavar="TEXT", help="the text itself")
-    weights.add_argument("--model", required=True, metavar="MODEL", help="folder or name of a model")
-    weights.add_argument("--compare", metavar="MODEL", help="another one")
+    _add_models(weights)
     weights.add_argument("--heatmap", metavar="FILE.html", help="draw it; else the tokens and weights are printed")
     add_common_arguments(weights)
     weights.set_defaults(run=run_weights)
 
 
-def _add_shared(parser: argparse.ArgumentParser) -> None:
+def _add_tagging(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--pipeline",
         default="en_core_web_sm",
         metavar="NAME",
         help="an installed spaCy pipeline (default: %(default)s)",
     )
+    _add_reading(parser)
+
+
+def _add_reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", metavar="FILE.json", help="write the results there too")
     add_source_arguments(parser)
     add_common_arguments(parser)
+
+
+def _add_models(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--model", required=True, metavar="MODEL", help="folder or name of a model")
+    parser.add_argument("--compare", metavar="MODEL", help="another one, such as what training made of it")
+
+
+def _model_names(arguments: argparse.Namespace) -> list[str]:
+    """Name the models that were asked for, each once."""
+    return list(dict.fromkeys(name for name in (arguments.model, arguments.compare) if name))
 
 
 def run_redundancy(arguments: argparse.Namespace) -> int:
@@ -134,8 +143,7 @@ def run_attention(arguments: argparse.Namespace) -> int:
         drawn = next((found for found in reader if arguments.document in (None, found.id)), None)
         if drawn is None:
             raise DataError(f"No document among those read has the id {arguments.document!r}: there is no heat map.")
-    names = dict.fromkeys(name for name in (arguments.model, arguments.compare) if name)
-    models = {name: load_model(name).model for name in names}
+    models = {name: load_model(name).model for name in _model_names(arguments)}
     how = {"layer": arguments.layer, "max_seq_length": arguments.max_seq_length}
     result = measure_attention(
         models,
@@ -170,8 +178,7 @@ def run_layers(arguments: argparse.Namespace) -> int:
     if arguments.lines:
         check_figure(arguments.lines)
     reader = read_documents(arguments.source, **reading_options(arguments))
-    names = dict.fromkeys(name for name in (arguments.model, arguments.compare) if name)
-    models = {name: load_model(name).model for name in names}
+    models = {name: load_model(name).model for name in _model_names(arguments)}
     found = measure_layers(models, reader, batch_size=arguments.batch_size, progress=not arguments.quiet)
     print(reader.report.summary(), file=sys.stderr)
     print(layers_table(found))
@@ -193,8 +200,7 @@ def run_weights(arguments: argparse.Namespace) -> int:
 
     if arguments.heatmap:
         check_figure(arguments.heatmap, HEAT_MAP_FORMATS)
-    names = dict.fromkeys(name for name in (arguments.model, arguments.compare) if name)
-    found = {name: token_weights(SentenceTransformer(name), arguments.text) for name in names}
+    found = {name: token_weights(SentenceTransformer(name), arguments.text) for name in _model_names(arguments)}
     texts = {text for text, _ in found.values()}
     if arguments.heatmap and len(texts) > 1:
         raise ConfigurationError("One model writes contractions out, the other does not: draw them one by one.")

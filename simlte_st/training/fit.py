@@ -107,16 +107,17 @@ def set_up(trainee: Trainee, prepared: Prepared, folder: RunFolder, options: Run
     """
     model, preset = trainee.model, trainee.preset
     batches = make_batches(trainee, prepared.dataset, options)
-    steps = options.max_steps or math.ceil(batches.steps * preset.epochs)
-    few = options.max_steps is None and options.settings.get("epochs") is None and steps < preset.least_steps
-    steps = preset.least_steps if few else steps
+    max_steps = options.max_steps
+    steps = max_steps or math.ceil(batches.steps * preset.epochs)
+    if max_steps is None and options.settings.get("epochs") is None and steps < preset.least_steps:
+        steps = max_steps = preset.least_steps
     warn_of_pooling(trainee.base, preset, steps)
     arguments = training_arguments(
         folder.checkpoints,
         batch_size=batches.size,
         epochs=preset.epochs,
         steps=steps,
-        max_steps=steps if few else options.max_steps,
+        max_steps=max_steps,
         learning_rate=preset.learning_rate,
         warmup=preset.warmup,
         bf16=options.dtype == "bfloat16",
