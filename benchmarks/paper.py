@@ -10,7 +10,8 @@ would change is refused, not mixed in.
 
 Data sets are looked for in the folder ``--shared`` under the names that ``--list`` prints, at ``--path NAME=PATH``, in
 an installed package (bbc), or on the Hub. What is not there is skipped and listed. ``--report`` writes
-``results/paper.json``, ``paper.md`` and figures of what is finished, as every run does at its end.
+``results/paper.json``, ``paper.md`` and figures of what is finished, as every run does at its end; ``--earlier
+paper.json`` adds what an earlier page has of the same settings.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--threads", type=int)
     made.add_argument("--trust-remote-code", action="store_true", help="run code that repositories of the Hub bring")
     made.add_argument("--report", action="store_true", help="write the page of what is finished, run nothing")
+    made.add_argument("--earlier", type=Path, metavar="FILE", help="a paper.json, whose cells are added")
     made.add_argument("--results", type=Path, default=RESULTS, help=argparse.SUPPRESS)
     made.add_argument("--list", action="store_true", help="print all names and stop")
     own = made.add_argument_group("settings of the scale, to replace")
@@ -83,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         return
     work = Work(arguments.work, dtype_of(bool(arguments.bf16)))
     if arguments.report:
-        print(report(work, arguments.results))
+        print(report(work, arguments.results, arguments.earlier))
         return
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
@@ -103,7 +105,7 @@ def execute(arguments: argparse.Namespace, scale: Scale, systems: Sequence[Syste
         keep_common(work, common_settings(grid, overrides_of(arguments)))
         cells = list(plan(grid, systems, arguments.seeds or scale.seeds, arguments.experiments))
         run(grid, cells)
-        report(work, arguments.results)
+        report(work, arguments.results, arguments.earlier)
     except SimlteError as error:
         raise SystemExit(str(error)) from error
     except KeyboardInterrupt:

@@ -22,21 +22,24 @@ from simlte_st.files import atomic_path, read_json, write_json
 TITLES = {FEW: "A few documents a class", FULL: "All documents"}
 
 
-def report(work: Work, folder: Path) -> str:
+def report(work: Work, folder: Path, earlier: Path | None = None) -> str:
     """Write ``paper.md``, ``paper.json`` and the figures, each at once when it is complete.
 
     Args:
         work: The folder of what is finished.
         folder: Where to write.
+        earlier: A ``paper.json`` to go on from.
 
     Returns:
         The page.
 
     Raises:
-        SystemExit: Nothing is finished.
+        SystemExit: Nothing is finished, or the earlier page does not go with it.
     """
     common = work.folder / "grid.json"
-    results = Results(work, read_json(common) if common.exists() else {})
+    results = Results(
+        work, read_json(common) if common.exists() else {}, None if earlier is None else read_json(earlier)
+    )
     if not results.cells or not results.settings:
         raise SystemExit(f"Nothing is finished in {work.folder}.")
     folder.mkdir(parents=True, exist_ok=True)
@@ -48,11 +51,11 @@ def report(work: Work, folder: Path) -> str:
         temporary.write_text(text, encoding="utf-8")
     record = {
         "settings": results.settings,
-        "data": data_sets(work),
+        "data": data_sets(results),
         "gains": gains,
         "ablations": ablations,
         "skipped": work.skipped(),
-        "environments": environments(results),
+        "environments": results.environments,
         "models": {name: cell["result"] | {"settings": cell["settings"]} for name, cell in results.models.items()},
         "results": {
             name.removeprefix("results/"): {key: value for key, value in cell["result"].items() if key != "per_query"}
@@ -63,19 +66,9 @@ def report(work: Work, folder: Path) -> str:
     return text
 
 
-def data_sets(work: Work) -> dict[str, dict[str, Any]]:
+def data_sets(results: Results) -> dict[str, dict[str, Any]]:
     """Give what is recorded of the data sets."""
-    found = {path.stem: cell for path, cell in work.cells("sets/*")}
-    return {name: found[name] for name in ALL if name in found}
-
-
-def environments(results: Results) -> list[dict[str, Any]]:
-    """List the machines and versions that results come from."""
-    found: list[dict[str, Any]] = []
-    for cell in [*results.cells.values(), *results.models.values()]:
-        if cell["environment"] not in found:
-            found.append(cell["environment"])
-    return found
+    return {name: results.data[name] for name in ALL if name in results.data}
 
 
 def _begin(results: Results) -> Iterator[str]:
@@ -231,7 +224,7 @@ def _section(heading: str, *parts: str) -> Iterator[str]:
 
 
 def _end(results: Results) -> Iterator[str]:
-    found = data_sets(results.work)
+    found = data_sets(results)
     if found:
         notes = [f"- {name}: {sentences(cell['notes'])}" for name, cell in found.items() if cell["notes"]]
         yield from _section(
@@ -245,7 +238,7 @@ def _end(results: Results) -> Iterator[str]:
         yield from _section("Skipped", "\n".join(f"- {what}: {why}" for what, why in skipped.items()))
     yield "## How it was made"
     yield ""
-    for each in environments(results):
+    for each in results.environments:
         yield f"- {', '.join(f'{name} {value}' for name, value in each.items())}"
     yield ""
     command = f"python -m benchmarks.paper --scale {results.settings['scale']} --shared FOLDER --work WORK"

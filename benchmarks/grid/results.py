@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.grid.experiments.classification import FEW, FULL
 from benchmarks.grid.sets import CLASSIFICATION
 from benchmarks.grid.systems import SYSTEMS
-from benchmarks.grid.work import Work
+from benchmarks.grid.work import Clash, Work, differences
 from benchmarks.relative_gain import Scores, gain_interval, relative_gain
 from simlte_st.evaluation import bootstrap_interval
 
@@ -26,12 +26,39 @@ class Results:
     Args:
         work: The folder.
         settings: What all its cells have in common; see :func:`benchmarks.grid.engine.common_settings`.
+        earlier: The ``paper.json`` of another work folder with the same settings, for the cells that are not here.
+            Citations are left out: the page does not keep what their intervals need.
+
+    Raises:
+        Clash: The earlier page has other settings, or other numbers for a cell that is here too.
     """
 
-    def __init__(self, work: Work, settings: Mapping[str, Any]) -> None:
+    def __init__(self, work: Work, settings: Mapping[str, Any], earlier: Mapping[str, Any] | None = None) -> None:
         self.work, self.settings = work, settings
         self.cells = {str(path.with_suffix("")): cell for path, cell in work.cells("results/**/*")}
         self.models = {path.stem: cell for path, cell in work.cells("models/*")}
+        self.data = {path.stem: cell for path, cell in work.cells("sets/*")}
+        self.environments: list[dict[str, Any]] = []
+        for cell in [*self.cells.values(), *self.models.values()]:
+            if cell["environment"] not in self.environments:
+                self.environments.append(cell["environment"])
+        if earlier is not None:
+            self._add(earlier)
+
+    def _add(self, earlier: Mapping[str, Any]) -> None:
+        different = sorted(differences(earlier["settings"], self.settings))
+        if different:
+            raise Clash(f"The earlier page has other settings: {'; '.join(different)}.")
+        for name, result in earlier["results"].items():
+            if name.startswith("citations/"):
+                continue
+            cell = self.cells.setdefault(f"results/{name}", {"result": result})
+            if cell["result"] != result:
+                raise Clash(f"{name}: the earlier page has another number than this work folder.")
+        for name, model in earlier["models"].items():
+            self.models.setdefault(name, {"result": model, "settings": model["settings"]})
+        self.data = {**earlier["data"], **self.data}
+        self.environments += [each for each in earlier["environments"] if each not in self.environments]
 
     def of(self, experiment: str) -> list[tuple[str, str, int, dict[str, Any]]]:
         """Give an experiment's cells: the data set, the system's name, the seed, and what came out."""

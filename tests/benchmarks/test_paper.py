@@ -44,7 +44,7 @@ def finished(run: Callable[..., None], folder: Path) -> Path:
 @pytest.fixture
 def no_page(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the page, which takes seconds to draw."""
-    monkeypatch.setattr(paper, "report", lambda work, folder: "")
+    monkeypatch.setattr(paper, "report", lambda work, folder, earlier: "")
 
 
 def cells(work: Path) -> dict[str, bytes]:
@@ -176,6 +176,31 @@ def test_without_a_corpus_nothing_is_trained(tmp_path: Path, capsys: pytest.Capt
     assert "- systems that are trained: there is no corpus" in page
     assert "| TF-IDF " in page
     assert "| DocSplit " not in page.split("## Skipped")[0].replace("| DocSplit, as", "")
+
+
+def test_a_page_grows_from_an_earlier_one(finished: Path, folder: Path, tmp_path: Path) -> None:
+    earlier = folder / "results" / "paper.json"
+    before = json.loads(earlier.read_text())
+    command = ["--scale", "tiny", "--work", str(tmp_path / "work"), "--results", str(tmp_path / "results")]
+    command += ["--data", "bbc", "--experiments", "few-shot"]
+    paper.main([*command, "--only", "tfidf", "chunk-mean", "--earlier", str(earlier)])
+    after = json.loads((tmp_path / "results" / "paper.json").read_text())
+    added = set(after["results"]) - set(before["results"])
+    assert added == {"few-shot/bbc-2/chunk-mean"}
+    kept = {name for name in before["results"] if not name.startswith("citations/")}
+    assert {name: after["results"][name] for name in kept} == {name: before["results"][name] for name in kept}
+    assert after["gains"] == before["gains"] | after["gains"]
+    assert after["ablations"] == before["ablations"]
+
+    before["results"]["few-shot/bbc-2/tfidf"]["macro_f1"][0] += 0.1
+    changed = tmp_path / "changed.json"
+    changed.write_text(json.dumps(before))
+    with pytest.raises(Clash, match="few-shot/bbc-2/tfidf: the earlier page has another number"):
+        paper.main([*command, "--report", "--earlier", str(changed)])
+    before["settings"]["draws"] = 3
+    changed.write_text(json.dumps(before))
+    with pytest.raises(Clash, match="other settings: draws 3, now 2"):
+        paper.main([*command, "--report", "--earlier", str(changed)])
 
 
 def test_unknown_names_are_refused(tmp_path: Path) -> None:
