@@ -1,0 +1,70 @@
+"""Base form conversion by itself: the share of texts that it changes, and what it costs beside the rest."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pyarrow.parquet as pq
+from sentence_transformers import SentenceTransformer
+
+from benchmarks.nli.tasks import chosen
+from simlte_st.modules.base_form import expand_contractions
+
+SETS = {
+    "SNLI": "snli_dev_test", "STSb": "stsb", "MR": "senteval_mr", "tweets": "politifact_tweets",
+    "20 Newsgroups": "20newsgroups", "arXiv abstracts": "arxiv_abstracts", "articles": "politifact_articles",
+    "Wikipedia": "enwiki2014",
+}  # fmt: skip
+"""Short texts and long ones, and their files."""
+
+MOST = 2000
+"""Texts of a set, drawn once."""
+
+EMBEDDED = 64
+"""Of these, texts whose embedding is timed."""
+
+REPEATS = 3
+
+
+def load_texts(path: Path) -> list[str]:
+    """Read some texts of a file."""
+    table = pq.read_table(path)
+    column = "text" if "text" in table.column_names else "sentence1"
+    return [str(text) for text in table.take(chosen(table.num_rows, MOST))[column].to_pylist()]
+
+
+def conversion(path: Path, model: SentenceTransformer) -> dict[str, Any]:
+    """Convert texts; tokenize them and embed a part of them, as the base reads them, beside it in the same run.
+
+    Args:
+        path: The file.
+        model: Base without conversion.
+
+    Returns:
+        ``texts``, ``changed`` (of them), ``characters`` (all), and medians in seconds a text: ``convert``,
+        ``tokenize``, ``embed``.
+    """
+    texts = load_texts(path)
+    converted = list(expand_contractions(texts))
+    some = texts[:EMBEDDED]
+
+    def timed(action: Callable[[], Any], count: int) -> float:
+        seconds = []
+        for _ in range(REPEATS):
+            began = time.perf_counter()
+            action()
+            seconds.append((time.perf_counter() - began) / count)
+        return median(seconds)
+
+    return {
+        "texts": len(texts),
+        "changed": sum(before != after for before, after in zip(texts, converted, strict=True)),
+        "characters": sum(map(len, texts)),
+        "convert": timed(lambda: list(expand_contractions(texts)), len(texts)),
+        "tokenize": timed(lambda: model.tokenizer(texts), len(texts)),
+        "embed": timed(lambda: model.encode(some, show_progress_bar=False), len(some)),
+    }

@@ -1,0 +1,282 @@
+"""The page: TA-SBERT's tables and sweeps as they came out here, and which of the paper's claims hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import t as student
+
+from benchmarks.grid.work import Work
+from benchmarks.nli.printed import AVERAGE, SIMILARITY, TRANSFER
+from benchmarks.nli.tasks import SENTEVAL, STS
+from benchmarks.nli.training import BATCH, ROWS
+from benchmarks.records import mean_deviation, write_results
+from simlte_st.evaluation.table import markdown_table
+
+METRICS = ("pearson", "spearman", "accuracy")
+Seeds = dict[int, dict[str, Any]]
+"""What came out of each training of a row, by seed."""
+
+CLAIMS = (
+    ("Base form conversion alone changes nothing", "+ form", "none"),
+    ("Token attention helps", "+ att", "none"),
+    ("Conversion helps beside token attention", "+ form + att", "+ att"),
+    ("The reconstruction loss helps beside token attention", "+ att + recon", "+ att"),
+    ("All three together help", "+ form + att + recon", "none"),
+)
+"""What the paper says, the row that it says it of, and the row that it is compared with."""
+
+
+def report(work: Work, folder: Path) -> None:
+    """Write ``ta_sbert.md`` and ``ta_sbert.json`` of what is finished, and print the page.
+
+    Raises:
+        SystemExit: Nothing is.
+    """
+    cells = {str(path.with_suffix("")): cell for pattern in ("*/*", "*/*/*") for path, cell in work.cells(pattern)}
+    if not cells:
+        raise SystemExit(f"Nothing is finished in {work.folder}.")
+    settings = next(iter(cells.values()))["settings"]
+    environments: list[dict[str, Any]] = []
+    for cell in cells.values():
+        if cell["environment"] not in environments:
+            environments.append(cell["environment"])
+    results = {name: cell["result"] for name, cell in cells.items()}
+    lines = [*_begin(settings), *_bases(results), *_sweeps(results), *_conversion(results)]
+    lines += ["## How it was made", ""]
+    lines += ["- " + ", ".join(f"{name} {value}" for name, value in each.items()) for each in environments]
+    lines += ["", "    " + _command(cells), ""]
+    kept = {name: cell["result"] | {"settings": cell["settings"]} for name, cell in sorted(cells.items())}
+    write_results("ta_sbert", lines, {"results": kept, "environments": environments}, folder)
+
+
+def _begin(settings: Mapping[str, Any]) -> Iterator[str]:
+    yield "# TA-SBERT's three parts"
+    yield ""
+    pairs = "all pairs" if settings["pairs"] is None else f"{settings['pairs']:,} pairs"
+    yield (
+        f"Each row is trained on {pairs} of SNLI's development part, once, {BATCH} pairs a step, with the softmax "
+        "objective; everything but the encoder learns at 1.5 times its rate, as in the paper. The paper trains on "
+        "942,000 pairs (its numbers for BERT-base stand in parentheses). After ± is the standard deviation over trainings."
+    )
+    for key, what in (("sts_pairs", "set of sentence similarity"), ("transfer_texts", "task of SentEval")):
+        if settings[key] is not None:
+            yield f"Of each {what} at most {settings[key]:,} examples are read, drawn once."
+    yield ""
+
+
+def rows_of(results: Mapping[str, Any], base: str) -> dict[str, Seeds]:
+    """Give the trainings of a base, by row and seed."""
+    found: dict[str, Seeds] = {}
+    for name, result in results.items():
+        part, _, rest = name.partition("/")
+        of, _, stem = rest.partition("/")
+        row, _, seed = stem.rpartition("-")
+        if part == "rows" and of == base:
+            found.setdefault(row, {})[int(seed)] = result
+    return {row: dict(sorted(found[row].items())) for row in ROWS if row in found}
+
+
+def values_of(result: Mapping[str, Any], metric: str) -> dict[str, float]:
+    """Give a result's numbers in percent, by set, and their mean."""
+    if metric == "accuracy":
+        found = {name: 100 * result["senteval"][name] for name in SENTEVAL}
+    else:
+        found = {name: 100 * result["sts"][name][metric] for name in STS}
+    return {**found, AVERAGE: float(np.mean(list(found.values())))}
+
+
+def printed_of(row: str, metric: str) -> dict[str, float]:
+    """Give what the paper prints for a row."""
+    if metric == "accuracy":
+        return TRANSFER.get(row, {})
+    return {name: cell[metric] for name, cell in SIMILARITY.get(row, {}).items()}
+
+
+def _bases(results: Mapping[str, Any]) -> Iterator[str]:
+    bases = dict.fromkeys(name.split("/")[1] for name in results if name.startswith("rows/"))
+    for base in bases:
+        rows = rows_of(results, base)
+        seeds = sorted({seed for trained in rows.values() for seed in trained})
+        rate = next(iter(next(iter(rows.values())).values()))
+        yield f"## From {base}"
+        yield ""
+        yield (
+            f"{len(seeds)} trainings a row. NLI after training: accuracy "
+            f"{100 * rate['nli']['test']['accuracy']:.1f}% on pairs of other images (first row, first training)."
+        )
+        yield ""
+        untrained = {"TF-IDF": results.get("baselines/TF-IDF"), "not trained": results.get(f"baselines/{base}")}
+        for metric, title in zip(METRICS, ("Pearson", "Spearman", "Accuracy, SentEval"), strict=True):
+            yield f"{title}, times 100:" if metric != "accuracy" else f"{title}, %:"
+            yield ""
+            yield score_table(rows, {name: found for name, found in untrained.items() if found}, metric)
+            yield ""
+        yield "What the paper claims, as differences of the means, paired by seed, with 95% t intervals over seeds:"
+        yield ""
+        yield claim_table(rows)
+        yield ""
+
+
+def score_table(rows: Mapping[str, Seeds], untrained: Mapping[str, Any], metric: str) -> str:
+    """Lay out a metric: the baselines, then the rows with the paper's numbers."""
+    names = [*(SENTEVAL if metric == "accuracy" else STS), AVERAGE]
+    lines = []
+    for name, result in untrained.items():
+        values = values_of(result, metric)
+        lines.append([name, *(f"{values[column]:.1f}" for column in names)])
+    for row, trained in rows.items():
+        found = [values_of(result, metric) for result in trained.values()]
+        theirs = printed_of(row, metric)
+        cells = [
+            mean_deviation([values[column] for values in found], factor=1) + f" ({theirs[column]:.1f})"
+            for column in names
+        ]
+        lines.append([row, *cells])
+    return markdown_table(["", *names], lines)
+
+
+def claim_table(rows: Mapping[str, Seeds]) -> str:
+    """Lay out the paper's claims beside what was measured."""
+    lines = []
+    for claim, row, against in CLAIMS:
+        if row not in rows or against not in rows:
+            continue
+        for metric in METRICS:
+            theirs = printed_of(row, metric)[AVERAGE] - printed_of(against, metric)[AVERAGE]
+            differences = paired(rows[row], rows[against], metric)
+            interval = t_interval(differences)
+            ours = f"{differences.mean():+.2f}" + (f" [{interval[0]:+.2f}, {interval[1]:+.2f}]" if interval else "")
+            lines.append([claim, metric, f"{theirs:+.2f}", ours, verdict(interval, row == "+ form")])
+    return markdown_table(["claim", "mean", "paper", "here", "holds here?"], lines)
+
+
+def paired(ours: Seeds, theirs: Seeds, metric: str) -> np.ndarray:
+    """Give the differences of the means over sets, for the seeds that both have."""
+    seeds = [seed for seed in ours if seed in theirs]
+    both = [[values_of(side[seed], metric)[AVERAGE] for side in (ours, theirs)] for seed in seeds]
+    return np.array([first - second for first, second in both])
+
+
+def t_interval(values: np.ndarray) -> tuple[float, float] | None:
+    """Give the 95% t interval of a mean; None of a single value."""
+    if len(values) < 2:
+        return None
+    half = float(student.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
+    return float(values.mean()) - half, float(values.mean()) + half
+
+
+def verdict(interval: tuple[float, float] | None, nothing: bool) -> str:
+    """Say whether a claim holds: that something helps, or that it changes nothing."""
+    if interval is None:
+        return "one training"
+    low, high = interval
+    if low <= 0 <= high:
+        return "yes" if nothing else "not to be told"
+    if nothing:
+        return "no: it helps" if low > 0 else "no: it hurts"
+    return "yes" if low > 0 else "no: it hurts"
+
+
+def _sweeps(results: Mapping[str, Any]) -> Iterator[str]:
+    for part, title, about in (
+        (
+            "rates",
+            "Learning rate, with the reconstruction loss and without",
+            "Figure 9: the mean as pooling, no conversion. The paper: with the reconstruction loss, training stays "
+            "stable where the learning rate grows.",
+        ),
+        (
+            "weights",
+            "Weight of the reconstruction loss",
+            "Figure 6: all three parts. The paper: .017 is best among .001 to .02.",
+        ),
+    ):
+        found: dict[str, list[dict[str, Any]]] = {}
+        for name, result in results.items():
+            if name.startswith(f"{part}/"):
+                found.setdefault(name.removeprefix(f"{part}/").rpartition("-")[0], []).append(result)
+        if not found:
+            continue
+        yield f"## {title}"
+        yield ""
+        yield about
+        yield ""
+        ordered = sorted(found, key=lambda name: (float(name.split("/")[0]), name))
+        yield markdown_table(
+            [
+                "learning rate" if part == "rates" else "weight",
+                "loss, trained on",
+                "loss, others",
+                "accuracy, trained on",
+                "accuracy, others",
+                "STSb Pearson",
+                "Spearman",
+                "trainings",
+            ],
+            [[name.replace("/", ", "), *_sweep_cells(found[name]), str(len(found[name]))] for name in ordered],
+        )
+        yield ""
+
+
+def _sweep_cells(runs: Sequence[Mapping[str, Any]]) -> list[str]:
+    nli = [run["nli"] for run in runs]
+    stsb = [run["sts"]["STSb"] for run in runs]
+    return [
+        *(mean_deviation([run[part]["loss"] for run in nli], 3, 1) for part in ("train", "test")),
+        *(mean_deviation([run[part]["accuracy"] for run in nli]) for part in ("train", "test")),
+        *(mean_deviation([run[metric] for run in stsb]) for metric in ("pearson", "spearman")),
+    ]
+
+
+def _conversion(results: Mapping[str, Any]) -> Iterator[str]:
+    found = {name.partition("/")[2]: result for name, result in results.items() if name.startswith("conversion/")}
+    if not found:
+        return
+    yield "## Base form conversion by itself"
+    yield ""
+    yield "Medians of three turns in one process; embedding in float32, at most 128 tokens a text."
+    yield ""
+    rows = []
+    for name, result in found.items():
+        megabytes = result["characters"] / result["texts"] / result["convert"] / 1e6
+        rows.append(
+            [
+                name,
+                f"{result['texts']:,}",
+                f"{result['characters'] / result['texts']:,.0f}",
+                f"{100 * result['changed'] / result['texts']:.1f}%",
+                f"{megabytes:.1f}",
+                f"{result['convert'] / result['tokenize']:.2f}",
+                f"{100 * result['convert'] / result['embed']:.1f}%",
+            ]
+        )
+    yield markdown_table(
+        [
+            "texts",
+            "number",
+            "characters, mean",
+            "changed",
+            "million characters a second",
+            "time, of tokenizing",
+            "of embedding",
+        ],
+        rows,
+    )
+    yield ""
+
+
+def _command(cells: Mapping[str, Any]) -> str:
+    settings = next(iter(cells.values()))["settings"]
+    rates = {cell["settings"]["learning_rate"] for name, cell in cells.items() if name.startswith("rows/")}
+    bases = dict.fromkeys(cell["settings"]["base"]["name"] for name, cell in cells.items() if name.startswith("rows/"))
+    options = [f"--bases {' '.join(bases)}"] if bases else []
+    for name in ("pairs", "test_pairs", "sts_pairs", "transfer_texts"):
+        if settings[name] is not None:
+            options.append(f"--{name.replace('_', '-')} {settings[name]}")
+    options += [f"--learning-rate {rate:g}" for rate in rates]
+    options += ["--bf16"] if settings["bf16"] else []
+    return " ".join(["python -m benchmarks.ta_sbert --shared FOLDER", *options])

@@ -1,0 +1,177 @@
+"""The six rows of TA-SBERT's tables: what a model is made of, and its training on pairs of sentences with labels."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import OrderedDict
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import torch
+from datasets import Dataset
+from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer
+from sentence_transformers.base.modules import Transformer
+from sentence_transformers.sentence_transformer.losses import SoftmaxLoss
+from sentence_transformers.sentence_transformer.modules import Pooling
+from torch import nn
+from torch.utils.data import BatchSampler
+from transformers import PrinterCallback, set_seed
+from transformers.trainer_pt_utils import get_length_grouped_indices
+
+from benchmarks.nli.tasks import chosen
+from simlte_st.losses import ReconstructionLoss
+from simlte_st.modules import BaseForm, TokenAttention
+from simlte_st.training.fit import training_arguments
+
+NLI = "snli_dev_test.parquet"
+LABELS = ("entailment", "neutral", "contradiction")
+BATCH = 16
+WARMUP = 0.1
+S_MAX = 128
+"""Most tokens of a sentence, and the temperature of token attention."""
+
+WEIGHT = 0.017
+"""Of the reconstruction: the paper's best."""
+
+OTHERS = 1.5
+"""Learning rate of everything but the encoder, as a multiple of the encoder's: 3e-5 to 2e-5 (section IV-A)."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a row of the tables has.
+
+    Attributes:
+        form: Base form conversion.
+        attention: Token attention in place of the mean.
+        weight: Of the reconstruction loss; 0 for none.
+    """
+
+    form: bool = False
+    attention: bool = False
+    weight: float = 0.0
+
+
+ROWS = {
+    "none": Row(),
+    "+ form": Row(form=True),
+    "+ att": Row(attention=True),
+    "+ form + att": Row(form=True, attention=True),
+    "+ att + recon": Row(attention=True, weight=WEIGHT),
+    "+ form + att + recon": Row(form=True, attention=True, weight=WEIGHT),
+}
+"""The rows of Tables 3 and 4, as the paper names them."""
+
+
+@dataclass(frozen=True)
+class Inference:
+    """Pairs of sentences with one of three labels, numbered as in :data:`LABELS`."""
+
+    first: list[str]
+    second: list[str]
+    labels: list[int]
+
+
+def load_inference(folder: Path, part: str, most: int | None) -> Inference:
+    """Read the pairs of a part, ``"dev"`` or ``"test"``; ``most`` of them, drawn once. No image has pairs in both."""
+    table = pq.read_table(folder / NLI)
+    table = table.filter(pc.equal(table["split"], part))
+    table = table.take(chosen(table.num_rows, most))
+    labels = [LABELS.index(label) for label in table["label"].to_pylist()]
+    return Inference(table["sentence1"].to_pylist(), table["sentence2"].to_pylist(), labels)
+
+
+def make_model(base: str, row: Row, seed: int = 0) -> SentenceTransformer:
+    """Put a model together: the base's encoder, and the mean or token attention."""
+    encoder = BaseForm if row.form else Transformer
+    transformer = encoder(base, max_seq_length=S_MAX, model_kwargs={"dtype": torch.float32})
+    dimension = transformer.get_embedding_dimension()
+    pooling = TokenAttention(dimension, S_MAX, seed=seed) if row.attention else Pooling(dimension, "mean")
+    return SentenceTransformer(modules=OrderedDict(transformer=transformer, pooling=pooling), device="cpu")
+
+
+def train(
+    base: str, row: Row, data: Inference, seed: int, learning_rate: float, bf16: bool
+) -> tuple[SentenceTransformer, SoftmaxLoss]:
+    """Train on all pairs once, with the softmax objective (Eq. 6); the rest as in section IV-A of the paper.
+
+    Returns:
+        The model, and the loss, which has the classifier.
+    """
+    set_seed(seed)
+    model = make_model(base, row, seed)
+    softmax = SoftmaxLoss(model, model.get_embedding_dimension(), num_labels=len(LABELS))
+    loss: nn.Module = ReconstructionLoss(softmax, row.weight, seed=seed) if row.weight else softmax
+    loss = Lower(loss) if bf16 else loss
+    dataset = Dataset.from_dict({"first": data.first, "second": data.second, "label": data.labels})
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = training_arguments(
+            Path(folder),
+            batch_size=BATCH,
+            epochs=1,
+            steps=len(data.labels) // BATCH,
+            learning_rate=learning_rate,
+            warmup=WARMUP,
+            bf16=bf16,
+            seed=seed,
+            save_strategy="no",
+            batch_sampler=partial(by_length, data),
+            learning_rate_mapping={r"^(?!(.*\.)?transformer\.)": OTHERS * learning_rate},
+        )
+        trainer = SentenceTransformerTrainer(model, arguments, train_dataset=dataset, loss=loss)
+        trainer.remove_callback(PrinterCallback)
+        trainer.train()
+    model.eval()
+    return model, softmax
+
+
+def by_length(data: Inference, *arguments: Any, seed: int, **options: Any) -> BatchSampler:
+    """Put pairs of like length into a batch: nearly half of the tokens would be padding. Batches come in any order."""
+    generator = torch.Generator().manual_seed(seed)
+    lengths = [len(first) + len(second) for first, second in zip(data.first, data.second, strict=True)]
+    order = get_length_grouped_indices(lengths, BATCH, generator=generator)
+    batches = [order[start : start + BATCH] for start in range(0, len(order) - BATCH + 1, BATCH)]
+    shuffled = [row for batch in torch.randperm(len(batches), generator=generator).tolist() for row in batches[batch]]
+    return BatchSampler(shuffled, BATCH, drop_last=True)
+
+
+class Lower(nn.Module):
+    """A loss in bfloat16, all of it.
+
+    The Trainer puts the model alone under autocast, and the logits of a vocabulary would take longer than the model.
+    """
+
+    def __init__(self, loss: nn.Module) -> None:
+        super().__init__()
+        self.loss = loss
+
+    def forward(self, *inputs: Any) -> Any:
+        """Compute the loss."""
+        with torch.autocast("cpu", torch.bfloat16):
+            return self.loss(*inputs)
+
+
+@torch.inference_mode()
+def classify(model: SentenceTransformer, softmax: SoftmaxLoss, data: Inference) -> dict[str, float]:
+    """Tell the labels of pairs: mean cross-entropy and accuracy."""
+    pieces: list[torch.Tensor] = []
+    order = np.argsort([len(text) for text in data.first])
+    for rows in np.array_split(order, max(1, len(order) // 64)):
+        sides = [model.preprocess([side[row] for row in rows]) for side in (data.first, data.second)]
+        labels = torch.tensor([data.labels[row] for row in rows])
+        _, logits = softmax(sides, None)
+        found = logits.float()
+        losses = nn.functional.cross_entropy(found, labels, reduction="none")
+        pieces.append(torch.stack([losses, (found.argmax(dim=1) == labels).float()], dim=1))
+    loss, accuracy = torch.cat(pieces).mean(dim=0).tolist()
+    return {"loss": loss, "accuracy": accuracy}
+
+
+def describe(row: Row) -> dict[str, Any]:
+    """Give what decides a row, as JSON values."""
+    return {"form": row.form, "attention": row.attention, "weight": row.weight}
