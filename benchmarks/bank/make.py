@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sentence_transformers import SentenceTransformer
 
-from benchmarks.bank.recipes import RECIPES, Corpus, Rival, embed, prepare, train, train_by_rival
+from benchmarks.bank.recipes import RECIPES, Corpus, Rival, embed, load_base, prepare, train, train_by_rival
 from benchmarks.bank.sets import BankSet
 from benchmarks.grid.work import Work
 from simlte_st.evaluation import split_half_views
@@ -97,7 +97,7 @@ class Bank:
     def _train(self, recipe: str, seed: int, corpus: Corpus) -> Iterator[tuple[str, SentenceTransformer]]:
         settings = RECIPES[recipe]
         staged = recipe in STAGED and seed == 0
-        model, start = _load(settings.pooling), _load(settings.pooling)
+        model, start = load_base(settings.pooling, seed), load_base(settings.pooling, seed)
         if isinstance(settings, Rival):
             model = train_by_rival(settings, corpus, self.steps, seed, self.bf16)
         else:
@@ -171,8 +171,4 @@ def file_name(entry: str, seed: int, stage: str) -> str:
 
 
 def _untrained(pooling: str) -> Iterator[tuple[str, SentenceTransformer]]:
-    yield "", _load(pooling)
-
-
-def _load(pooling: str) -> SentenceTransformer:
-    return load_model(PACKAGED_BASE, pooling).model
+    yield "", load_base(pooling)

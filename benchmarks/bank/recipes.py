@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
+from benchmarks.nli.training import OTHERS, WEIGHT
 from benchmarks.rivals.train import CONTRASTIVE, train_rival
 from simlte_st.chunk_mean import to_chunk_mean
 from simlte_st.data import Crop, DocSplit, Identity, View
@@ -20,9 +21,10 @@ from simlte_st.data.document import Document, SegmentedDocument
 from simlte_st.data.segmenters import make_segmenter
 from simlte_st.data.sentences import segment_documents, tokenizer_counter
 from simlte_st.data.views import draw_views
-from simlte_st.losses import TeacherLoss
+from simlte_st.losses import ReconstructionLoss, TeacherLoss
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE
+from simlte_st.modules import TokenAttention
 from simlte_st.training.dropout import set_dropout
 from simlte_st.training.lora import LEARNING_RATE_FACTOR, add_lora, merge_lora
 from simlte_st.training.presets import Pooling
@@ -31,6 +33,8 @@ from simlte_st.training.teacher import LEAST_TOKENS, NEIGHBOURS, nearest, smooth
 BATCH = 32
 """Documents in a step."""
 
+TOKEN_ATTENTION: Literal["token attention"] = "token attention"
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -38,7 +42,8 @@ class Recipe:
 
     Attributes:
         view: What the two sides of a document are.
-        pooling: ``"mean"``, which is the base's, or ``"cls"``.
+        pooling: ``"mean"``, which is the base's, ``"cls"``, or ``"token attention"``: TA-SBERT's, at
+            :data:`~benchmarks.nli.training.OTHERS` times the learning rate.
         learning_rate: Peak learning rate of AdamW: a warm-up of a tenth, then linear.
         temperature: Of the contrastive term.
         contrast: Weight of the contrastive term.
@@ -51,10 +56,11 @@ class Recipe:
         dropout: While training.
         tokens: Most tokens of a view, special tokens included.
         rank: Of low-rank adapters, which are trained instead of the weights and merged at the end; 0 for none.
+        reconstruction: Weight of TA-SBERT's reconstruction loss.
     """
 
     view: View = field(default_factory=DocSplit)
-    pooling: Pooling = "mean"
+    pooling: Pooling | Literal["token attention"] = "mean"
     learning_rate: float = 2e-5
     temperature: float = 0.05
     contrast: float = 1.0
@@ -66,6 +72,7 @@ class Recipe:
     dropout: float = 0.0
     tokens: int = 64
     rank: int = 0
+    reconstruction: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -89,6 +96,8 @@ TUNED = replace(TEACHER, smooth=0.5, relation=0.3)
 RECIPES: dict[str, Recipe | Rival] = {
     "docsplit": DOCSPLIT,
     "docsplit-cls": replace(DOCSPLIT, pooling="cls", learning_rate=5e-5),
+    "docsplit, token attention": replace(DOCSPLIT, pooling=TOKEN_ATTENTION),
+    "docsplit, token attention, reconstruction": replace(DOCSPLIT, pooling=TOKEN_ATTENTION, reconstruction=WEIGHT),
     "docsplit-gentle": replace(DOCSPLIT, learning_rate=5e-6, temperature=0.2),
     "crop": replace(DOCSPLIT, view=Crop()),
     "simcse": replace(DOCSPLIT, view=Identity(unit="sentence"), dropout=0.1),
@@ -154,20 +163,29 @@ def train(
     set_dropout(model, recipe.dropout)
     model.max_seq_length = recipe.tokens
     torch.manual_seed(seed)
-    trained = [weights for weights in model.parameters() if weights.requires_grad]
-    optimizer = torch.optim.AdamW(trained, lr=recipe.learning_rate, weight_decay=0.0)
+    loss = Objective(model, recipe, corpus)
+    whole = ReconstructionLoss(loss, recipe.reconstruction, seed=seed) if recipe.reconstruction else loss
+    trained = {name: weights for name, weights in whole.named_parameters() if weights.requires_grad}
+    own = [weights for name, weights in trained.items() if "auto_model" not in name]
+    optimizer = torch.optim.AdamW(
+        [
+            {"params": [weights for name, weights in trained.items() if "auto_model" in name]},
+            {"params": own, "lr": OTHERS * recipe.learning_rate},
+        ],
+        lr=recipe.learning_rate,
+        weight_decay=0.0,
+    )
     warm = max(1, steps // 10)
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: min((step + 1) / warm, (steps - step) / max(1, steps - warm))
     )
-    objective = make_objective(model, recipe, corpus)
     model.train()
     for step, (rows, anchors, positives) in enumerate(batches(recipe, corpus, steps, seed), start=1):
         with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
-            sides = [_forward(model, texts) for texts in (anchors, positives)]
+            found = whole([model.preprocess(texts) for texts in (anchors, positives)], rows)
         optimizer.zero_grad()
-        objective(sides[0].float(), sides[1].float(), rows).backward()
-        torch.nn.utils.clip_grad_norm_(trained, 1.0)
+        (sum(found.values()) if isinstance(found, dict) else found).backward()
+        torch.nn.utils.clip_grad_norm_(trained.values(), 1.0)
         optimizer.step()
         schedule.step()
         if step == steps and recipe.rank:
@@ -198,12 +216,6 @@ def train_by_rival(rival: Rival, corpus: Corpus, steps: int, seed: int, bf16: bo
         return load_model(output).model
 
 
-def _forward(model: SentenceTransformer, texts: list[str]) -> Tensor:
-    features: dict[str, Any] = model.preprocess(texts)
-    vectors: Tensor = functional.normalize(model(features)["sentence_embedding"], dim=-1)
-    return vectors
-
-
 def batches(recipe: Recipe, corpus: Corpus, steps: int, seed: int) -> Iterator[tuple[list[int], list[str], list[str]]]:
     """Draw batches: numbers of documents, their first views, their second ones."""
     generator = np.random.default_rng(seed)
@@ -232,25 +244,48 @@ def _views(document: SegmentedDocument, recipe: Recipe, seed: int, epoch: int) -
     return pair.anchor, pair.positive
 
 
-def make_objective(
-    model: SentenceTransformer, recipe: Recipe, corpus: Corpus
-) -> Callable[[Tensor, Tensor, list[int]], Tensor]:
-    """Make the loss of two views ``[B, dim]`` of length 1, and the numbers of their documents."""
-    targets = corpus.vectors
-    if recipe.smooth:
-        near = nearest(corpus.vectors, corpus.texts, lexical=recipe.lexical)
-        targets = smoothed(corpus.vectors, near, recipe.smooth)
-    shown = torch.from_numpy(targets)
-    taught = TeacherLoss(model, relation_weight=recipe.relation)
+class Objective(nn.Module):
+    """The loss of two views of some documents.
 
-    def objective(anchors: Tensor, positives: Tensor, rows: list[int]) -> Tensor:
+    Args:
+        model: What is trained.
+        recipe: Says what the loss is made of.
+        corpus: Has what the teacher shows.
+    """
+
+    def __init__(self, model: SentenceTransformer, recipe: Recipe, corpus: Corpus) -> None:
+        super().__init__()
+        self.model, self.recipe = model, recipe
+        targets = corpus.vectors
+        if recipe.smooth:
+            near = nearest(corpus.vectors, corpus.texts, lexical=recipe.lexical)
+            targets = smoothed(corpus.vectors, near, recipe.smooth)
+        self.shown = torch.from_numpy(targets)
+        self.taught = TeacherLoss(model, relation_weight=recipe.relation)
+
+    def forward(self, columns: Sequence[dict[str, Any]], rows: list[int]) -> Tensor:
+        """Compute the loss of the views' features; ``rows`` are the numbers of their documents."""
+        sides = [functional.normalize(self.model(features)["sentence_embedding"], dim=-1) for features in columns]
+        with torch.autocast("cpu", enabled=False):
+            return self.of_vectors(*(side.float() for side in sides), rows)
+
+    def of_vectors(self, anchors: Tensor, positives: Tensor, rows: list[int]) -> Tensor:
+        """Compute it of the views' vectors ``[B, dim]`` of length 1."""
+        recipe = self.recipe
         loss = anchors.new_zeros(())
         if recipe.contrast:
             scores = anchors @ positives.T / recipe.temperature
             loss = loss + recipe.contrast * functional.cross_entropy(scores, torch.arange(len(rows)))
         if recipe.teacher or recipe.relation:
-            terms = taught.compute_loss_from_embeddings([anchors, positives], [shown[rows], shown[rows]])
+            shown = self.shown[rows]
+            terms = self.taught.compute_loss_from_embeddings([anchors, positives], [shown, shown])
             loss = loss + recipe.teacher * terms["distance"] + terms.get("relation", 0.0)
         return loss
 
-    return objective
+
+def load_base(pooling: str, seed: int = 0) -> SentenceTransformer:
+    """Load the packaged base with a recipe's pooling; the seed decides the first weights of token attention."""
+    model = load_model(PACKAGED_BASE, "mean" if pooling == TOKEN_ATTENTION else pooling).model
+    if pooling == TOKEN_ATTENTION:
+        model[1] = TokenAttention(model[0].get_embedding_dimension(), s_max=Recipe.tokens, seed=seed)
+    return model

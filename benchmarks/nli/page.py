@@ -60,7 +60,8 @@ def _begin(settings: Mapping[str, Any]) -> Iterator[str]:
     yield (
         f"Each row is trained on {pairs} of SNLI's development part, once, {BATCH} pairs a step, with the softmax "
         "objective; everything but the encoder learns at 1.5 times its rate, as in the paper. The paper trains on "
-        "942,000 pairs (its numbers for BERT-base stand in parentheses). After ± is the standard deviation over trainings."
+        "942,000 pairs (its numbers for BERT-base stand in parentheses). After ± is the standard deviation over "
+        "trainings."
     )
     for key, what in (("sts_pairs", "set of sentence similarity"), ("transfer_texts", "task of SentEval")):
         if settings[key] is not None:

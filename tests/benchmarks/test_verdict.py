@@ -107,22 +107,25 @@ def test_a_bank_is_made_once_and_reported(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(make, "PACKAGED_BASE", str(encoder_path))
+    for module in (make, recipes):
+        monkeypatch.setattr(module, "PACKAGED_BASE", str(encoder_path))
     for name, value in (("READ", 48), ("HALF", 22)):
         monkeypatch.setattr(make, name, value)
     short = {"tuned": replace(recipes.RECIPES["tuned"], tokens=24, rank=2), "docsplit-cls": recipes.Recipe(tokens=24)}
+    attention = "docsplit, token attention, reconstruction"
+    short[attention] = replace(recipes.RECIPES[attention], tokens=24)
     monkeypatch.setattr(make, "RECIPES", {**recipes.RECIPES, **short})
     command = f"--shared {shared} --work {tmp_path / 'work'} --results {tmp_path / 'results'} --data brown sotu".split()
-    command += ["--recipes", "tuned", "docsplit-cls", "--steps", "3", "--train-documents", "30", "--held-out", "30"]
+    command += ["--recipes", "tuned", "docsplit-cls", attention, "--steps", "3", "--train-documents", "30", "--held-out", "30"]
     (tmp_path / "results").mkdir()
     verdict.main(command)
     out = capsys.readouterr().out
     assert "Skipped sotu: there is no" in out
     assert "tuned, seed 0" in out
     page = (tmp_path / "results" / "verdict.md").read_text()
-    assert "8 encoders on 1 data sets" in page
+    assert "9 encoders on 1 data sets" in page
     numbers = read_json(tmp_path / "results" / "recipe.json")
-    trained = {"tuned", PRESET, KEPT, "docsplit-cls", "docsplit-cls, half way"}
+    trained = {"tuned", PRESET, KEPT, "docsplit-cls", "docsplit-cls, half way", attention}
     assert set(numbers["gains"]) == {"base-cls", *trained}
     assert numbers["words"]["brown"].keys() == {FEW, FULL}
     assert (tmp_path / "results" / "verdict.svg").exists()
@@ -130,12 +133,14 @@ def test_a_bank_is_made_once_and_reported(
     assert "seed 0:" not in capsys.readouterr().out, "nothing is made twice"
     with pytest.raises(SystemExit, match="made with other settings: steps 3, now 4"):
         verdict.main([*command, "--steps", "4"])
+    command.remove(attention)
     another = [item if item != "docsplit-cls" else "tsdae" for item in command]
     another[another.index(str(tmp_path / "work"))] = str(tmp_path / "another")
     verdict.main([*another, "--seeds", "1", "--earlier", str(tmp_path / "results" / "verdict.json")])
     numbers = read_json(tmp_path / "results" / "recipe.json")["gains"]
     assert {recipe: len(by[FEW]["brown"]) for recipe, by in numbers.items()} == {
-        "base-cls": 1, "docsplit-cls": 1, "docsplit-cls, half way": 1, "tuned": 2, PRESET: 2, KEPT: 2, "tsdae": 1
+        "base-cls": 1, "docsplit-cls": 1, "docsplit-cls, half way": 1, "tuned": 2, PRESET: 2, KEPT: 2, "tsdae": 1,
+        attention: 1,
     }  # fmt: skip
     assert " ± " in (tmp_path / "results" / "recipe.md").read_text()
 
