@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scipy.stats import pearsonr
+from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer
+from sklearn.linear_model import LogisticRegression
+from support import make_document
+
+from benchmarks import ta_sbert
+from benchmarks.grid.work import Clash
+from benchmarks.nli import page
+from benchmarks.nli.conversion import conversion
+from benchmarks.nli.page import claim_table, t_interval, verdict
+from benchmarks.nli.printed import AVERAGE, SIMILARITY, TRANSFER
+from benchmarks.nli.tasks import SENTEVAL, STS, Labelled, Pairs, load_labelled, similarity, tfidf_transfer, transfer
+from benchmarks.nli.training import BATCH, LABELS, OTHERS, ROWS, Inference, by_length, load_inference, make_model, train
+from simlte_st.modules import BaseForm, TokenAttention
+
+
+def sentence(number: int) -> str:
+    return make_document(number, sentences=1, words=4 + number % 5)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("shared")
+    rows = [
+        {
+            "sentence1": sentence(number), "sentence2": sentence(number + number % 3), "label": LABELS[number % 3],
+            "score": float(number % 3), "split": ("dev", "test")[number % 2], "text": f"{sentence(number)} it isn't",
+        }
+        for number in range(96)
+    ]  # fmt: skip
+
+    def write(name: str, *columns: str, **changed: list[object]) -> None:
+        table = {column: [row[column] for row in rows] for column in columns}
+        pq.write_table(pa.table({**table, **changed}), folder / f"{name}.parquet")
+
+    write("snli_dev_test", "sentence1", "sentence2", "label", "split")
+    for name in STS.values():
+        write(name, "sentence1", "sentence2", "score")
+    parts = ["train" if number < 60 else "test" for number in range(96)]
+    classes = [number % 2 for number in range(96)]
+    for name in SENTEVAL.values():
+        if name == "senteval_mrpc":
+            write(name, "sentence1", "sentence2", label=classes, split=parts)
+        elif name == "senteval_trec":
+            write(name, "text", label=classes, split=parts)
+        else:
+            write(name, "text", label=classes)
+    return folder
+
+
+def test_the_paper_s_means_are_those_of_its_cells() -> None:
+    for table in (
+        *({row: {name: cell[metric] for name, cell in cells.items()} for row, cells in SIMILARITY.items()}
+          for metric in ("pearson", "spearman")),
+        TRANSFER,
+    ):  # fmt: skip
+        for row, cells in table.items():
+            mean = np.mean([value for name, value in cells.items() if name != AVERAGE])
+            misprint = row == "none" and cells.get("STS16") == 75.15
+            assert cells[AVERAGE] == pytest.approx(mean, abs=0.35 if misprint else 0.06), row
+
+
+def test_batches_hold_pairs_of_like_length_and_the_seed_decides_them() -> None:
+    texts = [sentence(number) for number in range(640)]
+    data = Inference(texts, texts, [0] * 640)
+    batches = list(by_length(data, seed=1))
+    assert sorted(row for batch in batches for row in batch) == list(range(640))
+    assert {len(batch) for batch in batches} == {BATCH}
+    lengths = np.array([len(text) for text in texts])
+    assert np.mean([lengths[batch].std() for batch in batches]) < 0.5 * lengths.std()
+    means = [lengths[batch].mean() for batch in batches]
+    assert means != sorted(means, reverse=True)
+    assert list(by_length(data, seed=1)) == batches != list(by_length(data, seed=2))
+
+
+def test_each_row_is_what_its_name_says(bert_path: Path) -> None:
+    for name, row in ROWS.items():
+        if row.form:
+            pytest.importorskip("spacy")
+        model = make_model(str(bert_path), row)
+        assert isinstance(model[0], BaseForm) == ("form" in name)
+        assert isinstance(model[1], TokenAttention) == ("att" in name)
+        assert bool(row.weight) == ("recon" in name)
+
+
+def test_everything_but_the_encoder_learns_faster(
+    shared: Path, bert_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: dict[str, float] = {}
+
+    class Trainer(SentenceTransformerTrainer):
+        def create_optimizer(self, *arguments: object) -> object:
+            optimizer = super().create_optimizer(*arguments)
+            rates = {id(weights): group["lr"] for group in optimizer.param_groups for weights in group["params"]}
+            seen.update({name: rates[id(weights)] for name, weights in self.loss.named_parameters()})
+            return optimizer
+
+    monkeypatch.setattr("benchmarks.nli.training.SentenceTransformerTrainer", Trainer)
+    data = load_inference(shared, "dev", BATCH)
+    train(str(bert_path), ROWS["+ att + recon"], data, 0, 1e-3, bf16=False)
+    rates = {("transformer." in name, rate) for name, rate in seen.items()}
+    assert rates == {(True, 1e-3), (False, OTHERS * 1e-3)}
+    assert {name.rpartition(".")[0].rpartition(".")[2] for name in seen if "transformer." not in name} == {
+        "query", "key", "token", "classifier", "head"
+    }  # fmt: skip
+
+
+@pytest.fixture
+def encoder(encoder_path: Path) -> SentenceTransformer:
+    return SentenceTransformer(str(encoder_path), device="cpu")
+
+
+def test_similarity_is_the_correlation_of_cosines(encoder: SentenceTransformer) -> None:
+    texts = [[sentence(number + step * (number % 3)) for number in range(9)] for step in (0, 1)]
+    pairs = Pairs(texts[0], texts[1], [float(number) for number in range(9)])
+    first, second = (encoder.encode(side, normalize_embeddings=True) for side in (pairs.first, pairs.second))
+    expected = pearsonr((first * second).sum(axis=1), pairs.scores).statistic
+    assert similarity(encoder, pairs)["pearson"] == pytest.approx(expected, abs=1e-5)
+
+
+def test_transfer_of_pairs_and_of_a_split(shared: Path) -> None:
+    task = load_labelled(shared, "MRPC", None)
+    assert (task.learn, len(task.labels), len(task.second)) == (60, 96, 96)
+    rows = np.random.default_rng(0).normal(size=(96, 3))
+    places = {text: row for texts in (task.first, task.second) for text, row in zip(texts, rows, strict=True)}
+    first, second = (np.array([places[text] for text in side]) for side in (task.first, task.second))
+    features = np.hstack([abs(first - second), first * second])
+    expected = LogisticRegression(max_iter=1000).fit(features[:60], task.labels[:60])
+    found = transfer(lambda texts: np.array([places[text] for text in texts]), task)
+    assert found == expected.score(features[60:], task.labels[60:])
+    words = Labelled(["good film", "bad film"] * 20, [], [1, 0] * 20, 0)
+    assert tfidf_transfer(words) == 1.0
+    assert tfidf_transfer(Labelled(words.first, words.first[::-1], [1, 0] * 20, 20)) <= 1.0
+
+
+def test_what_conversion_changes(shared: Path, encoder: SentenceTransformer) -> None:
+    pytest.importorskip("spacy")
+    found = conversion(shared / "senteval_mr.parquet", encoder)
+    assert (found["texts"], found["changed"]) == (96, 96)
+    assert conversion(shared / "stsb.parquet", encoder)["changed"] == 0
+    assert min(found[name] for name in ("convert", "tokenize", "embed")) > 0
+
+
+def test_a_claim_holds_where_its_interval_says_so() -> None:
+    assert t_interval(np.array([1.0])) is None
+    low, high = t_interval(np.array([1.0, 2.0, 3.0])) or (0, 0)
+    assert (low, high) == pytest.approx((2 - 4.303 / 3**0.5, 2 + 4.303 / 3**0.5), abs=1e-3)
+    assert verdict((0.1, 0.2), nothing=False) == "yes"
+    assert verdict((-0.2, -0.1), nothing=False) == "no: it hurts"
+    assert verdict((-0.1, 0.1), nothing=False) == "not to be told"
+    assert verdict((-0.1, 0.1), nothing=True) == "yes"
+    assert verdict((0.1, 0.2), nothing=True) == "no: it helps"
+
+    def trained(value: float) -> dict[str, object]:
+        return {
+            "sts": {name: {"pearson": value, "spearman": value} for name in STS},
+            "senteval": dict.fromkeys(SENTEVAL, value),
+        }
+
+    rows = {"none": {0: trained(0.5), 1: trained(0.6), 2: trained(0.9)}, "+ att": {0: trained(0.51), 1: trained(0.62)}}
+    [pearson, *_] = [line for line in claim_table(rows).splitlines() if "pearson" in line]
+    assert "+0.67" in pearson
+    assert "+1.50 [-4.85, +7.85]" in pearson
+
+
+def test_a_run(shared: Path, bert_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("spacy")
+    monkeypatch.setattr(ta_sbert, "RATES", (1e-3,))
+    monkeypatch.setattr(ta_sbert, "WEIGHTS", (0.01,))
+    command = ["--shared", str(shared), "--bases", str(bert_path), "--work", str(tmp_path / "work"), "--bf16"]
+    command += ["--pairs", "32", "--test-pairs", "16", "--sts-pairs", "20", "--transfer-texts", "60"]
+    command += ["--results", str(tmp_path)]
+    ta_sbert.main([*command, "--seeds", "0", "1"])
+    record = json.loads((tmp_path / "ta_sbert.json").read_text())
+    trained = {name for name in record["results"] if name.startswith("rows/")}
+    assert trained == {f"rows/tiny-bert/{row}-{seed}" for row in ROWS for seed in (0, 1)}
+    first, second = (record["results"][f"rows/tiny-bert/none-{seed}"]["nli"]["train"]["loss"] for seed in (0, 1))
+    assert first != second
+    text = (tmp_path / "ta_sbert.md").read_text()
+    for part in ("## From tiny-bert", "| TF-IDF", "| not trained", "(72.6)", "## Weight of", "## Learning rate", "MR "):
+        assert part in text
+    assert str(tmp_path) not in text
+    assert "--pairs 32 --test-pairs 16 --sts-pairs 20 --transfer-texts 60 --learning-rate 2e-05 --bf16" in text
+
+    def never(*arguments: object) -> None:
+        raise AssertionError("nothing is left to do")
+
+    monkeypatch.setattr(ta_sbert, "train", never)
+    ta_sbert.main([*command, "--seeds", "0", "1"])
+    with pytest.raises(Clash, match="pairs 32, now 48"):
+        ta_sbert.main([*command, "--pairs", "48", "--parts", "rows"])
+    monkeypatch.setattr(page, "write_results", never)
+    with pytest.raises(SystemExit, match="Nothing is finished"):
+        ta_sbert.main([*command, "--work", str(tmp_path / "empty"), "--report"])
+
+
+def test_it_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ta_sbert.main(["--shared", str(tmp_path)])
+    assert "there is no snli_dev_test.parquet" in capsys.readouterr().out
