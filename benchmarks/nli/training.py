@@ -14,19 +14,20 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import torch
 from datasets import Dataset
-from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer
+from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.losses import SoftmaxLoss
 from sentence_transformers.sentence_transformer.modules import Pooling
 from torch import nn
 from torch.utils.data import BatchSampler
-from transformers import PrinterCallback, set_seed
+from transformers import set_seed
 from transformers.trainer_pt_utils import get_length_grouped_indices
 
 from benchmarks.nli.tasks import chosen
 from simlte_st.losses import ReconstructionLoss
 from simlte_st.modules import BaseForm, TokenAttention
-from simlte_st.training.fit import training_arguments
+from simlte_st.training.callbacks import LossStateCallback
+from simlte_st.training.fit import make_trainer, training_arguments
 
 NLI = "snli_dev_test.parquet"
 LABELS = ("entailment", "neutral", "contradiction")
@@ -107,7 +108,6 @@ def train(
     model = make_model(base, row, seed)
     softmax = SoftmaxLoss(model, model.get_embedding_dimension(), num_labels=len(LABELS))
     loss: nn.Module = ReconstructionLoss(softmax, row.weight, seed=seed) if row.weight else softmax
-    loss = Lower(loss) if bf16 else loss
     dataset = Dataset.from_dict({"first": data.first, "second": data.second, "label": data.labels})
     with tempfile.TemporaryDirectory() as folder:
         arguments = training_arguments(
@@ -123,8 +123,8 @@ def train(
             batch_sampler=partial(by_length, data),
             learning_rate_mapping={r"^(?!(.*\.)?transformer\.)": OTHERS * learning_rate},
         )
-        trainer = SentenceTransformerTrainer(model, arguments, train_dataset=dataset, loss=loss)
-        trainer.remove_callback(PrinterCallback)
+        callbacks = [LossStateCallback(loss)] if isinstance(loss, ReconstructionLoss) else []
+        trainer = make_trainer(model, arguments, dataset, loss, callbacks)
         trainer.train()
     model.eval()
     return model, softmax
@@ -138,22 +138,6 @@ def by_length(data: Inference, *arguments: Any, seed: int, **options: Any) -> Ba
     batches = [order[start : start + BATCH] for start in range(0, len(order) - BATCH + 1, BATCH)]
     shuffled = [row for batch in torch.randperm(len(batches), generator=generator).tolist() for row in batches[batch]]
     return BatchSampler(shuffled, BATCH, drop_last=True)
-
-
-class Lower(nn.Module):
-    """A loss in bfloat16, all of it.
-
-    The Trainer puts the model alone under autocast, and the logits of a vocabulary would take longer than the model.
-    """
-
-    def __init__(self, loss: nn.Module) -> None:
-        super().__init__()
-        self.loss = loss
-
-    def forward(self, *inputs: Any) -> Any:
-        """Compute the loss."""
-        with torch.autocast("cpu", torch.bfloat16):
-            return self.loss(*inputs)
 
 
 @torch.inference_mode()

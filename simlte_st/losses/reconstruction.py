@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -26,7 +27,8 @@ class ReconstructionLoss(LossStateMixin):
     second pass, and a later one over masked copies is left alone.
 
     The head ``Wr`` begins as PyTorch's linear layers do. It is no part of the model; ``LossStateCallback``, one of
-    :func:`~simlte_st.trainer_callbacks`, keeps it with checkpoints.
+    :func:`~simlte_st.trainer_callbacks`, keeps it with checkpoints, and lets it compute in bfloat16 where the Trainer
+    does: in 32 bits it takes longer than a small encoder.
 
     Args:
         loss: The other loss, such as ``SoftmaxLoss`` (Eq. 6), ``MultipleNegativesRankingLoss`` or
@@ -77,6 +79,12 @@ class ReconstructionLoss(LossStateMixin):
         bound = hidden**-0.5  # nn.Linear's own
         nn.init.uniform_(head.weight, -bound, bound, generator=torch.Generator().manual_seed(seed))
         self.head = head.to(model.device, torch.float32)
+        self.bf16 = False
+
+    def set_head_precision(self, bf16: bool) -> None:
+        """Let all heads compute in bfloat16, this one too; its softmax and sums are in 32 bits all the same."""
+        super().set_head_precision(bf16)
+        self.bf16 = bf16
 
     def forward(self, sentence_features: Any, labels: Any = None) -> dict[str, Tensor]:
         """Compute all terms."""
@@ -105,7 +113,8 @@ class ReconstructionLoss(LossStateMixin):
         real = [out["attention_mask"].bool() for out in padded]
         hidden = torch.cat([out["token_embeddings"][mask] for out, mask in zip(padded, real, strict=True)])
         targets = torch.cat([out["input_ids"][mask] for out, mask in zip(padded, real, strict=True)])
-        total = chunked_cross_entropy(hidden.float(), self.head.weight, None, targets, self.chunk_size)
+        with torch.autocast(hidden.device.type, torch.bfloat16) if self.bf16 else nullcontext():
+            total = chunked_cross_entropy(hidden.float(), self.head.weight, None, targets, self.chunk_size)
         return total / max(1, len(targets))
 
     def get_config_dict(self) -> dict[str, Any]:

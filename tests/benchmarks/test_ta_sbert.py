@@ -104,7 +104,7 @@ def test_everything_but_the_encoder_learns_faster(
             seen.update({name: rates[id(weights)] for name, weights in self.loss.named_parameters()})
             return optimizer
 
-    monkeypatch.setattr("benchmarks.nli.training.SentenceTransformerTrainer", Trainer)
+    monkeypatch.setattr("simlte_st.training.fit.SentenceTransformerTrainer", Trainer)
     data = load_inference(shared, "dev", BATCH)
     train(str(bert_path), ROWS["+ att + recon"], data, 0, 1e-3, bf16=False)
     rates = {("transformer." in name, rate) for name, rate in seen.items()}

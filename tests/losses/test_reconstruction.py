@@ -17,6 +17,7 @@ from torch.nn import functional
 from simlte_st.errors import ConfigurationError
 from simlte_st.losses import MultipleNegativesRankingMLMLoss, ReconstructionLoss
 from simlte_st.losses.masking import IGNORE
+from simlte_st.losses.mlm_head import MLMHead
 
 
 def make(kind: str, model: SentenceTransformer) -> nn.Module:
@@ -71,6 +72,20 @@ def test_gradients_are_those_of_full_logits(model: SentenceTransformer, document
         if value is not None:
             torch.testing.assert_close(found[name], value, rtol=1e-4, atol=1e-6, msg=name)
     assert found["head.weight"].any()
+
+
+def test_the_trainer_s_precision_is_the_head_s(model: SentenceTransformer, documents: list[str]) -> None:
+    model.eval()
+    loss = ReconstructionLoss(make("docsplit", model), weight=1.0)
+    terms = {}
+    for bf16 in (False, True):
+        loss.set_head_precision(bf16)
+        assert [module.bf16 for module in loss.modules() if isinstance(module, MLMHead)] == [bf16]
+        terms[bf16] = loss([dict(features) for features in columns_of(model, documents)])["reconstruction"]
+    assert terms[True].dtype == torch.float32
+    assert terms[True] != terms[False]
+    torch.testing.assert_close(terms[True], terms[False], rtol=1e-2, atol=0)
+    assert loss.head.weight.dtype == torch.float32
 
 
 def test_only_special_tokens(model: SentenceTransformer) -> None:
