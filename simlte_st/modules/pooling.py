@@ -1,0 +1,88 @@
+"""What this package's poolings share: which tokens count, and how a module is saved and loaded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from sentence_transformers.base.modules import Module
+from sentence_transformers.util.tensor import repad_flattened_features
+from torch import Tensor
+from typing_extensions import Self
+
+from simlte_st.compat import mask_without_prompt
+
+
+class WeightedPooling(Module):
+    """A module in the place of ``Pooling`` that gives each token a weight; see :meth:`pool`.
+
+    Attributes:
+        embedding_dimension: d, of token embeddings and so of the sentence embedding.
+        include_prompt: Whether the tokens of a prompt are pooled too.
+
+    Features:
+        ``token_embeddings`` ``[B, S, d]`` and ``attention_mask`` ``[B, S]``, or flattened (``cu_seq_lens_q``), become
+        ``sentence_embedding`` ``[B, d]``, of the token embeddings' dtype, and ``token_attention`` ``[B, S]``, float32:
+        a weight a token, 0 at padding, the sum of a text 1. A text without a token that counts has 0 in both.
+    """
+
+    embedding_dimension: int
+    include_prompt: bool
+
+    def pool(self, embeddings: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Pool token embeddings.
+
+        Args:
+            embeddings: ``[B, S, d]``, floating point.
+            mask: Which tokens count, ``[B, S]``, bool.
+
+        Returns:
+            Sentence embeddings ``[B, d]``, and the weights ``[B, S]``, float32.
+        """
+        raise NotImplementedError
+
+    def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        """Add ``sentence_embedding`` and ``token_attention``."""
+        padded = repad_flattened_features(dict(features)) if "cu_seq_lens_q" in features else features
+        embeddings = padded["token_embeddings"]
+        mask = padded.get("attention_mask")
+        if mask is None or mask.shape[-1] != embeddings.shape[1]:
+            mask = torch.ones(embeddings.shape[:2], dtype=torch.int64, device=embeddings.device)
+        if not self.include_prompt and "prompt_length" in features:
+            mask = mask_without_prompt(mask, features["prompt_length"])
+        vectors, features["token_attention"] = self.pool(embeddings, mask.bool())
+        features["sentence_embedding"] = vectors.to(embeddings.dtype)
+        return features
+
+    def get_embedding_dimension(self) -> int:
+        """Give d."""
+        return self.embedding_dimension
+
+    def save(self, output_path: str, *args: Any, safe_serialization: bool = True, **kwargs: Any) -> None:
+        """Write configuration and weights."""
+        self.save_config(output_path)
+        self.save_torch_weights(output_path, safe_serialization=safe_serialization)
+
+    @classmethod
+    def load(
+        cls,
+        model_name_or_path: str,
+        subfolder: str = "",
+        token: bool | str | None = None,
+        cache_folder: str | None = None,
+        revision: str | None = None,
+        local_files_only: bool = False,
+        init_defaults: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Read what :meth:`save` wrote, from a folder or the Hub."""
+        place: dict[str, Any] = {
+            "subfolder": subfolder,
+            "token": token,
+            "cache_folder": cache_folder,
+            "revision": revision,
+            "local_files_only": local_files_only,
+        }
+        module = cls(**{**(init_defaults or {}), **cls.load_config(model_name_or_path, **place)})
+        loaded: Self = cls.load_torch_weights(model_name_or_path, model=module, **place)
+        return loaded

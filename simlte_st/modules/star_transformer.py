@@ -1,0 +1,183 @@
+"""The Star Transformer with adaptively sparse attention: a pooling of long texts in linear time (AST)."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from simlte_st.errors import ConfigurationError
+from simlte_st.extras import require
+from simlte_st.modules.pooling import WeightedPooling
+
+LEAST_ALPHA = 1.01
+"""Below it the gradient of entmax by alpha, which divides by the square of alpha - 1, loses its digits."""
+
+BISECTIONS = 30
+"""Of entmax: after them its threshold has all the bits of a float32."""
+
+
+class AdaptiveAttention(nn.Module):
+    """Multi-head cosine attention whose heads learn how sparse they are (AST, Eq. 1 to 3 and section 3.4).
+
+    ``a_h = entmax_h(cos(Q Wq_h, K Wk_h)) K Wv_h``, the heads side by side; nothing is learnt after them. The alpha of
+    entmax is ``1 + sigmoid(a_h)`` with a parameter a head, as Correia et al. (2019) have it: 1 is softmax, 2 sparsemax,
+    and 1.5 the beginning.
+
+    Args:
+        dimension: d, of what comes in and goes out.
+        heads: Heads, of d / heads numbers each.
+        generator: Draws the weights, uniformly as ``nn.Linear`` does.
+    """
+
+    def __init__(self, dimension: int, heads: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.heads = heads
+        bound = 1 / math.sqrt(dimension)
+        for name in ("query", "key", "value"):
+            layer = nn.utils.skip_init(nn.Linear, dimension, dimension, bias=False)
+            nn.init.uniform_(layer.weight, -bound, bound, generator=generator)
+            self.add_module(name, layer)
+        self.sparsity = nn.Parameter(torch.zeros(heads))
+        self._entmax = require("entmax", "ast", "the Star Transformer").entmax_bisect
+
+    @property
+    def alpha(self) -> Tensor:
+        """Alpha of each head, ``[heads]``: above 1, at most 2."""
+        return (1 + torch.sigmoid(self.sparsity)).clamp(min=LEAST_ALPHA)
+
+    def split(self, layer: nn.Module, vectors: Tensor) -> Tensor:
+        """Project vectors ``[..., d]`` and part the heads: ``[..., heads, d / heads]``, float32."""
+        return layer(vectors).float().unflatten(-1, (self.heads, -1))
+
+    def directions(self, layer: nn.Module, vectors: Tensor) -> Tensor:
+        """Likewise, with rows of length 1."""
+        return functional.normalize(self.split(layer, vectors), dim=-1)
+
+    def weights(self, scores: Tensor, mask: Tensor) -> Tensor:
+        """Make weights of scores ``[B, n, heads, keys]``: entmax over the keys that the mask leaves, 0 elsewhere."""
+        low = scores.masked_fill(~mask, -1e4)
+        found: Tensor = self._entmax(low, self.alpha[:, None].float(), dim=-1, n_iter=BISECTIONS)
+        return found.masked_fill(~mask, 0.0)
+
+
+class StarTransformer(WeightedPooling):
+    """Pool token embeddings, in the place of ``Pooling``: a Star Transformer, in linear time (AST, section 3.5).
+
+    The states h begin as the token embeddings, the relay s as their mean. In each round every state becomes the
+    attention of itself over its window and the relay, ``C_i = [h_(i-c); ..; h_(i+c); s]`` (Eq. 5 and 6), all at once,
+    and then the relay that of itself over the new states. The sentence embedding is ``(max(H) + s) / 2``. Attention is
+    by the cosine, with alpha-entmax in place of softmax, so that tokens can have no weight at all; see
+    :class:`AdaptiveAttention`.
+
+    Eq. 6 has the context in the place of the queries, where attention over a single key would be nothing; here, as in
+    the Star Transformer (Guo et al., 2019), a state asks and its context answers. The rounds share their weights, as
+    the paper calls them re-reading and has one alpha a head.
+
+    Args:
+        embedding_dimension: d, of token embeddings and so of the sentence embedding.
+        heads: Heads of both attentions; they must divide d.
+        window: c, neighbours on each side.
+        rounds: T.
+        include_prompt: Whether the tokens of a prompt are pooled too.
+        seed: Decides the initial weights; the global random numbers are not touched.
+
+    Features:
+        As :class:`~simlte_st.modules.pooling.WeightedPooling` has them: ``token_attention`` is the relay's attention
+        in the last round, the mean of its heads.
+
+    Raises:
+        ConfigurationError: A size that is not positive, or heads that do not divide d.
+        MissingExtraError: entmax is not installed (extra ``ast``).
+    """
+
+    config_keys: list[str] = ["embedding_dimension", "heads", "window", "rounds", "include_prompt"]  # noqa: RUF012
+
+    def __init__(
+        self,
+        embedding_dimension: int,
+        heads: int = 6,
+        window: int = 1,
+        rounds: int = 2,
+        include_prompt: bool = True,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        sizes = {"embedding_dimension": embedding_dimension, "heads": heads, "window": window, "rounds": rounds}
+        for name, size in sizes.items():
+            if size < 1:
+                raise ConfigurationError(f"{name}={size}: must be at least 1.")
+        if embedding_dimension % heads:
+            raise ConfigurationError(f"heads={heads} do not divide embedding_dimension={embedding_dimension}.")
+        self.embedding_dimension = embedding_dimension
+        self.heads = heads
+        self.window = window
+        self.rounds = rounds
+        self.include_prompt = include_prompt
+        generator = torch.Generator().manual_seed(seed)
+        self.ring = AdaptiveAttention(embedding_dimension, heads, generator)
+        self.star = AdaptiveAttention(embedding_dimension, heads, generator)
+
+    def pool(self, embeddings: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Compute sentence embeddings and the relay's weights."""
+        vectors, _, relay = self.attention(embeddings, mask)
+        return vectors, relay.mean(dim=1)
+
+    def attention(self, embeddings: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Compute sentence embeddings and all weights of the last round.
+
+        Args:
+            embeddings: ``[B, S, d]``, floating point.
+            mask: Which tokens count, ``[B, S]``, bool. They need not stand side by side: neighbours are those in the
+                tensor, and what does not count has no weight.
+
+        Returns:
+            Sentence embeddings ``[B, d]``; the ring's weights ``[B, S, heads, 2 c + 2]``, of which the last is the
+            relay's; the star's weights ``[B, heads, S]``; all float32.
+        """
+        batch, length = mask.shape
+        if not length:  # nothing to take a maximum of
+            width = 2 * self.window + 2
+            sizes = ((self.embedding_dimension,), (0, self.heads, width), (self.heads, 0))
+            return tuple(embeddings.new_zeros(batch, *size, dtype=torch.float32) for size in sizes)  # type: ignore
+        keep = mask[..., None]
+        states = embeddings.float().masked_fill(~keep, 0.0)
+        relay = states.sum(dim=1) / keep.sum(dim=1).clamp(min=1)
+        near = functional.pad(mask, (self.window, self.window)).unfold(1, 2 * self.window + 1, 1)
+        around = torch.cat([near & keep, keep], dim=-1)[:, :, None]
+        for _ in range(self.rounds):
+            states, ring = self._round_of_states(states, relay, around)
+            states = states.masked_fill(~keep, 0.0)
+            relay, star = self._round_of_relay(states, relay, mask)
+        highest = states.masked_fill(~keep, torch.finfo(states.dtype).min).amax(dim=1)
+        vectors = (highest + relay) / 2
+        return vectors.masked_fill(~mask.any(dim=1)[:, None], 0.0), ring, star
+
+    def _round_of_states(self, states: Tensor, relay: Tensor, around: Tensor) -> tuple[Tensor, Tensor]:
+        """Give all states their new values, and the weights."""
+        attention = self.ring
+        queries = attention.directions(attention.query, states)
+        keys, relay_key = (attention.directions(attention.key, vectors) for vectors in (states, relay))
+        values, relay_value = (attention.split(attention.value, vectors) for vectors in (states, relay))
+        near = torch.einsum("bshd,bshdw->bshw", queries, self._windows(keys))
+        scores = torch.cat([near, torch.einsum("bshd,bhd->bsh", queries, relay_key)[..., None]], dim=-1)
+        weights = attention.weights(scores, around)
+        found = torch.einsum("bshw,bshdw->bshd", weights[..., :-1], self._windows(values))
+        found = found + weights[..., -1:] * relay_value[:, None]
+        return found.flatten(-2), weights
+
+    def _round_of_relay(self, states: Tensor, relay: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Give the relay its new value, and the weights."""
+        attention = self.star
+        query = attention.directions(attention.query, relay)
+        keys, values = attention.directions(attention.key, states), attention.split(attention.value, states)
+        scores = torch.einsum("bhd,bshd->bhs", query, keys)
+        weights = attention.weights(scores, mask[:, None])
+        return torch.einsum("bhs,bshd->bhd", weights, values).flatten(-2), weights
+
+    def _windows(self, vectors: Tensor) -> Tensor:
+        """Give each token's window: ``[B, S, heads, d / heads, 2 c + 1]``, without a copy."""
+        padded = functional.pad(vectors, (0, 0, 0, 0, self.window, self.window))
+        return padded.unfold(1, 2 * self.window + 1, 1)
