@@ -32,6 +32,10 @@ class AdaptiveAttention(nn.Module):
         generator: Draws the weights, uniformly as ``nn.Linear`` does.
     """
 
+    query: nn.Linear
+    key: nn.Linear
+    value: nn.Linear
+
     def __init__(self, dimension: int, heads: int, generator: torch.Generator) -> None:
         super().__init__()
         self.heads = heads
@@ -50,7 +54,8 @@ class AdaptiveAttention(nn.Module):
 
     def split(self, layer: nn.Module, vectors: Tensor) -> Tensor:
         """Project vectors ``[..., d]`` and part the heads: ``[..., heads, d / heads]``, float32."""
-        return layer(vectors).float().unflatten(-1, (self.heads, -1))
+        heads: Tensor = layer(vectors).float().unflatten(-1, (self.heads, -1))
+        return heads
 
     def directions(self, layer: nn.Module, vectors: Tensor) -> Tensor:
         """Likewise, with rows of length 1."""

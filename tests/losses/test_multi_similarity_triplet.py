@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from datasets import Dataset
+from sentence_transformers import (
+    SentenceTransformer,
+    SentenceTransformerTrainer,
+    SentenceTransformerTrainingArguments,
+)
+from torch import Tensor
+from torch.nn import functional
+
+from simlte_st.errors import ConfigurationError, DataError
+from simlte_st.losses import MultiSimilarityTripletLoss
+
+pytest.importorskip("pytorch_metric_learning")
+
+
+def brute_force(posts: Tensor, articles: Tensor, labels: list[int], margin: float, epsilon: float) -> Tensor:
+    """Wang et al. (2019), Eq. 7 and 8, then AST, Eq. 7, with loops."""
+    posts, articles = functional.normalize(posts, dim=-1), functional.normalize(articles, dim=-1)
+    found = []
+    for row, article in enumerate(articles):
+        alike = posts @ article
+        near = [post for post, label in enumerate(labels) if label == labels[row]]
+        far = [post for post, label in enumerate(labels) if label != labels[row]]
+        if not far:
+            continue
+        positives = [post for post in near if alike[post] - epsilon < max(alike[other] for other in far)]
+        negatives = [post for post in far if alike[post] + epsilon > min(alike[other] for other in near)]
+        for positive in positives:
+            for negative in negatives:
+                distances = [(article - posts[post]).square().sum() for post in (positive, negative)]
+                found.append(functional.relu(distances[0] - distances[1] + margin))
+    wrong = [value for value in found if value > 0]
+    return torch.stack(wrong).mean() if wrong else (posts.sum() + articles.sum()) * 0
+
+
+@pytest.mark.parametrize("labels", [[0, 1, 2, 3, 4, 5], [0, 0, 1, 1, 1, 2], [3, 3, 3, 3, 3, 3]])
+def test_it_is_the_mean_over_what_is_mined(model: SentenceTransformer, labels: list[int]) -> None:
+    loss = MultiSimilarityTripletLoss(model, margin=0.3, epsilon=0.05)
+    generator = torch.Generator().manual_seed(len(set(labels)))
+    sides = [torch.randn(6, 5, generator=generator).requires_grad_() for _ in range(2)]
+    found = loss.compute_loss_from_embeddings(*sides, torch.tensor(labels))
+    expected = brute_force(*sides, labels, margin=0.3, epsilon=0.05)
+    torch.testing.assert_close(found, expected)
+    assert (found > 0) == (len(set(labels)) > 1)
+    gradients = [torch.autograd.grad(v, sides, allow_unused=True, materialize_grads=True) for v in (found, expected)]
+    for one, two in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, two, rtol=1e-4, atol=1e-6)
+
+
+def test_posts_of_one_article_are_not_each_other_s_negatives(model: SentenceTransformer) -> None:
+    loss = MultiSimilarityTripletLoss(model, epsilon=2.0)
+    labels = torch.tensor([7, 7, 8, 9, 8])
+    vectors = torch.randn(5, 4)
+    loss.miner.register_forward_hook(lambda module, inputs, mined: found.extend(mined))
+    found: list[Tensor] = []
+    loss.compute_loss_from_embeddings(vectors, vectors.clone(), labels)
+    anchors, positives, other_anchors, negatives = found
+    assert len(other_anchors) == 5 * 5 - 4 - 4 - 1
+    assert (labels[other_anchors] != labels[negatives]).all()
+    assert len(anchors) == 4 + 4 + 1, "an article's own post is one of them"
+    assert (labels[anchors] == labels[positives]).all()
+
+
+def test_the_stock_trainer_trains_with_it(model: SentenceTransformer, tmp_path: Path) -> None:
+    posts = [f"ba {word}" for word in ("ca", "da", "fa", "ga")] * 4
+    articles = [f"{word} ca. " * 6 for word in ("ca", "da", "fa", "ga")] * 4
+    dataset = Dataset.from_dict({"post": posts, "article": articles, "label": [0, 1, 2, 3] * 4})
+    arguments = SentenceTransformerTrainingArguments(
+        str(tmp_path), per_device_train_batch_size=8, num_train_epochs=4, learning_rate=1e-3, report_to="none",
+        use_cpu=True, logging_steps=1, save_strategy="no", disable_tqdm=True,
+    )  # fmt: skip
+    trainer = SentenceTransformerTrainer(model, arguments, dataset, loss=MultiSimilarityTripletLoss(model))
+    trainer.train()
+    losses = [line["loss"] for line in trainer.state.log_history if "loss" in line]
+    assert losses[-1] < losses[0]
+
+
+def test_what_it_needs(model: SentenceTransformer) -> None:
+    with pytest.raises(ConfigurationError, match=r"margin=-1, epsilon=0\.1: neither may be negative"):
+        MultiSimilarityTripletLoss(model, margin=-1)
+    loss = MultiSimilarityTripletLoss(model)
+    features = [model.preprocess(["ba", "ca"]) for _ in range(3)]
+    with pytest.raises(DataError, match="got 2 columns of texts and no labels"):
+        loss(features[:2], None)
+    with pytest.raises(DataError, match="got 3 columns of texts and labels"):
+        loss(features, torch.tensor([0, 1]))
+    assert loss.get_config_dict() == {"margin": 0.2, "epsilon": 0.1}
+    assert "Siamese Transformers" in loss.citation
