@@ -27,6 +27,7 @@ from simlte_st.evaluation.lexical import (
     tfidf_split_half,
 )
 from simlte_st.evaluation.link_pairs import LinkPairs, link_pairs, number_links
+from simlte_st.evaluation.linking import LinkingEvaluator, LinkingResult, linking
 from simlte_st.evaluation.pair_scores import CosineScores, PairScores
 from simlte_st.evaluation.probe import ProbeResult, fit_probe
 from simlte_st.evaluation.split_half import (
@@ -58,6 +59,8 @@ __all__ = [
     "JudgedPairs",
     "LinkPairs",
     "LinkResult",
+    "LinkingEvaluator",
+    "LinkingResult",
     "PairScores",
     "ProbeComparison",
     "ProbeResult",
@@ -83,6 +86,7 @@ __all__ = [
     "fit_probe",
     "give_verdict",
     "link_pairs",
+    "linking",
     "load_lee",
     "number_links",
     "sample_documents",
