@@ -115,7 +115,9 @@ RECIPES: dict[str, Recipe | Rival] = {
     "tuned, 2e-5": replace(TUNED, learning_rate=2e-5),
     "tuned, LoRA": replace(TUNED, rank=16, learning_rate=LEARNING_RATE_FACTOR * TUNED.learning_rate),
     "tuned, 256 tokens": replace(TUNED, tokens=256),
-    "tuned + contrast": replace(TUNED, contrast=0.1),
+    "docsplit, temperature 0.2": replace(DOCSPLIT, temperature=0.2),
+    "neighbours, temperature 0.2": replace(DOCSPLIT, neighbours=0.5, temperature=0.2),
+    "tuned + contrast": replace(TUNED, contrast=0.3, temperature=0.2),
 }
 """Every recipe by name."""
 

@@ -76,7 +76,12 @@ class LinkingResult:
 
 def ranks_for(links: int) -> tuple[int, ...]:
     """Scale :data:`PRINTED_RANKS` to a number of links: the same shares of it, each at least 1 and once."""
-    return tuple(dict.fromkeys(max(1, round(rank * links / PRINTED_LINKS)) for rank in PRINTED_RANKS))
+    return tuple(dict.fromkeys(scaled_rank(rank, links) for rank in PRINTED_RANKS))
+
+
+def scaled_rank(rank: int, links: int) -> int:
+    """Scale one of :data:`PRINTED_RANKS`."""
+    return max(1, round(rank * links / PRINTED_LINKS))
 
 
 def linking(

@@ -1,0 +1,93 @@
+"""Encoders on static word vectors: AST's, and the three that its paper compares it with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Module
+from sentence_transformers.sentence_transformer.modules import CNN, Pooling, WordEmbeddings
+from sentence_transformers.sentence_transformer.modules.tokenizer import WhitespaceTokenizer
+from torch import nn
+
+from simlte_st.modules import StarTransformer
+
+VECTORS = "glove100d_top100k_fp16.npz"
+HEADS = 5
+"""Of the Star Transformer; the paper's figure has 6, for 300 dimensions, and they must divide 100."""
+
+
+class LastStates(Module):  # type: ignore[misc]
+    """A GRU's last state, or the last ones of both directions, as the sentence embedding.
+
+    Args:
+        embedding_dimension: Of the token embeddings.
+        bidirectional: Whether a second GRU reads from the end.
+    """
+
+    config_keys: list[str] = ["embedding_dimension", "bidirectional"]  # noqa: RUF012
+
+    def __init__(self, embedding_dimension: int, bidirectional: bool) -> None:
+        super().__init__()
+        self.embedding_dimension, self.bidirectional = embedding_dimension, bidirectional
+        self.gru = nn.GRU(embedding_dimension, embedding_dimension, bidirectional=bidirectional, batch_first=True)
+
+    def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        """Add ``sentence_embedding``."""
+        lengths = features["attention_mask"].sum(dim=1).clamp(min=1).cpu()
+        packed = nn.utils.rnn.pack_padded_sequence(
+            features["token_embeddings"], lengths, batch_first=True, enforce_sorted=False
+        )
+        features["sentence_embedding"] = torch.cat(list(self.gru(packed)[1]), dim=-1)
+        return features
+
+    def get_embedding_dimension(self) -> int:
+        """Give the size of the sentence embedding."""
+        return (1 + self.bidirectional) * self.embedding_dimension
+
+    def save(self, output_path: str, *args: Any, safe_serialization: bool = True, **kwargs: Any) -> None:
+        """Write configuration and weights."""
+        self.save_config(output_path)
+        self.save_torch_weights(output_path, safe_serialization=safe_serialization)
+
+
+class KnownWords(WhitespaceTokenizer):  # type: ignore[misc]
+    """Words that have a vector; of a text without any, the mark of it, which has the number 0."""
+
+    def tokenize(self, text: str, **kwargs: Any) -> list[int]:
+        """Give the numbers of a text's words."""
+        return super().tokenize(text, **kwargs) or [0]
+
+
+def word_vectors(path: Path, words: int) -> WordEmbeddings:
+    """Read GloVe vectors, which are not trained; ``words`` of a text are read."""
+    with np.load(path) as file:
+        vectors, vocabulary = file["vectors"].astype(np.float32), file["words"].tolist()
+    vectors = np.concatenate([np.zeros_like(vectors[:1]), vectors])
+    tokenizer = KnownWords(["<no known word>", *vocabulary], stop_words=(), do_lower_case=True)
+    return WordEmbeddings(tokenizer, vectors, update_embeddings=False, max_seq_length=words)
+
+
+def _cnn(size: int) -> list[nn.Module]:
+    convolutions = CNN(size, out_channels=size)
+    return [convolutions, Pooling(convolutions.get_embedding_dimension(), "max")]
+
+
+ENCODERS: dict[str, Callable[[int], list[nn.Module]]] = {
+    "GloVe, mean": lambda size: [Pooling(size, "mean")],
+    "CNN": _cnn,
+    "GRU": lambda size: [LastStates(size, bidirectional=False)],
+    "Bi-GRU": lambda size: [LastStates(size, bidirectional=True)],
+    "AST": lambda size: [StarTransformer(size, heads=HEADS)],
+}
+"""What stands on the word vectors. The first is not trained."""
+
+
+def make_encoder(name: str, words: WordEmbeddings, seed: int) -> SentenceTransformer:
+    """Put an encoder together; the seed decides its weights."""
+    torch.manual_seed(seed)
+    return SentenceTransformer(modules=[words, *ENCODERS[name](words.get_embedding_dimension())], device="cpu")

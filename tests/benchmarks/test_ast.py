@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from support import WORDS, make_document
+
+from benchmarks import ast
+from benchmarks.grid.work import Clash
+from benchmarks.linking.data import load, split
+from benchmarks.linking.encoders import ENCODERS, VECTORS, make_encoder, word_vectors
+from benchmarks.linking.printed import AVERAGES, R_PRECISION
+
+pytest.importorskip("entmax")
+pytest.importorskip("pytorch_metric_learning")
+pytest.importorskip("bm25s")
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("linked")
+    articles = [{"id": 100 + number, "text": make_document(number)} for number in range(30)]
+    posts = [
+        {"id": row, "text": make_document(row % 27, sentences=1), "article_ids": [100 + row % 27]} for row in range(60)
+    ]
+    posts[5]["article_ids"] = [100, 101, 102, 103, 104]
+    posts[6]["text"] = "http://unknown"
+    pq.write_table(pa.Table.from_pylist(articles), folder / "politifact_articles.parquet")
+    pq.write_table(pa.Table.from_pylist(posts), folder / "politifact_tweets.parquet")
+    vectors = np.random.default_rng(0).normal(size=(len(WORDS), 10)).astype(np.float16)
+    np.savez(folder / VECTORS, words=np.array(WORDS), vectors=vectors)
+    return folder
+
+
+def test_articles_are_parted_and_their_posts_with_them(shared: Path) -> None:
+    data = load(shared)
+    assert (len(data.posts), len(data.articles), len(data.links)) == (60, 30, 64)
+    train, test = split(data, seed=1)
+    assert (len(train.articles), len(test.articles)) == (21, 9)
+    assert not set(train.articles) & set(test.articles)
+    assert not set(train.posts) & set(test.posts) - {make_document(row % 27, sentences=1) for row in range(60)}
+    assert len(train.posts) + len(test.posts) in (59, 60), "a post about articles of both parts is in neither"
+    for part in (train, test):
+        assert {row for row, _ in part.links} == set(range(len(part.posts)))
+        for post, article in part.links[:20]:
+            if part.posts[post] != data.posts[5] and "http" not in part.posts[post]:
+                number = next(n for n in range(27) if make_document(n, sentences=1) == part.posts[post])
+                assert part.articles[article] == make_document(number)
+    assert split(data, seed=2)[1].articles != test.articles
+
+
+def test_each_encoder_reads_texts_of_any_length(shared: Path) -> None:
+    words = word_vectors(shared / VECTORS, words=16)
+    texts = ["http://unknown", "", f"{WORDS[0]} {WORDS[1].title()}.", make_document(1)]
+    for name in ENCODERS:
+        rows = make_encoder(name, words, seed=0).encode(texts)
+        assert np.isfinite(rows).all(), name
+        assert np.array_equal(rows, make_encoder(name, words, seed=0).encode(texts))
+        alone = make_encoder(name, words, seed=0).encode([texts[2]])
+        np.testing.assert_allclose(alone[0], rows[2], rtol=1e-4, atol=1e-5, err_msg=f"{name}: padding leaks")
+
+
+def test_printed_tables() -> None:
+    assert set(R_PRECISION) == set(AVERAGES)
+    assert np.mean(list(R_PRECISION["CNN"].values())) > np.mean(list(R_PRECISION["AST"].values()))
+
+
+def test_a_run(shared: Path, tmp_path: Path, encoder_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ast, "PACKAGED_BASE", str(encoder_path))
+    command = ["--shared", str(shared), "--work", str(tmp_path / "work"), "--results", str(tmp_path), "--seeds", "0"]
+    command += ["--words", "24", "--tokens", "16", "--epochs", "2", "--batch-size", "8"]
+    only = [name for name in ast.SYSTEMS if name != ast.ADAPTED]
+    ast.main([*command, "--only", *only])
+    record = json.loads((tmp_path / "ast.json").read_text())["results"]
+    assert set(record) == set(only)
+    assert len(record["AST"]["0"]["alpha"]["ring"]) == 5
+    assert record["AST"]["0"]["alpha"]["star"] != [1.5] * 5, "it was trained"
+    page = (tmp_path / "ast.md").read_text()
+    for part in ("(53.0)", "| BM25", "## r-Precision", "## Sparsity", "head 5"):
+        assert part in page
+    monkeypatch.setattr(ast.Bench, "measure", lambda *arguments: pytest.fail("nothing is left to do"))
+    ast.main([*command, "--only", *only])
+    with pytest.raises(Clash, match="words 24, now 25"):
+        ast.main([*command, "--words", "25"])
+    with pytest.raises(SystemExit, match="Nothing is finished"):
+        ast.main([*command, "--work", str(tmp_path / "empty"), "--report"])
+
+
+def test_it_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ast.main(["--shared", str(tmp_path)])
+    assert "no politifact_tweets.parquet and no politifact_articles.parquet" in capsys.readouterr().out
