@@ -116,6 +116,8 @@ RECIPES: dict[str, Recipe | Rival] = {
     "tuned, LoRA": replace(TUNED, rank=16, learning_rate=LEARNING_RATE_FACTOR * TUNED.learning_rate),
     "tuned, 256 tokens": replace(TUNED, tokens=256),
     "docsplit, temperature 0.2": replace(DOCSPLIT, temperature=0.2),
+    "docsplit, temperature 0.2, 5e-5": replace(DOCSPLIT, temperature=0.2, learning_rate=5e-5),
+    "docsplit, temperature 0.5": replace(DOCSPLIT, temperature=0.5),
     "neighbours, temperature 0.2": replace(DOCSPLIT, neighbours=0.5, temperature=0.2),
     "tuned + contrast": replace(TUNED, contrast=0.3, temperature=0.2),
 }
