@@ -118,6 +118,8 @@ RECIPES: dict[str, Recipe | Rival] = {
     "docsplit, temperature 0.2": replace(DOCSPLIT, temperature=0.2),
     "docsplit, temperature 0.2, 5e-5": replace(DOCSPLIT, temperature=0.2, learning_rate=5e-5),
     "docsplit, temperature 0.5": replace(DOCSPLIT, temperature=0.5),
+    "docsplit, temperature 0.5, 5e-5": replace(DOCSPLIT, temperature=0.5, learning_rate=5e-5),
+    "docsplit, temperature 1": replace(DOCSPLIT, temperature=1.0),
     "neighbours, temperature 0.2": replace(DOCSPLIT, neighbours=0.5, temperature=0.2),
     "tuned + contrast": replace(TUNED, contrast=0.3, temperature=0.2),
 }
