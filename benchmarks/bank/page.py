@@ -19,7 +19,7 @@ from simlte_st.evaluation.table import markdown_table
 VERDICT = "same neighbours, crossed"
 """The candidate that is the package's verdict."""
 
-PRESET = "tuned, half way"
+PRESET = "docsplit, temperature 0.5"
 """The preset ``docsplit-tuned``, and what ``simlte train`` makes of it: the base, where the verdict is not "helped"."""
 KEPT = f"{PRESET}, or the base by the verdict"
 

@@ -13,6 +13,7 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 from torch.nn import functional
 
+from benchmarks.bank.teacher import LEAST_TOKENS, NEIGHBOURS, TeacherLoss, nearest, smoothed
 from benchmarks.nli.training import OTHERS, WEIGHT
 from benchmarks.rivals.train import CONTRASTIVE, train_rival
 from simlte_st.chunk_mean import to_chunk_mean
@@ -21,14 +22,13 @@ from simlte_st.data.document import Document, SegmentedDocument
 from simlte_st.data.segmenters import make_segmenter
 from simlte_st.data.sentences import segment_documents, tokenizer_counter
 from simlte_st.data.views import draw_views
-from simlte_st.losses import ReconstructionLoss, TeacherLoss
+from simlte_st.losses import ReconstructionLoss
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.modules import TokenAttention
 from simlte_st.training.dropout import set_dropout
 from simlte_st.training.lora import LEARNING_RATE_FACTOR, add_lora, merge_lora
 from simlte_st.training.presets import Pooling
-from simlte_st.training.teacher import LEAST_TOKENS, NEIGHBOURS, nearest, smoothed
 
 BATCH = 32
 """Documents in a step."""
@@ -49,7 +49,7 @@ class Recipe:
         contrast: Weight of the contrastive term.
         teacher: Weight of 1 - cosine between a view and the base's embedding of the whole document.
         relation: Weight of the term of similarities to the teacher's embeddings in the batch; see
-            :class:`~simlte_st.losses.TeacherLoss`.
+            :class:`~benchmarks.bank.teacher.TeacherLoss`.
         smooth: Weight of the nearest documents in what the teacher shows: 0 takes the document alone.
         lexical: Share of the words in who is near whom.
         neighbours: Probability that the second view is one of a near document's.

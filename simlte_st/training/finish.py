@@ -144,14 +144,11 @@ def extend_model_card(path: Path, run: Mapping[str, Any]) -> None:
 def run_section(run: Mapping[str, Any]) -> str:
     """Describe a run in Markdown."""
     corpus, coverage, preset = run["corpus"], run["coverage"], run["preset"]
-    towards = {
-        "contrastive": "two views of one document should lie close, other documents far",
-        "teacher": "views of a document should lie where the base puts the whole document and those nearest to it",
-    }[preset["objective"]]
     lines = [
         "## DocSplit training",
         "",
-        f"Trained without labels by simlte_st from `{run['base']}`: {towards}. Views: `" + str(preset["view"]) + "`.",
+        f"Trained without labels by simlte_st from `{run['base']}`: two views of one document should lie close, other "
+        f"documents far. Views: `{preset['view']}`.",
         "",
         f"- Documents: {corpus['documents']:,} ({corpus['tokens']:,} tokens, {corpus['sentences']:,} sentences; "
         f"the longest has {corpus['longest']:,} tokens)",

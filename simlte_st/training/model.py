@@ -13,7 +13,7 @@ from sentence_transformers.sentence_transformer.modules import Pooling
 from simlte_st.compat import enable_checkpointing, encoder_of, readable_tokens
 from simlte_st.data.transform import DocSplitTransform
 from simlte_st.errors import ConfigurationError
-from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss, TeacherLoss
+from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
 from simlte_st.losses.mlm_head import MLMHead, make_mlm_head
 from simlte_st.models.base import LoadedModel, lengthen, load_model
 from simlte_st.models.conversion import STOCK, convert_base
@@ -107,8 +107,6 @@ def make_trainee(folder: RunFolder, options: RunOptions) -> Trainee:
 
 
 def _make_loss(model: SentenceTransformer, preset: Preset, head: MLMHead | None, seed: int) -> torch.nn.Module:
-    if preset.objective == "teacher":
-        return TeacherLoss(model, scale=preset.scale)
     names = ("scale", "mlm_weight", "mlm_probability", "mlm_input", "mlm_share")
     options: dict[str, Any] = {name: getattr(preset, name) for name in names}
     options |= {"mlm_head": head or "auto", "seed": seed}

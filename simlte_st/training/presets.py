@@ -18,11 +18,6 @@ class Preset:
 
     Attributes:
         view: How the two views of a document are drawn.
-        objective: What views are trained towards: ``"contrastive"``, the other view of their document and away from
-            other documents (the papers', with an MLM term beside it); ``"teacher"``, what the base, frozen, makes of
-            the whole document and of those nearest to it.
-        smooth: How far the teacher draws a document towards the mean of its nearest ones, 0 to 1, for
-            ``objective="teacher"``.
         batch_size: Documents in a batch (on each device).
         batching: Which documents make a batch: ``"random"``, ``batch_size`` random ones; ``"tokens"``, as many as fill
             ``batch_tokens``.
@@ -35,7 +30,8 @@ class Preset:
         epochs: Passes over the corpus.
         least_steps: Steps at least, however few the documents: then they are passed several times, in other views each
             time. A run that is told ``epochs`` or ``max_steps`` itself takes those.
-        scale: Inverse temperature of the similarities in a batch: 20 is the papers' tau = 0.05.
+        scale: Inverse temperature of the similarities in a batch: 20 is the papers' tau = 0.05, for language models; 2
+            is for sentence encoders.
         mlm_weight: Weight of the masked-language-model term.
         mlm_probability: Share of tokens masked for it.
         mlm_input: ``"separate"``, a pass of its own over masked copies of the views (SimCSE's, and so the papers');
@@ -63,8 +59,6 @@ class Preset:
     """
 
     view: View = field(default_factory=DocSplit)
-    objective: Literal["contrastive", "teacher"] = "contrastive"
-    smooth: float = 0.5
     batch_size: int = 36
     batching: Literal["random", "tokens"] = "random"
     batch_tokens: int | None = None
@@ -96,16 +90,10 @@ class Preset:
         for name in ("max_view_length", "max_length", "mini_batch_size", "mini_batch_num_tokens", "batch_tokens"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise ConfigurationError(f"{name}={getattr(self, name)}: must be at least 1.")
-        if self.objective not in ("contrastive", "teacher"):
-            raise ConfigurationError(f"objective={self.objective!r}: use 'contrastive' or 'teacher'.")
         if self.interpolate is not None and self.interpolate != "auto" and not 0 <= self.interpolate <= 1:
             raise ConfigurationError(
                 f"interpolate={self.interpolate}: from 0, the base, to 1, the trained model, or 'auto'."
             )
-        if not 0 <= self.smooth <= 1:
-            raise ConfigurationError(f"smooth={self.smooth}: must lie between 0 and 1.")
-        if self.objective == "teacher":
-            self._check_teacher()
         if self.batch_size < 2:
             raise ConfigurationError("batch_size=1: the negatives are the other documents of the batch; use 2 or more.")
         if self.batching not in ("random", "tokens"):
@@ -130,15 +118,6 @@ class Preset:
             if getattr(self, name) is not None and not 0 <= getattr(self, name) < 1:
                 raise ConfigurationError(f"{name}={getattr(self, name)}: must lie between 0 and 1.")
 
-    def _check_teacher(self) -> None:
-        """Refuse what belongs to the contrastive objective, which would be without effect."""
-        for name, without in (("mlm_weight", 0.0), ("mini_batch_size", None), ("mini_batch_num_tokens", None)):
-            if getattr(self, name) != without:
-                raise ConfigurationError(
-                    f"{name}={getattr(self, name)}: for objective='contrastive'. With a teacher there are no negatives "
-                    "in the batch and no MLM term; a smaller batch_size saves memory."
-                )
-
     def changed(self, **settings: Any) -> Preset:
         """Return a copy with some settings replaced; those that are None stay.
 
@@ -158,17 +137,17 @@ PRESETS: dict[str, Preset] = {
     "docsplit-bert": Preset(batch_size=36),
     # Twelve papers at once do not fit a laptop; tokens of four do.
     "docsplit-longformer": Preset(batch_size=12, attention_dropout=0.0, mini_batch_num_tokens=16384, max_length=4096),
-    # For bases that are sentence encoders already: what they know is kept, and the neighbours of a document teach what
-    # they do not. How it was found: benchmarks/results/recipe.md.
+    # For bases that are sentence encoders already. At the papers' temperature, 0.05, those documents are pushed apart
+    # that are most alike, which undoes what such a base knows; at 0.5 all are, a little, and the halves of a document
+    # are drawn together. How it was found: benchmarks/results/recipe.md.
     "docsplit-tuned": Preset(
-        objective="teacher",
         batch_size=32,
-        learning_rate=1e-4,
+        learning_rate=2e-5,
         warmup=0.1,
         least_steps=30,
+        scale=2.0,
         mlm_weight=0.0,
         pooling="keep",
-        interpolate=0.5,
         dropout=0.0,
     ),
 }

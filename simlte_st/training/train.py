@@ -21,7 +21,6 @@ from simlte_st.training.prepare import prepare
 from simlte_st.training.presets import Preset
 from simlte_st.training.result import TrainingResult
 from simlte_st.training.run import RunFolder, RunOptions, described
-from simlte_st.training.teacher import teach
 
 logger = logging.getLogger(__name__)
 
@@ -122,8 +121,6 @@ def train(
         # The model first: how documents are cut into views depends on its tokenizer and on how much it reads.
         trainee = make_trainee(folder, options)
         prepared = prepare(reader, trainee, folder, options)
-        if trainee.preset.objective == "teacher":
-            prepared = teach(trainee, prepared, folder, options)
         fitting = set_up(trainee, prepared, folder, options)
     fitted = fit(fitting, folder)
     return finish(trainee, prepared, fitted, folder, options)

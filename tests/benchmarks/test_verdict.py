@@ -23,6 +23,7 @@ from benchmarks.records import RESULTS
 from simlte_st.data.document import Document
 from simlte_st.evaluation.verdict import RECORD
 from simlte_st.files import read_json
+from simlte_st.training import get_preset
 
 
 def made(noise: float, seed: int = 1) -> tuple[Vectors, Texts, list[str]]:
@@ -136,7 +137,7 @@ def test_a_bank_is_made_once_and_reported(
     page = (tmp_path / "results" / "verdict.md").read_text()
     assert "9 encoders on 1 data sets" in page
     numbers = read_json(tmp_path / "results" / "recipe.json")
-    trained = {"tuned", PRESET, KEPT, "docsplit-cls", "docsplit-cls, half way", attention}
+    trained = {"tuned", "tuned, half way", "docsplit-cls", "docsplit-cls, half way", attention}
     assert set(numbers["gains"]) == {"base-cls", *trained}
     assert numbers["words"]["brown"].keys() == {FEW, FULL}
     assert (tmp_path / "results" / "verdict.svg").exists()
@@ -150,17 +151,28 @@ def test_a_bank_is_made_once_and_reported(
     verdict.main([*another, "--seeds", "1", "--earlier", str(tmp_path / "results" / "verdict.json")])
     numbers = read_json(tmp_path / "results" / "recipe.json")["gains"]
     assert {recipe: len(by[FEW]["brown"]) for recipe, by in numbers.items()} == {
-        "base-cls": 1, "docsplit-cls": 1, "docsplit-cls, half way": 1, "tuned": 2, PRESET: 2, KEPT: 2, "tsdae": 1,
+        "base-cls": 1, "docsplit-cls": 1, "docsplit-cls, half way": 1, "tuned": 2, "tuned, half way": 2,
+        "tsdae": 1,
         attention: 1,
     }  # fmt: skip
     assert " ± " in (tmp_path / "results" / "recipe.md").read_text()
 
 
 def test_without_help_the_base_is_kept() -> None:
-    half = [{**entry("tuned", value, label), "stage": "half way"} for value, label in ((0.2, 0.1), (-0.2, 0.3))]
-    found = gains({"set": [entry("base", 0, 0), *half]})
+    trained = [entry(PRESET, value, label) for value, label in ((0.2, 0.1), (-0.2, 0.3))]
+    found = gains({"set": [entry("base", 0, 0), *trained]})
     assert found[PRESET][FEW]["set"] == [0.1, 0.3]
     assert found[KEPT][FEW]["set"] == [0.1, 0.0]
+
+
+def test_the_preset_is_the_recipe_of_its_name() -> None:
+    recipe, preset = recipes.RECIPES[PRESET], get_preset("docsplit-tuned")
+    assert isinstance(recipe, recipes.Recipe)
+    assert (recipe.view, 1 / recipe.temperature, recipe.learning_rate) == (
+        preset.view, preset.scale, preset.learning_rate
+    )  # fmt: skip
+    assert (recipe.contrast, recipe.teacher, recipe.dropout) == (1.0, 0.0, preset.dropout)
+    assert (recipes.BATCH, preset.interpolate, preset.mlm_weight) == (preset.batch_size, None, 0.0)
 
 
 def test_another_base_is_not_mixed_in() -> None:

@@ -37,7 +37,7 @@ def test_train_encode_evaluate(
 ) -> None:
     model = tmp_path / "model"
     train = f"train {folder} --base {encoder_path} --output {model} --batch-size 8 --epochs 2 --unit block --block 2-3"
-    objective = "--objective contrastive --mlm-weight 0.1"
+    objective = "--scale 20 --mlm-weight 0.1"
     assert main(shlex.split(f"{train} --window spread {objective} --seed 3 --quiet")) == 0
     out = capsys.readouterr().out
     assert "Left out: 1 empty, 1 binary" in out or ("1 empty" in out and "1 binary" in out)

@@ -17,7 +17,6 @@ from simlte_st.training.presets import Preset
 
 def test_every_setting_of_a_preset_is_an_option_and_reaches_train(monkeypatch: pytest.MonkeyPatch) -> None:
     given: dict[str, Any] = {
-        "objective": "teacher", "smooth": 0.3,
         "batch_size": 8, "batching": "tokens", "batch_tokens": 900, "duplicates": "exact",
         "learning_rate": 1e-4, "warmup": 0.2, "epochs": 1.5, "least_steps": 40, "scale": 10.0,
         "mlm_weight": 0.3, "mlm_probability": 0.2,

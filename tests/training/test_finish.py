@@ -15,7 +15,7 @@ from simlte_st.errors import ConfigurationError
 from simlte_st.training import finish as finishing
 
 OPTIONS: dict[str, Any] = {
-    "objective": "contrastive", "pooling": "cls", "batch_size": 8, "max_steps": 2, "learning_rate": 3e-3,
+    "pooling": "cls", "batch_size": 8, "max_steps": 2, "learning_rate": 3e-3,
     "interpolate": 1.0, "held_out": 0.3, "progress": False,
 }  # fmt: skip
 

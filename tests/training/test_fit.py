@@ -23,7 +23,7 @@ Begun = tuple[Trainee, Prepared, RunFolder, RunOptions]
 def begin(base: Path, documents: list[str], folder: Path, max_steps: int | None = None, **settings: Any) -> Begun:
     options = RunOptions(
         str(base),
-        settings={"batch_size": 8, "objective": "contrastive", **settings},
+        settings={"batch_size": 8, **settings},
         held_out=0.0,
         max_steps=max_steps,
         bf16=False,

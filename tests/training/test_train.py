@@ -99,7 +99,7 @@ def test_presets_are_chosen_by_the_base(
     assert raw.preset.view == DocSplit()
     assert "cls" in (tmp_path / "raw" / "1_Pooling" / "config.json").read_text()
     tuned = train(documents, tmp_path / "tuned", base=encoder_path, max_steps=1, held_out=0.0, progress=False)
-    assert (tuned.preset.pooling, tuned.preset.objective, tuned.preset.mlm_weight) == ("keep", "teacher", 0.0)
+    assert (tuned.preset.pooling, tuned.preset.scale, tuned.preset.mlm_weight) == ("keep", 2.0, 0.0)
     assert "mean" in (tmp_path / "tuned" / "1_Pooling" / "config.json").read_text()
     options: dict[str, Any] = {"max_steps": 1, "held_out": 0.0, **OPTIONS}
     train(documents, tmp_path / "cls", base=encoder_path, **options)

@@ -1,13 +1,44 @@
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import EmbedDistillLoss
 from torch.nn import functional
 
-from simlte_st.errors import ConfigurationError
-from simlte_st.losses import TeacherLoss
+from benchmarks.bank.teacher import TeacherLoss, nearest, smoothed
+
+
+def unit(rows: list[list[float]]) -> np.ndarray:
+    found = np.asarray(rows, dtype=np.float32)
+    return found / np.linalg.norm(found, axis=1, keepdims=True)
+
+
+def test_neighbours_are_near_by_embedding_and_by_words() -> None:
+    vectors = unit([[1, 0], [1, 0.1], [0, 1], [0.1, 1]])
+    texts = ["red green", "blue white", "red green", "blue white"]
+    assert nearest(vectors, texts, count=1, lexical=0.0).ravel().tolist() == [1, 0, 3, 2]
+    assert nearest(vectors, texts, count=1, lexical=1.0).ravel().tolist() == [2, 3, 0, 1]
+    assert nearest(vectors, texts, count=9).shape == (4, 3), "never the document itself"
+    assert nearest(vectors, ["one", "two", "three", "four"], count=1).ravel().tolist() == [1, 0, 3, 2], (
+        "no shared words"
+    )
+
+
+def test_smoothing_goes_towards_the_mean_of_the_neighbours() -> None:
+    vectors = unit([[1, 0], [0, 1], [0, -1]])
+    near = np.array([[1], [0], [0]])
+    assert smoothed(vectors, near, 0.5)[0] == pytest.approx([np.sqrt(0.5), np.sqrt(0.5)], abs=1e-6)
+    assert smoothed(vectors, near, 0.0) == pytest.approx(vectors)
+    assert smoothed(vectors, near, 1.0)[1] == pytest.approx([1, 0])
+
+
+@pytest.fixture
+def model(encoder_path: Path) -> SentenceTransformer:
+    return SentenceTransformer(str(encoder_path), device="cpu")
 
 
 @pytest.fixture
@@ -60,21 +91,3 @@ def test_blur_costs_more_than_with_the_distance_alone(model: SentenceTransformer
     right, wrong = (TeacherLoss(model).compute_loss_from_embeddings([rows], [teacher]) for rows in (teacher, blurred))
     assert wrong["distance"] < 0.15, "little is lost by it"
     assert wrong["relation"] > right["relation"]
-
-
-def test_it_trains_texts_with_labels(model: SentenceTransformer) -> None:
-    texts = ["ba bei cis", "dor ka mal", "net por run"]
-    labels = torch.randn(3, 32)
-    loss = TeacherLoss(model)
-    terms = loss([model.preprocess(texts), model.preprocess(texts[::-1])], labels)
-    assert set(terms) == {"distance", "relation"}
-    assert loss.get_config_dict() == {"relation_weight": 0.3, "scale": 20.0}
-    with pytest.raises(ValueError, match="requires pre-computed teacher embeddings"):
-        loss([model.preprocess(texts)], None)
-
-
-def test_settings_out_of_range_are_refused(model: SentenceTransformer) -> None:
-    with pytest.raises(ConfigurationError, match="relation_weight=-1"):
-        TeacherLoss(model, relation_weight=-1)
-    with pytest.raises(ConfigurationError, match="scale=0"):
-        TeacherLoss(model, scale=0)

@@ -1,0 +1,142 @@
+"""The frozen base as a teacher of whole documents, and the documents nearest to each: for recipes of the bank.
+
+Two views of a document are taught to have the embedding of the whole of it, as the base gives it before training
+(distillation: Hinton et al., 2015; EmbedDistill: Kim et al., 2023), after one step of smoothing over the graph of
+nearest neighbours (as in SGC: Wu et al., 2019). Who is near whom, the base and the words decide together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.losses import EmbedDistillLoss
+from torch import Tensor
+from torch.nn import functional
+
+from simlte_st.errors import DataError
+from simlte_st.evaluation.lexical import fit_tfidf
+from simlte_st.evaluation.statistics import row_blocks, unit_rows
+
+NEIGHBOURS = 5
+"""Nearest documents whose mean a document is drawn towards."""
+
+LEXICAL = 0.5
+"""Share of the words, beside the base's embedding, in who is near whom."""
+
+LEAST_TOKENS = 1024
+"""Tokens of a document that the teacher reads, in chunks."""
+
+Rows = NDArray[np.float32]
+
+
+def nearest(
+    vectors: Rows,
+    texts: Sequence[str],
+    *,
+    count: int = NEIGHBOURS,
+    lexical: float = LEXICAL,
+) -> NDArray[np.int64]:
+    """Find the documents that are nearest to each, by embedding and by words.
+
+    Similarity is a mean of two cosines, of embeddings and of TF-IDF vectors (without English stop words), each first
+    brought to mean 0 and deviation 1 over pairs of documents.
+
+    Args:
+        vectors: Embeddings of length 1, shape ``[N, dim]``, N >= 2.
+        texts: The documents.
+        count: Neighbours of each; fewer where there are not so many others.
+        lexical: Weight of the words in the mean, 0 to 1.
+
+    Returns:
+        Numbers of documents ``[N, count]``, the nearest first; never the document itself.
+    """
+    chosen = np.arange(len(vectors))
+    words = _words(texts) if lexical > 0 else None
+    parts: list[tuple[float, Callable[[slice], Any]]] = [(1 - lexical, lambda rows: vectors[rows] @ vectors.T)]
+    if words is not None:
+        parts.append((lexical, lambda rows: np.asarray((words[rows] @ words.T).todense())))
+    first = row_blocks(len(vectors), len(chosen))[0]
+    own = np.arange(first.start, first.stop)[:, None] == chosen
+    sample = [part(first)[~own] for _, part in parts]
+    scales = [(similarities.mean(), similarities.std() or 1.0) for similarities in sample]
+    found = np.empty((len(vectors), min(count, len(chosen) - 1)), dtype=np.int64)
+    for rows in row_blocks(len(vectors), len(chosen)):
+        near = sum(
+            weight * (part(rows) - mean) / deviation
+            for (weight, part), (mean, deviation) in zip(parts, scales, strict=True)
+        )
+        near[np.arange(rows.start, rows.stop)[:, None] == chosen] = -np.inf
+        found[rows] = chosen[np.argsort(-near, axis=1, kind="stable")[:, : found.shape[1]]]
+    return found
+
+
+def _words(texts: Sequence[str]) -> Any:
+    """TF-IDF of all texts; None where they share no words, and the base alone decides."""
+    try:
+        return fit_tfidf(texts, stop_words="english", min_df=2).transform(texts)
+    except DataError:
+        return None
+
+
+def smoothed(vectors: Rows, near: NDArray[np.int64], weight: float) -> Rows:
+    """Move vectors towards the mean of their neighbours', and scale them to length 1.
+
+    Args:
+        vectors: Of length 1, shape ``[N, dim]``.
+        near: Numbers of the neighbours ``[N, count]``.
+        weight: Of the mean, 0 to 1.
+    """
+    mean = np.zeros_like(vectors)
+    for column in near.T:
+        mean += vectors[column] / near.shape[1]
+    return unit_rows((1 - weight) * vectors + weight * mean).astype(np.float32)
+
+
+class TeacherLoss(EmbedDistillLoss):
+    """sentence-transformers' ``EmbedDistillLoss`` with a term for the similarities within a batch beside it.
+
+    The first term is the cosine distance of each text's embedding to its teacher's. A short text tells little of a long
+    document, and this term alone makes a student blur what it cannot tell: all embeddings move together. The second
+    term is the cross-entropy between two softmaxes over the teacher's embeddings of the batch: of a text's similarities
+    to them, and of the similarities that the teacher has there (relational distillation: Park et al., 2019).
+
+    Args:
+        model: The model to train.
+        relation_weight: Weight of the second term; 0 leaves it out.
+        scale: Inverse temperature of both softmaxes.
+
+    Inputs:
+        Any number of columns of texts, and a column ``label`` of the teacher's embeddings, shape ``[B, dim]`` for all
+        columns or ``[B, columns, dim]``, any length.
+    """
+
+    def __init__(self, model: SentenceTransformer, relation_weight: float = 0.3, scale: float = 20.0) -> None:
+        super().__init__(model, distance_metric="cosine")
+        self.relation_weight = relation_weight
+        self.scale = scale
+
+    def compute_loss_from_embeddings(  # type: ignore[override]  # a dictionary, whose terms the Trainer sums and logs
+        self, embeddings: list[Tensor], teacher_embeddings: list[Tensor]
+    ) -> dict[str, Tensor]:
+        """Compute both terms, each a mean over the columns.
+
+        Args:
+            embeddings: The student's, ``[B, dim]`` a column.
+            teacher_embeddings: The teacher's, likewise.
+        """
+        terms = {"distance": super().compute_loss_from_embeddings(embeddings, teacher_embeddings)}
+        if self.relation_weight > 0:
+            pairs = zip(embeddings, teacher_embeddings, strict=True)
+            terms["relation"] = self.relation_weight * torch.stack([self._relation(*pair) for pair in pairs]).mean()
+        return terms
+
+    def _relation(self, student: Tensor, teacher: Tensor) -> Tensor:
+        shown = functional.normalize(teacher.to(student.device, torch.float32), dim=-1)
+        wanted = functional.softmax(self.scale * shown @ shown.T, dim=-1)
+        scores = self.scale * functional.normalize(student.float(), dim=-1) @ shown.T
+        return functional.cross_entropy(scores, wanted)
