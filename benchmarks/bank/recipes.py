@@ -91,6 +91,7 @@ class Rival:
 
 
 DOCSPLIT = Recipe()
+WARM = replace(DOCSPLIT, temperature=0.5)
 TEACHER = Recipe(contrast=0.0, teacher=1.0, learning_rate=1e-4)
 TUNED = replace(TEACHER, smooth=0.5, relation=0.3)
 RECIPES: dict[str, Recipe | Rival] = {
@@ -98,29 +99,27 @@ RECIPES: dict[str, Recipe | Rival] = {
     "docsplit-cls": replace(DOCSPLIT, pooling="cls", learning_rate=5e-5),
     "docsplit, token attention": replace(DOCSPLIT, pooling=TOKEN_ATTENTION),
     "docsplit, token attention, reconstruction": replace(DOCSPLIT, pooling=TOKEN_ATTENTION, reconstruction=WEIGHT),
+    "docsplit, temperature 0.2": replace(DOCSPLIT, temperature=0.2),
+    "docsplit, temperature 0.2, 5e-5": replace(DOCSPLIT, temperature=0.2, learning_rate=5e-5),
+    "docsplit, temperature 0.5": WARM,
+    "docsplit, temperature 0.5, 5e-5": replace(WARM, learning_rate=5e-5),
+    "docsplit, temperature 1": replace(DOCSPLIT, temperature=1.0),
     "docsplit-gentle": replace(DOCSPLIT, learning_rate=5e-6, temperature=0.2),
     "crop": replace(DOCSPLIT, view=Crop()),
+    "crop, temperature 0.5": replace(WARM, view=Crop()),
     "simcse": replace(DOCSPLIT, view=Identity(unit="sentence"), dropout=0.1),
+    "simcse, temperature 0.5": replace(WARM, view=Identity(unit="sentence"), dropout=0.1),
     "tsdae": Rival("tsdae"),
     "contrastive tension": Rival("contrastive-tension"),
     "neighbours": replace(DOCSPLIT, neighbours=0.5, temperature=0.1),
+    "neighbours, temperature 0.2": replace(DOCSPLIT, neighbours=0.5, temperature=0.2),
     "teacher": TEACHER,
     "smooth": replace(TEACHER, smooth=0.5),
-    "relation": replace(TUNED, teacher=0.0),
     "tuned": TUNED,
     "tuned, relation 1": replace(TUNED, relation=1.0),
     "tuned, no words": replace(TUNED, lexical=0.0),
     "tuned, alone": replace(TUNED, smooth=0.0),
-    "tuned, [CLS]": replace(TUNED, pooling="cls"),
-    "tuned, 2e-5": replace(TUNED, learning_rate=2e-5),
     "tuned, LoRA": replace(TUNED, rank=16, learning_rate=LEARNING_RATE_FACTOR * TUNED.learning_rate),
-    "tuned, 256 tokens": replace(TUNED, tokens=256),
-    "docsplit, temperature 0.2": replace(DOCSPLIT, temperature=0.2),
-    "docsplit, temperature 0.2, 5e-5": replace(DOCSPLIT, temperature=0.2, learning_rate=5e-5),
-    "docsplit, temperature 0.5": replace(DOCSPLIT, temperature=0.5),
-    "docsplit, temperature 0.5, 5e-5": replace(DOCSPLIT, temperature=0.5, learning_rate=5e-5),
-    "docsplit, temperature 1": replace(DOCSPLIT, temperature=1.0),
-    "neighbours, temperature 0.2": replace(DOCSPLIT, neighbours=0.5, temperature=0.2),
     "tuned + contrast": replace(TUNED, contrast=0.3, temperature=0.2),
 }
 """Every recipe by name."""
