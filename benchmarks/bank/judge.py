@@ -71,7 +71,7 @@ def with_earlier(
     found: dict[str, list[dict[str, Any]]] = {}
     for name in [*judged, *(name for name in earlier if name not in judged)]:
         entries, old = list(judged.get(name, ())), earlier.get(name, ())
-        if entries and old and _values(entries[0]) != _values(old[0]):
+        if entries and old and not _alike(_values(entries[0]), _values(old[0])):
             raise SystemExit(f"{name}: the base's numbers of the earlier page are not those of this work folder.")
         made = {(entry["recipe"], entry["seed"]) for entry in entries}
         entries += [entry for entry in old if (entry["recipe"], entry["seed"]) not in made]
@@ -80,8 +80,12 @@ def with_earlier(
 
 
 def _values(entry: Mapping[str, Any]) -> dict[str, float]:
-    """Give the numbers of an encoder, to fewer places than a page has."""
-    return {key: round(value["value"], 4) for part in ("outcomes", "candidates") for key, value in entry[part].items()}
+    return {key: value["value"] for part in ("outcomes", "candidates") for key, value in entry[part].items()}
+
+
+def _alike(ours: Mapping[str, float], theirs: Mapping[str, float]) -> bool:
+    """Tell whether numbers are the same to the places that a page keeps."""
+    return ours.keys() == theirs.keys() and all(abs(value - theirs[key]) < 1e-4 for key, value in ours.items())
 
 
 def _against(value: Any, base: Any) -> dict[str, Any]:
