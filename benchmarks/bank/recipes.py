@@ -97,8 +97,8 @@ TUNED = replace(TEACHER, smooth=0.5, relation=0.3)
 RECIPES: dict[str, Recipe | Rival] = {
     "docsplit": DOCSPLIT,
     "docsplit-cls": replace(DOCSPLIT, pooling="cls", learning_rate=5e-5),
-    "docsplit, token attention": replace(DOCSPLIT, pooling=TOKEN_ATTENTION),
-    "docsplit, token attention, reconstruction": replace(DOCSPLIT, pooling=TOKEN_ATTENTION, reconstruction=WEIGHT),
+    "docsplit, token attention": replace(WARM, pooling=TOKEN_ATTENTION),
+    "docsplit, token attention, reconstruction": replace(WARM, pooling=TOKEN_ATTENTION, reconstruction=WEIGHT),
     "docsplit, temperature 0.2": replace(DOCSPLIT, temperature=0.2),
     "docsplit, temperature 0.2, 5e-5": replace(DOCSPLIT, temperature=0.2, learning_rate=5e-5),
     "docsplit, temperature 0.5": WARM,
