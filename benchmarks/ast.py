@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import WordEmbeddings
 
 import simlte_st
-from benchmarks.grid.work import Busy, Work
+from benchmarks.grid.work import Work
 from benchmarks.linking.data import ARTICLES, POSTS, Linked, load, split
 from benchmarks.linking.encoders import ENCODERS, VECTORS, make_encoder, word_vectors
 from benchmarks.linking.page import report
@@ -61,13 +61,7 @@ class Bench:
         settings = {name: getattr(self.options, name) for name in names}
         for seed in self.options.seeds:
             for name in self.options.only:
-                cell = f"linking/{name}-{seed}"
-                if self.work.find(cell, settings) is None:
-                    print(cell, flush=True)
-                    try:
-                        self.work.finish(cell, settings, lambda name=name, seed=seed: self.measure(name, seed))
-                    except Busy:
-                        print("    another process is at it", flush=True)
+                self.work.finish_aloud(f"linking/{name}-{seed}", settings, partial(self.measure, name, seed))
 
     def measure(self, name: str, seed: int) -> dict[str, Any]:
         """Train a system, where it is trained, and link the test posts."""

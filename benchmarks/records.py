@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
@@ -55,6 +55,20 @@ def _processor() -> str:
         return platform.processor() or platform.machine()
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.machine()
+
+
+def environments(cells: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """List the machines and versions that cells come from, each once; see :class:`benchmarks.grid.work.Work`."""
+    found: list[dict[str, Any]] = []
+    for cell in cells:
+        if cell["environment"] not in found:
+            found.append(cell["environment"])
+    return found
+
+
+def environment_lines(found: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Write machines and versions as lines of a list."""
+    return ["- " + ", ".join(f"{name} {value}" for name, value in each.items()) for each in found]
 
 
 def write_results(name: str, lines: Sequence[str], record: dict[str, Any], folder: Path | None = None) -> None:

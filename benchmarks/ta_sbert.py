@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -24,12 +24,14 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from benchmarks.grid.models import Base
-from benchmarks.grid.work import Busy, Work
+from benchmarks.grid.work import Work
 from benchmarks.nli.conversion import SETS, conversion
 from benchmarks.nli.page import report
 from benchmarks.nli.tasks import (
     SENTEVAL,
     STS,
+    Labelled,
+    Pairs,
     load_labelled,
     load_pairs,
     similarity,
@@ -37,7 +39,7 @@ from benchmarks.nli.tasks import (
     tfidf_transfer,
     transfer,
 )
-from benchmarks.nli.training import NLI, ROWS, Row, classify, describe, load_inference, make_model, train
+from benchmarks.nli.training import NLI, ROWS, Row, classify, load_inference, make_model, train
 from benchmarks.records import RESULTS, add_bf16, dtype_of
 from simlte_st.compat import quiet_transformers
 from simlte_st.models.names import PACKAGED_BASE, packaged_base_path
@@ -76,33 +78,37 @@ class Bench:
             "test": load_inference(self.shared, "test", self.options.test_pairs),
         }
 
+    @cached_property
+    def sts(self) -> dict[str, Pairs]:
+        """The sets of sentence similarity."""
+        return {name: load_pairs(self.shared, name, self.options.sts_pairs) for name in STS}
+
+    @cached_property
+    def senteval(self) -> dict[str, Labelled]:
+        """The tasks of SentEval."""
+        return {name: load_labelled(self.shared, name, self.options.transfer_texts) for name in SENTEVAL}
+
     @property
     def settings(self) -> dict[str, Any]:
         """What decides every number."""
         names = ("pairs", "test_pairs", "sts_pairs", "transfer_texts", "bf16")
         return {name: getattr(self.options, name) for name in names}
 
-    def finish(self, name: str, settings: Mapping[str, Any], make: Callable[[], Mapping[str, Any]]) -> None:
-        """Make a cell, unless it is there or another process is at it."""
-        try:
-            if self.work.find(name, {**self.settings, **settings}) is None:
-                print(name, flush=True)
-                cell = self.work.finish(name, {**self.settings, **settings}, make)
-                print(f"    {cell['seconds']:.0f} s", flush=True)
-        except Busy:
-            print(f"{name}: another process is at it", flush=True)
-
     def measure(self, model: SentenceTransformer) -> dict[str, Any]:
         """Measure a model on everything."""
-        options = self.options
-        with torch.autocast("cpu", torch.bfloat16, enabled=options.bf16):
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.options.bf16):
             embed = partial(model.encode, batch_size=64, show_progress_bar=False)
             return {
-                "sts": {name: similarity(model, load_pairs(self.shared, name, options.sts_pairs)) for name in STS},
-                "senteval": {
-                    name: transfer(embed, load_labelled(self.shared, name, options.transfer_texts)) for name in SENTEVAL
-                },
+                "sts": {name: similarity(model, pairs) for name, pairs in self.sts.items()},
+                "senteval": {name: transfer(embed, task) for name, task in self.senteval.items()},
             }
+
+    def tfidf(self) -> dict[str, Any]:
+        """Measure TF-IDF on everything."""
+        return {
+            "sts": {name: tfidf_similarity(pairs) for name, pairs in self.sts.items()},
+            "senteval": {name: tfidf_transfer(task) for name, task in self.senteval.items()},
+        }
 
     def untrained(self, base: str) -> dict[str, Any]:
         """Measure the mean of a base as it is."""
@@ -114,10 +120,7 @@ class Bench:
         with torch.autocast("cpu", torch.bfloat16, enabled=self.options.bf16):
             found: dict[str, Any] = {part: classify(model, softmax, data) for part, data in self.nli.items()}
             if not whole:
-                return {
-                    "nli": found,
-                    "sts": {"STSb": similarity(model, load_pairs(self.shared, "STSb", self.options.sts_pairs))},
-                }
+                return {"nli": found, "sts": {"STSb": similarity(model, self.sts["STSb"])}}
         return {"nli": found, **self.measure(model)}
 
     def make(self, parts: Sequence[str]) -> None:
@@ -131,8 +134,8 @@ class Bench:
         }
         for part in PARTS:
             if part in parts:
-                for cell in steps[part]():
-                    self.finish(*cell)
+                for name, settings, make in steps[part]():
+                    self.work.finish_aloud(name, {**self.settings, **settings}, make)
 
     def conversion(self) -> Iterator[Cell]:
         """What base form conversion changes, and costs."""
@@ -144,17 +147,7 @@ class Bench:
 
     def baselines(self) -> Iterator[Cell]:
         """TF-IDF, and each base as it is."""
-        options = self.options
-
-        def tfidf() -> dict[str, Any]:
-            return {
-                "sts": {name: tfidf_similarity(load_pairs(self.shared, name, options.sts_pairs)) for name in STS},
-                "senteval": {
-                    name: tfidf_transfer(load_labelled(self.shared, name, options.transfer_texts)) for name in SENTEVAL
-                },
-            }
-
-        yield "baselines/TF-IDF", {}, tfidf
+        yield "baselines/TF-IDF", {}, self.tfidf
         for base, place in zip(self.bases, self.places, strict=True):
             yield f"baselines/{base['name']}", {"base": base}, partial(self.untrained, place)
 
@@ -186,7 +179,7 @@ class Bench:
         self, part: str, name: str, base: Mapping[str, Any], place: str, row: Row, seed: int, rate: float, whole: bool
     ) -> Cell:
         """Describe a training."""
-        settings = {"base": base, "row": describe(row), "seed": seed, "learning_rate": rate}
+        settings = {"base": base, "row": asdict(row), "seed": seed, "learning_rate": rate}
         return f"{part}/{name}-{seed}", settings, partial(self.trained, place, row, seed, rate, whole)
 
     @cached_property

@@ -80,12 +80,13 @@ def with_earlier(
 
 
 def _values(entry: Mapping[str, Any]) -> dict[str, float]:
+    """Give the numbers of an encoder."""
     return {key: value["value"] for part in ("outcomes", "candidates") for key, value in entry[part].items()}
 
 
 def _alike(ours: Mapping[str, float], theirs: Mapping[str, float]) -> bool:
-    """Tell whether numbers are the same to the places that a page keeps."""
-    return ours.keys() == theirs.keys() and all(abs(value - theirs[key]) < 1e-4 for key, value in ours.items())
+    """Tell whether numbers are the same to the five places that a page keeps."""
+    return ours.keys() == theirs.keys() and all(abs(value - theirs[key]) < 1e-5 for key, value in ours.items())
 
 
 def _against(value: Any, base: Any) -> dict[str, Any]:

@@ -271,20 +271,17 @@ class Objective(nn.Module):
     def forward(self, columns: Sequence[dict[str, Any]], rows: list[int]) -> Tensor:
         """Compute the loss of the views' features; ``rows`` are the numbers of their documents."""
         sides = [functional.normalize(self.model(features)["sentence_embedding"], dim=-1) for features in columns]
-        with torch.autocast("cpu", enabled=False):
-            return self.of_vectors(*(side.float() for side in sides), rows)
-
-    def of_vectors(self, anchors: Tensor, positives: Tensor, rows: list[int]) -> Tensor:
-        """Compute it of the views' vectors ``[B, dim]`` of length 1."""
         recipe = self.recipe
-        loss = anchors.new_zeros(())
-        if recipe.contrast:
-            scores = anchors @ positives.T / recipe.temperature
-            loss = loss + recipe.contrast * functional.cross_entropy(scores, torch.arange(len(rows)))
-        if recipe.teacher or recipe.relation:
-            shown = self.shown[rows]
-            terms = self.taught.compute_loss_from_embeddings([anchors, positives], [shown, shown])
-            loss = loss + recipe.teacher * terms["distance"] + terms.get("relation", 0.0)
+        with torch.autocast("cpu", enabled=False):
+            anchors, positives = (side.float() for side in sides)
+            loss = anchors.new_zeros(())
+            if recipe.contrast:
+                scores = anchors @ positives.T / recipe.temperature
+                loss = loss + recipe.contrast * functional.cross_entropy(scores, torch.arange(len(rows)))
+            if recipe.teacher or recipe.relation:
+                shown = self.shown[rows]
+                terms = self.taught.compute_loss_from_embeddings([anchors, positives], [shown, shown])
+                loss = loss + recipe.teacher * terms["distance"] + terms.get("relation", 0.0)
         return loss
 
 

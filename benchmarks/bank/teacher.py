@@ -55,23 +55,22 @@ def nearest(
     Returns:
         Numbers of documents ``[N, count]``, the nearest first; never the document itself.
     """
-    chosen = np.arange(len(vectors))
+    every = np.arange(len(vectors))
     words = _words(texts) if lexical > 0 else None
     parts: list[tuple[float, Callable[[slice], Any]]] = [(1 - lexical, lambda rows: vectors[rows] @ vectors.T)]
     if words is not None:
         parts.append((lexical, lambda rows: np.asarray((words[rows] @ words.T).todense())))
-    first = row_blocks(len(vectors), len(chosen))[0]
-    own = np.arange(first.start, first.stop)[:, None] == chosen
-    sample = [part(first)[~own] for _, part in parts]
+    blocks = row_blocks(len(vectors), len(vectors))
+    sample = [part(blocks[0])[every[blocks[0], None] != every] for _, part in parts]
     scales = [(similarities.mean(), similarities.std() or 1.0) for similarities in sample]
-    found = np.empty((len(vectors), min(count, len(chosen) - 1)), dtype=np.int64)
-    for rows in row_blocks(len(vectors), len(chosen)):
+    found = np.empty((len(vectors), min(count, len(vectors) - 1)), dtype=np.int64)
+    for rows in blocks:
         near = sum(
             weight * (part(rows) - mean) / deviation
             for (weight, part), (mean, deviation) in zip(parts, scales, strict=True)
         )
-        near[np.arange(rows.start, rows.stop)[:, None] == chosen] = -np.inf
-        found[rows] = chosen[np.argsort(-near, axis=1, kind="stable")[:, : found.shape[1]]]
+        near[every[rows, None] == every] = -np.inf
+        found[rows] = np.argsort(-near, axis=1, kind="stable")[:, : found.shape[1]]
     return found
 
 

@@ -15,6 +15,7 @@ from benchmarks.grid.results import KINDS, Results
 from benchmarks.grid.sets import ALL
 from benchmarks.grid.systems import SYSTEMS
 from benchmarks.grid.work import Work
+from benchmarks.records import environment_lines
 from simlte_st.errors import MissingExtraError
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import atomic_path, read_json, write_json
@@ -238,8 +239,7 @@ def _end(results: Results) -> Iterator[str]:
         yield from _section("Skipped", "\n".join(f"- {what}: {why}" for what, why in skipped.items()))
     yield "## How it was made"
     yield ""
-    for each in results.environments:
-        yield f"- {', '.join(f'{name} {value}' for name, value in each.items())}"
+    yield from environment_lines(results.environments)
     yield ""
     command = f"python -m benchmarks.paper --scale {results.settings['scale']} --shared FOLDER --work WORK"
     yield f"    {command}{''.join(f' {option}' for option in results.settings['overrides'])}"

@@ -12,6 +12,7 @@ from benchmarks.grid.experiments.classification import FEW, FULL
 from benchmarks.grid.sets import CLASSIFICATION
 from benchmarks.grid.systems import SYSTEMS
 from benchmarks.grid.work import Clash, Work, differences
+from benchmarks.records import environments
 from benchmarks.relative_gain import Scores, gain_interval, relative_gain
 from simlte_st.evaluation import bootstrap_interval
 
@@ -38,10 +39,7 @@ class Results:
         self.cells = {str(path.with_suffix("")): cell for path, cell in work.cells("results/**/*")}
         self.models = {path.stem: cell for path, cell in work.cells("models/*")}
         self.data = {path.stem: cell for path, cell in work.cells("sets/*")}
-        self.environments: list[dict[str, Any]] = []
-        for cell in [*self.cells.values(), *self.models.values()]:
-            if cell["environment"] not in self.environments:
-                self.environments.append(cell["environment"])
+        self.environments = environments([*self.cells.values(), *self.models.values()])
         if earlier is not None:
             self._add(earlier)
 

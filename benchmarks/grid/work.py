@@ -93,6 +93,22 @@ class Work:
                 write_json(self.path(name), cell)
         return cell
 
+    def finish_aloud(self, name: str, settings: Mapping[str, Any], make: Callable[[], Mapping[str, Any]]) -> None:
+        """Make a cell where it is not finished, and say so; one that another process is making is left to it.
+
+        Raises:
+            Clash: It was made with other settings.
+        """
+        if self.find(name, settings) is not None:
+            return
+        print(name, flush=True)
+        try:
+            cell = self.finish(name, settings, make)
+        except Busy:
+            print("    another process is at it", flush=True)
+        else:
+            print(f"    {cell['seconds']:.0f} s", flush=True)
+
     @contextmanager
     def claim(self, name: str) -> Iterator[None]:
         """Hold a cell for the length of a block.

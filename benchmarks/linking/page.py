@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.grid.work import Work
 from benchmarks.linking.printed import AVERAGES, R_PRECISION
-from benchmarks.records import mean_deviation, write_results
+from benchmarks.records import environment_lines, environments, mean_deviation, write_results
 from simlte_st.evaluation.linking import PRINTED_RANKS, THRESHOLD, scaled_rank
 from simlte_st.evaluation.table import markdown_table
 
@@ -30,17 +30,12 @@ def report(work: Work, folder: Path, systems: Sequence[str]) -> None:
     found = {name: dict(sorted(cells[name].items())) for name in systems if name in cells}
     if not found:
         raise SystemExit(f"Nothing is finished in {work.folder}.")
-    environments: list[dict[str, Any]] = []
-    for by_seed in found.values():
-        for cell in by_seed.values():
-            if cell["environment"] not in environments:
-                environments.append(cell["environment"])
+    made_in = environments(cell for by_seed in found.values() for cell in by_seed.values())
     lines = [*_begin(found), *_tables(found), *_alphas(found), "## How it was made", ""]
-    lines += ["- " + ", ".join(f"{name} {value}" for name, value in each.items()) for each in environments]
-    lines += ["", "    python -m benchmarks.ast --shared FOLDER", ""]
+    lines += [*environment_lines(made_in), "", "    python -m benchmarks.ast --shared FOLDER", ""]
     kept = {name: {str(seed): cell["result"] | {"settings": cell["settings"]} for seed, cell in by_seed.items()}
             for name, by_seed in found.items()}  # fmt: skip
-    write_results("ast", lines, {"results": kept, "environments": environments}, folder)
+    write_results("ast", lines, {"results": kept, "environments": made_in}, folder)
 
 
 def metric(found: Mapping[int, Mapping[str, Any]], name: str) -> list[float]:

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 from sentence_transformers import SentenceTransformer
 
-from benchmarks.nli.tasks import chosen
+from benchmarks.nli.tasks import drawn
 from simlte_st.modules.base_form import expand_contractions
 
 SETS = {
@@ -34,7 +34,7 @@ def load_texts(path: Path) -> list[str]:
     """Read some texts of a file."""
     table = pq.read_table(path)
     column = "text" if "text" in table.column_names else "sentence1"
-    return [str(text) for text in table.take(chosen(table.num_rows, MOST))[column].to_pylist()]
+    return [str(text) for text in drawn(table, MOST)[column].to_pylist()]
 
 
 def conversion(path: Path, model: SentenceTransformer) -> dict[str, Any]:

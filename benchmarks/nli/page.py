@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.stats import ttest_1samp
 
 from benchmarks.grid.work import Work
 from benchmarks.nli.printed import AVERAGE, SIMILARITY, TRANSFER
 from benchmarks.nli.tasks import SENTEVAL, STS
 from benchmarks.nli.training import BATCH, ROWS
-from benchmarks.records import mean_deviation, write_results
+from benchmarks.records import environment_lines, environments, mean_deviation, write_results
 from simlte_st.evaluation.table import markdown_table
 
 METRICS = ("pearson", "spearman", "accuracy")
@@ -40,17 +40,13 @@ def report(work: Work, folder: Path) -> None:
     if not cells:
         raise SystemExit(f"Nothing is finished in {work.folder}.")
     settings = next(iter(cells.values()))["settings"]
-    environments: list[dict[str, Any]] = []
-    for cell in cells.values():
-        if cell["environment"] not in environments:
-            environments.append(cell["environment"])
+    made_in = environments(cells.values())
     results = {name: cell["result"] for name, cell in cells.items()}
     lines = [*_begin(settings), *_bases(results), *_sweeps(results), *_conversion(results)]
     lines += ["## How it was made", ""]
-    lines += ["- " + ", ".join(f"{name} {value}" for name, value in each.items()) for each in environments]
-    lines += ["", "    " + _command(cells), ""]
+    lines += [*environment_lines(made_in), "", "    " + _command(cells), ""]
     kept = {name: cell["result"] | {"settings": cell["settings"]} for name, cell in sorted(cells.items())}
-    write_results("ta_sbert", lines, {"results": kept, "environments": environments}, folder)
+    write_results("ta_sbert", lines, {"results": kept, "environments": made_in}, folder)
 
 
 def _begin(settings: Mapping[str, Any]) -> Iterator[str]:
@@ -102,12 +98,12 @@ def _bases(results: Mapping[str, Any]) -> Iterator[str]:
     for base in bases:
         rows = rows_of(results, base)
         seeds = sorted({seed for trained in rows.values() for seed in trained})
-        rate = next(iter(next(iter(rows.values())).values()))
+        first = next(iter(next(iter(rows.values())).values()))
         yield f"## From {base}"
         yield ""
         yield (
             f"{len(seeds)} trainings a row. NLI after training: accuracy "
-            f"{100 * rate['nli']['test']['accuracy']:.1f}% on pairs of other images (first row, first training)."
+            f"{100 * first['nli']['test']['accuracy']:.1f}% on pairs of other images (first row, first training)."
         )
         yield ""
         untrained = {"TF-IDF": results.get("baselines/TF-IDF"), "not trained": results.get(f"baselines/{base}")}
@@ -166,8 +162,8 @@ def t_interval(values: np.ndarray) -> tuple[float, float] | None:
     """Give the 95% t interval of a mean; None of a single value."""
     if len(values) < 2:
         return None
-    half = float(student.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
-    return float(values.mean()) - half, float(values.mean()) + half
+    low, high = ttest_1samp(values, 0.0).confidence_interval(0.95)
+    return float(low), float(high)
 
 
 def verdict(interval: tuple[float, float] | None, nothing: bool) -> str:

@@ -18,7 +18,9 @@ from sentence_transformers.sentence_transformer.evaluation import EmbeddingSimil
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 
+from simlte_st.evaluation import TfidfScores
 from simlte_st.evaluation.lexical import TFIDF_INVERSE_L2, fit_tfidf
+from simlte_st.evaluation.splits import sample_rows
 
 STS = {
     "STS12": "sts12", "STS13": "sts13", "STS14": "sts14", "STS15": "sts15", "STS16": "sts16", "STSb": "stsb",
@@ -69,14 +71,14 @@ def load_pairs(folder: Path, name: str, most: int | None) -> Pairs:
     table = pq.read_table(folder / f"{STS[name]}.parquet")
     if "split" in table.column_names:
         table = table.filter(pc.equal(table["split"], "test"))
-    table = table.take(chosen(table.num_rows, most))
+    table = drawn(table, most)
     return Pairs(*(table[column].to_pylist() for column in ("sentence1", "sentence2", "score")))
 
 
 def load_labelled(folder: Path, name: str, most: int | None) -> Labelled:
     """Read a task of :data:`SENTEVAL`; ``most`` of its examples, drawn once."""
     table = pq.read_table(folder / f"{SENTEVAL[name]}.parquet")
-    table = table.take(chosen(table.num_rows, most))
+    table = drawn(table, most)
     learn = 0
     if "split" in table.column_names:
         parts = [table.filter(pc.equal(table["split"], part)) for part in ("train", "test")]
@@ -87,11 +89,9 @@ def load_labelled(folder: Path, name: str, most: int | None) -> Labelled:
     )
 
 
-def chosen(rows: int, most: int | None) -> np.ndarray:
+def drawn(table: pa.Table, most: int | None) -> pa.Table:
     """Draw rows, in order; all of them where there are no more."""
-    if most is None or rows <= most:
-        return np.arange(rows)
-    return np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
+    return table if most is None else table.take(sample_rows(table.num_rows, most, seed=0))
 
 
 def similarity(model: SentenceTransformer, pairs: Pairs) -> dict[str, float]:
@@ -105,10 +105,8 @@ def similarity(model: SentenceTransformer, pairs: Pairs) -> dict[str, float]:
 
 def tfidf_similarity(pairs: Pairs) -> dict[str, float]:
     """The same of TF-IDF vectors."""
-    texts = [*pairs.first, *pairs.second]
-    rows = fit_tfidf(texts).transform(texts)
-    half = len(pairs.first)
-    cosines = np.asarray(rows[:half].multiply(rows[half:]).sum(axis=1)).ravel()
+    first = np.arange(len(pairs.first))
+    cosines = TfidfScores([*pairs.first, *pairs.second]).pairs(np.column_stack([first, len(first) + first]))
     return {
         "pearson": float(pearsonr(cosines, pairs.scores).statistic),
         "spearman": float(spearmanr(cosines, pairs.scores).statistic),

@@ -23,7 +23,7 @@ from torch.utils.data import BatchSampler
 from transformers import set_seed
 from transformers.trainer_pt_utils import get_length_grouped_indices
 
-from benchmarks.nli.tasks import chosen
+from benchmarks.nli.tasks import drawn
 from simlte_st.losses import ReconstructionLoss
 from simlte_st.modules import BaseForm, TokenAttention
 from simlte_st.training.callbacks import LossStateCallback
@@ -82,7 +82,7 @@ def load_inference(folder: Path, part: str, most: int | None) -> Inference:
     """Read the pairs of a part, ``"dev"`` or ``"test"``; ``most`` of them, drawn once. No image has pairs in both."""
     table = pq.read_table(folder / NLI)
     table = table.filter(pc.equal(table["split"], part))
-    table = table.take(chosen(table.num_rows, most))
+    table = drawn(table, most)
     labels = [LABELS.index(label) for label in table["label"].to_pylist()]
     return Inference(table["sentence1"].to_pylist(), table["sentence2"].to_pylist(), labels)
 
@@ -154,8 +154,3 @@ def classify(model: SentenceTransformer, softmax: SoftmaxLoss, data: Inference) 
         pieces.append(torch.stack([losses, (found.argmax(dim=1) == labels).float()], dim=1))
     loss, accuracy = torch.cat(pieces).mean(dim=0).tolist()
     return {"loss": loss, "accuracy": accuracy}
-
-
-def describe(row: Row) -> dict[str, Any]:
-    """Give what decides a row, as JSON values."""
-    return {"form": row.form, "attention": row.attention, "weight": row.weight}

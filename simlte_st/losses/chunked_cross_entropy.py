@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+
+class HeadPrecision:
+    """A module with a vocabulary's logits, which computes them in the Trainer's precision.
+
+    Attributes:
+        bf16: Whether it computes in bfloat16 although no autocast is on: the Trainer's ends with the model. Softmax and
+            sums are in 32 bits all the same.
+    """
+
+    bf16 = False
+
+    def precision(self, device: torch.device) -> AbstractContextManager[Any]:
+        """Give the context in which to compute."""
+        return torch.autocast(device.type, torch.bfloat16) if self.bf16 else nullcontext()
 
 
 def chunked_cross_entropy(

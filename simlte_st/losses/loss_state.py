@@ -6,7 +6,7 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 
 from simlte_st.errors import ConfigurationError
-from simlte_st.losses.mlm_head import MLMHead
+from simlte_st.losses.chunked_cross_entropy import HeadPrecision
 
 
 class LossStateMixin(nn.Module):
@@ -43,5 +43,5 @@ class LossStateMixin(nn.Module):
     def set_head_precision(self, bf16: bool) -> None:
         """Let the heads compute in bfloat16 although no autocast is on: the Trainer's ends with the model."""
         for module in self.modules():
-            if isinstance(module, MLMHead):
+            if isinstance(module, HeadPrecision):
                 module.bf16 = bf16

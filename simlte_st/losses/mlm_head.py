@@ -7,7 +7,6 @@ computation under several names: dense, activation, layer norm, then a product w
 from __future__ import annotations
 
 import logging
-from contextlib import nullcontext
 from typing import Literal
 
 import torch
@@ -20,14 +19,14 @@ from transformers.activations import ACT2FN
 from simlte_st.chunk_mean.modeling import SimlteChunkMeanModel
 from simlte_st.compat import MLM_HEADS, checkpoint_name, encoder_of, load_masked_lm
 from simlte_st.errors import ModelError
-from simlte_st.losses.chunked_cross_entropy import chunked_cross_entropy
+from simlte_st.losses.chunked_cross_entropy import HeadPrecision, chunked_cross_entropy
 
 logger = logging.getLogger(__name__)
 
 HeadSource = Literal["auto", "pretrained", "fresh"]
 
 
-class MLMHead(nn.Module):
+class MLMHead(HeadPrecision, nn.Module):
     """Hidden states to vocabulary logits.
 
     Args:
@@ -38,10 +37,6 @@ class MLMHead(nn.Module):
         decoder: Output weights of their own, ``(vocab, embedding)``, for checkpoints that do not tie them to the word
             embeddings; None ties them.
         pretrained: Whether the weights come from a checkpoint.
-
-    Attributes:
-        bf16: Whether :meth:`summed_loss` computes in bfloat16 although no autocast is on; softmax and sums are in 32
-            bits all the same.
     """
 
     def __init__(
@@ -60,7 +55,6 @@ class MLMHead(nn.Module):
         self.bias = None if bias is None else nn.Parameter(bias.detach().clone())
         self.decoder = None if decoder is None else nn.Parameter(decoder.detach().clone())
         self.pretrained = pretrained
-        self.bf16 = False
 
     def forward(self, hidden: Tensor, word_embeddings: Tensor) -> Tensor:
         """Compute logits.
@@ -87,7 +81,7 @@ class MLMHead(nn.Module):
             A scalar, float32. Of no tokens it is 0 with a gradient of 0 for every parameter.
         """
         weight = self._output_weight(word_embeddings)
-        with torch.autocast(hidden.device.type, torch.bfloat16) if self.bf16 else nullcontext():
+        with self.precision(hidden.device):
             return chunked_cross_entropy(self._transform(hidden), weight, self.bias, targets, chunk_size)
 
     def _transform(self, hidden: Tensor) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -13,12 +12,12 @@ from torch import Tensor, nn
 
 from simlte_st.compat import encoder_of
 from simlte_st.errors import ConfigurationError, ModelError
-from simlte_st.losses.chunked_cross_entropy import chunked_cross_entropy
+from simlte_st.losses.chunked_cross_entropy import HeadPrecision, chunked_cross_entropy
 from simlte_st.losses.columns import row_count
 from simlte_st.losses.loss_state import LossStateMixin
 
 
-class ReconstructionLoss(LossStateMixin):
+class ReconstructionLoss(HeadPrecision, LossStateMixin):
     """Any loss of sentence-transformers, and beside it the prediction of all tokens from their embeddings.
 
     ``r = softmax(E Wr')`` (TA-SBERT, Eq. 5), cross-entropy with the ids of all real tokens, those of special tokens
@@ -79,12 +78,6 @@ class ReconstructionLoss(LossStateMixin):
         bound = hidden**-0.5  # nn.Linear's own
         nn.init.uniform_(head.weight, -bound, bound, generator=torch.Generator().manual_seed(seed))
         self.head = head.to(model.device, torch.float32)
-        self.bf16 = False
-
-    def set_head_precision(self, bf16: bool) -> None:
-        """Let all heads compute in bfloat16, this one too; its softmax and sums are in 32 bits all the same."""
-        super().set_head_precision(bf16)
-        self.bf16 = bf16
 
     def forward(self, sentence_features: Any, labels: Any = None) -> dict[str, Tensor]:
         """Compute all terms."""
@@ -113,7 +106,7 @@ class ReconstructionLoss(LossStateMixin):
         real = [out["attention_mask"].bool() for out in padded]
         hidden = torch.cat([out["token_embeddings"][mask] for out, mask in zip(padded, real, strict=True)])
         targets = torch.cat([out["input_ids"][mask] for out, mask in zip(padded, real, strict=True)])
-        with torch.autocast(hidden.device.type, torch.bfloat16) if self.bf16 else nullcontext():
+        with self.precision(hidden.device):
             total = chunked_cross_entropy(hidden.float(), self.head.weight, None, targets, self.chunk_size)
         return total / max(1, len(targets))
 

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pooling_support
 import pytest
 import torch
+from pooling_support import flattened
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from torch import Tensor
@@ -40,12 +43,7 @@ def transcribed(module: StarTransformer, tokens: Tensor) -> Tensor:
     return (torch.stack(h).amax(dim=0) + s) / 2
 
 
-def batch(lengths: tuple[int, ...], size: int = 12, left: bool = False) -> dict[str, Any]:
-    torch.manual_seed(1)
-    longest = max(lengths)
-    places = torch.arange(longest)
-    mask = torch.stack([places >= longest - n if left else places < n for n in lengths])
-    return {"token_embeddings": torch.randn(len(lengths), longest, size), "attention_mask": mask.long()}
+batch = partial(pooling_support.batch, size=12)
 
 
 def made(**settings: Any) -> StarTransformer:
@@ -104,12 +102,7 @@ def test_alpha_stays_in_its_range() -> None:
 def test_flattened_is_padded_and_a_prompt_can_be_left_out() -> None:
     module, lengths = made(), (5, 2, 9)
     padded = batch(lengths)
-    mask = padded["attention_mask"].bool()
-    flat = {
-        "token_embeddings": padded["token_embeddings"][mask][None],
-        "input_ids": torch.ones(1, sum(lengths), dtype=torch.int64),
-        "cu_seq_lens_q": torch.tensor([0, 5, 7, 16]),
-    }
+    flat = flattened(padded)
     one, two = module(dict(padded)), module(dict(flat))
     torch.testing.assert_close(one["sentence_embedding"], two["sentence_embedding"])
     module.include_prompt = False

@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pooling_support
 import pytest
 import torch
 from datasets import Dataset
+from pooling_support import flattened
 from sentence_transformers import (
     SentenceTransformer,
     SentenceTransformerTrainer,
@@ -30,12 +33,7 @@ def transcribed(module: TokenAttention, tokens: Tensor) -> tuple[Tensor, Tensor]
     return (o * tokens).sum(dim=0), o[:, 0]
 
 
-def batch(lengths: tuple[int, ...], size: int = 8, left: bool = False) -> dict[str, Any]:
-    torch.manual_seed(1)
-    longest = max(lengths)
-    places = torch.arange(longest)
-    mask = torch.stack([places >= longest - n if left else places < n for n in lengths])
-    return {"token_embeddings": torch.randn(len(lengths), longest, size), "attention_mask": mask.long()}
+batch = partial(pooling_support.batch, size=8)
 
 
 @pytest.fixture
@@ -70,12 +68,7 @@ def test_it_is_what_the_equations_say(
 def test_flattened_is_padded(module: TokenAttention) -> None:
     lengths = (5, 2, 9)
     padded = batch(lengths)
-    mask = padded["attention_mask"].bool()
-    flat = {
-        "token_embeddings": padded["token_embeddings"][mask][None],
-        "input_ids": torch.ones(1, sum(lengths), dtype=torch.int64),
-        "cu_seq_lens_q": torch.tensor([0, 5, 7, 16]),
-    }
+    flat = flattened(padded)
     for prompt in (None, 1):
         module.include_prompt = prompt is None
         more = {} if prompt is None else {"prompt_length": prompt}

@@ -1,0 +1,27 @@
+"""What the tests of both poolings with weights make their batches from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+
+def batch(lengths: tuple[int, ...], size: int, left: bool = False) -> dict[str, Any]:
+    """Make features of texts of these lengths, padded on the right or on the left."""
+    torch.manual_seed(1)
+    longest = max(lengths)
+    places = torch.arange(longest)
+    mask = torch.stack([places >= longest - n if left else places < n for n in lengths])
+    return {"token_embeddings": torch.randn(len(lengths), longest, size), "attention_mask": mask.long()}
+
+
+def flattened(padded: dict[str, Any]) -> dict[str, Any]:
+    """Make the same features without padding, all texts in one row."""
+    mask = padded["attention_mask"].bool()
+    ends = torch.cat([torch.zeros(1, dtype=torch.int64), mask.sum(dim=1).cumsum(dim=0)])
+    return {
+        "token_embeddings": padded["token_embeddings"][mask][None],
+        "input_ids": torch.ones(1, int(mask.sum()), dtype=torch.int64),
+        "cu_seq_lens_q": ends,
+    }
