@@ -6,7 +6,7 @@ Splits tweets and the articles that they are about by article, anew for each see
 a GRU and a Bi-GRU on fixed GloVe vectors with the multi-similarity triplet loss, and MiniLM by DocSplit on the training
 articles without any pair; and links the posts of the other articles with each. What is finished stays in the work
 folder: an interrupted run goes on with the same command, and several processes can share the folder. ``--report``
-writes ``results/ast.json`` and ``.md`` of what is finished, as every run does at its end.
+writes ``results/ast.json``, ``.md`` and figures of what is finished, as every run does at its end.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ import simlte_st
 from benchmarks.grid.work import Work
 from benchmarks.linking.data import ARTICLES, POSTS, Linked, load, split
 from benchmarks.linking.encoders import ENCODERS, VECTORS, make_encoder, word_vectors
+from benchmarks.linking.figures import map_posts
 from benchmarks.linking.page import report
 from benchmarks.records import RESULTS
 from simlte_st.compat import quiet_transformers
@@ -81,6 +82,7 @@ class Bench:
             if isinstance(model[-1], StarTransformer):
                 parts = {"ring": model[-1].ring, "star": model[-1].star}
                 more = {"alpha": {part: attention.alpha.tolist() for part, attention in parts.items()}}
+                more["map"] = map_posts(test, model.encode(test.posts, show_progress_bar=False), seed)
         return {
             "metrics": result.metrics(),
             "r_precision": {str(rank): value for rank, value in result.r_precision.items()},

@@ -9,16 +9,18 @@ from typing import Any
 import numpy as np
 
 from benchmarks.grid.work import Work
+from benchmarks.linking.figures import draw_alphas, draw_map, draw_sparsity
 from benchmarks.linking.printed import AVERAGES, R_PRECISION
+from benchmarks.linking.sparsity import CLOSED, TITLES, expected_sum, measure
 from benchmarks.records import environment_lines, environments, mean_deviation, write_results
 from simlte_st.evaluation.linking import PRINTED_RANKS, THRESHOLD, scaled_rank
 from simlte_st.evaluation.table import markdown_table
 
-TITLES = {"map": "mAP", "roc_auc": "ROC-AUC", "mrp": "mRP"}
+METRICS = {"map": "mAP", "roc_auc": "ROC-AUC", "mrp": "mRP"}
 
 
 def report(work: Work, folder: Path, systems: Sequence[str]) -> None:
-    """Write ``ast.md`` and ``ast.json`` of what is finished, and print the page.
+    """Write ``ast.md``, ``ast.json`` and the figures of what is finished, and print the page.
 
     Raises:
         SystemExit: Nothing is.
@@ -31,11 +33,18 @@ def report(work: Work, folder: Path, systems: Sequence[str]) -> None:
     if not found:
         raise SystemExit(f"Nothing is finished in {work.folder}.")
     made_in = environments(cell for by_seed in found.values() for cell in by_seed.values())
-    lines = [*_begin(found), *_tables(found), *_alphas(found), "## How it was made", ""]
-    lines += [*environment_lines(made_in), "", "    python -m benchmarks.ast --shared FOLDER", ""]
+    sparsity = measure()
+    lines = [*_begin(found), *_tables(found)]
+    if "AST" in found:
+        lines += _alphas(found["AST"])
+        draw_alphas(_by_part(found["AST"]), folder / "ast_alphas.svg")
+        draw_map(next(iter(found["AST"].values()))["result"]["map"], folder / "ast_map.svg")
+    lines += _sparsity(sparsity)
+    draw_sparsity(sparsity, folder / "ast_sparsity.svg")
+    lines += ["## How it was made", "", *environment_lines(made_in), "", "    python -m benchmarks.ast --shared FOLDER", ""]
     kept = {name: {str(seed): cell["result"] | {"settings": cell["settings"]} for seed, cell in by_seed.items()}
             for name, by_seed in found.items()}  # fmt: skip
-    write_results("ast", lines, {"results": kept, "environments": made_in}, folder)
+    write_results("ast", lines, {"results": kept, "sparsity": sparsity, "environments": made_in}, folder)
 
 
 def metric(found: Mapping[int, Mapping[str, Any]], name: str) -> list[float]:
@@ -68,12 +77,12 @@ def _tables(found: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> Iterator[st
     for name in ordered:
         cells = [
             mean_deviation(metric(found[name], key)) + (f" ({AVERAGES[name][key]:.1f})" if name in AVERAGES else "")
-            for key in TITLES
+            for key in METRICS
         ]
         taken = [mean_deviation(metric(found[name], f"{kind}@cosine{THRESHOLD}")) for kind in ("precision", "recall")]
         no_cosine = name == "BM25"
         rows.append([name, *cells, *([""] * 2 if no_cosine else taken), str(len(found[name]))])
-    header = ["", *TITLES.values(), f"precision, cosine of {THRESHOLD}", "recall", "seeds"]
+    header = ["", *METRICS.values(), f"precision, cosine of {THRESHOLD}", "recall", "seeds"]
     yield markdown_table(header, rows)
     yield ""
     yield "## r-Precision"
@@ -95,16 +104,51 @@ def _tables(found: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> Iterator[st
     yield ""
 
 
-def _alphas(found: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> Iterator[str]:
-    if "AST" not in found:
-        return
+def _by_part(found: Mapping[int, Mapping[str, Any]]) -> dict[str, list[list[float]]]:
+    """Give the alphas of each training, for the ring and the star."""
+    return {part: [cell["result"]["alpha"][part] for cell in found.values()] for part in ("ring", "star")}
+
+
+def _alphas(found: Mapping[int, Mapping[str, Any]]) -> Iterator[str]:
     yield "## Sparsity of AST's heads"
     yield ""
     yield "Alpha after training, the mean over seeds (Figure 3); all begin at 1.5."
     yield ""
-    rows = []
-    for part in ("ring", "star"):
-        alphas = np.array([cell["result"]["alpha"][part] for cell in found["AST"].values()])
-        rows.append([part, *(mean_deviation(column, 2, 1) for column in alphas.T)])
+    parts = {part: np.array(alphas) for part, alphas in _by_part(found).items()}
+    rows = [[part, *(mean_deviation(column, 2, 1) for column in alphas.T)] for part, alphas in parts.items()]
     yield markdown_table(["", *(f"head {number + 1}" for number in range(len(rows[0]) - 1))], rows)
+    yield ""
+    yield "![alpha of each head](ast_alphas.svg)"
+    yield ""
+    yield (
+        "Posts about the most posted test articles, first split, by t-SNE of AST's vectors (Figure 2): "
+        "posts about one article should lie together."
+    )
+    yield ""
+    yield "![map of posts](ast_map.svg)"
+    yield ""
+
+
+def _sparsity(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    yield "## Softmax and entmax as a text grows"
+    yield ""
+    yield (
+        "Scores drawn uniformly from -1 to 1, as in Appendix A; in parentheses the closed form for many tokens "
+        "(`benchmarks/linking/sparsity.py`). The appendix is right that the denominator of softmax grows as 1.1752 a "
+        "token. Weights must shrink with any function, as their sum is 1; but entmax's largest ones shrink as the "
+        "root of the length, or its two thirds, and most tokens have none."
+    )
+    yield ""
+    header = ["tokens", "denominator of softmax", *(f"with weight, {title}" for title in TITLES.values())]
+    header += [f"largest weight, {title}" for title in TITLES.values()]
+    table = []
+    for row in rows:
+        size = row["tokens"]
+        cells = [f"{size:,}", f"{row['sum']:,.1f} ({expected_sum(size):,.1f})"]
+        cells += [f"{row[name]['weighted']:,.1f} ({CLOSED[name][0](size):,.1f})" for name in TITLES]
+        cells += [f"{row[name]['largest']:.4f} ({CLOSED[name][1](size):.4f})" for name in TITLES]
+        table.append(cells)
+    yield markdown_table(header, table)
+    yield ""
+    yield "![softmax and entmax](ast_sparsity.svg)"
     yield ""

@@ -77,6 +77,10 @@ class Inference:
     second: list[str]
     labels: list[int]
 
+    def begin(self, most: int) -> Inference:
+        """Give the first pairs, ``most`` of them."""
+        return Inference(self.first[:most], self.second[:most], self.labels[:most])
+
 
 def load_inference(folder: Path, part: str, most: int | None) -> Inference:
     """Read the pairs of a part, ``"dev"`` or ``"test"``; ``most`` of them, drawn once. No image has pairs in both."""
