@@ -97,10 +97,10 @@ def page(rows: Sequence[dict[str, Any]], options: argparse.Namespace) -> list[st
     lines = [
         "# The Star Transformer by length",
         "",
-        f"One document, width {WIDTH}, {HEADS} heads, float32: the Star Transformer in {LAYERS} rounds; {LAYERS} layers "
-        f"of full attention; {LAYERS} attention layers of our Longformer, windows of {options.window}. Medians of "
-        f"{options.repeats} turns, side by side in one process. The others' columns are times the Star Transformer's, "
-        "with the lowest and highest of one turn.",
+        f"One document, width {WIDTH}, {HEADS} heads, float32: the Star Transformer in {LAYERS} rounds; {LAYERS} "
+        f"layers of full attention; {LAYERS} attention layers of our Longformer, windows of {options.window}. Medians "
+        f"of {options.repeats} turns, side by side in one process. The others' columns are times the Star "
+        "Transformer's, with the lowest and highest of one turn.",
         "",
     ]
     for title in PASSES:
@@ -161,7 +161,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         rows.append(measure(length, options))
         print(f"{length} tokens: measured", flush=True)
     draw(rows, options.results / "star_transformer.svg")
-    write_results("star_transformer", page(rows, options), {"environment": environment(), "rows": rows}, options.results)
+    record = {"environment": environment(), "rows": rows}
+    write_results("star_transformer", page(rows, options), record, options.results)
 
 
 if __name__ == "__main__":

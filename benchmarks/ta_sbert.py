@@ -119,7 +119,8 @@ class Bench:
         model, softmax = train(base, row, self.nli["train"], seed, learning_rate, self.options.bf16)
         with torch.autocast("cpu", torch.bfloat16, enabled=self.options.bf16):
             most = len(self.nli["test"].labels)
-            found: dict[str, Any] = {part: classify(model, softmax, data.begin(most)) for part, data in self.nli.items()}
+            pairs = {part: data.begin(most) for part, data in self.nli.items()}
+            found: dict[str, Any] = {part: classify(model, softmax, data) for part, data in pairs.items()}
             if not whole:
                 return {"nli": found, "sts": {"STSb": similarity(model, self.sts["STSb"])}}
         return {"nli": found, **self.measure(model)}

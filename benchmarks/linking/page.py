@@ -41,7 +41,8 @@ def report(work: Work, folder: Path, systems: Sequence[str]) -> None:
         draw_map(next(iter(found["AST"].values()))["result"]["map"], folder / "ast_map.svg")
     lines += _sparsity(sparsity)
     draw_sparsity(sparsity, folder / "ast_sparsity.svg")
-    lines += ["## How it was made", "", *environment_lines(made_in), "", "    python -m benchmarks.ast --shared FOLDER", ""]
+    lines += ["## How it was made", "", *environment_lines(made_in), ""]
+    lines += ["    python -m benchmarks.ast --shared FOLDER", ""]
     kept = {name: {str(seed): cell["result"] | {"settings": cell["settings"]} for seed, cell in by_seed.items()}
             for name, by_seed in found.items()}  # fmt: skip
     write_results("ast", lines, {"results": kept, "sparsity": sparsity, "environments": made_in}, folder)

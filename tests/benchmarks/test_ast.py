@@ -13,7 +13,9 @@ from benchmarks import ast
 from benchmarks.grid.work import Clash
 from benchmarks.linking.data import load, split
 from benchmarks.linking.encoders import ENCODERS, VECTORS, make_encoder, word_vectors
+from benchmarks.linking.figures import SHOWN, map_posts
 from benchmarks.linking.printed import AVERAGES, R_PRECISION
+from benchmarks.linking.sparsity import CLOSED, measure
 
 pytest.importorskip("entmax")
 pytest.importorskip("pytorch_metric_learning")
@@ -80,14 +82,37 @@ def test_a_run(shared: Path, tmp_path: Path, encoder_path: Path, monkeypatch: py
     assert len(record["AST"]["0"]["alpha"]["ring"]) == 5
     assert record["AST"]["0"]["alpha"]["star"] != [1.5] * 5, "it was trained"
     page = (tmp_path / "ast.md").read_text()
-    for part in ("(53.0)", "| BM25", "## r-Precision", "## Sparsity", "head 5"):
+    for part in ("(53.0)", "| BM25", "## r-Precision", "## Sparsity", "head 5", "## Softmax and entmax"):
         assert part in page
+    for name in ("ast_alphas.svg", "ast_map.svg", "ast_sparsity.svg"):
+        assert f"]({name})" in page
+        assert (tmp_path / name).read_text().count("<path") > 20
     monkeypatch.setattr(ast.Bench, "measure", lambda *arguments: pytest.fail("nothing is left to do"))
     ast.main([*command, "--only", *only])
     with pytest.raises(Clash, match="words 24, now 25"):
         ast.main([*command, "--words", "25"])
     with pytest.raises(SystemExit, match="Nothing is finished"):
         ast.main([*command, "--work", str(tmp_path / "empty"), "--report"])
+
+
+def test_entmax_leaves_weight_to_a_root_of_the_tokens() -> None:
+    for row in measure((512, 4096), draws=20):
+        size = row["tokens"]
+        assert row["sum"] == pytest.approx(1.1752 * size, rel=0.02)
+        for name, closed in CLOSED.items():
+            found = row[name]["weighted"], row[name]["largest"]
+            assert found == pytest.approx(tuple(function(size) for function in closed), rel=0.1), (name, size)
+
+
+def test_the_map_shows_posts_about_the_most_posted_articles(shared: Path) -> None:
+    data = load(shared)
+    vectors = np.random.default_rng(0).normal(size=(len(data.posts), 8)).astype(np.float32)
+    found = map_posts(data, vectors, seed=0)
+    assert found == map_posts(data, vectors, seed=0)
+    assert len(found["points"]) == len(found["articles"]) > 20
+    counts = np.bincount(data.links[:, 1])
+    assert found["titles"][0] == " ".join(data.articles[int(counts.argmax())].split()[:7])
+    assert set(found["articles"]) == set(range(SHOWN))
 
 
 def test_it_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
