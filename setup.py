@@ -39,6 +39,7 @@ setup(
         "accelerate>=1.10",
         "backports.zstd>=1.0,<2; python_version<'3.14'",  # compression.zstd in newer ones
         "datasets>=4.0,<6",
+        "filelock>=3.20.1",  # CVE-2025-68146 below
         "lazy_loader>=0.4",
         "nltk>=3.9.1,<4",
         "numpy>=2.0",
@@ -48,7 +49,7 @@ setup(
         "scikit-learn>=1.5",
         "scipy>=1.14",
         "sentence-transformers>=6.2,<7",
-        "torch>=2.4",
+        "torch>=2.6",  # older ones load checkpoints unsafely (CVE-2025-32434), and transformers refuses to
         "tqdm>=4.66.3",
         "transformers>=5,<6",
     ],

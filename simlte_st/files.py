@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import glob
 import json
+import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
 from platformdirs import user_cache_path
 
 from simlte_st.errors import ConfigurationError
+
+logger = logging.getLogger(__name__)
 
 HOME_VARIABLE = "SIMLTE_ST_HOME"
 """Environment variable that names the folder of models and caches; without it, the platform's place for caches."""
@@ -30,36 +35,156 @@ def atomic_path(target: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a temporary path beside ``target`` and rename it to ``target`` when the block ends without an error.
 
     Works for a file and for a directory (an existing directory of that name is replaced). When the block raises, the
-    temporary path is removed and ``target`` stays as it was.
+    temporary path is removed and ``target`` stays as it was. What was written is on the disk before it is renamed, and
+    nothing that was there before is deleted until the new one is in its place. What a process that was killed in the
+    middle left beside ``target`` is named in the log, and removed when the new one is in its place.
 
     Args:
         target: The path to write. Its parent directories are made.
 
     Yields:
         A path in the same directory (hence the same file system) that does not exist yet.
+
+    Raises:
+        ConfigurationError: Another process wrote a directory of that name at the same moment; both are kept.
     """
     target = Path(target)
     target.parent.mkdir(parents=True, exist_ok=True)
-    holder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent))
-    temporary = holder / target.name
-    try:
-        yield temporary
-        if temporary.is_dir() and target.is_dir():
-            # A directory cannot be renamed over a full one: move the old one aside, and only then drop it.
-            os.replace(target, holder / "replaced")
-        os.replace(temporary, target)
-    finally:
-        shutil.rmtree(holder, ignore_errors=True)
+    abandoned = restore(target)
+    holder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=_HOLDER, dir=target.parent))
+    temporary, before = holder / target.name, holder / _before(target)
+    with FileLock(holder / _LOCK):
+        try:
+            yield temporary
+            _flush(temporary)
+            if temporary.is_dir() and target.is_dir():
+                # A directory cannot be renamed over a full one: move the old one aside, and only then drop it.
+                os.replace(target, before)
+            try:
+                os.replace(temporary, target)
+            except OSError as error:
+                if before.exists() and target.exists():
+                    kept = target.with_name(f"{target.name}{holder.name.removeprefix(f'.{target.name}')}")
+                    os.replace(holder, kept)
+                    raise ConfigurationError(
+                        f"{target} was written by another process at the same moment. It is left as it is; what was "
+                        f"made here, and what was there before, is in {kept}."
+                    ) from error
+                raise
+            _flush(target.parent, inside=False)
+        finally:
+            if before.exists() and not target.exists():  # interrupted between the two renames
+                os.replace(before, target)
+            shutil.rmtree(holder, ignore_errors=True)
+    for path in abandoned:
+        shutil.rmtree(path, ignore_errors=True)
 
 
-def check_free(target: Path, overwrite: bool) -> None:
-    """Check that a folder can be written to ``target`` without losing anything.
+_HOLDER = ".tmp"
+_LOCK = ".lock"
+
+
+def _before(target: Path) -> str:
+    return f"{target.name}.before"
+
+
+def restore(target: Path) -> list[Path]:
+    """Put back what stood at a path, where a process was killed while it replaced it; name what else it left.
+
+    Returns:
+        What such processes left beside the path: half-written, or replaced.
+    """
+    found = []
+    for holder in sorted(target.parent.glob(f".{glob.escape(target.name)}.{'?' * 8}{_HOLDER}")):
+        lock = FileLock(holder / _LOCK)
+        try:
+            lock.acquire(timeout=0)
+        except (OSError, Timeout):  # at work, or gone by now
+            continue
+        lock.release()
+        if not target.exists() and (holder / _before(target)).exists():
+            os.replace(holder / _before(target), target)
+            logger.warning("%s was being replaced when its process was killed: the old one is back.", target)
+        logger.warning("%s is what a killed process left; a finished %s replaces it.", holder, target.name)
+        found.append(holder)
+    return found
+
+
+def _flush(path: Path, inside: bool = True) -> None:
+    """Wait until a file, or a folder with all that is in it, is on the disk."""
+    if os.name == "nt":  # where only what is open for writing can be waited for
+        return
+    for each in (path, *(path.rglob("*") if inside else ())):
+        if not each.is_symlink():
+            descriptor = os.open(each, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+
+def hold(folder: Path) -> FileLock:
+    """Take a work folder, which is made if need be, until the lock is released or the process ends, however it ends.
 
     Raises:
-        ConfigurationError: Something is there, other than an empty folder, and it shall not be overwritten.
+        ConfigurationError: Another process has it.
     """
-    if not overwrite and target.exists() and (not target.is_dir() or any(target.iterdir())):
+    folder.mkdir(parents=True, exist_ok=True)
+    lock, owner = FileLock(folder / _LOCK), folder / "process"
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        number = owner.read_text(encoding="ascii") if owner.exists() else "unknown"
+        raise ConfigurationError(
+            f"Another process (number {number}) is at work in {folder}: wait for it, or choose another output."
+        ) from None
+    owner.write_text(str(os.getpid()), encoding="ascii")
+    return lock
+
+
+def check_apart(source: Any, output: Path) -> None:
+    """Check that writing an output does not replace the documents that it is made of.
+
+    Args:
+        source: The documents; only a path can overlap.
+        output: What is going to be written.
+
+    Raises:
+        ConfigurationError: The output is the source or a folder around it.
+    """
+    if not isinstance(source, (str, os.PathLike)) or not os.path.exists(source):
+        return
+    place = Path(source).resolve()
+    if place.is_relative_to(output.resolve()):
+        raise ConfigurationError(f"{output} holds the documents ({source}): choose an output outside of them.")
+
+
+MODEL = ("modules.json",)
+"""What the folder of a model has."""
+
+
+def check_free(target: Path, overwrite: bool, ours: Sequence[str] = MODEL) -> None:
+    """Check that a folder can be written to ``target`` without losing anything.
+
+    Args:
+        target: Where the folder goes.
+        overwrite: Whether a folder that is there already shall be replaced.
+        ours: Names of files of which a folder must have one to be replaced: what tells it from a folder of the user's.
+
+    Raises:
+        ConfigurationError: Something is there, other than an empty folder, and it shall not be overwritten; or it is
+            not a folder of the kind that is written there.
+    """
+    restore(target)
+    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
+        return
+    if not overwrite:
         raise ConfigurationError(f"{target} exists already: choose another output, or overwrite it (--overwrite).")
+    if not target.is_dir() or not any((target / name).is_file() for name in ours):
+        raise ConfigurationError(
+            f"{target} is not replaced: it has none of {', '.join(ours)}, so that it is not what this command writes. "
+            "Choose another output, or remove it yourself."
+        )
 
 
 def write_json(target: str | os.PathLike[str], value: Any) -> None:

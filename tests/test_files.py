@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import platformdirs
 import pytest
 
-from simlte_st.files import atomic_path, read_json, write_json
+from simlte_st.errors import ConfigurationError
+from simlte_st.files import atomic_path, check_apart, check_free, hold, read_json, write_json
 from simlte_st.files import home as home_folder
 from simlte_st.models.names import models_folder
 
@@ -32,6 +37,132 @@ def test_a_directory_replaces_a_full_directory(tmp_path: Path) -> None:
         (path / "new").write_text("new")
     assert [entry.name for entry in target.iterdir()] == ["new"]
     assert [entry.name for entry in tmp_path.iterdir()] == ["model"]
+
+
+def write_model(path: Path, content: str) -> None:
+    path.mkdir()
+    (path / "modules.json").write_text(content)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
+def test_the_old_model_is_back_after_an_error_between_the_renames(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    target, rename = tmp_path / "model", os.replace
+    write_model(target, "old")
+
+    def broken(source: Any, destination: Any) -> None:
+        if Path(source).name == "model" and Path(destination) == target:
+            raise error
+        rename(source, destination)
+
+    monkeypatch.setattr(os, "replace", lambda *paths: rename(*paths) if "before" in str(paths[0]) else broken(*paths))
+    with pytest.raises(error), atomic_path(target) as path:
+        write_model(path, "new")
+    assert (target / "modules.json").read_text() == "old"
+    assert os.listdir(tmp_path) == ["model"]
+
+
+def test_nothing_is_lost_when_another_process_writes_the_same_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, rename = tmp_path / "model", os.replace
+    write_model(target, "old")
+
+    def overtaken(source: Any, destination: Any) -> None:
+        rename(source, destination)
+        if Path(source) == target:
+            write_model(target, "another process's")
+
+    monkeypatch.setattr(os, "replace", overtaken)
+    with pytest.raises(ConfigurationError, match="written by another process"), atomic_path(target) as path:
+        write_model(path, "new")
+    found = {file.read_text() for file in tmp_path.rglob("modules.json")}
+    assert found == {"old", "new", "another process's"}
+    assert (target / "modules.json").read_text() == "another process's"
+
+
+def test_what_a_killed_process_left_is_found(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    target = tmp_path / "model"
+    write_model(target, "old")
+    code = f"""
+import os, signal
+from pathlib import Path
+from simlte_st.files import atomic_path
+rename = os.replace
+def killed(source, destination):
+    if Path(source).parent != Path({str(tmp_path)!r}):
+        os.kill(os.getpid(), signal.SIGKILL)
+    rename(source, destination)
+os.replace = killed
+with atomic_path({str(target)!r}) as path:
+    path.mkdir()
+    (path / "modules.json").write_text("new")
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode < 0
+    assert not target.exists(), "it was killed between the two renames"
+    with pytest.raises(ConfigurationError, match="exists already"):
+        check_free(target, overwrite=False)
+    assert "the old one is back" in caplog.text
+    assert (target / "modules.json").read_text() == "old"
+    [left] = tmp_path.glob(".model.*.tmp")
+    assert (left / "model" / "modules.json").read_text() == "new"
+    caplog.clear()
+    with atomic_path(target) as path:
+        assert f"{left} is what a killed process left" in caplog.text
+        write_model(path, "newest")
+    assert os.listdir(tmp_path) == ["model"]
+
+
+def test_what_another_process_is_writing_is_not_touched(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with atomic_path(tmp_path / "a.txt") as first:
+        first.write_text("first")
+        with atomic_path(tmp_path / "a.txt") as second:
+            second.write_text("second")
+        assert not caplog.records
+    assert (tmp_path / "a.txt").read_text() == "first"
+
+
+def test_only_models_are_replaced(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    for overwrite in (False, True):
+        check_free(target, overwrite)
+    target.mkdir()
+    check_free(target, overwrite=False)
+    (target / "thesis.txt").write_text("years")
+    for overwrite, message in ((False, "exists already"), (True, "it has none of modules.json")):
+        with pytest.raises(ConfigurationError, match=message):
+            check_free(target, overwrite)
+    with pytest.raises(ConfigurationError, match=r"none of modules\.json"):
+        check_free(target / "thesis.txt", overwrite=True)
+    (target / "modules.json").write_text("[]")
+    check_free(target, overwrite=True)
+
+
+def test_an_output_does_not_hold_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = tmp_path / "all" / "texts"
+    source.mkdir(parents=True)
+    monkeypatch.chdir(source)
+    (tmp_path / "link").symlink_to(tmp_path / "all")
+    for output in (source, source.parent, Path("."), Path(".."), tmp_path / "link"):
+        for given in (source, str(source), "."):
+            with pytest.raises(ConfigurationError, match="holds the documents"):
+                check_apart(given, output)
+    for output in (source / "model", tmp_path / "all" / "texts2", Path("../model")):
+        check_apart(source, output)
+    check_apart(["a text"], source)
+    check_apart("hub:name", source)
+
+
+def test_a_work_folder_has_one_process(tmp_path: Path) -> None:
+    lock = hold(tmp_path / "m.run")
+    with pytest.raises(ConfigurationError, match=rf"Another process \(number {os.getpid()}\) is at work in .*m\.run"):
+        hold(tmp_path / "m.run")
+    lock.release()
+    code = f"import os, signal; from simlte_st.files import hold; from pathlib import Path; " \
+           f"lock = hold(Path({str(tmp_path / 'm.run')!r})); os.kill(os.getpid(), signal.SIGKILL)"  # fmt: skip
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode < 0
+    hold(tmp_path / "m.run").release()
 
 
 def test_json_round_trip_keeps_unicode(tmp_path: Path) -> None:

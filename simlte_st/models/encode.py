@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import os
 import shutil
 from collections.abc import Iterable, Iterator
@@ -13,15 +15,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import torch
+from filelock import FileLock
 from sentence_transformers import SentenceTransformer
 from tqdm.auto import tqdm
 
 from simlte_st.compat import view_budget
 from simlte_st.data.document import Document
-from simlte_st.data.documents import read_documents
+from simlte_st.data.documents import DocumentReader, read_documents
 from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.errors import ConfigurationError, DataError, ResumeError
-from simlte_st.files import atomic_path, read_json, write_json
+from simlte_st.files import atomic_path, check_apart, hold, read_json, write_json
+
+DOCUMENTS = b"documents"
+"""Metadata of a part: digest of the ids and texts of its documents."""
 
 
 @dataclass
@@ -85,22 +92,42 @@ def encode_documents(
         What became of the documents.
 
     Raises:
-        ConfigurationError: The output or parts exist, and neither ``resume`` nor ``overwrite``.
-        ResumeError: There is nothing to resume, or the parts were made with other settings or documents.
+        ConfigurationError: The output or parts exist, and neither ``resume`` nor ``overwrite``; the output would
+            replace the documents, or what is no file; or another process is at work on it.
+        ResumeError: There is nothing to resume, or the parts were made with other settings, documents or weights.
         DataError: The documents cannot be read.
     """
     reader, output = read_documents(documents), Path(output)
+    check_apart(documents, output)
     parts = output.with_name(f"{output.name}.parts")
-    wanted = {"part_size": part_size, "normalize": normalize, **(settings or {})}
-    _open_parts(output, parts, wanted, resume=resume, overwrite=overwrite)
+    wanted = {"part_size": part_size, "normalize": normalize, "weights": weights_digest(model), **(settings or {})}
+    lock = _open_parts(output, parts, wanted, resume=resume, overwrite=overwrite)
+    try:
+        number = _encode_parts(model, reader, parts, part_size, batch_size, normalize, progress)
+        return _join_parts(parts, number, output, int(model.get_embedding_dimension() or 0), view_budget(model))
+    finally:
+        lock.release()
+
+
+def _encode_parts(
+    model: SentenceTransformer,
+    reader: DocumentReader,
+    parts: Path,
+    part_size: int,
+    batch_size: int,
+    normalize: bool,
+    progress: bool,
+) -> int:
+    """Make the parts that are missing; give their number."""
     count = tokenizer_counter(model.tokenizer)
     done_before = part_size * sum(1 for _ in parts.glob("part-*.parquet"))
     bar = tqdm(desc="Encoding", unit="doc", initial=done_before, disable=not progress)
     number = 0
     for number, batch in enumerate(_read_batches(reader, part_size, parts), start=1):
         path, ids, texts = _part(parts, number), [one.id for one in batch], [one.text for one in batch]
+        digest = _digest(part.encode("utf-8") for one in batch for part in (one.id, one.text))
         if path.exists():
-            if pq.read_table(path, columns=["id"])["id"].to_pylist() != ids:
+            if (pq.read_schema(path).metadata or {}).get(DOCUMENTS) != digest.encode("ascii"):
                 raise ResumeError(f"{path} holds other documents than the source has now: start anew (--overwrite).")
             continue
         vectors = model.encode(texts, batch_size=batch_size, normalize_embeddings=normalize, show_progress_bar=False)
@@ -111,30 +138,56 @@ def encode_documents(
             "tokens": pa.array(count(texts), type=pa.int64()),
         }
         with atomic_path(path) as temporary:
-            pq.write_table(pa.table(columns), temporary)
+            pq.write_table(pa.table(columns).replace_schema_metadata({DOCUMENTS: digest}), temporary)
         bar.update(len(batch))
     bar.close()
     if _part(parts, number + 1).exists():
         raise ResumeError(f"{parts} holds more documents than the source has now: start anew (--overwrite).")
-    return _join_parts(parts, output, int(model.get_embedding_dimension() or 0), view_budget(model))
+    return number
 
 
-def _open_parts(output: Path, parts: Path, settings: dict[str, Any], *, resume: bool, overwrite: bool) -> None:
+def weights_digest(model: SentenceTransformer) -> str:
+    """Digest what a model computes with: the names and values of its weights, and how many tokens it reads."""
+    state = sorted(model.state_dict().items())
+    values = (tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy() for _, tensor in state)
+    names = f"{[name for name, _ in state]} {model.max_seq_length}".encode()
+    return _digest(itertools.chain([names], values))
+
+
+def _digest(pieces: Iterable[Any]) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    for piece in pieces:
+        data = memoryview(piece)
+        digest.update(data.nbytes.to_bytes(8, "big"))  # or a text's end could be the next one's beginning
+        digest.update(data)
+    return digest.hexdigest()
+
+
+def _open_parts(output: Path, parts: Path, settings: dict[str, Any], *, resume: bool, overwrite: bool) -> FileLock:
     account = parts / "settings.json"
     if resume:
         if not account.exists():
             raise ResumeError(f"There is no interrupted run at {parts}.")
+        lock = hold(parts)
         saved = read_json(account)
-        if saved != settings:
-            raise ResumeError(f"The interrupted run at {parts} has other settings: {saved}, not {settings}.")
-        return
-    for path in (output, parts):
+        different = [name for name in sorted({*saved, *settings}) if saved.get(name) != settings.get(name)]
+        if different:
+            lock.release()
+            told = "; ".join(f"{name}: was {saved.get(name)!r}, is {settings.get(name)!r}" for name in different)
+            raise ResumeError(f"The interrupted run at {parts} has other settings ({told}).")
+        return lock
+    for path, ours in ((output, output.is_file()), (parts, account.exists())):
         if path.exists() and not overwrite:
             how = "go on with it (--resume) or " if path == parts else ""
             raise ConfigurationError(f"{path} exists already: {how}replace it (--overwrite).")
-    if parts.exists():
-        shutil.rmtree(parts)
+        if path.exists() and not ours:
+            raise ConfigurationError(f"{path} is not what this command writes, and not replaced: choose another.")
+    lock = hold(parts)
+    for path in parts.iterdir():
+        if path.suffix == ".parquet":
+            path.unlink()
     write_json(account, settings)
+    return lock
 
 
 def _part(parts: Path, number: int) -> Path:
@@ -152,11 +205,11 @@ def _read_batches(documents: Iterable[Document], size: int, parts: Path) -> Iter
         raise
 
 
-def _join_parts(parts: Path, output: Path, dimension: int, budget: int | None) -> EncodingReport:
+def _join_parts(parts: Path, number: int, output: Path, dimension: int, budget: int | None) -> EncodingReport:
     report = EncodingReport(dimension=dimension)
     schema = pa.schema({"id": pa.string(), "vector": pa.list_(pa.float32(), dimension)})
     with atomic_path(output) as temporary, pq.ParquetWriter(temporary, schema) as writer:
-        for path in sorted(parts.glob("part-*.parquet")):
+        for path in (_part(parts, each) for each in range(1, number + 1)):
             table = pq.read_table(path)
             writer.write_table(table.select(schema.names).cast(schema))
             tokens = table["tokens"].to_numpy()

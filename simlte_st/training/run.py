@@ -6,17 +6,18 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping, Sized
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
+from filelock import FileLock
 
 from simlte_st.data.documents import DocumentReader
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.errors import ConfigurationError, ResumeError, SimlteError
 from simlte_st.extras import require
-from simlte_st.files import check_free, read_json, write_json
+from simlte_st.files import MODEL, check_free, hold, read_json, write_json
 from simlte_st.training.callbacks import last_complete_checkpoint
 from simlte_st.training.presets import Preset, get_preset
 from simlte_st.training.result import trained_path
@@ -117,19 +118,25 @@ def described(value: Any) -> Any:
     return f"{named.__module__}.{named.__qualname__}{size}"
 
 
+SETTINGS = "settings.json"
+"""File of a work folder with everything that decides the outcome."""
+
+
 @dataclass(frozen=True)
 class RunFolder:
-    """The work folder of a run, named ``OUTPUT.run``.
+    """The work folder of a run, named ``OUTPUT.run``, which one process has at a time.
 
     Attributes:
         output: Where the finished model goes, by one rename.
         path: The work folder: settings, documents, a converted base, checkpoints.
         resume: Whether it is that of a run that was interrupted.
+        lock: Held until the run ends.
     """
 
     output: Path
     path: Path
     resume: bool = False
+    lock: FileLock | None = None
 
     @classmethod
     def open(cls, output: Path, settings: dict[str, Any], *, resume: bool, overwrite: bool) -> RunFolder:
@@ -142,29 +149,39 @@ class RunFolder:
             overwrite: Replace a finished model, and drop an interrupted run.
 
         Raises:
-            ConfigurationError: There is a model or a run already, and neither ``resume`` nor ``overwrite``.
+            ConfigurationError: There is a model or a run already, and neither ``resume`` nor ``overwrite``; something
+                else is there, which is never replaced; or another process is at work there.
             ResumeError: There is nothing to resume, or it was started with other settings.
         """
         folder = cls(output, output.with_name(f"{output.name}.run"), resume)
         if resume:
             folder._check(settings)
-            return folder
+            return replace(folder, lock=hold(folder.path))
         check_free(output, overwrite)
         check_free(folder.trained, overwrite)
         if folder.path.exists():
+            if not (folder.path / SETTINGS).exists() or (folder.path / MODEL[0]).exists():
+                raise ConfigurationError(
+                    f"{folder.path}, where this run would keep what it needs, is something else: choose another output."
+                )
+            hold(folder.path).release()
             if not overwrite:
                 raise ConfigurationError(
                     f"{folder.path} holds an interrupted run: go on with it (--resume) or start anew (--overwrite)."
                 )
-            shutil.rmtree(folder.path)
-        write_json(folder.path / "settings.json", settings)
-        return folder
+            if folder.before.exists():
+                shutil.rmtree(folder.path)  # it never began: what it was to replace is still there
+            else:
+                os.replace(folder.path, folder.before)
+        lock = hold(folder.path)
+        write_json(folder.path / SETTINGS, settings)
+        return replace(folder, lock=lock)
 
     def _check(self, settings: dict[str, Any]) -> None:
-        if not (self.path / "settings.json").exists():
+        if not (self.path / SETTINGS).exists():
             done = f" {self.output} is finished." if self.output.exists() else ""
             raise ResumeError(f"There is no interrupted run at {self.path}.{done}")
-        saved = read_json(self.path / "settings.json")
+        saved = read_json(self.path / SETTINGS)
         different = [name for name in sorted({*saved, *settings}) if saved.get(name) != settings.get(name)]
         if different == ["dtype"]:
             option = "--bf16" if saved["dtype"] == "bfloat16" else "--no-bf16"
@@ -201,16 +218,30 @@ class RunFolder:
         """The newest complete checkpoint."""
         return last_complete_checkpoint(self.checkpoints)
 
+    @property
+    def before(self) -> Path:
+        """Where an interrupted run waits until the run that replaces it has begun."""
+        return self.path.with_name(f".{self.path.name}.before")
+
     @contextmanager
     def beginning(self) -> Iterator[None]:
-        """Remove the folder of a run that could not begin: nothing in it is worth resuming."""
+        """Remove the folder of a run that could not begin, in which nothing is worth resuming; or what it replaces."""
         try:
             yield
         except SimlteError:
             if not self.resume:
                 self.close()
+                if self.before.exists():
+                    os.replace(self.before, self.path)
             raise
+        shutil.rmtree(self.before, ignore_errors=True)
 
     def close(self) -> None:
         """Remove the work folder: the model is in place."""
+        self.release()
         shutil.rmtree(self.path)
+
+    def release(self) -> None:
+        """Let other processes have the folder."""
+        if self.lock is not None:
+            self.lock.release()

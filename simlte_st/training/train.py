@@ -13,6 +13,7 @@ from simlte_st.data.documents import read_documents
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.datasets.bbc import packaged_corpus_path
 from simlte_st.errors import ConfigurationError
+from simlte_st.files import check_apart
 from simlte_st.models.names import OWN_MODELS, PACKAGED_BASE, model_path
 from simlte_st.training.finish import finish
 from simlte_st.training.fit import fit, set_up
@@ -79,7 +80,7 @@ def train(
         workers: Processes that make batches; 0 makes them in the training process.
         save_steps: Steps between checkpoints; None for about ten a run.
         resume: Go on with the interrupted run at ``OUTPUT.run``. All other settings must be the same.
-        overwrite: Replace what is at ``output``.
+        overwrite: Replace the model at ``output``; what is no model is never replaced.
         progress: Show progress bars.
         **settings: Settings of the preset to replace, e.g. ``learning_rate=2e-5``; None keeps the preset's.
 
@@ -88,7 +89,8 @@ def train(
 
     Raises:
         DataError: The source cannot be read, or has too few usable documents.
-        ConfigurationError: A setting is out of its range, or there is something at ``output`` already.
+        ConfigurationError: A setting is out of its range, there is something at ``output`` already, the documents are
+            in there, or another process is at work on it.
         ResumeError: There is nothing to resume, or it was started with other settings.
         ModelError: The base cannot be loaded or cannot be trained this way.
         TrainingInterrupted: Ctrl-C. The step was finished and a checkpoint written, to go on from with ``resume=True``.
@@ -115,15 +117,19 @@ def train(
     reading = {"text_column": text_column, "id_column": id_column, "encoding": encoding, "limit": limit}
     reader = read_documents(source, label_column=probe, **reading)  # type: ignore[arg-type]
     told = {"source": described(source), **reading, **options.decisive()}
+    check_apart(source, Path(output))
     folder = RunFolder.open(Path(output), told, resume=resume, overwrite=overwrite)
     set_seed(seed)
-    with folder.beginning():
-        # The model first: how documents are cut into views depends on its tokenizer and on how much it reads.
-        trainee = make_trainee(folder, options)
-        prepared = prepare(reader, trainee, folder, options)
-        fitting = set_up(trainee, prepared, folder, options)
-    fitted = fit(fitting, folder)
-    return finish(trainee, prepared, fitted, folder, options)
+    try:
+        with folder.beginning():
+            # The model first: how documents are cut into views depends on its tokenizer and on how much it reads.
+            trainee = make_trainee(folder, options)
+            prepared = prepare(reader, trainee, folder, options)
+            fitting = set_up(trainee, prepared, folder, options)
+        fitted = fit(fitting, folder)
+        return finish(trainee, prepared, fitted, folder, options)
+    finally:
+        folder.release()
 
 
 def build_model(name: str, source: Any = None, **options: Any) -> TrainingResult:

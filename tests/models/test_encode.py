@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import torch
 from sentence_transformers import SentenceTransformer
 
 from simlte_st.data import Document
@@ -99,3 +100,57 @@ def test_nothing_is_overwritten_unasked(model: SentenceTransformer, corpus: list
     encode_documents(model, corpus[:5], output, overwrite=True, normalize=True)
     vectors = np.array(pq.read_table(output)["vector"].to_pylist())
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+
+
+def test_changed_texts_and_other_weights_are_noticed(
+    model: SentenceTransformer, corpus: list[Document], tmp_path: Path
+) -> None:
+    output = tmp_path / "v.parquet"
+
+    def broken() -> Iterator[Document]:
+        yield from corpus[:25]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        encode_documents(model, broken(), output, part_size=10)
+    changed = [Document(one.id, one.text + " bis" * (row == 3)) for row, one in enumerate(corpus)]
+    with pytest.raises(ResumeError, match=r"part-000001\.parquet holds other documents"):
+        encode_documents(model, changed, output, part_size=10, resume=True)
+    weight = next(model.parameters())
+    with torch.no_grad():
+        weight[0, 0] += 1
+    with pytest.raises(ResumeError, match="weights: was"):
+        encode_documents(model, corpus, output, part_size=10, resume=True)
+    with torch.no_grad():
+        weight[0, 0] -= 1
+    encode_documents(model, corpus, output, part_size=10, resume=True)
+    whole = tmp_path / "whole.parquet"
+    encode_documents(model, corpus, whole, part_size=10)
+    assert pq.read_table(output).equals(pq.read_table(whole))
+
+
+def test_neither_the_documents_nor_a_folder_are_replaced(model: SentenceTransformer, tmp_path: Path) -> None:
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "a.txt").write_text("ba bun bis")
+    with pytest.raises(ConfigurationError, match="holds the documents"):
+        encode_documents(model, tmp_path / "texts", tmp_path / "texts", overwrite=True)
+    (tmp_path / "other").mkdir()
+    with pytest.raises(ConfigurationError, match="other is not what this command writes"):
+        encode_documents(model, tmp_path / "texts", tmp_path / "other", overwrite=True)
+    (tmp_path / "v.parquet.parts").mkdir()
+    with pytest.raises(ConfigurationError, match=r"v\.parquet\.parts is not what this command writes"):
+        encode_documents(model, tmp_path / "texts", tmp_path / "v.parquet", overwrite=True)
+    assert (tmp_path / "texts" / "a.txt").exists()
+
+
+def test_two_processes_do_not_write_one_output(
+    model: SentenceTransformer, corpus: list[Document], tmp_path: Path
+) -> None:
+    def busy() -> Iterator[Document]:
+        yield corpus[0]
+        for resume in (False, True):
+            with pytest.raises(ConfigurationError, match="Another process"):
+                encode_documents(model, corpus, tmp_path / "v.parquet", resume=resume, overwrite=not resume)
+        yield corpus[1]
+
+    assert encode_documents(model, busy(), tmp_path / "v.parquet", part_size=1).documents == 2

@@ -52,6 +52,49 @@ def test_the_folder_of_a_run_that_could_not_begin_goes(tmp_path: Path) -> None:
         assert folder.path.exists() is resume
 
 
+def begin(output: Path, overwrite: bool = False) -> RunFolder:
+    return RunFolder.open(output, {}, resume=False, overwrite=overwrite)
+
+
+def test_an_interrupted_run_waits_until_the_one_that_replaces_it_has_begun(tmp_path: Path) -> None:
+    begin(tmp_path / "m").release()
+    (tmp_path / "m.run" / "checkpoint").write_text("hours of work")
+    with pytest.raises(ConfigurationError, match="holds an interrupted run"):
+        begin(tmp_path / "m")
+    folder = begin(tmp_path / "m", overwrite=True)
+    with pytest.raises(ConfigurationError, match="no such base"), folder.beginning():
+        raise ConfigurationError("no such base")
+    assert (tmp_path / "m.run" / "checkpoint").read_text() == "hours of work"
+    with begin(tmp_path / "m", overwrite=True).beginning():
+        assert not (tmp_path / "m.run" / "checkpoint").exists()
+        assert (tmp_path / ".m.run.before" / "checkpoint").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["m.run"]
+
+
+def test_what_is_not_of_a_run_is_never_removed(tmp_path: Path) -> None:
+    for name, file in (("a", "modules.json"), ("b", "thesis.txt")):
+        (tmp_path / f"{name}.run").mkdir()
+        (tmp_path / f"{name}.run" / file).write_text("[]")
+        with pytest.raises(ConfigurationError, match=rf"{name}\.run, where this run would keep .* is something else"):
+            begin(tmp_path / name, overwrite=True)
+        assert (tmp_path / f"{name}.run" / file).exists()
+    (tmp_path / "b.trained").mkdir()
+    (tmp_path / "b.trained" / "thesis.txt").write_text("years")
+    with pytest.raises(ConfigurationError, match=r"b\.trained is not replaced"):
+        begin(tmp_path / "b", overwrite=True)
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_run_that_is_at_work_is_left_alone(tmp_path: Path, overwrite: bool) -> None:
+    folder = begin(tmp_path / "m")
+    with pytest.raises(ConfigurationError, match="Another process"):
+        begin(tmp_path / "m", overwrite)
+    with pytest.raises(ConfigurationError, match="Another process"):
+        RunFolder.open(tmp_path / "m", {}, resume=True, overwrite=False)
+    folder.release()
+    RunFolder.open(tmp_path / "m", {}, resume=True, overwrite=False).close()
+
+
 def test_what_is_compared_on_resume_is_the_same_in_another_process() -> None:
     def cut(text: str) -> list[str]:
         return [text]
