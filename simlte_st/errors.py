@@ -6,6 +6,8 @@ command line can print them without a traceback while a bug still shows one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class SimlteError(Exception):
     """Base of every error raised on purpose by ``simlte_st``."""
@@ -29,6 +31,18 @@ class ModelError(SimlteError, ValueError):
 
 class ResumeError(SimlteError, RuntimeError):
     """There is nothing to resume, or what is there was made with other settings."""
+
+
+class TrainingDiverged(SimlteError, ArithmeticError):
+    """A loss or a weight is no longer a finite number; the last good checkpoint is kept.
+
+    Attributes:
+        documents: Ids of the documents in the batch, where it was the loss.
+    """
+
+    def __init__(self, message: str, documents: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.documents = list(documents)
 
 
 class TrainingInterrupted(KeyboardInterrupt):

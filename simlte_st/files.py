@@ -5,10 +5,11 @@ from __future__ import annotations
 import glob
 import json
 import logging
+import math
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -188,9 +189,21 @@ def check_free(target: Path, overwrite: bool, ours: Sequence[str] = MODEL) -> No
 
 
 def write_json(target: str | os.PathLike[str], value: Any) -> None:
-    """Write ``value`` as indented UTF-8 JSON to ``target``, atomically."""
+    """Write ``value`` as indented UTF-8 JSON to ``target``, atomically.
+
+    JSON has no infinite numbers, and none that is no number: they become null.
+    """
+    text = json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False)
     with atomic_path(target) as temporary:
-        temporary.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        temporary.write_text(text + "\n", encoding="utf-8")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {name: _finite(each) for name, each in value.items()}
+    return [_finite(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
 def read_json(source: str | os.PathLike[str]) -> Any:

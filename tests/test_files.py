@@ -171,6 +171,12 @@ def test_json_round_trip_keeps_unicode(tmp_path: Path) -> None:
     assert "Größe" in (tmp_path / "a.json").read_text(encoding="utf-8")
 
 
+def test_json_has_no_numbers_that_are_none(tmp_path: Path) -> None:
+    write_json(tmp_path / "a.json", {"a": float("nan"), "b": [1.5, (float("inf"), -float("inf"))], "c": {"d": 1}})
+    assert read_json(tmp_path / "a.json") == {"a": None, "b": [1.5, [None, None]], "c": {"d": 1}}
+    assert "NaN" not in (tmp_path / "a.json").read_text()
+
+
 def test_the_variable_decides(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert home_folder() == home
     assert models_folder() == home / "models"

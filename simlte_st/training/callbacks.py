@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import threading
@@ -20,6 +21,11 @@ from simlte_st.errors import ResumeError
 from simlte_st.files import atomic_path
 from simlte_st.losses.loss_state import LossStateMixin
 from simlte_st.losses.mlm_mixin import MLMLossMixin
+
+logger = logging.getLogger(__name__)
+
+COLLAPSED = 0.99
+"""Mean cosine between different documents from which on a warning is given; of language models it is below .95."""
 
 LOSS_FILE = "loss.safetensors"
 COMPLETE_FILE = "complete"
@@ -93,7 +99,7 @@ def last_complete_checkpoint(directory: Path) -> Path | None:
 
 
 class LossMetricsCallback(TrainerCallback):
-    """Adds mean in-batch cosine, alignment and uniformity to each log line of training.
+    """Adds mean in-batch cosine, alignment and uniformity to each log line of training, and warns of a collapse.
 
     Args:
         loss: The loss that the Trainer uses; it gathers the numbers.
@@ -101,6 +107,7 @@ class LossMetricsCallback(TrainerCallback):
 
     def __init__(self, loss: MLMLossMixin) -> None:
         self.loss = loss
+        self._warned = False
 
     def on_log(
         self,
@@ -116,6 +123,13 @@ class LossMetricsCallback(TrainerCallback):
             logs.update(metrics)
             if state.log_history:
                 state.log_history[-1].update(metrics)
+            if metrics.get("mean_cosine", 0.0) > COLLAPSED and not self._warned:
+                self._warned = True
+                logger.warning(
+                    "Step %d: the vectors of different documents are nearly the same (mean cosine %.3f). If that "
+                    "stays, nothing is learnt: use a lower learning rate, or another seed.",
+                    state.global_step, metrics["mean_cosine"],
+                )  # fmt: skip
 
 
 def trainer_callbacks(views: DocSplitTransform, loss: nn.Module) -> list[TrainerCallback]:

@@ -17,6 +17,7 @@ from simlte_st.evaluation.splits import split_by_label
 from simlte_st.evaluation.verdict import give_verdict
 from simlte_st.files import atomic_path, write_json
 from simlte_st.models.registration import is_own_architecture
+from simlte_st.training.divergence import check_weights
 from simlte_st.training.fit import Fitted
 from simlte_st.training.interpolation import choose_interpolation, interpolate
 from simlte_st.training.lora import merge_lora
@@ -42,6 +43,9 @@ def finish(
         fitted: What the Trainer did.
         folder: Removed when the model is in place.
         options: What the run was told.
+
+    Raises:
+        TrainingDiverged: A weight is not finite; nothing is written.
     """
     model, held_out = trainee.model, prepared.held_out
     if options.lora is not None:
@@ -59,6 +63,7 @@ def finish(
     elif trainee.start is not None and isinstance(trainee.preset.interpolate, (int, float)):
         interpolate(trainee.start, model, trainee.preset.interpolate, in_place=True)
         interpolation = {"weight": trainee.preset.interpolate, "curve": []}
+    check_weights(model, "at the end")
     gain: dict[str, Any] | None = None
     kept: Literal["trained", "base"] = "trained"
     if options.held_out > 0:

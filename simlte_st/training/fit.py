@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
 import time
@@ -37,6 +38,7 @@ from simlte_st.training.callbacks import (
     ProgressBarCallback,
     trainer_callbacks,
 )
+from simlte_st.training.divergence import DivergenceCallback
 from simlte_st.training.lora import LoraStateCallback
 from simlte_st.training.model import Trainee, warn_of_pooling
 from simlte_st.training.prepare import Prepared
@@ -67,11 +69,13 @@ class Fitting:
     Attributes:
         trainer: The stock Trainer.
         interrupt: Stops it on Ctrl-C.
+        divergence: Stops it where the loss is no number.
         adapters: Keeps the weights of adapters in the checkpoints; None where there are none.
     """
 
     trainer: SentenceTransformerTrainer
     interrupt: InterruptCallback
+    divergence: DivergenceCallback
     adapters: LoraStateCallback | None
 
 
@@ -129,17 +133,21 @@ def set_up(trainee: Trainee, prepared: Prepared, folder: RunFolder, options: Run
         save_total_limit=2,
     )
     interrupt = InterruptCallback()
+    divergence = DivergenceCallback(
+        model, trainee.loss, lambda step: documents_of_step(arguments, batches, prepared.dataset, step)
+    )
     adapters = None if options.lora is None else LoraStateCallback(model)
     callbacks: list[TrainerCallback] = [
         *trainer_callbacks(trainee.views, trainee.loss),
         # After those whose numbers it shows.
         *([ProgressBarCallback(batches.size * arguments.world_size)] if options.progress else []),
         *([] if adapters is None else [adapters]),
+        divergence,
         CompleteCallback(),
         interrupt,
     ]
     trainer = make_trainer(model, arguments, prepared.dataset, trainee.loss, callbacks)
-    return Fitting(trainer, interrupt, adapters)
+    return Fitting(trainer, interrupt, divergence, adapters)
 
 
 def fit(fitting: Fitting, folder: RunFolder) -> Fitted:
@@ -151,6 +159,7 @@ def fit(fitting: Fitting, folder: RunFolder) -> Fitted:
 
     Raises:
         ResumeError: A checkpoint lacks something.
+        TrainingDiverged: A loss or a weight is not finite; the last good checkpoint is kept.
         TrainingInterrupted: Ctrl-C ended the run before its end; a checkpoint was written.
     """
     trainer, interrupt = fitting.trainer, fitting.interrupt
@@ -165,6 +174,7 @@ def fit(fitting: Fitting, folder: RunFolder) -> Fitted:
             trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
         finally:
             interrupt.restore()
+            fitting.divergence.release()
         state = trainer.state
     seconds = time.perf_counter() - began
     if interrupt.interrupted and state.global_step < state.max_steps:
@@ -176,6 +186,16 @@ def fit(fitting: Fitting, folder: RunFolder) -> Fitted:
     first_step = int(checkpoint.name.rsplit("-", 1)[1]) if checkpoint else 0
     rate = (state.global_step - first_step) * trainer.args.train_batch_size / seconds
     return Fitted(state.global_step, seconds, rate, state.log_history)
+
+
+def documents_of_step(
+    arguments: SentenceTransformerTrainingArguments, batches: Batches, dataset: Dataset, step: int
+) -> list[str]:
+    """Tell the ids of the documents in the batch of a step, counted from 0, of a run in one process."""
+    sampler = batches.sampler(dataset, batch_size=batches.size, drop_last=False, seed=arguments.seed)
+    sampler.set_epoch(step // batches.steps)
+    rows = next(itertools.islice(sampler, step % batches.steps, None))
+    return [str(name) for name in dataset.with_format(None)[list(rows)]["id"]]
 
 
 def make_batches(trainee: Trainee, dataset: Dataset, options: RunOptions) -> Batches:

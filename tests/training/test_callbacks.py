@@ -260,6 +260,17 @@ def test_metrics_are_added_to_the_training_lines_only(model: SentenceTransformer
     assert second == {"loss": 1.0}
 
 
+def test_a_collapse_is_told_once(model: SentenceTransformer, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    loss = MultipleNegativesRankingMLMLoss(model)
+    callback = LossMetricsCallback(loss)
+    for step, spread in enumerate([1.0, 0.01, 0.01]):
+        vectors = 1 + spread * torch.randn(2, 4, 3, generator=torch.Generator().manual_seed(step))
+        loss.metrics.update(list(vectors))
+        callback.on_log(arguments(tmp_path), state_at(step), TrainerControl(), logs={"loss": 1.0})
+    [record] = caplog.records
+    assert "Step 1: the vectors of different documents are nearly the same (mean cosine 1.000)" in record.getMessage()
+
+
 def test_the_bar_counts_documents(tmp_path: Path) -> None:
     callback = ProgressBarCallback(documents_per_step=16)
     args, control = arguments(tmp_path), TrainerControl()

@@ -1,0 +1,90 @@
+"""Divergence: a run stops where its loss or its weights are no longer numbers, before a model is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils.hooks import RemovableHandle
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from simlte_st.errors import TrainingDiverged
+
+REMEDY = "Use a lower learning rate (--learning-rate), a longer warm-up (--warmup), or float32 (--no-bf16)."
+
+
+class DivergenceCallback(TrainerCallback):
+    """Stops the Trainer when the loss of a batch, or a weight at a checkpoint, is not finite: infinite, or no number.
+
+    The Trainer by itself leaves such losses out of its log, and saves what it has at the end. Add it before
+    ``CompleteCallback``: a checkpoint that has such weights is never marked complete, so that the newest complete one
+    is the last good one.
+
+    Args:
+        model: The model that is trained.
+        loss: The loss that the Trainer uses; its result is looked at.
+        documents: Tells the ids of the documents in the batch of a step, which is counted from 0.
+    """
+
+    def __init__(self, model: nn.Module, loss: nn.Module, documents: Callable[[int], Sequence[str]]) -> None:
+        self.model, self.loss, self.documents = model, loss, documents
+        self._step = 0
+        self._hook: RemovableHandle | None = None
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Begin to look at the loss."""
+        self._hook = self.loss.register_forward_hook(self._look)
+
+    def on_step_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Remember the step."""
+        self._step = state.global_step
+
+    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Look at the weights of the checkpoint that has just been written.
+
+        Raises:
+            TrainingDiverged: One is not finite.
+        """
+        check_weights(self.model, f"after step {state.global_step}")
+
+    def release(self) -> None:
+        """Look no more."""
+        if self._hook is not None:
+            self._hook.remove()
+
+    def _look(self, module: nn.Module, inputs: Any, result: Any) -> None:
+        terms = result if isinstance(result, dict) else {"loss": result}
+        bad = {name: float(term.detach()) for name, term in terms.items() if not torch.isfinite(term).all()}
+        if bad:
+            told = ", ".join(f"{name} is {value}" for name, value in bad.items())
+            ids = list(self.documents(self._step))
+            shown = ", ".join(map(repr, ids[:5])) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
+            raise TrainingDiverged(
+                f"Training diverged in step {self._step + 1}: {told}. The batch: {shown}. Nothing was made of it. "
+                + REMEDY,
+                ids,
+            )
+
+
+def check_weights(model: nn.Module, when: str) -> None:
+    """Check that all weights of a model are finite.
+
+    Args:
+        model: The model.
+        when: For the message.
+
+    Raises:
+        TrainingDiverged: Some are not.
+    """
+    bad = [name for name, weight in model.state_dict().items() if not torch.isfinite(weight).all()]
+    if bad:
+        raise TrainingDiverged(
+            f"Training diverged: {when}, {len(bad)} of the model's tensors are not finite ({bad[0]}, ...). Nothing was "
+            "made of it. " + REMEDY
+        )

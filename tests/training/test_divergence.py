@@ -1,0 +1,63 @@
+"""A run whose numbers are no numbers any more makes no model, and keeps what was good."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from datasets import Dataset
+from sentence_transformers import SentenceTransformer
+from training_support import OPTIONS
+
+from simlte_st import train
+from simlte_st.errors import TrainingDiverged
+from simlte_st.training import fit as fitting
+from simlte_st.training.batching import SeededBatchSampler
+from simlte_st.training.callbacks import last_complete_checkpoint
+from simlte_st.training.divergence import check_weights
+from simlte_st.training.fit import Batches, documents_of_step, training_arguments
+
+
+def test_a_loss_that_is_no_number_stops_the_run(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
+    rows = [{"id": f"d{index}", "text": text} for index, text in enumerate(documents)]
+    with pytest.raises(TrainingDiverged, match=r"in step \d: .*loss.* is (nan|inf).*lower learning rate") as caught:
+        train(rows, tmp_path / "m", base=encoder_path, epochs=3, learning_rate=1e30, **OPTIONS)
+    assert set(caught.value.documents) <= {row["id"] for row in rows}
+    assert caught.value.documents[0] in str(caught.value)
+    assert not (tmp_path / "m").exists()
+    assert not (tmp_path / "m.trained").exists()
+
+
+def test_the_last_good_checkpoint_is_kept(
+    encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Breaks(fitting.DivergenceCallback):
+        def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            if state.global_step == 4:
+                with torch.no_grad():
+                    next(self.model.parameters())[0, 0] = float("nan")
+
+    monkeypatch.setattr(fitting, "DivergenceCallback", Breaks)
+    with pytest.raises(TrainingDiverged, match="after step 4, 1 of the model's tensors are not finite"):
+        train(documents, tmp_path / "m", base=encoder_path, epochs=3, save_steps=1, **OPTIONS)
+    checkpoint = last_complete_checkpoint(tmp_path / "m.run" / "checkpoints")
+    assert checkpoint is not None
+    assert checkpoint.name == "checkpoint-3"
+    check_weights(SentenceTransformer(str(checkpoint), device="cpu"), "there")
+    assert not (tmp_path / "m").exists()
+
+
+def test_the_batch_of_a_step_is_found_again(tmp_path: Path) -> None:
+    dataset = Dataset.from_dict({"id": [f"d{row}" for row in range(10)]})
+    arguments = training_arguments(tmp_path, batch_size=4, epochs=3, steps=9, learning_rate=1e-3, seed=5)
+    batches = Batches(SeededBatchSampler, 4, 3)
+    sampler = SeededBatchSampler(dataset, batch_size=4, drop_last=False, seed=5)
+    step = 0
+    for epoch in range(3):
+        sampler.set_epoch(epoch)
+        for rows in sampler:
+            assert documents_of_step(arguments, batches, dataset, step) == [f"d{row}" for row in rows]
+            step += 1
+    assert step == 9
