@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
 import os
 import sys
 from collections.abc import Sequence
+from typing import TextIO, cast
 
 from simlte_st import __version__
 from simlte_st.cli import analyze, convert, data, encode, evaluate, models, train
+from simlte_st.cli.terminal import PrintableStream
 from simlte_st.errors import SimlteError, TrainingInterrupted
 
 COMMANDS = (train, encode, evaluate, analyze, data, convert, models)
@@ -40,7 +43,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         Exit status: 0, 1 after an error that a message explains, 130 after Ctrl-C.
     """
-    arguments = build_parser().parse_args(argv)
+    with (
+        contextlib.redirect_stdout(cast("TextIO", PrintableStream(sys.stdout))),
+        contextlib.redirect_stderr(cast("TextIO", PrintableStream(sys.stderr))),
+    ):
+        return _run(build_parser().parse_args(argv))
+
+
+def _run(arguments: argparse.Namespace) -> int:
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
     logging.getLogger("simlte_st").setLevel(logging.DEBUG if arguments.verbose else logging.INFO)
     if not arguments.verbose:

@@ -25,6 +25,7 @@ MISSING_ID = "missing id"
 UNUSABLE_LABEL = "label not usable"
 
 _EXAMPLES = 3
+_KINDS = 8
 _EXAMPLE_LENGTH = 200
 
 
@@ -77,9 +78,12 @@ class ReadReport:
 
     def _tally(self, verb: str, counts: dict[str, int]) -> str:
         parts = []
-        for reason, number in counts.items():
+        for reason, number in sorted(counts.items(), key=lambda item: -item[1])[:_KINDS]:
             first = self.examples.get(reason)
             parts.append(f"{number:,} {reason}" + (f" (first: {first[0]})" if first else ""))
+        if len(counts) > _KINDS:
+            rest = sum(counts.values()) - sum(sorted(counts.values())[-_KINDS:])
+            parts.append(f"{rest:,} of {len(counts) - _KINDS:,} other kinds")
         return f"{verb} {sum(counts.values()):,}: " + ", ".join(parts)
 
     def summary(self) -> str:

@@ -10,6 +10,7 @@ import functools
 import itertools
 import os
 import re
+import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from simlte_st.errors import DataError
 
 TEXT_SUFFIXES = (".txt", ".md")
 UNREADABLE = "unreadable"
+NO_FILE = "pipe, socket or device"
 NOT_A_STRING = "not a string"
 FORMS = (
     "a folder of .txt or .md files; a .txt, .md, .jsonl, .ndjson, .csv, .tsv or .parquet file (the lines and tables "
@@ -105,8 +107,11 @@ def _path(path: Path, given: str, how: Reading) -> Events:
 def text_row(path: Path, name: str, how: Reading) -> Row | Skip:
     """Read a text file as a row, or tell why it gives none; the name is its id."""
     try:
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):  # a pipe or a device may never end
+            return Skip(name, NO_FILE)
         # No encoding in use takes more than four bytes a character: a larger file need not be read to be too long.
-        if (size := path.stat().st_size) > 4 * how.max_characters + 4:
+        if (size := found.st_size) > 4 * how.max_characters + 4:
             return Skip(name, TOO_LONG, f"{size:,} bytes")
         return Row(name, name, decode_text(path.read_bytes(), how.encoding))
     except BadTextError as error:
@@ -115,8 +120,12 @@ def text_row(path: Path, name: str, how: Reading) -> Row | Skip:
         return Skip(name, UNREADABLE, error.strerror or str(error))
 
 
-def _text_folder(folder: Path, how: Reading, relative: str = "") -> Iterator[Event]:
-    """Give the ``.txt`` and ``.md`` files under a folder, in the order of their paths."""
+def _text_folder(folder: Path, how: Reading, relative: str = "", root: Path | None = None) -> Iterator[Event]:
+    """Give the ``.txt`` and ``.md`` files under a folder, in the order of their paths.
+
+    Models are left out, whose cards and vocabularies are no documents, and files outside that a link leads to.
+    """
+    root = root or folder.resolve()
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
@@ -126,10 +135,14 @@ def _text_folder(folder: Path, how: Reading, relative: str = "") -> Iterator[Eve
         name, path = relative + entry.name, Path(entry.path)
         if entry.name.startswith("."):
             yield Skip(name, "hidden", ignored=True)
+        elif entry.is_dir(follow_symlinks=False) and (path / "modules.json").is_file():
+            yield Skip(name, "model folder", ignored=True)
         elif entry.is_dir(follow_symlinks=False):
-            yield from _text_folder(path, how, name + "/")
+            yield from _text_folder(path, how, name + "/", root)
         elif entry.is_dir():  # a link to a folder may lead back up here and never end
             yield Skip(name, "linked folder", ignored=True)
+        elif path.suffix.lower() in TEXT_SUFFIXES and entry.is_symlink() and not path.resolve().is_relative_to(root):
+            yield Skip(name, "link out of the folder", ignored=True)
         elif path.suffix.lower() in TEXT_SUFFIXES:
             yield text_row(path, name, how)
         else:

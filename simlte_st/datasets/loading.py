@@ -170,8 +170,10 @@ def _stored(
     key = json.dumps([_FORMAT, found.key, repr(options), sorted(own.items())], default=str)
     digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
     folder = (Path(cache_dir) if cache_dir is not None else home() / "benchmarks") / f"{name}-{digest}"
-    if (folder / "report.json").exists():
-        return folder
+    if folder.exists():
+        if _is_whole(folder):
+            return folder
+        logger.warning("What was stored in %s is damaged: it is made anew.", folder)
     reader = _reader(found, options)
     ids: set[str] = set()
 
@@ -200,6 +202,17 @@ def _stored(
         write_json(temporary / "report.json", reader.report.to_dict())
     logger.info("Stored in %s", folder)
     return folder
+
+
+def _is_whole(folder: Path) -> bool:
+    """Tell whether what is stored can be read: a full disk or a copy that broke off may have cut it."""
+    try:
+        ReadReport(**read_json(folder / "report.json"))
+        for path in (folder / "documents.arrow", *folder.glob("pairs.arrow")):
+            Dataset.from_file(str(path))
+    except (OSError, ValueError, TypeError):  # pyarrow's errors are among them
+        return False
+    return True
 
 
 def _write(path: Path, features: Features, rows: Iterable[dict[str, Any]]) -> None:

@@ -97,6 +97,47 @@ def test_unreadable_and_huge_files_do_not_end_the_run(tmp_path: Path) -> None:
     assert reader.report.skipped == {"unreadable": 1, "longer than max_characters": 1}
 
 
+def test_pipes_devices_and_links_that_lead_out_are_counted(tmp_path: Path) -> None:
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "good.txt").write_text("good")
+    (tmp_path / "secret.txt").write_text("of somebody else")
+    os.symlink(tmp_path / "secret.txt", folder / "out.txt")
+    os.symlink(folder / "good.txt", folder / "in.txt")
+    os.symlink("/dev/zero", folder / "device.txt")
+    os.mkfifo(folder / "pipe.txt")
+    reader = read_documents(folder)
+    assert [document.id for document in reader] == ["good.txt", "in.txt"]
+    assert reader.report.skipped == {"pipe, socket or device": 1}
+    assert reader.report.ignored == {"link out of the folder": 2}
+    assert texts(folder / "out.txt") == ["of somebody else"], "named by the user, it is read"
+
+
+def test_models_in_a_folder_are_no_documents(tmp_path: Path) -> None:
+    for name in ("a.txt", "model/README.md", "model/vocab.txt", "model.run/base/vocab.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    for folder in ("model", "model.run/base"):
+        (tmp_path / folder / "modules.json").write_text("[]")
+    reader = read_documents(tmp_path)
+    assert [document.id for document in reader] == ["a.txt"]
+    assert reader.report.ignored == {"model folder": 2}
+
+
+def test_many_kinds_of_files_make_no_long_message(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("good")
+    for number in range(3000):
+        (tmp_path / f"a.kind{number}").touch()
+    (tmp_path / "b.kind7").touch()
+    reader = read_documents(tmp_path)
+    assert len(list(reader)) == 1
+    summary = reader.report.summary()
+    assert "ignored 3,001: 2 .kind7, " in summary
+    assert "2,992 of 2,992 other kinds" in summary
+    assert len(summary) < 400
+    assert len(reader.report.ignored) == 3000
+
+
 # JSON lines
 
 

@@ -112,6 +112,23 @@ def test_it_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: 
     assert next(load_benchmark("bbc", path).documents()).text == "Word 0."
 
 
+@pytest.mark.parametrize("name", ["report.json", "documents.arrow"])
+@pytest.mark.parametrize("left", [0, 0.5, None])
+def test_what_is_damaged_is_made_anew(
+    tmp_path: Path, home: Path, name: str, left: float | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = lines(tmp_path / "a.jsonl", ROWS)
+    texts = [document.text for document in load_benchmark("bbc", path).documents()]
+    [folder] = (home / "benchmarks").iterdir()
+    content = (folder / name).read_bytes()
+    (folder / name).unlink()
+    if left is not None:
+        (folder / name).write_bytes(content[: int(left * len(content))])
+    assert [document.text for document in load_benchmark("bbc", path).documents()] == texts
+    assert "damaged" in caplog.text
+    assert (folder / name).stat().st_size == len(content)
+
+
 def test_an_interrupted_reading_leaves_nothing(tmp_path: Path, home: Path) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(datasets.Dataset.from_list(ROWS).data.table, path)
