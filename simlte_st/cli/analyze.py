@@ -6,7 +6,14 @@ import argparse
 import sys
 from typing import Any
 
-from simlte_st.cli.arguments import SOURCE_HELP, add_common_arguments, add_source_arguments, reading_options
+from simlte_st.cli.arguments import (
+    SOURCE_HELP,
+    add_common_arguments,
+    add_overwrite_argument,
+    add_source_arguments,
+    check_result_files,
+    reading_options,
+)
 
 
 def add_parser(subparsers: Any) -> None:
@@ -74,6 +81,7 @@ def add_parser(subparsers: Any) -> None:
     weights.add_argument("text", metavar="TEXT", help="the text itself")
     _add_models(weights)
     weights.add_argument("--heatmap", metavar="FILE.html", help="draw it; else the tokens and weights are printed")
+    add_overwrite_argument(weights)
     add_common_arguments(weights)
     weights.set_defaults(run=run_weights)
 
@@ -90,6 +98,7 @@ def _add_tagging(parser: argparse.ArgumentParser) -> None:
 
 def _add_reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", metavar="FILE.json", help="write the results there too")
+    add_overwrite_argument(parser)
     add_source_arguments(parser)
     add_common_arguments(parser)
 
@@ -110,6 +119,7 @@ def run_redundancy(arguments: argparse.Namespace) -> int:
     from simlte_st.data.documents import read_documents
     from simlte_st.files import write_json
 
+    check_result_files(arguments, arguments.source)
     tagger = SpacyTagger(arguments.pipeline)
     reader = read_documents(arguments.source, **reading_options(arguments))
     result = measure_redundancy(reader, tagger, seed=arguments.seed, progress=not arguments.quiet)
@@ -130,6 +140,7 @@ def run_attention(arguments: argparse.Namespace) -> int:
     from simlte_st.files import write_json
     from simlte_st.models.base import load_model
 
+    check_result_files(arguments, arguments.source)
     if arguments.document and not arguments.heatmap:
         raise ConfigurationError("--document chooses what --heatmap draws: give that too.")
     if arguments.bars:
@@ -175,6 +186,7 @@ def run_layers(arguments: argparse.Namespace) -> int:
     from simlte_st.files import write_json
     from simlte_st.models.base import load_model
 
+    check_result_files(arguments, arguments.source)
     if arguments.lines:
         check_figure(arguments.lines)
     reader = read_documents(arguments.source, **reading_options(arguments))
@@ -198,6 +210,7 @@ def run_weights(arguments: argparse.Namespace) -> int:
     from simlte_st.evaluation.table import markdown_table
     from simlte_st.models.sentence_transformer import SentenceTransformer
 
+    check_result_files(arguments)
     if arguments.heatmap:
         check_figure(arguments.heatmap, HEAT_MAP_FORMATS)
     found = {name: token_weights(SentenceTransformer(name), arguments.text) for name in _model_names(arguments)}

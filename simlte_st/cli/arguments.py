@@ -7,6 +7,7 @@ import inspect
 import re
 from collections.abc import Collection
 from dataclasses import fields
+from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 
@@ -24,6 +25,37 @@ def add_common_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="decides everything that is drawn (default: %(default)s)")
     parser.add_argument("--quiet", action="store_true", help="show no progress bars")
     parser.add_argument("--verbose", action="store_true", help="show the libraries' messages too")
+
+
+RESULT_FILES = ("output", "bars", "heatmap", "lines")
+"""Options that name a file of results."""
+
+
+def add_overwrite_argument(parser: argparse.ArgumentParser) -> None:
+    """Add what allows to replace files of results."""
+    parser.add_argument("--overwrite", action="store_true", help="replace files of results that are there already")
+
+
+def check_result_files(arguments: argparse.Namespace, *sources: str) -> None:
+    """Check that the files of results can be written without losing anything, before work begins.
+
+    Raises:
+        ConfigurationError: One exists and shall not be replaced, is a folder, or is what is read.
+    """
+    from simlte_st.errors import ConfigurationError
+    from simlte_st.files import check_apart
+
+    for name in RESULT_FILES:
+        given = getattr(arguments, name, None)
+        if given is None:
+            continue
+        path = Path(given)
+        for source in sources:
+            check_apart(source, path)
+        if path.is_dir():
+            raise ConfigurationError(f"--{name} {path} is a folder: name a file.")
+        if path.exists() and not arguments.overwrite:
+            raise ConfigurationError(f"{path} exists already: choose another file, or replace it (--overwrite).")
 
 
 def add_dataclass_arguments(group: Any, kind: type, without: Collection[str] = ()) -> None:

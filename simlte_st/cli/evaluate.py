@@ -6,7 +6,14 @@ import argparse
 import sys
 from typing import Any
 
-from simlte_st.cli.arguments import SOURCE_HELP, add_common_arguments, add_source_arguments, reading_options
+from simlte_st.cli.arguments import (
+    SOURCE_HELP,
+    add_common_arguments,
+    add_overwrite_argument,
+    add_source_arguments,
+    check_result_files,
+    reading_options,
+)
 
 
 def add_parser(subparsers: Any) -> None:
@@ -35,6 +42,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--batch-size", type=int, default=32, metavar="N")
     parser.add_argument("--segmenter", default="punkt", help="punkt or nupunkt (default: %(default)s)")
     parser.add_argument("--output", metavar="FILE.json", help="write the results there too")
+    add_overwrite_argument(parser)
     add_source_arguments(parser)
     add_common_arguments(parser)
     parser.set_defaults(run=run)
@@ -54,6 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     from simlte_st.files import write_json
     from simlte_st.models.base import load_model
 
+    check_result_files(arguments, arguments.data, *([arguments.test_data] if arguments.test_data else []))
     reader = read_documents(arguments.data, label_column=arguments.label, **reading_options(arguments))
     documents = list(reader)
     print(reader.report.summary(), file=sys.stderr)
