@@ -169,9 +169,14 @@ def load_modules_of(model_class: type[SentenceTransformer], classes: Sequence[ty
 
 
 def load_stock(source: str, classes: Sequence[type[torch.nn.Module]], **options: Any) -> SentenceTransformer:
-    """Load a model as the stock class, with modules that are not sentence-transformers' own."""
+    """Load a model as the stock class, with modules that are not sentence-transformers' own.
+
+    Of a folder the Hub is not asked, neither now nor when the model is saved: the stock class asks it for what the
+    folder is called.
+    """
     from sentence_transformers import SentenceTransformer
 
+    options.setdefault("local_files_only", os.path.isdir(source))
     model: SentenceTransformer = SentenceTransformer._load_with_module_classes(
         source, _by_reference(classes), **options
     )

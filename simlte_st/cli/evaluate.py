@@ -121,9 +121,17 @@ def _bases(arguments: argparse.Namespace) -> dict[str, str]:
     from pathlib import Path
 
     from simlte_st.files import read_json
+    from simlte_st.models.names import local_folder
     from simlte_st.training.result import RUN_FILE
 
     if arguments.base:
         return {model: arguments.base for model in arguments.models if model != arguments.base}
-    files = {model: Path(model) / RUN_FILE for model in arguments.models}
-    return {model: read_json(file)["base"] for model, file in files.items() if file.exists()}
+    bases = {}
+    for model in arguments.models:
+        file = Path(local_folder(model) or model) / RUN_FILE
+        base = read_json(file)["base"] if file.exists() else None
+        if base is not None and local_folder(base) is None:  # nothing is fetched because a file names it
+            print(f"{model} was trained from {base}, which is not here: no verdict without --base.", file=sys.stderr)
+        elif base is not None:
+            bases[model] = base
+    return bases

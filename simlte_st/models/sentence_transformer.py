@@ -52,6 +52,8 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
             name = find_model(name)
         elif name is not None:  # other names of the Hub are left to the stock class, which has options for them
             name = local_folder(name) or name
+        if name is not None and not options.get("trust_remote_code"):  # a folder's name is nothing to ask the Hub for
+            options.setdefault("local_files_only", os.path.isdir(name))
         super().__init__(name, **options)
         length = readable_length(self)
         if length != self.max_seq_length:

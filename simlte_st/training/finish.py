@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -149,10 +150,11 @@ def extend_model_card(path: Path, run: Mapping[str, Any]) -> None:
 def run_section(run: Mapping[str, Any]) -> str:
     """Describe a run in Markdown."""
     corpus, coverage, preset = run["corpus"], run["coverage"], run["preset"]
+    base = Path(run["base"]).name if os.path.isdir(run["base"]) else run["base"]  # where it lies concerns nobody
     lines = [
         "## DocSplit training",
         "",
-        f"Trained without labels by simlte_st from `{run['base']}`: two views of one document should lie close, other "
+        f"Trained without labels by simlte_st from `{base}`: two views of one document should lie close, other "
         f"documents far. Views: `{preset['view']}`.",
         "",
         f"- Documents: {corpus['documents']:,} ({corpus['tokens']:,} tokens, {corpus['sentences']:,} sentences; "

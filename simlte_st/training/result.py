@@ -80,14 +80,14 @@ class TrainingResult:
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the result as JSON values."""
+        """Give the result as JSON values, to publish with the model: without names of files, ids or texts."""
         return {
             "steps": self.steps,
             "seconds": round(self.seconds, 1),
             "documents_per_second": round(self.documents_per_second, 2),
             "dtype": self.dtype,
             "preset": {**vars(self.preset), "view": repr(self.preset.view)},
-            "read": self.read,
+            "read": {name: value for name, value in self.read.items() if name not in ("source", "examples")},
             "corpus": self.corpus.to_dict(),
             "coverage": {**asdict(self.coverage), "share": self.coverage.share},
             "kept": self.kept,

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -65,6 +66,23 @@ def test_train_encode_evaluate(
     assert set(values) == {"TF-IDF", str(encoder_path), str(model)}
     assert {"halves", "probes", "verdict"} == set(values[str(model)])
     assert f"{model}, against {encoder_path}: " in table
+
+
+def test_no_base_is_fetched_because_a_file_names_it(
+    labelled: Path,
+    encoder_path: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = tmp_path / "model"
+    shutil.copytree(encoder_path, model)
+    (model / "simlte.json").write_text('{"base": "somebody/model"}')
+    monkeypatch.setattr("huggingface_hub.HfApi.model_info", lambda *arguments, **options: pytest.fail("it was asked"))
+    assert main(["evaluate", str(model), "--data", str(labelled), "--quiet"]) == 0
+    said = capsys.readouterr()
+    assert "was trained from somebody/model, which is not here: no verdict without --base" in said.err
+    assert str(model) in said.out
 
 
 def test_evaluate_on_a_test_set_and_against_a_base(

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import json
+import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import huggingface_hub.constants
 import numpy as np
 import pytest
+import sentence_transformers.base.model_card
 import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
@@ -34,6 +38,34 @@ def trained(encoder_path: Path, documents: list[str], tmp_path_factory: pytest.T
     rows = [{"id": f"secret-name-{index}", "text": text} for index, text in enumerate(documents)]
     train(rows, output, base=encoder_path, epochs=3, learning_rate=3e-3, mlm_weight=0.1, seed=1, **OPTIONS)
     return output
+
+
+def test_nothing_is_asked_of_the_hub_and_nothing_private_is_published(
+    encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+    base = tmp_path / "client-x" / "secret"
+    shutil.copytree(encoder_path, base)
+    asked: list[Any] = []
+
+    def ask(*arguments: Any, **options: Any) -> None:
+        asked.append(arguments)
+        raise OSError("no network")
+
+    monkeypatch.setattr(socket.socket, "connect", ask)
+    monkeypatch.setattr(socket, "getaddrinfo", ask)
+    monkeypatch.setattr(sentence_transformers.base.model_card, "get_model_info", ask)
+    (tmp_path / "docs").mkdir()
+    for index, text in enumerate(documents):
+        (tmp_path / "docs" / f"case-{index}.txt").write_text(text)
+    (tmp_path / "docs" / "case-empty.txt").touch()
+    train(tmp_path / "docs", tmp_path / "m", base=base, max_steps=2, **OPTIONS)
+    OwnSentenceTransformer(str(tmp_path / "m")).save(str(tmp_path / "again"))
+    assert not asked
+    published = {path: path.read_bytes() for path in (tmp_path / "m").rglob("*") if path.is_file()}
+    for path, content in published.items():
+        assert b"case-" not in content, path
+        assert b"client-x" not in content or path.name == "simlte.json", path
 
 
 def test_the_model_is_made_of_stock_modules_and_loads_in_a_process_without_us(
