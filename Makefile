@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 LOWEST := .venv-lowest
 
-.PHONY: demo test lint test-lowest clean
+.PHONY: demo test lint test-lowest mutants clean
 
 demo: $(INSTALLED)
 	$(BIN)/python examples/demo.py --output simlte-demo
@@ -25,6 +25,10 @@ $(INSTALLED): setup.py constraints.txt
 	$(BIN)/python -m pip install --quiet -c constraints.txt torch
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
 	touch $@
+
+# Wrong changes that the tests must notice; takes minutes.
+mutants: $(INSTALLED)
+	$(BIN)/python tests/mutants.py
 
 # The tests once more, at the lowest versions that setup.py allows.
 test-lowest: $(LOWEST)/.installed

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,7 +12,7 @@ from support import make_document
 
 import benchmarks.citation
 import benchmarks.records
-from benchmarks.citation import LEXICAL, main
+from benchmarks.citation import LEXICAL, main, retrieval_table
 from simlte_st.evaluation import CosineScores, citation_link_probe, citation_retrieval
 from simlte_st.files import read_json
 
@@ -74,3 +75,14 @@ def test_it_goes_on_where_it_stopped(
 def test_it_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     main(["--papers", str(tmp_path / "papers.parquet"), "--citations", str(tmp_path / "citations.parquet")])
     assert "papers.parquet is not there" in capsys.readouterr().out
+
+
+def test_what_finds_more_than_the_base_has_a_gain_above_zero() -> None:
+    def record(found: list[float]) -> dict[str, Any]:
+        names = ("recall@10", "recall@100", "mrr", "ndcg@10")
+        retrieval = {f"{name}{end}": 0.5 for name in names for end in ("", "_low", "_high")}
+        return {"retrieval": retrieval, "per_query": {"recall@10": found}}
+
+    table = retrieval_table({"base": record([0.1, 0.2, 0.3]), "better": record([0.5, 0.6, 0.8])}, "base")
+    [row] = [line for line in table.splitlines() if "better" in line]
+    assert "+43.3 [+40.0, +50.0]" in row

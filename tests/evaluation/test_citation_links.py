@@ -214,3 +214,21 @@ def test_evaluator_is_the_probe_on_its_embeddings(
     assert rows[1][:3] == ["1", "5", str(metrics["toy_accuracy"])]
     assert evaluator.get_config_dict()["head"] == "mlp"
     assert evaluator(model) == metrics
+
+
+def test_the_threshold_is_that_of_the_training_pairs() -> None:
+    class Given:
+        """Scores of pairs of papers: the second one's number."""
+
+        size = 40
+
+        def pairs(self, pairs: np.ndarray) -> np.ndarray:
+            return np.asarray(pairs)[:, 1] / 40
+
+    def part(least: int) -> LinkPairs:
+        pairs = np.array([[0, other] for other in range(1, 40)])
+        return LinkPairs(pairs, (pairs[:, 1] >= least).astype(np.int64))
+
+    assert citation_link_threshold(Given(), part(20), part(20)).accuracy == 1.0  # type: ignore[arg-type]
+    found = citation_link_threshold(Given(), part(20), part(30))  # type: ignore[arg-type]
+    assert found.accuracy == pytest.approx(29 / 39), "ten pairs of the test lie between the thresholds"

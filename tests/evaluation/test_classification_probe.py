@@ -197,3 +197,21 @@ def test_a_column_of_a_data_frame_goes_by_position() -> None:
     assert list(zip(evaluator.train_texts, evaluator.train_labels, strict=True)) == [
         ("a1", "a"), ("b1", "b"), ("a2", "a"), ("b2", "b")
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("changed", [{"learning_rate": 1e-5}, {"probe_batch_size": 64}])
+def test_the_evaluator_passes_the_heads_settings_on(model: SentenceTransformer, changed: dict[str, float]) -> None:
+    x, y, tx, ty = _data()
+    texts = [[" ".join(f"w{int(value * 4)}" for value in row) for row in part] for part in (x, tx)]
+    settings = {"learning_rate": 1e-3, "probe_batch_size": 4, "draws": 2, "shots": 5, "seed": 3}
+    rows = [np.asarray(model.encode(part), dtype=np.float32) for part in texts]
+    found = []
+    for each in (settings, {**settings, **changed}):
+        evaluator = ClassificationProbeEvaluator(texts[0], y, texts[1], ty, **each)  # type: ignore[arg-type]
+        expected = few_shot_probe(rows[0], y, rows[1], ty, **each)  # type: ignore[arg-type]
+        values = evaluator(model)
+        assert [value for name, value in values.items() if name.endswith("macro_f1_mean")] == pytest.approx(
+            [expected.metrics()["macro_f1_mean"]], abs=0.02
+        )
+        found.append(values)
+    assert found[0] != found[1]

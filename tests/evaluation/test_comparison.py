@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
@@ -12,6 +14,7 @@ from simlte_st.evaluation import (
     split_half_retrieval,
     split_half_views,
     structure_agreement,
+    tfidf_few_shot,
     tfidf_split_half,
 )
 from simlte_st.evaluation.comparison import TFIDF, compare_halves, compare_probes
@@ -44,6 +47,35 @@ def test_probes_are_what_their_parts_say(model: SentenceTransformer, corpus: lis
     assert results["m"].few_shot == few_shot_probe(x, labels[0], y, labels[1], draws=2, head="logistic")
     with pytest.raises(DataError, match="1 of 31 documents have no label"):
         compare_probes({"m": model}, [*train, Document("x", "ba bun")], test)
+
+
+def test_words_learn_from_the_training_part_and_from_few_of_it(model: SentenceTransformer) -> None:
+    words = {"a": ["ba bun", "ba bis", "ba cis", "ba dor"], "b": ["ka lun", "ka mis", "ka nor", "ka pis"]}
+    train = [Document(f"{label}{row}", text, label) for label in words for row, text in enumerate(words[label])]
+    swapped = [Document(f"t{document.id}", document.text, "ab"[document.label == "a"]) for document in train]
+    settings = {"shots": 2, "draws": 3, "seed": 5}
+    found = compare_probes({}, train, swapped, head="logistic", **settings)[TFIDF]  # type: ignore[arg-type]
+    assert (found.full.accuracy, found.few_shot.metrics()["accuracy_mean"]) == (0.0, 0.0)
+    noisy = [Document(f"n{row}", text, "ab"[row % 3 == 0]) for row, text in enumerate([*words["a"], *words["b"]] * 3)]
+    parts = [[one.text for one in noisy], [str(one.label) for one in noisy]]
+    for changed in ({}, {"shots": 1}, {"draws": 2}, {"seed": 6}):
+        wanted = {**settings, **changed}
+        found = compare_probes({}, noisy, noisy, **wanted)[TFIDF]  # type: ignore[arg-type]
+        assert found.few_shot == tfidf_few_shot(*parts, *parts, **wanted)  # type: ignore[arg-type]
+        assert len(found.few_shot.draws) == wanted["draws"]
+        assert changed == {} or found.few_shot != tfidf_few_shot(*parts, *parts, **settings)  # type: ignore[arg-type]
+
+
+def test_halves_fit_the_model_that_reads_least(model: SentenceTransformer, corpus: list[Document]) -> None:
+    short = copy.deepcopy(model)
+    short.max_seq_length = 20
+    found = compare_halves({"m": model, "short": short}, corpus)
+    assert found["short"] == compare_halves({"short": short}, corpus)["short"]
+    assert (
+        found["m"]
+        == compare_halves({"short": short, "m": model}, corpus)["m"]
+        != compare_halves({"m": model}, corpus)["m"]
+    )
 
 
 def test_sources_are_read(model: SentenceTransformer, corpus: list[Document]) -> None:

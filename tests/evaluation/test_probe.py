@@ -10,7 +10,7 @@ from sklearn.metrics import accuracy_score, f1_score
 from sklearn.neural_network import MLPClassifier
 
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.evaluation import fit_probe
+from simlte_st.evaluation import fit_probe, probe
 from simlte_st.evaluation.probe import default_epochs
 
 
@@ -154,3 +154,30 @@ def test_unusable_data_is_refused(head: str, x: np.ndarray, y: list, tx: np.ndar
 def test_settings_out_of_range_are_refused(settings: dict) -> None:
     with pytest.raises(ConfigurationError):
         fit_probe(X, [0, 1, 0, 1], X, [0, 1, 0, 1], **settings)
+
+
+def test_the_head_is_rectified_and_sees_its_rows_in_another_order_each_pass() -> None:
+    x, y = clouds(24, 1.0)
+    data, labels = torch.from_numpy(x), torch.from_numpy(y)
+    settings = {"batch_size": 8, "learning_rate": 1e-2, "weight_decay": 0.01}
+    made = probe._train_mlp(
+        data, labels, hidden=[5], epochs=3, generator=torch.Generator().manual_seed(1), **settings
+    )  # fmt: skip
+    first, last = made[0], made[-1]
+    expected = (data @ first.weight.T + first.bias).clamp(min=0) @ last.weight.T + last.bias
+    torch.testing.assert_close(made(data), expected)
+
+    generator = torch.Generator().manual_seed(1)
+    start = [torch.empty(size) for size in ((5, 16), (5,), (3, 5), (3,))]
+    for weight, inputs in zip(start, (16, 16, 5, 5), strict=True):
+        weight.uniform_(-(inputs**-0.5), inputs**-0.5, generator=generator).requires_grad_()
+    optimizer = torch.optim.AdamW(start, lr=1e-2, weight_decay=0.01, fused=True)
+    orders = [torch.randperm(24, generator=generator) for _ in range(3)]
+    assert not torch.equal(orders[0], orders[1])
+    for rows in torch.cat(orders).split(8):
+        hidden = (data[rows] @ start[0].T + start[1]).clamp(min=0)
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(hidden @ start[2].T + start[3], labels[rows]).backward()
+        optimizer.step()
+    for found, wanted in zip(made.parameters(), start, strict=True):
+        torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)

@@ -27,6 +27,7 @@ def test_samples_keep_order_and_depend_on_the_seed() -> None:
 def test_parts_are_disjoint_exhaustive_and_stratified() -> None:
     train, test = split_by_label(CORPUS, 0.3, seed=1)
     assert {document.id for document in train} | {document.id for document in test} == {d.id for d in CORPUS}
+    assert len(train) + len(test) == len(CORPUS), "no document is in both"
     assert Counter(document.label for document in test) == {"a": 9, "b": 9, "c": 9}
     rows = [{"id": document.id, "text": document.text, "kind": document.label} for document in CORPUS]
     assert split_by_label(read_documents(iter(rows), label_column="kind"), 0.3, seed=1) == (train, test)

@@ -44,6 +44,13 @@ def test_masked_tokens_have_no_global_attention() -> None:
     assert packing.is_global.sum() == 8
 
 
+def test_a_masked_token_inside_a_document_has_no_global_attention() -> None:
+    mask = torch.tensor([[1, 0, 1, 1, 0, 0]], dtype=torch.bool)
+    packing = pack_batch(mask, torch.ones_like(mask))
+    assert packing.is_global.nonzero().flatten().tolist() == [0, 2, 3]
+    assert packing.spans[0].globals == (0, 2, 3)
+
+
 def test_a_batch_without_a_token() -> None:
     packing = pack_batch(torch.zeros(2, 4, dtype=torch.bool), cls=True)
     assert packing.slots == 0

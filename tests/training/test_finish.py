@@ -84,3 +84,23 @@ def test_hardly_a_document_gives_no_numbers(encoder_path: Path, documents: list[
     result = train(documents[:4], tmp_path / "m", base=encoder_path, **{**OPTIONS, "held_out": 0.1})
     assert (result.kept, result.gain) == ("base", None)
     assert "Too few documents were held out to measure the gain." in result.summary()
+
+
+def test_the_gain_is_not_measured_on_what_chose_the_weight(
+    encoder_path: Path, labelled: list[dict[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: dict[str, list[str]] = {}
+
+    def looks(name: str, original: Any) -> Any:
+        def look(first: Any, second: Any, documents: Any, *others: Any, **options: Any) -> Any:
+            seen[name] = [document.id for document in documents]
+            return original(first, second, documents, *others, **options)
+
+        return look
+
+    for name in ("choose_interpolation", "measure_gain"):
+        monkeypatch.setattr(finishing, name, looks(name, getattr(finishing, name)))
+    settings = {**OPTIONS, "interpolate": "auto", "held_out": 0.3}
+    train(labelled, tmp_path / "m", base=encoder_path, **settings)
+    assert len(seen["choose_interpolation"]) > 10 < len(seen["measure_gain"])
+    assert not set(seen["choose_interpolation"]) & set(seen["measure_gain"])

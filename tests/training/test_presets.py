@@ -16,6 +16,24 @@ def test_the_papers_settings(name: str, batch_size: int) -> None:
     assert preset.dropout is None
 
 
+def test_the_tuned_preset_is_the_one_that_was_measured() -> None:
+    assert get_preset("docsplit-tuned") == Preset(
+        view=DocSplit(p=0.5, unit="sentence", window="random"),
+        batch_size=32,
+        learning_rate=2e-5,
+        epochs=1.0,
+        least_steps=30,
+        scale=2.0,
+        mlm_weight=0.0,
+        pooling="keep",
+        warmup=0.1,
+        dropout=0.0,
+        interpolate=None,
+        batching="random",
+        duplicates="keep",
+    )
+
+
 def test_a_longformer_reads_what_the_papers_read() -> None:
     assert get_preset("docsplit-longformer").max_length == 4096
     assert get_preset("docsplit-bert").max_length is None

@@ -1,0 +1,128 @@
+"""Wrong changes that a test must notice: each is made in a copy of the project, and the tests named must fail.
+
+    python tests/mutants.py            # make mutants
+    python tests/mutants.py splits     # those of files with that in their name
+
+Not a test of its own: it takes minutes. A survivor is a gap in the tests; a change whose text is not found any more is
+to be written anew.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+MUTANTS = [
+    (
+        "simlte_st/evaluation/splits.py", "evaluation/test_splits.py",
+        "return [read[row] for row in train], [", "return read, [",
+    ),
+    (
+        "simlte_st/evaluation/citation_links.py", "test_citation_links.py",
+        "scores.pairs(train.pairs), train.labels, high", "scores.pairs(test.pairs), test.labels, high",
+    ),
+    (
+        "simlte_st/evaluation/comparison.py", "test_comparison.py",
+        "tfidf_few_shot(train_texts, train_labels, test_texts", "tfidf_few_shot(test_texts, test_labels, test_texts",
+    ),
+    (
+        "simlte_st/evaluation/comparison.py", "test_comparison.py",
+        "test_labels, shots=shots, draws=draws, seed=seed),\n            tfidf_probe",
+        "test_labels, draws=draws),\n            tfidf_probe",
+    ),
+    ("simlte_st/evaluation/comparison.py", "test_comparison.py", "min(budgets, default", "max(budgets, default"),
+    (
+        "simlte_st/evaluation/classification_probe.py", "test_classification_probe.py",
+        "learning_rate=self.learning_rate,", "",
+    ),
+    (
+        "simlte_st/evaluation/classification_probe.py", "test_classification_probe.py",
+        "probe_batch_size=self.probe_batch_size,", "",
+    ),
+    ("simlte_st/evaluation/probe.py", "test_probe.py", "layers += [layer, nn.ReLU()]", "layers += [layer, nn.Tanh()]"),
+    (
+        "simlte_st/evaluation/probe.py", "test_probe.py",
+        'torch.randperm(len(x), generator=generator, device="cpu")', "torch.arange(len(x))",
+    ),
+    (
+        "simlte_st/training/finish.py", "test_finish.py",
+        "choice.to_dict(), held_out[1::2]", "choice.to_dict(), held_out[::2]",
+    ),
+    *(
+        ("simlte_st/training/presets.py", "test_presets.py", f"{name}={value},", f"{name}={wrong},")
+        for name, value, wrong in (
+            ("least_steps", "30", "31"), ("scale", "2.0", "2.1"), ("learning_rate", "2e-5", "2.1e-5"),
+            ("batch_size", "32", "33"),
+        )
+    ),
+    (
+        "simlte_st/longformer/packing.py", "test_packing.py",
+        "is_global = valid & global_mask", "is_global = inside & global_mask",
+    ),
+    (
+        "benchmarks/citation.py", "test_citation.py",
+        "for each in (record, records[base])", "for each in (records[base], record)",
+    ),
+    ("simlte_st/files.py", "test_files.py", "os.replace(before, target)", "pass"),
+    ("simlte_st/files.py", "test_files.py", "place.is_relative_to(output.resolve())", "place == output.resolve()"),
+    ("simlte_st/files.py", "test_files.py", "lock.acquire(timeout=0)\n    except", "pass\n    except"),
+    ("simlte_st/training/run.py", "test_run.py", "os.replace(self.before, self.path)", "pass"),
+    (
+        "simlte_st/training/divergence.py", "test_divergence.py",
+        'check_weights(self.model, f"after step {state.global_step}")', "pass",
+    ),
+    ("simlte_st/models/encode.py", "test_encode.py", "for part in (one.id, one.text)", "for part in (one.id,)"),
+    ("simlte_st/models/encode.py", "test_encode.py", '"weights": weights_digest(model), ', ""),
+    (
+        "simlte_st/modules/star_transformer.py", "modules/test_star_transformer.py",
+        "near & keep, keep], dim=-1", "near, keep], dim=-1",
+    ),
+    (
+        "simlte_st/losses/multi_similarity_triplet.py", "test_multi_similarity_triplet.py",
+        "own = labels.clone()", "own = labels",
+    ),
+]  # fmt: skip
+"""File, tests, what stands there, and what is put in its place: once, at its last occurrence."""
+
+
+def survives(file: str, tests: str, old: str, new: str, folder: Path) -> bool:
+    """Make a change in a copy of the project, and tell whether the tests pass."""
+    path = folder / file
+    text = path.read_text(encoding="utf-8")
+    head, found, tail = text.rpartition(old)
+    if not found:
+        raise SystemExit(f"{file} has no {old!r} any more.")
+    path.write_text(head + new + tail, encoding="utf-8")
+    try:
+        [place] = (folder / "tests").rglob(tests)
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(place)]
+        environment = {**os.environ, "PYTHONPATH": str(folder)}
+        return subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=False).returncode == 0
+    finally:
+        path.write_text(text, encoding="utf-8")
+
+
+def main() -> None:
+    wanted = [mutant for mutant in MUTANTS if not sys.argv[1:] or any(word in mutant[0] for word in sys.argv[1:])]
+    survivors = 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for part in ("simlte_st", "benchmarks", "tests", "examples"):
+            shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(ROOT / "pyproject.toml", folder)
+        for file, tests, old, new in wanted:
+            alive = survives(file, tests, old, new, folder)
+            survivors += alive
+            print(f"{'SURVIVED' if alive else 'noticed '}  {file}: {old!r} -> {new!r}", flush=True)
+    print(f"{len(wanted) - survivors} of {len(wanted)} noticed")
+    raise SystemExit(min(survivors, 1))
+
+
+if __name__ == "__main__":
+    main()
