@@ -58,10 +58,10 @@ def make_side(name: str, length: int, window: int) -> Callable[[Tensor], Tensor]
     packing = pack_batch(mask, cls=True, device=torch.device("cpu"))
 
     def windowed(x: Tensor) -> Tensor:
-        rows = x[0]
+        rows = packing.pack(x)
         for layer in windows:
             rows = layer(rows, packing, "auto")
-        return rows.mean(dim=0, keepdim=True)
+        return rows[:length].mean(dim=0, keepdim=True)
 
     return windowed
 

@@ -103,13 +103,15 @@ def test_a_base_that_needs_no_conversion_says_so(bert_path: Path, tmp_path: Path
 def test_nothing_is_overwritten_or_half_written(encoder_path: Path, tmp_path: Path) -> None:
     (tmp_path / "m").mkdir()
     (tmp_path / "m" / "precious").write_text("x")
-    with pytest.raises(ConfigurationError, match="exists already"):
-        convert_base(encoder_path, tmp_path / "m")
+    for overwrite, message in ((False, "exists already"), (True, "is not replaced")):
+        with pytest.raises(ConfigurationError, match=message):
+            convert_base(encoder_path, tmp_path / "m", overwrite=overwrite)
+    (tmp_path / "m" / "modules.json").write_text("[]")
     with pytest.raises(ConfigurationError, match="attention_window"):
         convert_base(encoder_path, tmp_path / "m", attention_window=7, overwrite=True)
     with pytest.raises(ConfigurationError, match="max_length=0"):
         convert_base(encoder_path, tmp_path / "m", max_length=0, overwrite=True)
-    assert [path.name for path in (tmp_path / "m").iterdir()] == ["precious"]
+    assert {path.name for path in (tmp_path / "m").iterdir()} == {"precious", "modules.json"}
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
     convert_base(encoder_path, tmp_path / "m", max_length=100, overwrite=True)
     assert not (tmp_path / "m" / "precious").exists()

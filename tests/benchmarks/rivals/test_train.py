@@ -217,8 +217,10 @@ def test_what_is_there_is_replaced_only_when_asked(bert_path: Path, documents: l
     output = tmp_path / "out"
     output.mkdir()
     (output / "mine.txt").write_text("x")
-    with pytest.raises(ConfigurationError, match="exists already"):
-        train_rival("tsdae", documents, bert_path, output, **BUDGET)
+    for overwrite, message in ((False, "exists already"), (True, "is not replaced")):
+        with pytest.raises(ConfigurationError, match=message):
+            train_rival("tsdae", documents, bert_path, output, overwrite=overwrite, **BUDGET)
+    (output / "modules.json").write_text("[]")
     train_rival("tsdae", documents, bert_path, output, overwrite=True, **BUDGET)
     assert not (output / "mine.txt").exists()
     assert (output / "modules.json").exists()
