@@ -35,6 +35,8 @@ LOOK_AHEAD_CHARACTERS = 4_000_000
 LOOK_AHEAD_SKIPS = 10_000
 
 _BATCH_ROWS = 128
+_LARGE = 100_000_000  # bytes of a column, below which it is read however it is packed
+_MOST_PACKED = 500  # times smaller than its text, the same page of it over and over included
 
 
 def table_suffix(path: Path) -> str | None:
@@ -276,7 +278,9 @@ def _parquet_table(path: Path) -> Table:
             names = _label_names(Features.from_arrow_schema(schema), labels)
         index = itertools.count()
         try:
-            with pyarrow.parquet.ParquetFile(path) as file:
+            # As a dictionary a text that stands in many rows is held once, as in the file.
+            with pyarrow.parquet.ParquetFile(path, read_dictionary=strings) as file:
+                _check_sizes(file.metadata, wanted)
                 for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=list(wanted)):
                     columns = [_scalars(batch.column(name)) for name in wanted]
                     for row, number in zip(zip(*columns, strict=True), index, strict=False):
@@ -288,10 +292,31 @@ def _parquet_table(path: Path) -> Table:
         except (OSError, pyarrow.ArrowException) as error:
             raise broken(error) from error
 
-    return Table(str(path), schema.names, [field.name for field in schema if _holds_strings(field.type)], rows)
+    strings = [field.name for field in schema if _holds_strings(field.type)]
+    return Table(str(path), schema.names, strings, rows)
+
+
+def _check_sizes(metadata: Any, wanted: Sequence[str]) -> None:
+    """Refuse columns that take far more memory than text could: a page is unpacked as a whole.
+
+    Raises:
+        BrokenSourceError: There is one.
+    """
+    for group in range(metadata.num_row_groups):
+        for number in range(metadata.num_columns):
+            column = metadata.row_group(group).column(number)
+            size = column.total_uncompressed_size
+            if column.path_in_schema in wanted and size > max(_LARGE, _MOST_PACKED * column.total_compressed_size):
+                raise BrokenSourceError(
+                    f"the column {column.path_in_schema!r} would unpack to {size:,} bytes from "
+                    f"{column.total_compressed_size:,}, which no text does"
+                )
 
 
 def _scalars(column: Any) -> list[object]:
+    if hasattr(column, "dictionary"):
+        values = _scalars(column.dictionary)
+        return [None if index is None else values[index] for index in column.indices.to_pylist()]
     try:
         return list(column.to_pylist())
     except UnicodeDecodeError:
