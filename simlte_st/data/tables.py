@@ -315,8 +315,8 @@ def _check_sizes(metadata: Any, wanted: Sequence[str]) -> None:
 
 def _scalars(column: Any) -> list[object]:
     if hasattr(column, "dictionary"):
-        values = _scalars(column.dictionary)
-        return [None if index is None else values[index] for index in column.indices.to_pylist()]
+        held = _scalars(column.dictionary)
+        return [None if index is None else held[index] for index in column.indices.to_pylist()]
     try:
         return list(column.to_pylist())
     except UnicodeDecodeError:
