@@ -50,21 +50,21 @@ class AdaptiveAttention(nn.Module):
     @property
     def alpha(self) -> Tensor:
         """Alpha of each head, ``[heads]``: above 1, at most 2."""
-        return (1 + torch.sigmoid(self.sparsity)).clamp(min=LEAST_ALPHA)
+        return (1 + torch.sigmoid(self.sparsity.float())).clamp(min=LEAST_ALPHA)
 
-    def split(self, layer: nn.Module, vectors: Tensor) -> Tensor:
+    def split(self, layer: nn.Linear, vectors: Tensor) -> Tensor:
         """Project vectors ``[..., d]`` and part the heads: ``[..., heads, d / heads]``, float32."""
-        heads: Tensor = layer(vectors).float().unflatten(-1, (self.heads, -1))
+        heads: Tensor = layer(vectors.to(layer.weight.dtype)).float().unflatten(-1, (self.heads, -1))
         return heads
 
-    def directions(self, layer: nn.Module, vectors: Tensor) -> Tensor:
+    def directions(self, layer: nn.Linear, vectors: Tensor) -> Tensor:
         """Likewise, with rows of length 1."""
         return functional.normalize(self.split(layer, vectors), dim=-1)
 
     def weights(self, scores: Tensor, mask: Tensor) -> Tensor:
         """Make weights of scores ``[B, n, heads, keys]``: entmax over the keys that the mask leaves, 0 elsewhere."""
         low = scores.masked_fill(~mask, -1e4)
-        found: Tensor = self._entmax(low, self.alpha[:, None].float(), dim=-1, n_iter=BISECTIONS)
+        found: Tensor = self._entmax(low, self.alpha[:, None], dim=-1, n_iter=BISECTIONS)
         return found.masked_fill(~mask, 0.0)
 
 
@@ -183,7 +183,7 @@ class StarTransformer(WeightedPooling):
         scores = torch.einsum("bhd,bshd->bhs", query, keys)
         weights = attention.weights(scores, mask[:, None])
         pooled = weights @ states  # weighing first spares a projection of every state
-        value = attention.value.weight.unflatten(0, (self.heads, -1))
+        value = attention.value.weight.float().unflatten(0, (self.heads, -1))
         return torch.einsum("bhd,hvd->bhv", pooled, value).float().flatten(-2), weights
 
     def _shifted(self, vectors: Tensor) -> list[Tensor]:

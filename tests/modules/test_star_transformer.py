@@ -176,3 +176,13 @@ def test_what_cannot_be() -> None:
         StarTransformer(12, heads=5)
     with pytest.raises(ConfigurationError, match="window=0: must be at least 1"):
         StarTransformer(12, window=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_weights_of_half_precision_are_summed_in_float(dtype: torch.dtype) -> None:
+    module, features = StarTransformer(12, heads=3), pooling_support.batch((9, 4), 12)
+    expected = module(dict(features))["sentence_embedding"]
+    half = {**features, "token_embeddings": features["token_embeddings"].to(dtype)}
+    found = module.to(dtype)(half)["sentence_embedding"]
+    assert found.dtype == dtype
+    torch.testing.assert_close(found.float(), expected, rtol=0.05, atol=0.03)

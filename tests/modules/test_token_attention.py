@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import math
 from collections import OrderedDict
 from functools import partial
@@ -177,3 +178,13 @@ def test_its_learning_rate_is_its_own(bert_path: Path, tmp_path: Path) -> None:
     rates = {id(weight): group["lr"] for group in groups for weight in group["params"]}
     assert {rates[id(weight)] for weight in modules["token_attention"].parameters()} == {3e-5}
     assert {rates[id(weight)] for weight in modules["transformer"].parameters()} == {2e-5}
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_weights_of_half_precision(module: TokenAttention, dtype: torch.dtype) -> None:
+    features = batch((12, 5))
+    expected = module(dict(features))["sentence_embedding"]
+    half = {**features, "token_embeddings": features["token_embeddings"].to(dtype)}
+    found = copy.deepcopy(module).to(dtype)(half)["sentence_embedding"]
+    assert found.dtype == dtype
+    torch.testing.assert_close(found.float(), expected, rtol=0.05, atol=0.03)
