@@ -98,9 +98,15 @@ class Bench:
         with tempfile.TemporaryDirectory() as folder:
             if name == ADAPTED:
                 result = simlte_st.train(
-                    train.articles, Path(folder) / "model", seed=seed, bf16=False, keep="trained", progress=False
+                    train.articles,
+                    Path(folder) / "model",
+                    base=PACKAGED_BASE,
+                    held_out=0.0,
+                    seed=seed,
+                    bf16=False,
+                    progress=False,
                 )
-                return load_model(result.path, max_seq_length=options.tokens).model
+                return load_model(result.output, max_seq_length=options.tokens).model
             model = make_encoder(name, self.words, seed)
             if name in UNTRAINED:
                 return model
