@@ -102,7 +102,7 @@ def _bases(results: Mapping[str, Any]) -> Iterator[str]:
         yield f"## From {base}"
         yield ""
         yield (
-            f"{len(seeds)} trainings a row. NLI after training: accuracy "
+            f"{len(seeds)} training{'s' * (len(seeds) > 1)} a row. NLI after training: accuracy "
             f"{100 * first['nli']['test']['accuracy']:.1f}% on pairs of other images (first row, first training)."
         )
         yield ""
