@@ -7,12 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
 from support import WORDS, make_document
 
 from benchmarks import ast
 from benchmarks.grid.work import Clash
 from benchmarks.linking.data import load, split
-from benchmarks.linking.encoders import ENCODERS, VECTORS, make_encoder, word_vectors
+from benchmarks.linking.encoders import ENCODERS, VECTORS, LastStates, make_encoder, word_vectors
 from benchmarks.linking.figures import SHOWN, map_posts
 from benchmarks.linking.printed import AVERAGES, R_PRECISION
 from benchmarks.linking.sparsity import CLOSED, measure
@@ -64,6 +65,19 @@ def test_each_encoder_reads_texts_of_any_length(shared: Path) -> None:
         assert np.array_equal(rows, make_encoder(name, words, seed=0).encode(texts))
         alone = make_encoder(name, words, seed=0).encode([texts[2]])
         np.testing.assert_allclose(alone[0], rows[2], rtol=1e-4, atol=1e-5, err_msg=f"{name}: padding leaks")
+
+
+def test_last_states_are_those_of_a_bidirectional_gru() -> None:
+    module = LastStates(6, bidirectional=True)
+    stock = torch.nn.GRU(6, 6, bidirectional=True, batch_first=True)
+    for reader, end in zip(module.readers, ("", "_reverse"), strict=True):
+        for name, weight in reader.named_parameters():
+            getattr(stock, name + end).data = weight.data
+    lengths, vectors = torch.tensor([7, 3, 1]), torch.randn(3, 7, 6)
+    packed = torch.nn.utils.rnn.pack_padded_sequence(vectors, lengths, batch_first=True)
+    mask = (torch.arange(7) < lengths[:, None]).long()
+    found = module({"token_embeddings": vectors, "attention_mask": mask})["sentence_embedding"]
+    torch.testing.assert_close(found, torch.cat(list(stock(packed)[1]), dim=-1))
 
 
 def test_printed_tables() -> None:
