@@ -31,6 +31,10 @@ def home() -> Path:
     return Path(chosen).expanduser().absolute() if chosen else user_cache_path("simlte_st", appauthor=False)
 
 
+_HOLDER = ".tmp"
+_LOCK = ".lock"
+
+
 @contextmanager
 def atomic_path(target: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a temporary path beside ``target`` and rename it to ``target`` when the block ends without an error.
@@ -77,12 +81,18 @@ def atomic_path(target: str | os.PathLike[str]) -> Iterator[Path]:
             if before.exists() and not target.exists():  # interrupted between the two renames
                 os.replace(before, target)
             shutil.rmtree(holder, ignore_errors=True)
-    for path in abandoned:
+    for path in filter(_is_abandoned, abandoned):  # asked again: it may just have been made when it was first seen
         shutil.rmtree(path, ignore_errors=True)
 
 
-_HOLDER = ".tmp"
-_LOCK = ".lock"
+def _is_abandoned(holder: Path) -> bool:
+    lock = FileLock(holder / _LOCK)
+    try:
+        lock.acquire(timeout=0)
+    except (OSError, Timeout):  # at work, or gone by now
+        return False
+    lock.release()
+    return True
 
 
 def _before(target: Path) -> str:
@@ -97,12 +107,8 @@ def restore(target: Path) -> list[Path]:
     """
     found = []
     for holder in sorted(target.parent.glob(f".{glob.escape(target.name)}.{'?' * 8}{_HOLDER}")):
-        lock = FileLock(holder / _LOCK)
-        try:
-            lock.acquire(timeout=0)
-        except (OSError, Timeout):  # at work, or gone by now
+        if not _is_abandoned(holder):
             continue
-        lock.release()
         if not target.exists() and (holder / _before(target)).exists():
             os.replace(holder / _before(target), target)
             logger.warning("%s was being replaced when its process was killed: the old one is back.", target)
