@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.longformer import SIZE, both, step
-from benchmarks.records import RESULTS, environment, write_results
+from benchmarks.records import RESULTS, environment, environment_lines, write_results
 from benchmarks.timing import ratio, resident, side_by_side, spread
 from simlte_st.analysis.figures import drawn_figure
 from simlte_st.evaluation.table import markdown_table
@@ -118,8 +118,12 @@ def page(rows: Sequence[dict[str, Any]], options: argparse.Namespace) -> list[st
     table = [[f"{row['length']:,}", *(f"{row['bytes'][name] / 2**20:,.0f}" for name in SIDES)] for row in rows]
     lines += ["## Peak memory, forward + backward, MiB", "", markdown_table(["tokens", *SIDES], table), ""]
     lines += ["![time and memory](star_transformer.svg)", ""]
-    found = ", ".join(f"{name} {value}" for name, value in environment().items())
-    lines += [f"- {found}", "", f"    python -m benchmarks.star_transformer --repeats {options.repeats}", ""]
+    lines += [
+        *environment_lines([environment()]),
+        "",
+        f"    python -m benchmarks.star_transformer --repeats {options.repeats}",
+        "",
+    ]
     return lines
 
 

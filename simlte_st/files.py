@@ -9,7 +9,7 @@ import math
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -166,30 +166,46 @@ def check_apart(source: Any, output: Path) -> None:
         raise ConfigurationError(f"{output} holds the documents ({source}): choose an output outside of them.")
 
 
-MODEL = ("modules.json",)
+def changes(saved: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, str]:
+    """Tell what has changed since settings were saved: by the name of a setting, what it was and is."""
+    return {
+        name: f"{name}: was {saved.get(name)!r}, is {settings.get(name)!r}"
+        for name in sorted({*saved, *settings})
+        if saved.get(name) != settings.get(name)
+    }
+
+
+MODEL_FILE = "modules.json"
 """What the folder of a model has."""
 
+SETTINGS_FILE = "settings.json"
+"""What a work folder has: everything that decides the outcome."""
 
-def check_free(target: Path, overwrite: bool, ours: Sequence[str] = MODEL) -> None:
-    """Check that a folder can be written to ``target`` without losing anything.
+
+def is_model(folder: Path) -> bool:
+    """Tell whether a folder holds a model."""
+    return (folder / MODEL_FILE).is_file()
+
+
+def check_free(target: Path, overwrite: bool) -> None:
+    """Check that a model can be written to ``target`` without losing anything.
 
     Args:
-        target: Where the folder goes.
-        overwrite: Whether a folder that is there already shall be replaced.
-        ours: Names of files of which a folder must have one to be replaced: what tells it from a folder of the user's.
+        target: Where the model's folder goes.
+        overwrite: Whether a model that is there already shall be replaced.
 
     Raises:
         ConfigurationError: Something is there, other than an empty folder, and it shall not be overwritten; or it is
-            not a folder of the kind that is written there.
+            no model.
     """
     restore(target)
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return
     if not overwrite:
         raise ConfigurationError(f"{target} exists already: choose another output, or overwrite it (--overwrite).")
-    if not target.is_dir() or not any((target / name).is_file() for name in ours):
+    if not is_model(target):
         raise ConfigurationError(
-            f"{target} is not replaced: it has none of {', '.join(ours)}, so that it is not what this command writes. "
+            f"{target} is not replaced: it has none of {MODEL_FILE}, so that it is not what this command writes. "
             "Choose another output, or remove it yourself."
         )
 

@@ -36,7 +36,7 @@ def add_overwrite_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--overwrite", action="store_true", help="replace files of results that are there already")
 
 
-def check_result_files(arguments: argparse.Namespace, *sources: str) -> None:
+def check_result_files(arguments: argparse.Namespace, *sources: str | None) -> None:
     """Check that the files of results can be written without losing anything, before work begins.
 
     Raises:

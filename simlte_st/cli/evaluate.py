@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     from simlte_st.files import write_json
     from simlte_st.models.base import load_model
 
-    check_result_files(arguments, arguments.data, *([arguments.test_data] if arguments.test_data else []))
+    check_result_files(arguments, arguments.data, arguments.test_data)
     reader = read_documents(arguments.data, label_column=arguments.label, **reading_options(arguments))
     documents = list(reader)
     print(reader.report.summary(), file=sys.stderr)

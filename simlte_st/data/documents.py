@@ -78,12 +78,12 @@ class ReadReport:
 
     def _tally(self, verb: str, counts: dict[str, int]) -> str:
         parts = []
-        for reason, number in sorted(counts.items(), key=lambda item: -item[1])[:_KINDS]:
+        ordered = sorted(counts.items(), key=lambda item: -item[1])
+        for reason, number in ordered[:_KINDS]:
             first = self.examples.get(reason)
             parts.append(f"{number:,} {reason}" + (f" (first: {first[0]})" if first else ""))
-        if len(counts) > _KINDS:
-            rest = sum(counts.values()) - sum(sorted(counts.values())[-_KINDS:])
-            parts.append(f"{rest:,} of {len(counts) - _KINDS:,} other kinds")
+        if rest := ordered[_KINDS:]:
+            parts.append(f"{sum(number for _, number in rest):,} of {len(rest):,} other kinds")
         return f"{verb} {sum(counts.values()):,}: " + ", ".join(parts)
 
     def summary(self) -> str:

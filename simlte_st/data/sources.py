@@ -22,6 +22,7 @@ from simlte_st.data.document import Document
 from simlte_st.data.streams import TOO_LONG, BadTextError, BrokenSourceError, decode_text
 from simlte_st.data.tables import dataset_table, frame_table, mappings_table, open_table, table_suffix
 from simlte_st.errors import DataError
+from simlte_st.files import is_model
 
 TEXT_SUFFIXES = (".txt", ".md")
 UNREADABLE = "unreadable"
@@ -135,18 +136,18 @@ def _text_folder(folder: Path, how: Reading, relative: str = "", root: Path | No
         name, path = relative + entry.name, Path(entry.path)
         if entry.name.startswith("."):
             yield Skip(name, "hidden", ignored=True)
-        elif entry.is_dir(follow_symlinks=False) and (path / "modules.json").is_file():
+        elif entry.is_dir(follow_symlinks=False) and is_model(path):
             yield Skip(name, "model folder", ignored=True)
         elif entry.is_dir(follow_symlinks=False):
             yield from _text_folder(path, how, name + "/", root)
         elif entry.is_dir():  # a link to a folder may lead back up here and never end
             yield Skip(name, "linked folder", ignored=True)
-        elif path.suffix.lower() in TEXT_SUFFIXES and entry.is_symlink() and not path.resolve().is_relative_to(root):
-            yield Skip(name, "link out of the folder", ignored=True)
-        elif path.suffix.lower() in TEXT_SUFFIXES:
-            yield text_row(path, name, how)
-        else:
+        elif path.suffix.lower() not in TEXT_SUFFIXES:
             yield Skip(name, path.suffix.lower() or "no suffix", ignored=True)
+        elif entry.is_symlink() and not path.resolve().is_relative_to(root):
+            yield Skip(name, "link out of the folder", ignored=True)
+        else:
+            yield text_row(path, name, how)
 
 
 def _items(source: Iterable[Any], name: str, asked: Columns) -> Iterator[Event]:

@@ -25,7 +25,7 @@ from simlte_st.data.document import Document
 from simlte_st.data.documents import DocumentReader, read_documents
 from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.errors import ConfigurationError, DataError, ResumeError
-from simlte_st.files import atomic_path, check_apart, hold, read_json, write_json
+from simlte_st.files import SETTINGS_FILE, atomic_path, changes, check_apart, hold, read_json, write_json
 
 DOCUMENTS = b"documents"
 """Metadata of a part: digest of the ids and texts of its documents."""
@@ -164,16 +164,15 @@ def _digest(pieces: Iterable[Any]) -> str:
 
 
 def _open_parts(output: Path, parts: Path, settings: dict[str, Any], *, resume: bool, overwrite: bool) -> FileLock:
-    account = parts / "settings.json"
+    account = parts / SETTINGS_FILE
     if resume:
         if not account.exists():
             raise ResumeError(f"There is no interrupted run at {parts}.")
         lock = hold(parts)
-        saved = read_json(account)
-        different = [name for name in sorted({*saved, *settings}) if saved.get(name) != settings.get(name)]
+        different = changes(read_json(account), settings)
         if different:
             lock.release()
-            told = "; ".join(f"{name}: was {saved.get(name)!r}, is {settings.get(name)!r}" for name in different)
+            told = "; ".join(different.values())
             raise ResumeError(f"The interrupted run at {parts} has other settings ({told}).")
         return lock
     for path, ours in ((output, output.is_file()), (parts, account.exists())):
@@ -183,9 +182,8 @@ def _open_parts(output: Path, parts: Path, settings: dict[str, Any], *, resume: 
         if path.exists() and not ours:
             raise ConfigurationError(f"{path} is not what this command writes, and not replaced: choose another.")
     lock = hold(parts)
-    for path in parts.iterdir():
-        if path.suffix == ".parquet":
-            path.unlink()
+    for path in parts.glob("part-*.parquet"):
+        path.unlink()
     write_json(account, settings)
     return lock
 

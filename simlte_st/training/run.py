@@ -17,7 +17,7 @@ from simlte_st.data.documents import DocumentReader
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.errors import ConfigurationError, ResumeError, SimlteError
 from simlte_st.extras import require
-from simlte_st.files import MODEL, check_free, hold, read_json, write_json
+from simlte_st.files import SETTINGS_FILE, changes, check_free, hold, is_model, read_json, write_json
 from simlte_st.training.callbacks import last_complete_checkpoint
 from simlte_st.training.presets import Preset, get_preset
 from simlte_st.training.result import trained_path
@@ -118,10 +118,6 @@ def described(value: Any) -> Any:
     return f"{named.__module__}.{named.__qualname__}{size}"
 
 
-SETTINGS = "settings.json"
-"""File of a work folder with everything that decides the outcome."""
-
-
 @dataclass(frozen=True)
 class RunFolder:
     """The work folder of a run, named ``OUTPUT.run``, which one process has at a time.
@@ -160,7 +156,7 @@ class RunFolder:
         check_free(output, overwrite)
         check_free(folder.trained, overwrite)
         if folder.path.exists():
-            if not (folder.path / SETTINGS).exists() or (folder.path / MODEL[0]).exists():
+            if not (folder.path / SETTINGS_FILE).exists() or is_model(folder.path):
                 raise ConfigurationError(
                     f"{folder.path}, where this run would keep what it needs, is something else: choose another output."
                 )
@@ -174,24 +170,23 @@ class RunFolder:
             else:
                 os.replace(folder.path, folder.before)
         lock = hold(folder.path)
-        write_json(folder.path / SETTINGS, settings)
+        write_json(folder.path / SETTINGS_FILE, settings)
         return replace(folder, lock=lock)
 
     def _check(self, settings: dict[str, Any]) -> None:
-        if not (self.path / SETTINGS).exists():
+        if not (self.path / SETTINGS_FILE).exists():
             done = f" {self.output} is finished." if self.output.exists() else ""
             raise ResumeError(f"There is no interrupted run at {self.path}.{done}")
-        saved = read_json(self.path / SETTINGS)
-        different = [name for name in sorted({*saved, *settings}) if saved.get(name) != settings.get(name)]
-        if different == ["dtype"]:
+        saved = read_json(self.path / SETTINGS_FILE)
+        different = changes(saved, settings)
+        if list(different) == ["dtype"]:
             option = "--bf16" if saved["dtype"] == "bfloat16" else "--no-bf16"
             raise ResumeError(
                 f"The interrupted run computes in {saved['dtype']}, and this machine by itself in {settings['dtype']}: "
                 f"the numbers would be others from here on. Add {option} to go on with it."
             )
         if different:
-            told = "; ".join(f"{name}: was {saved.get(name)!r}, is {settings.get(name)!r}" for name in different)
-            raise ResumeError(f"The interrupted run has other settings ({told}).")
+            raise ResumeError(f"The interrupted run has other settings ({'; '.join(different.values())}).")
 
     @property
     def trained(self) -> Path:

@@ -19,6 +19,17 @@ def corpus(documents: list[str]) -> list[Document]:
     return [Document(f"d{index}", text) for index, text in enumerate(documents)]
 
 
+def interrupt(model: SentenceTransformer, corpus: list[Document], output: Path) -> None:
+    """Encode two parts of ten documents and be stopped in the third."""
+
+    def broken() -> Iterator[Document]:
+        yield from corpus[:25]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        encode_documents(model, broken(), output, part_size=10)
+
+
 def test_vectors_are_the_models_own(model: SentenceTransformer, corpus: list[Document], tmp_path: Path) -> None:
     report = encode_documents(model, iter(corpus), tmp_path / "v.parquet", part_size=10)
     table = pq.read_table(tmp_path / "v.parquet")
@@ -54,13 +65,7 @@ def test_truncation_is_told(model: SentenceTransformer, tmp_path: Path) -> None:
 
 def test_an_interrupted_run_goes_on(model: SentenceTransformer, corpus: list[Document], tmp_path: Path) -> None:
     output = tmp_path / "v.parquet"
-
-    def broken() -> Iterator[Document]:
-        yield from corpus[:25]
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        encode_documents(model, broken(), output, part_size=10)
+    interrupt(model, corpus, output)
     assert not output.exists()
     seen: list[str] = []
     original = model.encode
@@ -106,13 +111,7 @@ def test_changed_texts_and_other_weights_are_noticed(
     model: SentenceTransformer, corpus: list[Document], tmp_path: Path
 ) -> None:
     output = tmp_path / "v.parquet"
-
-    def broken() -> Iterator[Document]:
-        yield from corpus[:25]
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        encode_documents(model, broken(), output, part_size=10)
+    interrupt(model, corpus, output)
     changed = [Document(one.id, one.text + " bis" * (row == 3)) for row, one in enumerate(corpus)]
     with pytest.raises(ResumeError, match=r"part-000001\.parquet holds other documents"):
         encode_documents(model, changed, output, part_size=10, resume=True)
