@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from benchmarks.bank.sets import BankSet
-from simlte_st.datasets.splits import TEST, stratified_split
 from simlte_st.evaluation import CosineScores, citation_retrieval, few_shot_probe, fit_probe
 from simlte_st.evaluation.lexical import TFIDF_INVERSE_L2, fit_tfidf
+from simlte_st.evaluation.splits import TEST, stratified_split
 from simlte_st.evaluation.statistics import unit_rows
 
 HALVES = 10

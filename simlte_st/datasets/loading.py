@@ -11,10 +11,12 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal, overload
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import Dataset, Features, Value, concatenate_datasets
 from datasets.arrow_writer import ArrowWriter
+from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
 from simlte_st.data.documents import DocumentReader, ReadReport
@@ -22,8 +24,8 @@ from simlte_st.datasets.benchmark import Benchmark, CitationBenchmark
 from simlte_st.datasets.citations import CitationSet, FoundPapers
 from simlte_st.datasets.labelled import Found, LabelledSet, ReadOptions
 from simlte_st.datasets.sets import find_set
-from simlte_st.datasets.splits import split_strings, stratified_split, text_key
 from simlte_st.errors import ConfigurationError, EmptyCorpusError
+from simlte_st.evaluation.splits import NEITHER, stratified_split, text_key
 from simlte_st.files import atomic_path, home, read_json, write_json
 
 logger = logging.getLogger(__name__)
@@ -233,7 +235,13 @@ def _with_split(rows: Dataset, test_share: float, seed: int) -> tuple[Dataset, s
         return rows.remove_columns("key"), "of the data set"
     codes = pc.dictionary_encode(rows.data.column("label").combine_chunks())
     classes = pc.fill_null(codes.indices, -1).to_numpy(zero_copy_only=False)
-    split = split_strings(stratified_split(classes, rows.data.column("key").to_numpy(), test_share, seed))
+    split = _split_strings(stratified_split(classes, rows.data.column("key").to_numpy(), test_share, seed))
     made = Dataset(pa.table({"split": split}))
     rows = concatenate_datasets([rows.remove_columns(["split", "key"]), made], axis=1)
     return rows, f"made here: {test_share:.0%} of each class for the test, seed {seed}, copies on one side"
+
+
+def _split_strings(sides: NDArray[np.int8]) -> pa.Array:
+    """Write a split as an Arrow column of strings, null for neither."""
+    names = pa.array(["train", "test"])
+    return pc.take(names, pa.array(sides.astype(np.int32), mask=sides == NEITHER))

@@ -11,7 +11,7 @@ import numpy as np
 from simlte_st.evaluation.evaluator import EmbeddingEvaluator, EvaluatorSettings
 from simlte_st.evaluation.labels import Label, check_lengths, number_labels, plain_labels
 from simlte_st.evaluation.probe import Head, ProbeResult, Rows, check_head, fit_probe
-from simlte_st.evaluation.splits import few_shot_rows
+from simlte_st.evaluation.splits import few_shot_rows, warn_of_copies
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -105,7 +105,7 @@ class ClassificationProbeEvaluator(EmbeddingEvaluator):
     paper leaves open. Returns ``accuracy`` (primary) and ``macro_f1``; with ``shots`` their means and sample deviations
     over the draws: ``accuracy_mean`` (primary), ``accuracy_deviation``, ``macro_f1_mean`` and ``macro_f1_deviation``.
     The single draws of the latest call are in ``last_draws``. Only the training texts that some draw took, and the
-    test texts, are encoded.
+    test texts, are encoded. Test texts that are copies of training texts are counted in a warning.
 
     Args:
         train_texts: Texts that heads are trained on.
@@ -153,6 +153,7 @@ class ClassificationProbeEvaluator(EmbeddingEvaluator):
         drawn = [range(len(train_texts))] if shots is None else few_shot_rows(train_labels, shots, draws, self.seed)
         used = sorted({row for rows in drawn for row in rows})
         position = {row: number for number, row in enumerate(used)}
+        warn_of_copies(train_texts, test_texts)
         texts = list(train_texts)  # a column of a data frame has keys of its own
         self.train_texts = [texts[row] for row in used]
         labels = plain_labels(train_labels)

@@ -14,7 +14,7 @@ from simlte_st.evaluation.evaluator import encode_texts
 from simlte_st.evaluation.lexical import TfidfScores, tfidf_few_shot, tfidf_probe, tfidf_split_half
 from simlte_st.evaluation.probe import Head, ProbeResult, fit_probe
 from simlte_st.evaluation.split_half import SplitHalfResult, split_half_retrieval, split_half_views
-from simlte_st.evaluation.splits import document_labels
+from simlte_st.evaluation.splits import document_labels, warn_of_copies
 from simlte_st.evaluation.structure import StructureResult, agreement_of_scores, structure_agreement
 
 if TYPE_CHECKING:
@@ -137,6 +137,7 @@ def compare_probes(
     """
     train_texts, train_labels = _texts_and_labels(train)
     test_texts, test_labels = _texts_and_labels(test)
+    warn_of_copies(train_texts, test_texts)
     results = {
         TFIDF: ProbeComparison(
             tfidf_few_shot(train_texts, train_labels, test_texts, test_labels, shots=shots, draws=draws, seed=seed),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import train_test_split
+from numpy.typing import NDArray
 
 from simlte_st.data.document import Document
 from simlte_st.data.documents import list_documents
@@ -16,6 +18,66 @@ from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.evaluation.labels import Label, plain_labels
 
 logger = logging.getLogger(__name__)
+
+TRAIN, TEST, NEITHER = 0, 1, -1
+
+
+def text_key(text: str) -> int:
+    """Give a signed 64-bit hash of a text: the same for copies, the same everywhere."""
+    return int.from_bytes(
+        hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big", signed=True
+    )
+
+
+def stratified_split(
+    classes: NDArray[np.int32], keys: NDArray[np.int64], test_share: float, seed: int
+) -> NDArray[np.int8]:
+    """Divide documents into training and test part, each class in proportion.
+
+    The documents of a class are put in an order that (seed, text) decides, and the first of them are for the test. So
+    the split does not depend on the order in which they are stored, and copies of a text in a class stay together.
+
+    Args:
+        classes: Index of each document's class ``[n]``, -1 where it has none.
+        keys: :func:`text_key` of each document ``[n]``.
+        test_share: Share of each class for the test, above 0 and below 1. A class keeps at least one training document.
+        seed: Decides the order.
+
+    Returns:
+        :data:`TRAIN`, :data:`TEST` or :data:`NEITHER` (no class) for each document ``[n]``, int8.
+
+    Raises:
+        ConfigurationError: ``test_share`` is out of its range.
+    """
+    if not 0 < test_share < 1:
+        raise ConfigurationError(f"test_share must be above 0 and below 1, not {test_share}.")
+    sides = np.full(len(classes), NEITHER, dtype=np.int8)
+    sides[classes >= 0] = TRAIN
+    places = _mix(keys, seed)
+    order = np.lexsort((places, classes))
+    starts = np.searchsorted(classes[order], np.arange(classes.max(initial=-1) + 2))
+    for start, stop in itertools.pairwise(starts):
+        members = order[start:stop]
+        sides[members[: _test_size(places[members], test_share)]] = TEST
+    return sides
+
+
+def _test_size(places: NDArray[np.uint64], share: float) -> int:
+    """Give how many of a class are for the test: the size asked for, moved up or else down so as not to part copies."""
+    wanted = min(round(len(places) * share), len(places) - 1)
+    ends = np.flatnonzero(places[1:] != places[:-1]) + 1  # sizes at which no copies are parted
+    if wanted < 1 or not len(ends):
+        return 0
+    return int(ends[min(int(np.searchsorted(ends, wanted)), len(ends) - 1)])
+
+
+def _mix(keys: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
+    """Hash keys together with the seed (SplitMix64's finaliser: a bijection, so distinct keys stay distinct)."""
+    salt = int.from_bytes(hashlib.blake2b(str(seed).encode(), digest_size=8).digest(), "big")
+    mixed = keys.view(np.uint64) ^ np.uint64(salt)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return np.asarray(mixed ^ (mixed >> np.uint64(31)), dtype=np.uint64)
 
 
 def sample_documents(documents: Any, most: int, seed: int) -> list[Document]:
@@ -38,7 +100,7 @@ def sample_rows(count: int, most: int, seed: int) -> list[int]:
 
 
 def split_by_label(documents: Any, test_share: float, seed: int) -> tuple[list[Document], list[Document]]:
-    """Divide labelled documents into training and test parts, each class in proportion.
+    """Divide labelled documents into training and test parts, each class in proportion, copies on one side.
 
     Args:
         documents: What :func:`~simlte_st.data.read_documents` takes; a source of which it must be told the column of
@@ -48,24 +110,44 @@ def split_by_label(documents: Any, test_share: float, seed: int) -> tuple[list[D
 
     Raises:
         DataError: A document has no label, or a class has only one document.
+        ConfigurationError: ``test_share`` is out of its range.
     """
     read = list_documents(documents)
-    labels = document_labels(read)
-    train, test = divide_rows(labels, test_share, seed)
+    train, test = divide_rows([document.text for document in read], document_labels(read), test_share, seed)
     return [read[row] for row in train], [read[row] for row in test]
 
 
-def divide_rows(labels: Sequence[str], test_share: float, seed: int) -> tuple[list[int], list[int]]:
-    """Divide the rows of labels into training and test part, each class in proportion; see :func:`split_by_label`.
+def divide_rows(
+    texts: Sequence[str], labels: Sequence[Label], test_share: float, seed: int
+) -> tuple[list[int], list[int]]:
+    """Divide the rows of labelled texts into training and test part: :func:`stratified_split`.
 
     Raises:
-        DataError: A class has only one row, or a part would lack a class.
+        DataError: A class has only one row, or all rows of every class are copies of one text.
+        ConfigurationError: ``test_share`` is out of its range.
     """
-    try:
-        train, test = train_test_split(range(len(labels)), test_size=test_share, random_state=seed, stratify=labels)
-    except ValueError as error:
-        raise DataError(f"The documents cannot be divided by class: {error}") from error
+    names, classes, counts = np.unique(plain_labels(labels), return_inverse=True, return_counts=True)
+    if (counts < 2).any():
+        single = names[counts < 2].tolist()
+        raise DataError(
+            f"The documents cannot be divided by class: {len(single)} classes have only one document "
+            f"({', '.join(map(repr, single[:5]))}). Leave them out, or give them more."
+        )
+    keys = np.array([text_key(text) for text in texts], dtype=np.int64)
+    sides = stratified_split(classes.astype(np.int32), keys, test_share, seed)
+    train, test = (np.flatnonzero(sides == side).tolist() for side in (TRAIN, TEST))
+    if not test:
+        raise DataError("The documents cannot be divided by class: those of a class are all copies of one text.")
     return train, test
+
+
+def warn_of_copies(train: Iterable[str], test: Sequence[str]) -> int:
+    """Count the test texts that are copies of a training text, and warn of them: scores on them are memory."""
+    known = {text_key(text) for text in train}
+    copies = sum(text_key(text) in known for text in test)
+    if copies:
+        logger.warning("%d of %d test texts are copies of training texts: the scores flatter.", copies, len(test))
+    return copies
 
 
 def document_labels(documents: Sequence[Document]) -> list[str]:

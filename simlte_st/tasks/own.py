@@ -184,11 +184,9 @@ def sts_task(
 
 
 def _divide(texts: Sequence[str], labels: Sequence[Label], test_share: float, seed: int) -> list[Any]:
-    if not 0 < test_share < 1:
-        raise ConfigurationError(f"test_share must be above 0 and below 1, not {test_share}.")
     check_lengths(texts, labels, "given")
-    classes = plain_labels(labels)
-    listed, parts = list(texts), divide_rows([str(label) for label in classes], test_share, seed)
+    listed, classes = list(texts), plain_labels(labels)
+    parts = divide_rows(listed, classes, test_share, seed)
     return [[values[row] for row in rows] for rows in parts for values in (listed, classes)]
 
 

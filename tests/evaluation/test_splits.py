@@ -7,10 +7,22 @@ import pytest
 
 from simlte_st.data import Document, read_documents
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.evaluation.splits import draw_shots, few_shot_rows, sample_documents, sample_rows, split_by_label
+from simlte_st.evaluation.splits import (
+    NEITHER,
+    TEST,
+    TRAIN,
+    draw_shots,
+    few_shot_rows,
+    sample_documents,
+    sample_rows,
+    split_by_label,
+    stratified_split,
+    text_key,
+    warn_of_copies,
+)
 
 LABELS = ["a"] * 20 + ["b"] * 8 + ["c"] * 2
-CORPUS = [Document(str(number), "text", "abc"[number % 3]) for number in range(90)]
+CORPUS = [Document(str(number), f"text {number}", "abc"[number % 3]) for number in range(90)]
 
 
 def test_samples_keep_order_and_depend_on_the_seed() -> None:
@@ -35,6 +47,92 @@ def test_parts_are_disjoint_exhaustive_and_stratified() -> None:
         split_by_label([*CORPUS, Document("x", "text")], 0.3, seed=1)
     with pytest.raises(DataError, match="cannot be divided"):
         split_by_label([*CORPUS, Document("x", "text", "rare")], 0.3, seed=1)
+
+
+def test_copies_are_on_one_side_or_counted(caplog: pytest.LogCaptureFixture) -> None:
+    copied = [Document(f"{document.id} again", document.text, document.label) for document in CORPUS]
+    train, test = split_by_label([*CORPUS, *copied], 0.3, seed=1)
+    texts, test_texts = ([document.text for document in part] for part in (train, test))
+    assert len(train) + len(test) == 180
+    assert not {*texts} & {*test_texts}
+    assert Counter(document.label for document in test) == {"a": 18, "b": 18, "c": 18}
+    assert warn_of_copies(texts, test_texts) == 0
+    assert not caplog.records
+    assert warn_of_copies([*texts, test_texts[0]], test_texts) == test_texts.count(test_texts[0]) == 2
+    assert "2 of 54 test texts are copies of training texts" in caplog.text
+    same = [Document(str(number), "text", "ab"[number % 2]) for number in range(8)]
+    with pytest.raises(DataError, match="copies of one text"):
+        split_by_label(same, 0.5, seed=1)
+    # a class of copies only stays in the training part, and the others are divided
+    train, test = split_by_label([*same[::2], *CORPUS[1::3]], 0.5, seed=1)
+    assert {document.label for document in test} == {"b"}
+    assert {document.label for document in train} == {"a", "b"}
+
+
+def classes_and_keys(sizes: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    classes = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+    keys = np.array([text_key(f"text {index}") for index in range(len(classes))], dtype=np.int64)
+    return classes, keys
+
+
+def test_each_class_in_proportion() -> None:
+    sizes = [1000, 50, 10, 3, 2, 1]
+    classes, keys = classes_and_keys(sizes)
+    sides = stratified_split(classes, keys, 0.2, seed=0)
+    assert [int((sides[classes == label] == TEST).sum()) for label in range(len(sizes))] == [200, 10, 2, 1, 0, 0]
+    assert set(sides.tolist()) == {TRAIN, TEST}
+    # drawn, not the first or the last ones: each half of the large class has about half of its test documents
+    assert 70 <= (sides[:500] == TEST).sum() <= 130
+    most = stratified_split(classes, keys, 0.999, seed=0)
+    assert [int((most[classes == label] == TRAIN).sum()) for label in range(len(sizes))] == [1, 1, 1, 1, 1, 1]
+
+
+def test_the_seed_decides_and_the_order_does_not() -> None:
+    classes, keys = classes_and_keys([300, 200])
+    first = stratified_split(classes, keys, 0.3, seed=1)
+    assert np.array_equal(first, stratified_split(classes, keys, 0.3, seed=1))
+    other = stratified_split(classes, keys, 0.3, seed=2)
+    # two draws of 30% agree on about 9% of the documents
+    assert 25 <= ((first == TEST) & (other == TEST)).sum() <= 65
+    order = np.random.default_rng(0).permutation(500)
+    assert np.array_equal(stratified_split(classes[order], keys[order], 0.3, seed=1), first[order])
+    # nor do the numbers of the classes
+    assert np.array_equal(stratified_split(1 - classes, keys, 0.3, seed=1), first)
+
+
+def test_documents_without_a_class_are_on_no_side() -> None:
+    classes, keys = classes_and_keys([40])
+    classes[::4] = -1
+    sides = stratified_split(classes, keys, 0.5, seed=0)
+    assert (sides[::4] == NEITHER).all()
+    assert (sides == TEST).sum() == (sides == TRAIN).sum() == 15
+    assert stratified_split(classes[:0], keys[:0], 0.5, seed=0).tolist() == []
+    assert stratified_split(classes[::4], keys[::4], 0.5, seed=0).tolist() == [NEITHER] * 10
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_copies_stay_together(seed: int) -> None:
+    classes = np.zeros(60, dtype=np.int32)
+    keys = np.repeat([text_key(str(number)) for number in range(12)], 5)
+    sides = stratified_split(classes, keys, 0.3, seed)
+    assert all(len(set(sides[keys == key].tolist())) == 1 for key in keys)
+    assert (sides == TEST).sum() == 20  # 18 asked for; up to the end of the copies
+    # moved down where moving up would leave nothing to train on
+    keys = np.array([1] * 2 + [2] * 8, dtype=np.int64)
+    assert (stratified_split(classes[:10], keys, 0.9, seed) == TRAIN).any()
+    assert (stratified_split(classes[:10], np.ones(10, dtype=np.int64), 0.5, seed) == TRAIN).all()
+
+
+def test_keys_are_of_the_text() -> None:
+    assert text_key("a") == text_key("a") != text_key("b")
+    assert text_key("é") == -3811523526868657873  # the same everywhere
+    assert -(2**63) <= text_key("a") < 2**63
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, -0.1, 1.5])
+def test_shares(share: float) -> None:
+    with pytest.raises(ConfigurationError, match="above 0 and below 1"):
+        stratified_split(*classes_and_keys([4]), share, 0)
 
 
 def test_shots_are_drawn_per_class_without_replacement() -> None:
