@@ -64,21 +64,23 @@ def run(arguments: argparse.Namespace) -> int:
 
     check_result_files(arguments, arguments.data, arguments.test_data)
     reader = read_documents(arguments.data, label_column=arguments.label, **reading_options(arguments))
-    documents = list(reader)
+    # The probes need all documents, the halves a few: without labels, no more are held.
+    documents = list(reader) if arguments.label else None
+    drawn = sample_documents(reader if documents is None else documents, arguments.halves, arguments.seed)
     print(reader.report.summary(), file=sys.stderr)
     bases = _bases(arguments)
     names = list(dict.fromkeys([*bases.values(), *arguments.models]))
     models = {name: load_model(name).model for name in names}
     halves = compare_halves(
         models,
-        sample_documents(documents, arguments.halves, arguments.seed),
+        drawn,
         segmenter=arguments.segmenter,
         batch_size=arguments.batch_size,
         seed=arguments.seed,
         progress=not arguments.quiet,
     )
     probes = None
-    if arguments.label:
+    if documents is not None:
         if arguments.test_data:
             options = {**reading_options(arguments), "limit": None}
             test = list_documents(read_documents(arguments.test_data, label_column=arguments.label, **options))

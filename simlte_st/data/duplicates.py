@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import logging
 import os
 import sys
 import unicodedata
@@ -27,6 +28,10 @@ from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.extras import require
 from simlte_st.files import atomic_path
 
+logger = logging.getLogger(__name__)
+
+_NEAR_BYTES = 8_000  # that a document takes among those that near copies are looked for
+_TELL = 250_000  # documents, and then each time twice as many
 _RECALL = 0.95  # of pairs exactly as similar as the threshold, this share at least is compared
 
 
@@ -153,7 +158,7 @@ def find_duplicates(
     total = len(documents) if isinstance(documents, (Dataset, list, tuple)) else None
     seen: dict[bytes, int] = {}
     alike: DisjointSet = DisjointSet()
-    exact = 0
+    exact, told = 0, _TELL
     for number, text in enumerate(
         tqdm(_texts(documents), desc="Finding copies", unit="doc", total=total, disable=not progress)
     ):
@@ -165,6 +170,14 @@ def find_duplicates(
             exact += 1
             alike.merge(first, number)
         elif index is not None:
+            if number == told:
+                told *= 2
+                logger.warning(
+                    "%d documents so far, and finding near copies holds about %d GB: 8 KB a document. Finding exact "
+                    "copies takes a twentieth of that (near=False; --duplicates exact).",
+                    number,
+                    round(number * _NEAR_BYTES / 1e9),
+                )
             for other in index.add(number, words):
                 alike.merge(other, number)
     groups = np.empty(len(alike), dtype=np.int64)

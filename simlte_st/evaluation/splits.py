@@ -6,14 +6,14 @@ import hashlib
 import itertools
 import logging
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simlte_st.data.document import Document
-from simlte_st.data.documents import list_documents
+from simlte_st.data.documents import list_documents, read_documents
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.evaluation.labels import Label, plain_labels
 
@@ -81,9 +81,17 @@ def _mix(keys: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
 
 
 def sample_documents(documents: Any, most: int, seed: int) -> list[Document]:
-    """Draw up to ``most`` documents of what :func:`~simlte_st.data.read_documents` takes; see :func:`sample_rows`."""
-    read = list_documents(documents)
-    return [read[row] for row in sample_rows(len(read), most, seed)]
+    """Draw up to ``most`` documents of what :func:`~simlte_st.data.read_documents` takes; see :func:`sample_rows`.
+
+    The documents are counted, and then read again for those that were drawn: no others are held. What can be read only
+    once is held while it is drawn from.
+    """
+    source = list(documents) if isinstance(documents, Iterator) else documents
+    reader = read_documents(source)
+    rows = set(sample_rows(sum(1 for _ in reader), most, seed))
+    if reader.report.skipped:
+        logger.warning("%s", reader.report.summary())
+    return [document for row, document in enumerate(reader) if row in rows]
 
 
 def sample_rows(count: int, most: int, seed: int) -> list[int]:

@@ -76,6 +76,9 @@ def load_model(
 ) -> LoadedModel:
     """Load a model.
 
+    Texts that hold the words of special tokens, such as ``[MASK]`` or ``</s>``, are read as they stand, as any other
+    text; this is saved with the model. Only where its own prompts are written with such words, the model reads them.
+
     Args:
         name: A folder, or a name as :func:`~simlte_st.models.names.find_model` has it.
         pooling: ``"cls"`` or ``"mean"`` replaces the model's pooling, ``"keep"`` keeps it. A bare language model, which
@@ -100,11 +103,19 @@ def load_model(
     tuned, drawn = _is_tuned(source), not torch.equal(numbers, torch.get_rng_state())
     if not isinstance(model[0], Transformer):
         raise ModelError(f"The model {name!r} begins with {type(model[0]).__name__}, not with a Transformer.")
+    _read_marks_as_text(model)
     if pooling != "keep" or not tuned:
         _set_pooling(model, name, "cls" if pooling == "keep" else pooling)
     # A tokenizer may know of no limit.
     _set_length(model, name, max_seq_length or readable_length(model))
     return LoadedModel(model, name, tuned, drawn)
+
+
+def _read_marks_as_text(model: SentenceTransformer) -> None:
+    tokenizer = model.tokenizer
+    if not any(mark in (prompt or "") for mark in tokenizer.all_special_tokens for prompt in model.prompts.values()):
+        tokenizer.split_special_tokens = True
+        tokenizer.init_kwargs["split_special_tokens"] = True  # what is saved
 
 
 def lengthen(loaded: LoadedModel, max_length: int) -> bool:

@@ -11,6 +11,7 @@ import pytest
 from datasets import Dataset
 from support import WORDS, make_document
 
+from simlte_st.data import duplicates
 from simlte_st.data.document import Document, SegmentedDocument
 from simlte_st.data.documents import read_documents
 from simlte_st.data.duplicates import Duplicates, find_duplicates
@@ -217,3 +218,14 @@ def test_a_large_group_of_near_copies_takes_little_memory() -> None:
     tracemalloc.stop()
     assert set(found.groups.tolist()) == {0}
     assert peak < 30_000_000
+
+
+def test_memory_is_told(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(duplicates, "_TELL", 5)
+    find_duplicates(TEXTS, near=False)
+    assert not caplog.records
+    find_duplicates(TEXTS)
+    assert [record.getMessage().split()[0] for record in caplog.records] == ["5", "10", "20"]
+    monkeypatch.setattr(duplicates, "_NEAR_BYTES", 2e8)
+    find_duplicates(TEXTS)
+    assert "20 documents so far, and finding near copies holds about 4 GB" in caplog.text

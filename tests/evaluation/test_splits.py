@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import weakref
 from collections import Counter
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,6 +37,30 @@ def test_samples_keep_order_and_depend_on_the_seed() -> None:
     assert [int(document.id) for document in sample] == sample_rows(90, 20, seed=1)
     with pytest.raises(ConfigurationError):
         sample_rows(90, 1, seed=1)
+
+
+def test_no_more_is_held_than_is_drawn(caplog: pytest.LogCaptureFixture) -> None:
+    alive: weakref.WeakSet[Text] = weakref.WeakSet()
+    most = 0
+
+    class Text(str):
+        pass
+
+    class Rows:
+        def __iter__(self) -> Iterator[dict[str, Any]]:
+            nonlocal most
+            for number in range(2000):
+                text = Text(f"text {number}" if number % 10 else "")
+                alive.add(text)
+                yield {"id": number, "text": text}
+                most = max(most, len(alive))
+
+    drawn = sample_documents(Rows(), 20, seed=1)
+    assert most <= 200
+    assert "skipped 200" in caplog.text
+    assert [document.id for document in drawn] == [
+        document.id for document in sample_documents(iter(Rows()), 20, seed=1)
+    ]
 
 
 def test_parts_are_disjoint_exhaustive_and_stratified() -> None:

@@ -230,3 +230,18 @@ def test_models_with_modules_of_ours_load(bert_path: Path, tmp_path: Path) -> No
     assert loaded.tuned
     assert type(loaded.model) is SentenceTransformer
     assert isinstance(loaded.model[1], TokenAttention)
+
+
+@pytest.mark.parametrize("prompt", ["", "ba [SEP] "])
+def test_the_words_of_special_tokens_are_text(encoder_path: Path, tmp_path: Path, prompt: str) -> None:
+    stock = SentenceTransformer(str(encoder_path), device="cpu", prompts={"query": prompt})
+    stock.save_pretrained(str(tmp_path / "stock"))
+    model = load_model(tmp_path / "stock").model
+    model.save_pretrained(str(tmp_path / "saved"))
+    for loaded in (model, SentenceTransformer(str(tmp_path / "saved"), device="cpu")):
+        ids = loaded.preprocess(["ba [MASK] bei [SEP] ba [CLS] [PAD]"])["input_ids"][0].tolist()
+        counts = [
+            ids.count(loaded.tokenizer.convert_tokens_to_ids(f"[{name}]")) for name in ("MASK", "SEP", "CLS", "PAD")
+        ]
+        # a model whose own prompts are written with them reads them
+        assert counts == ([1, 2, 2, 1] if prompt else [0, 1, 1, 0])
