@@ -43,7 +43,7 @@ SIZE: dict[str, Any] = {
 Job = Callable[[], object]
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32")
@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder (default: %(default)s)")
     parser.add_argument("--peak", choices=("ours", "stock"), help=argparse.SUPPRESS)  # one side's process
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     torch.set_num_threads(arguments.threads)
     if arguments.peak:
         print(json.dumps(peak_of_step(arguments)))

@@ -31,11 +31,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, default=Path("simlte-demo"))
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--documents", type=int, metavar="N", help="use no more articles than these, for a quick look")
+    parser.add_argument("--max-steps", type=int, default=30, metavar="N", help="steps of training (default: 30)")
     arguments = parser.parse_args()
     disable_progress_bar()  # of reading and writing weights; training has a bar of its own
     began = time.perf_counter()
 
-    train_part, test_part = split_by_label(bbc_news(), 0.3, arguments.seed)
+    articles = bbc_news()
+    if arguments.documents:
+        articles = sample_documents(articles, arguments.documents, arguments.seed)
+    train_part, test_part = split_by_label(articles, 0.3, arguments.seed)
     sizes = f"{len(train_part):,} articles to train on, without their classes; {len(test_part):,} to test on"
     print(f"BBC News: {sizes}.")
     result = train(
@@ -43,7 +48,7 @@ def main() -> None:
         arguments.output,
         base=PACKAGED_BASE,
         max_view_length=64,
-        max_steps=30,
+        max_steps=arguments.max_steps,
         seed=arguments.seed,
         overwrite=True,
     )

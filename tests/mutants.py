@@ -24,6 +24,22 @@ MUTANTS = [
         "return [read[row] for row in train], [", "return read, [",
     ),
     (
+        "simlte_st/evaluation/splits.py", "evaluation/test_splits.py",
+        "text_key(text) for text in texts]", "row for row, _ in enumerate(texts)]",
+    ),
+    (
+        "benchmarks/grid/experiments/classification.py", "benchmarks/test_grid.py",
+        "rows[data.learn :], data.labels[data.learn :]", "rows[: data.learn], data.labels[: data.learn]",
+    ),
+    (
+        "benchmarks/grid/experiments/classification.py", "benchmarks/test_grid.py",
+        "data.texts(data.learn),", "data.texts(0, data.learn),",
+    ),
+    (
+        "simlte_st/models/base.py", "models/test_base.py",
+        "tokenizer.split_special_tokens = True", "pass",
+    ),
+    (
         "simlte_st/evaluation/citation_links.py", "test_citation_links.py",
         "scores.pairs(train.pairs), train.labels, high", "scores.pairs(test.pairs), test.labels, high",
     ),

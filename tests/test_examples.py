@@ -42,6 +42,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
     jobs = {
         "fit_input_examples.py": SMALL,
         "trainer_transform.py": SMALL,
+        "demo.py": ["--documents", "90", "--max-steps", "2"],
         "train_folder.py": [str(documents), "--max-steps", "2", "--tokens", "24"],
     }
     done = subprocess.run(
@@ -77,3 +78,12 @@ def test_transform_with_the_stock_trainer(ran: Path) -> None:
 def test_a_folder_to_a_model(ran: Path) -> None:
     assert "2 steps in" in printed(ran, "train_folder.py")
     assert (ran / "my-model" / "modules.json").exists()
+
+
+def test_the_demo(ran: Path) -> None:
+    out = printed(ran, "demo.py")
+    assert "63 articles to train on, without their classes; 27 to test on" in out
+    assert "2 steps in" in out
+    for name in ("TF-IDF", "untrained base", "trained"):
+        assert any(line.startswith(name) for line in out.splitlines())
+    assert (ran / "simlte-demo" / "modules.json").exists()

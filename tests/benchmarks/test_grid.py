@@ -7,13 +7,17 @@ from dataclasses import fields, replace
 from pathlib import Path
 from random import Random
 from typing import Any
+from unittest.mock import MagicMock
 
+import numpy as np
 import pytest
+from datasets import Dataset
 
 from benchmarks.grid import tables
+from benchmarks.grid.experiments import classification
 from benchmarks.grid.results import Results, run_of
 from benchmarks.grid.scales import SCALES
-from benchmarks.grid.sets import draw
+from benchmarks.grid.sets import Labelled, draw
 from benchmarks.grid.systems import ABLATIONS, DOCSPLIT, SIMCSE, SYSTEMS, chosen_systems, preset_of, steps_of
 from benchmarks.grid.views import FrozenView, WordSplit
 from benchmarks.grid.work import Busy, Work
@@ -59,6 +63,15 @@ def test_objectives_differ_in_what_they_shall() -> None:
     assert preset_of(SYSTEMS[SIMCSE], scale).mlm_weight == 0
     assert changed("contrastive-tension") == {"batch_size"}
     assert preset_of(SYSTEMS["contrastive-tension"], scale).batch_size % 8 == 0
+
+
+def test_probes_learn_from_one_part_and_are_scored_on_the_other() -> None:
+    data = Labelled("abc", Dataset.from_dict({"text": ["a", "b", "c"], "label": ["x", "y", "z"]}), learn=2)
+    assert classification.columns(data) == (["a", "b"], ["x", "y"], ["c"], ["z"])
+    grid, run = MagicMock(), MagicMock()
+    grid.models.embeddings.return_value = np.arange(3)
+    learned, labels, scored, answers = classification.embedded(grid, run, data)
+    assert (learned.tolist(), labels, scored.tolist(), answers) == ([0, 1], ["x", "y"], [2], ["z"])
 
 
 def test_systems_are_chosen_by_name_and_group() -> None:

@@ -15,7 +15,7 @@ import torch
 from support import make_document
 
 import benchmarks
-from benchmarks import batching, chunk_mean, equal_time, records, training, training_sides, views
+from benchmarks import batching, chunk_mean, equal_time, longformer, records, training, training_sides, views
 from simlte_st.evaluation import ClassificationProbeEvaluator, tfidf_few_shot
 from simlte_st.files import read_json
 from simlte_st.models.names import packaged_base_installed
@@ -114,3 +114,26 @@ def test_long_documents(posts: Path, tmp_path: Path, results: Path) -> None:
     assert record["first 256 tokens"]["documents"] == 12
     with pytest.raises(SystemExit, match="other settings"):
         chunk_mean.main([*command, "--tokens", "1024"])
+
+
+@pytest.mark.skipif(not packaged_base_installed(), reason="the packaged base model is not installed")
+def test_the_longformers_cost(
+    posts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(longformer.Bench, "memory", lambda bench: None)
+    sizes = {"vocab_size": 1100, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    monkeypatch.setattr(longformer, "SIZE", {**longformer.SIZE, **sizes, "intermediate_size": 32})
+    command = ["--repeats", "1", "--length", "128", "--window", "8", "--lengths-from", str(posts), "--threads", "1"]
+    longformer.main([*command, "--output", str(tmp_path)])
+    record = read_json(tmp_path / "longformer.json")
+    rows = {row["measure"]: row for row in record["rows"]}
+    assert len(rows) == 10
+    assert record["options"]["lengths_from"] == posts.name
+    layer = rows["one attention layer, forward, 128 tokens"]
+    assert layer["ratio"] == pytest.approx(layer["seconds"]["transformers"][0] / layer["seconds"]["simlte_st"][0])
+    longer = rows["time from 128 to 512 tokens, forward"]
+    assert longer["ratio"] == pytest.approx(longer["seconds"]["512 tokens"][0] / longer["seconds"]["128 tokens"][0])
+    assert "| one attention layer, forward, 128 tokens " in (tmp_path / "longformer.md").read_text()
+    capsys.readouterr()
+    longformer.main(["--peak", "ours", "--length", "128", "--window", "8", "--threads", "1"])  # in a process of its own
+    assert json.loads(capsys.readouterr().out)["bytes"] > 0

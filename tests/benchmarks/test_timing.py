@@ -2,19 +2,24 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from benchmarks.timing import ratio, side_by_side, spread
 
 
-def test_jobs_take_turns_and_the_first_turn_does_not_count() -> None:
+def test_jobs_take_turns_and_the_first_turn_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
+    now = 0.0
 
-    def job(name: str, seconds: float) -> None:
+    def job(name: str, seconds: list[float]) -> None:
+        nonlocal now
         calls.append(name)
-        time.sleep(seconds)
+        now += seconds[calls.count(name) - 1]
 
-    seconds = side_by_side({"a": lambda: job("a", 0.04), "b": lambda: job("b", 0.01)}, 3)
+    monkeypatch.setattr(time, "perf_counter", lambda: now)
+    jobs = {"a": lambda: job("a", [9, 4, 6, 5]), "b": lambda: job("b", [9, 1, 2, 4])}
+    seconds = side_by_side(jobs, 3)
     assert calls == ["a", "b"] * 4
-    assert [len(each) for each in seconds.values()] == [3, 3]
-    assert 1.5 < ratio(seconds["a"], seconds["b"]) < 6
-    low, high = spread(seconds["a"], seconds["b"])
-    assert low <= ratio(seconds["a"], seconds["b"]) <= high
+    assert seconds == {"a": [4, 6, 5], "b": [1, 2, 4]}
+    assert ratio(seconds["a"], seconds["b"]) == 5 / 2
+    assert spread(seconds["a"], seconds["b"]) == (5 / 4, 4)

@@ -70,25 +70,6 @@ def test_in_place_it_is_the_same(base: SentenceTransformer, adapted: SentenceTra
     assert same(state(base), start)
 
 
-@pytest.mark.parametrize("weight", [0.0, 0.3, 1.0])
-def test_it_is_sentence_transformers_own_merge(
-    base: SentenceTransformer, adapted: SentenceTransformer, weight: float
-) -> None:
-    pytest.importorskip("mergekit", reason="SentenceTransformer.merge() needs mergekit")
-    merged = SentenceTransformer.merge(
-        [base, adapted], method="linear", parameters={"weight": [1 - weight, weight]}, device="cpu"
-    )
-    ours, theirs = state(interpolate(base, adapted, weight)), state(merged)
-    assert ours.keys() == theirs.keys()
-    for name, value in ours.items():
-        torch.testing.assert_close(value, theirs[name], rtol=0, atol=1e-6)
-    # Why we do not use it: after training with other dropout it takes the two for different models.
-    set_dropout(adapted, 0.3)
-    with pytest.raises(ValueError, match="different configuration"):
-        SentenceTransformer.merge([base, adapted], method="linear", parameters={"weight": [1 - weight, weight]})
-    assert same(state(interpolate(base, adapted, weight)), ours)
-
-
 def test_tied_weights_stay_tied(encoder_path: Path) -> None:
     models = []
     for model in (load(encoder_path), moved(encoder_path)):
