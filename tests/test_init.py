@@ -11,8 +11,9 @@ import simlte_st.data
 import simlte_st.training
 
 NAMES = {
-    "CachedMultipleNegativesRankingMLMLoss", "DocSplit", "DocSplitTransform", "MultipleNegativesRankingMLMLoss",
-    "SentenceTransformer", "encode_documents", "read_documents", "train", "trainer_callbacks",
+    "CachedMultipleNegativesRankingMLMLoss", "DocSplit", "DocSplitTransform", "Index",
+    "MultipleNegativesRankingMLMLoss", "SentenceTransformer", "encode_documents", "read_documents", "train",
+    "trainer_callbacks",
 }  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,11 +16,15 @@ MISSING_COLUMN = "missing column"
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Names of columns: as asked for (``text`` may be None), or as chosen for a source (``text`` is set)."""
+    """Names of columns: as asked for (``text`` may be None), or as chosen for a source (``text`` is set).
+
+    ``others`` asks for all columns but text and id as the documents' metadata.
+    """
 
     text: str | None = None
     id: str | None = None
     label: str | None = None
+    others: bool = False
 
     def named(self) -> dict[str, str]:
         """The names that are set, by the parameter of ``read_documents`` they belong to."""
@@ -46,6 +51,7 @@ class Row:
         has_id: Whether the source has an id column, so that a missing id is worth a mention.
         split: The part of a benchmark it belongs to, where the source says.
         read: Whether it was a document already, which was judged when it was read.
+        metadata: The values of the other columns, where they were asked for.
     """
 
     where: str
@@ -56,6 +62,7 @@ class Row:
     has_id: bool = False
     split: str | None = None
     read: bool = False
+    metadata: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +177,11 @@ def read_table(table: Table, asked: Columns) -> Iterator[Event]:
     if chosen is not None:
         yield chosen
     wanted = [] if chosen is None else list(dict.fromkeys(chosen.named().values()))
-    for row in table.rows(wanted, [asked.label] if asked.label else []):
+    labels = [asked.label] if asked.label else []
+    if asked.others and wanted:  # a name that is there twice cannot be told apart
+        wanted += [name for name, times in Counter(table.columns).items() if times == 1 and name not in wanted]
+        labels = wanted
+    for row in table.rows(wanted, labels):
         if not isinstance(row, RawRow):
             yield row
             continue
@@ -183,4 +194,13 @@ def read_table(table: Table, asked: Columns) -> Iterator[Event]:
             yield Skip(row.where, MISSING_COLUMN, f"no {chosen.text!r}")
             continue
         given_id, given_label = values.get(id_) if id_ else None, values.get(label) if label else None
-        yield Row(row.where, row.made_id, values[chosen.text], given_id, given_label, id_ is not None)
+        others = {str(name): value for name, value in values.items() if name not in (chosen.text, id_)}
+        yield Row(
+            row.where,
+            row.made_id,
+            values[chosen.text],
+            given_id,
+            given_label,
+            id_ is not None,
+            metadata=others if asked.others else None,
+        )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from simlte_st.data.words import count_words
 
@@ -19,12 +19,14 @@ class Document:
         text: The text, with at least one character that is not white space.
         label: Its class, where the source has one and it was asked for; training never looks at it.
         split: The part of a benchmark it belongs to (``"train"``, ``"validation"``, ``"test"``), where the source says.
+        metadata: The source's other columns, as it gave them, where they were asked for.
     """
 
     id: str
     text: str
     label: str | None = None
     split: str | None = None
+    metadata: Mapping[str, Any] | None = field(default=None, hash=False)  # a mapping has no hash
 
 
 @dataclass(frozen=True, slots=True)

@@ -247,7 +247,7 @@ class DocumentReader:
             report._note(report.repaired, NUL_REMOVED, row.where, f"{nuls:,}")
         if surrogates:
             report._note(report.repaired, SURROGATES, row.where)
-        return Document(self._id(row, text, ids, report), text, self._label(row, report), row.split)
+        return Document(self._id(row, text, ids, report), text, self._label(row, report), row.split, row.metadata)
 
     def _id(self, row: Row, text: str, ids: _Ids, report: ReadReport) -> str:
         try:
@@ -290,6 +290,7 @@ def read_documents(
     encoding: str = "utf-8",
     max_characters: int = 20_000_000,
     limit: int | None = None,
+    metadata: bool = False,
 ) -> DocumentReader:
     """Read the documents of a corpus, one by one.
 
@@ -312,6 +313,7 @@ def read_documents(
         encoding: Encoding of text, JSON and CSV files; a byte order mark at a file's beginning goes before it.
         max_characters: Longer texts are skipped and counted.
         limit: Stop after so many usable documents.
+        metadata: Give each document the values of all other columns of its row (the label's too), as they are.
 
     Returns:
         The reader: iterate it for the documents, as often as wanted; see its ``report`` afterwards.
@@ -321,14 +323,14 @@ def read_documents(
             it too, for missing columns and for broken files, and ``EmptyCorpusError`` where nothing is usable.
         ConfigurationError: ``max_characters`` or ``limit`` is below 1, or a reader is given with a limit or columns.
     """
-    asked = Columns(text_column, id_column, label_column)
+    asked = Columns(text_column, id_column, label_column, metadata)
     if max_characters < 1:
         raise ConfigurationError(f"max_characters must be at least 1, not {max_characters}.")
     if limit is not None and limit < 1:
         raise ConfigurationError(f"limit must be at least 1, or None for all documents, not {limit}.")
     if isinstance(source, DocumentReader):
-        if limit is not None or asked.named():
-            raise ConfigurationError("A DocumentReader is read as it was made: give limit= and columns there.")
+        if limit is not None or asked.named() or metadata:
+            raise ConfigurationError("A DocumentReader is read as it was made: give limit=, columns, metadata= there.")
         return source
     name, events = open_source(source, Reading(asked, check_encoding(encoding), max_characters))
     return DocumentReader(name, events, max_characters, limit, once=isinstance(source, Iterator))

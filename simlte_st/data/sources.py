@@ -160,7 +160,7 @@ def _items(source: Iterable[Any], name: str, asked: Columns) -> Iterator[Event]:
             if hasattr(item, "as_py"):  # a scalar of pyarrow
                 item = item.as_py()
             if isinstance(item, Document):
-                yield Row(where, None, item.text, item.id, item.label, True, item.split, read=True)
+                yield Row(where, None, item.text, item.id, item.label, True, item.split, True, item.metadata)
             elif isinstance(item, str) and asked.named() and mappings:
                 yield Skip(where, MISSING_COLUMN, "a bare string has no columns")
             elif isinstance(item, str):

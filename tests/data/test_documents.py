@@ -385,3 +385,36 @@ def test_every_row_is_either_a_document_or_counted(texts: list[Any]) -> None:
         assert document.text.encode("utf-8")
         assert document.text.strip()
         assert "\0" not in document.text
+
+
+def test_all_other_columns_are_kept_where_they_are_asked_for(tmp_path: Path) -> None:
+    rows = [{"id": "a", "text": "x y", "year": 3, "kind": ["b"]}, {"id": "c", "text": "z", "more": None}]
+    wanted = [{"year": 3, "kind": ["b"]}, {"more": None}]
+    jsonl = write_jsonl(tmp_path / "rows.jsonl", rows)
+    for source in (rows, jsonl):
+        read = list(read_documents(source, metadata=True))
+        assert [document.metadata for document in read] == wanted
+        assert [document.metadata for document in read_documents(source)] == [None, None]
+    assert list(read_documents(read)) == read, "documents keep theirs"
+    assert len({*read}) == 2
+
+    columns = {"body": ["x y", "z"], "id": ["a", "c"], "kind": [0, 1], "year": [1.5, None]}
+    features = {"body": "string", "id": "string", "year": "float64"}
+    kinds = datasets.ClassLabel(names=["news", "sport"])
+    dataset = datasets.Dataset.from_dict(
+        columns, datasets.Features({"kind": kinds, **{name: datasets.Value(kind) for name, kind in features.items()}})
+    )
+    dataset.to_parquet(tmp_path / "rows.parquet")
+    wanted = [{"kind": "news", "year": 1.5}, {"kind": "sport", "year": None}]
+    for source in (dataset, dataset.to_iterable_dataset(), tmp_path / "rows.parquet"):
+        assert [document.metadata for document in read_documents(source, metadata=True)] == wanted
+    (tmp_path / "rows.csv").write_text("id,text,year,year\na,x y,1,2\n")
+    frame = dataset.to_pandas()
+    assert [document.metadata["kind"] for document in read_documents(frame, metadata=True)] == [0, 1]  # type: ignore
+    labelled = next(iter(read_documents(jsonl, label_column="year", metadata=True)))
+    assert (labelled.label, labelled.metadata) == ("3", {"year": 3, "kind": ["b"]})
+
+
+def test_a_reader_is_not_asked_for_metadata_later() -> None:
+    with pytest.raises(ConfigurationError, match="metadata= there"):
+        read_documents(read_documents(["a"]), metadata=True)

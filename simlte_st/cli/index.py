@@ -1,0 +1,49 @@
+"""``simlte index``: documents into an index on disk."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from simlte_st.cli.arguments import SOURCE_HELP, add_common_arguments, add_source_arguments, reading_options
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "index",
+        help="put documents into an index on disk, for simlte search and simlte link",
+        description="Encode documents into an index, or add them to one: what is there already is not encoded again, "
+        "changed documents replace those of their id. The same command goes on after an interruption. All other "
+        "columns of the source can be filtered by.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("model", metavar="MODEL", help="folder or name of a model")
+    parser.add_argument("source", metavar="SOURCE", help=SOURCE_HELP)
+    parser.add_argument("--output", required=True, metavar="INDEX", help="folder of the index")
+    parser.add_argument(
+        "--parts", action="store_true", help="find long documents by their passages, whatever the model reads at once"
+    )
+    parser.add_argument("--sync", action="store_true", help="remove documents that are no longer in the source")
+    parser.add_argument("--batch-size", type=int, default=32, metavar="N", help="default: %(default)s")
+    add_source_arguments(parser)
+    add_common_arguments(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Index."""
+    from pathlib import Path
+
+    from simlte_st.data.documents import read_documents
+    from simlte_st.files import check_apart
+    from simlte_st.index import Index
+
+    reader = read_documents(arguments.source, metadata=True, **reading_options(arguments))
+    check_apart(arguments.source, Path(arguments.output))
+    index = Index.create(arguments.output, arguments.model, parts=arguments.parts, exist_ok=True)
+    report = index.add(reader, batch_size=arguments.batch_size, sync=arguments.sync, progress=not arguments.quiet)
+    print(reader.report.summary(), file=sys.stderr)
+    print(report.summary())
+    return 0

@@ -1,0 +1,46 @@
+"""``simlte link``: documents of an index that belong to others."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from simlte_st.cli.search import add_search_arguments, check_format, search_options, show
+from simlte_st.errors import ConfigurationError
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "link",
+        help="find documents of an index by other documents, above a threshold that labels decide",
+        description="Find the documents that belong to others. Several seeds are one question. With --calibrate: "
+        "choose the threshold by labelled pairs and keep it in the index, for every later simlte link.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("index", metavar="INDEX", help="folder of the index")
+    parser.add_argument("seeds", metavar="SEED", nargs="*", help="an id of the index, a file, or a text")
+    parser.add_argument(
+        "--calibrate", metavar="FILE.jsonl", help='labelled pairs: {"seed": ID OR TEXT, "id": ID, "label": 0 OR 1}'
+    )
+    parser.add_argument("--precision", type=float, default=0.9, metavar="X", help="wanted of --calibrate (default: .9)")
+    add_search_arguments(parser, "default: all above the calibrated threshold, else 10")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Link, or calibrate."""
+    from simlte_st.index import Index
+
+    if bool(arguments.seeds) == bool(arguments.calibrate):
+        raise ConfigurationError("Give either seeds to find documents for, or --calibrate FILE.jsonl.")
+    check_format(arguments)
+    index = Index.open(arguments.index, arguments.model)
+    if arguments.calibrate:
+        print(index.calibrate(arguments.calibrate, arguments.precision).summary())
+        return 0
+    hits = index.link(arguments.seeds, **search_options(arguments))
+    if hits.threshold is not None and arguments.threshold is None and index.calibration is not None:
+        print(f"calibrated {index.calibration.summary()}", file=sys.stderr)
+    return show(hits, arguments)

@@ -1,0 +1,132 @@
+"""``simlte search``: documents of an index found by text."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import unicodedata
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from simlte_st.cli.arguments import add_common_arguments, add_overwrite_argument, check_result_files
+from simlte_st.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from simlte_st.index import Hits
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "search",
+        help="find documents of an index by text",
+        description="Find documents of an index by text: by vectors, by BM25, or by the ranks in both.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("index", metavar="INDEX", help="folder of the index")
+    parser.add_argument("text", metavar="TEXT", help="what to look for")
+    add_search_arguments(parser, "default: 10, or all with --threshold")
+    parser.set_defaults(run=run)
+
+
+def add_search_arguments(parser: argparse.ArgumentParser, top_help: str) -> None:
+    """Add what ``search`` and ``link`` share."""
+    parser.add_argument("--top", type=int, metavar="N", help=f"most hits ({top_help})")
+    parser.add_argument("--threshold", type=float, metavar="X", help="lowest cosine of a hit")
+    parser.add_argument("--where", metavar="SQL", help='condition on id and metadata, e.g. "year > 2010"')
+    parser.add_argument(
+        "--mode", choices=("hybrid", "dense", "text"), default="hybrid", help="default: %(default)s, vectors and BM25"
+    )
+    parser.add_argument("--why", action="store_true", help="show the nearest sentences, and the words shared")
+    parser.add_argument("--model", metavar="MODEL", help="the model of the index, where it is elsewhere now")
+    parser.add_argument("--format", choices=("table", "jsonl", "parquet"), default="table", help="default: %(default)s")
+    parser.add_argument("--output", metavar="FILE", help="write the hits there (jsonl or parquet)")
+    add_overwrite_argument(parser)
+    add_common_arguments(parser)
+
+
+def check_format(arguments: argparse.Namespace) -> None:
+    """Check where the hits go.
+
+    Raises:
+        ConfigurationError: The format and the output do not belong together, or the output cannot be written.
+    """
+    if arguments.output and arguments.format == "table":
+        raise ConfigurationError("--output needs --format jsonl or --format parquet.")
+    if arguments.format == "parquet" and not arguments.output:
+        raise ConfigurationError("--format parquet needs --output FILE.")
+    check_result_files(arguments)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Search."""
+    from simlte_st.index import Index
+
+    check_format(arguments)
+    index = Index.open(arguments.index, arguments.model)
+    hits = index.search(arguments.text, **search_options(arguments))
+    return show(hits, arguments)
+
+
+def search_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Give the options by the names that :meth:`simlte_st.Index.search` has for them."""
+    return {name: getattr(arguments, name) for name in ("top", "threshold", "where", "mode", "why")}
+
+
+def show(hits: Hits, arguments: argparse.Namespace) -> int:
+    """Print the hits, or write them to a file."""
+    from simlte_st.files import atomic_path
+
+    if arguments.format == "table":
+        width = shutil.get_terminal_size().columns
+        print("\n".join(table_lines(hits, width)) if hits else "No document was found.")
+        return 0
+    lines = (json.dumps(hit.to_dict(), ensure_ascii=False) for hit in hits)
+    if not arguments.output:
+        for line in lines:
+            print(line)
+        return 0
+    with atomic_path(arguments.output) as temporary:
+        if arguments.format == "parquet":
+            import pyarrow.parquet as pq
+
+            pq.write_table(hits.to_arrow(), temporary)
+        else:
+            temporary.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    print(f"{len(hits):,} hits written to {arguments.output}", file=sys.stderr)
+    return 0
+
+
+def table_lines(hits: Hits, width: int) -> Iterator[str]:
+    """Lay out hits in lines of at most ``width`` columns, and of 40 at least."""
+    width = max(40, width)
+    names = min(max(4, *(_columns(hit.id) for hit in hits)), width // 3)
+    left = width - names - 18
+    yield f"{'rank':>4}  {_cell('id', names)}  {'cosine':>6}  {'bm25':>6}"[: width - 1]
+    for rank, hit in enumerate(hits, start=1):
+        numbers = "  ".join(f"{'-' if each is None else format(each, form):>6}" for each, form in (
+            (hit.cosine, ".3f"), (hit.bm25, ".1f")
+        ))  # fmt: skip
+        text = _cell(hit.passage or hit.beginning, left - 6)
+        yield f"{rank:>4}  {_cell(hit.id, names)}  {numbers}  {text}".rstrip()
+        for sentence, cosine in hit.sentences:
+            yield f"      {cosine:.3f}  {_cell(sentence, width - 13)}".rstrip()
+        if hit.words:
+            yield f"      words  {_cell(', '.join(word for word, _ in hit.words), width - 13)}".rstrip()
+
+
+def _columns(text: str) -> int:
+    """Count the columns that a text takes in a terminal; East Asian characters take two."""
+    return sum(1 + (unicodedata.east_asian_width(each) in "WF") for each in text)
+
+
+def _cell(text: str, width: int) -> str:
+    """Bring a text to a width, on one line."""
+    text = " ".join(text[: 4 * width].split())
+    if _columns(text) > width:
+        while text and _columns(text) > width - 1:
+            text = text[:-1]
+        text += "…"
+    return text + " " * (width - _columns(text))

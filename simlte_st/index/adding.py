@@ -1,0 +1,238 @@
+"""Documents into the table of an index: only what is new is encoded, and each batch is one commit."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from tqdm.auto import tqdm
+
+from simlte_st.data.document import Document, content_id
+from simlte_st.data.documents import DocumentReader, read_documents
+from simlte_st.data.segmenters import PunktSegmenter, Segmenter, make_segmenter, peek
+from simlte_st.errors import ConfigurationError
+from simlte_st.files import read_json, write_json
+from simlte_st.index.encoder import Encoder
+from simlte_st.index.metadata import Metadata
+from simlte_st.index.passages import passages_of
+from simlte_st.index.store import Store
+
+logger = logging.getLogger(__name__)
+
+BATCH = 256
+"""Documents of a commit, or fewer of long ones: what an interruption can lose."""
+
+_BATCH_CHARACTERS = 4_000_000
+
+
+@dataclass
+class IndexReport:
+    """What became of documents that were added.
+
+    Attributes:
+        added: Documents that are new.
+        replaced: Documents that were there and are another text, or have other metadata, now.
+        unchanged: Documents that were there as they are.
+        removed: Documents that were removed as they are no longer in the source.
+        encoded: Texts and passages that were encoded.
+        reused: Texts and passages whose vector was there.
+        documents: Documents in the index now.
+        vectors: Vectors that a search compares.
+        tokens: Tokens of the texts and passages that a search compares, special tokens not counted.
+        cut_texts: How many of them are longer than the model reads.
+        cut_tokens: Their tokens that the model did not read.
+        parts: Whether the index has passages.
+        misfits: By column, values left out as they are not of its type, and the first document that has one.
+    """
+
+    added: int = 0
+    replaced: int = 0
+    unchanged: int = 0
+    removed: int = 0
+    encoded: int = 0
+    reused: int = 0
+    documents: int = 0
+    vectors: int = 0
+    tokens: int = 0
+    cut_texts: int = 0
+    cut_tokens: int = 0
+    parts: bool = False
+    misfits: dict[str, tuple[int, str]] = field(default_factory=dict)
+
+    def summary(self) -> str:
+        """Say it in a few lines."""
+        lines = [
+            f"{self.added:,} documents added, {self.replaced:,} replaced, {self.removed:,} removed, "
+            f"{self.unchanged:,} as they were; {self.encoded:,} texts encoded, {self.reused:,} vectors reused",
+            f"the index has {self.documents:,} documents, found by {self.vectors:,} vectors",
+        ]
+        if self.cut_texts:
+            share, remedy = self.cut_tokens / self.tokens, "" if self.parts else "; --parts indexes all of them"
+            lines.append(
+                f"{self.cut_texts:,} were longer than the model reads: {share:.1%} of all tokens were cut{remedy}"
+            )
+        for name, (count, first) in self.misfits.items():
+            lines.append(f"column {name}: {count:,} values left out, not of its type (first: document {first!r})")
+        return "\n".join(lines)
+
+
+def text_hash(text: str) -> str:
+    """Digest a text, by which it is known that its vector is there."""
+    return hashlib.blake2b(text.encode("utf-8"), digest_size=16).hexdigest()
+
+
+def add_documents(
+    store: Store,
+    encoder: Encoder,
+    documents: Any,
+    punkt: Path,
+    *,
+    parts: bool,
+    batch_size: int,
+    sync: bool,
+    progress: bool,
+) -> IndexReport:
+    """Add documents; see :meth:`simlte_st.index.Index.add`.
+
+    Args:
+        store: The table.
+        encoder: The model.
+        documents: What :func:`~simlte_st.data.read_documents` takes.
+        punkt: Parameters of the segmenter, learned from the first documents where the file is missing.
+        parts: Whether long documents get passages.
+        batch_size: Texts encoded at once.
+        sync: Whether other documents are removed.
+        progress: Show a progress bar.
+    """
+    reader = documents if isinstance(documents, DocumentReader) else read_documents(documents, metadata=True)
+    metadata, report, seen = Metadata(store.metadata()), IndexReport(parts=parts), set[str]()
+    first, stream = peek(_named(reader), lambda document: len(document.text))
+    segmenter = _segmenter(punkt, first)
+    _learn(store, metadata, first)
+    bar = tqdm(desc="Indexing", unit="doc", disable=not progress)
+    for batch in _batches(stream):
+        new = {document.id: document for document in batch if document.id not in seen}
+        report.unchanged += len(batch) - len(new)
+        seen |= new.keys()
+        _learn(store, metadata, new.values())
+        _add_batch(store, encoder, metadata, segmenter if parts else None, list(new.values()), batch_size, report)
+        bar.update(len(batch))
+    bar.close()
+    if sync:
+        if reader.report.stopped_at is not None:
+            raise ConfigurationError("Only a part of the documents was read (--limit): nothing is removed for it.")
+        gone = sorted({*store.rows("part = 0", ["id"])["id"].to_pylist()} - seen)
+        store.delete(gone)
+        report.removed = len(gone)
+    store.tidy()
+    _count(store, encoder.budget, report)
+    report.misfits = metadata.misfits
+    return report
+
+
+def _named(reader: DocumentReader) -> Iterator[Document]:
+    """Call documents of a table without ids by their texts: the number of a row is that of another in another table."""
+    for document in reader:
+        made = reader.report.text_column is not None and reader.report.id_column is None
+        yield Document(content_id(document.text), document.text, metadata=document.metadata) if made else document
+
+
+def _segmenter(punkt: Path, sample: Iterable[Document]) -> Segmenter:
+    if not punkt.exists():
+        learned = make_segmenter("punkt", lambda: (document.text for document in sample))
+        assert isinstance(learned, PunktSegmenter)
+        write_json(punkt, learned.to_dict())
+    return PunktSegmenter.from_dict(read_json(punkt))
+
+
+def _learn(store: Store, metadata: Metadata, documents: Iterable[Document]) -> None:
+    before = set(metadata.renamed)
+    fields = metadata.learn(documents)
+    if fields:
+        store.add_columns(fields)
+    for source in sorted(metadata.renamed.keys() - before):
+        logger.info("The column %r is called %s in the index.", source, metadata.renamed[source])
+
+
+def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    batch: list[Document] = []
+    characters = 0
+    for document in documents:
+        batch.append(document)
+        characters += len(document.text)
+        if len(batch) == BATCH or characters >= _BATCH_CHARACTERS:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch
+
+
+def _add_batch(
+    store: Store,
+    encoder: Encoder,
+    metadata: Metadata,
+    segmenter: Segmenter | None,
+    documents: list[Document],
+    batch_size: int,
+    report: IndexReport,
+) -> None:
+    there = {
+        row["id"]: row
+        for row in store.rows_of(
+            "id", [one.id for one in documents], ["id", "hash", *metadata.types], "part = 0"
+        ).to_pylist()
+    }
+    rows: list[dict[str, Any]] = []
+    for document in documents:
+        values = metadata.values(document)
+        row = {"id": document.id, "hash": text_hash(document.text), **values}
+        if row == there.get(document.id):
+            report.unchanged += 1
+            continue
+        report.replaced += document.id in there
+        report.added += document.id not in there
+        passages = passages_of(document, segmenter, encoder.count, encoder.budget) if segmenter else []
+        rows.append({**row, "part": 0, "searched": not passages, "text": document.text, "passage": None})
+        for part, passage in enumerate(passages, start=1):
+            own = {"hash": text_hash(passage), "part": part, "searched": True, "text": None, "passage": passage}
+            rows.append({**row, **own})
+    if rows:
+        store.merge(_with_vectors(store, encoder, metadata, rows, batch_size, report))
+
+
+def _with_vectors(
+    store: Store,
+    encoder: Encoder,
+    metadata: Metadata,
+    rows: list[dict[str, Any]],
+    batch_size: int,
+    report: IndexReport,
+) -> pa.Table:
+    texts = {row["hash"]: row["passage"] if row["text"] is None else row["text"] for row in rows}
+    known = store.rows_of("hash", list(texts), ["hash", "vector"])
+    vectors = dict(zip(known["hash"].to_pylist(), known["vector"].to_pylist(), strict=True))
+    missing = [one for one in texts if one not in vectors]
+    vectors.update(zip(missing, encoder.documents([texts[one] for one in missing], batch_size), strict=True))
+    report.encoded += len(missing)
+    report.reused += len(rows) - len(missing)
+    flat = np.stack([np.asarray(vectors[row["hash"]], dtype=np.float32) for row in rows]).reshape(-1)
+    counts = dict(zip(texts, encoder.count(list(texts.values())), strict=True))
+    kinds = {"id": pa.string(), "part": pa.int32(), "hash": pa.string(), "searched": pa.bool_(), "text": pa.string()}
+    columns = {name: pa.array([row[name] for row in rows], kind) for name, kind in (kinds | metadata.types).items()}
+    columns["passage"] = pa.array([row["passage"] for row in rows], pa.string())
+    columns["tokens"] = pa.array([counts[row["hash"]] for row in rows], pa.int32())
+    columns["vector"] = pa.FixedSizeListArray.from_arrays(pa.array(flat), encoder.dimension)
+    return pa.table(columns)
+
+
+def _count(store: Store, budget: int | None, report: IndexReport) -> None:
+    tokens = store.rows("searched", ["tokens"])["tokens"].to_numpy()
+    over = tokens[tokens > budget] - budget if budget is not None else tokens[:0]
+    report.documents, report.vectors = store.count(), len(tokens)
+    report.tokens, report.cut_texts, report.cut_tokens = int(tokens.sum()), len(over), int(over.sum())

@@ -1,0 +1,137 @@
+"""A threshold from labelled pairs: the lowest cosine from which on enough of the links are right."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import binomtest
+from sklearn.metrics import precision_recall_curve
+
+from simlte_st.data.columns import RawRow, Skip
+from simlte_st.data.tables import LINES_SUFFIXES, open_table, table_suffix
+from simlte_st.errors import ConfigurationError, DataError
+
+LABEL_COLUMNS = ("seed", "id", "label")
+
+_LONGEST = 20_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """A threshold and what it is known to be worth.
+
+    Attributes:
+        threshold: Lowest cosine of a link.
+        wanted: The precision that was asked for.
+        precision: Share of the labelled pairs from this cosine on that belong together.
+        low: Lower end of its 95% interval (Clopper and Pearson, 1934).
+        high: Upper end.
+        recall: Share of the pairs that belong together that are found.
+        pairs: Labelled pairs.
+        taken: Those of them with at least this cosine.
+    """
+
+    threshold: float
+    wanted: float
+    precision: float
+    low: float
+    high: float
+    recall: float
+    pairs: int
+    taken: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give it as JSON values."""
+        return asdict(self)
+
+    def summary(self) -> str:
+        """Say it in a sentence."""
+        return (
+            f"threshold {self.threshold:.4f}: of {self.pairs:,} labelled pairs {self.taken:,} are taken, "
+            f"{self.precision:.1%} of them rightly (95% interval {self.low:.1%} to {self.high:.1%}); "
+            f"{self.recall:.1%} of what belongs together is found"
+        )
+
+
+def fit_threshold(scores: ArrayLike, labels: ArrayLike, wanted: float) -> Calibration:
+    """Choose the lowest threshold whose precision reaches what is wanted.
+
+    Args:
+        scores: Cosines, shape ``[n]``.
+        labels: 1 for pairs that belong together, 0 for others, shape ``[n]``.
+        wanted: The precision, in (0, 1].
+
+    Raises:
+        ConfigurationError: No threshold reaches it, or it is out of range.
+        DataError: All labels are the same.
+    """
+    if not 0.0 < wanted <= 1.0:
+        raise ConfigurationError(f"The precision must be above 0 and at most 1, got {wanted}.")
+    found, truth = np.asarray(scores, dtype=np.float64), np.asarray(labels, dtype=np.int64)
+    if len(np.unique(truth)) < 2:
+        raise DataError(f"All {len(truth)} pairs have the same label: both 0 and 1 are needed.")
+    precisions, _, thresholds = precision_recall_curve(truth, found)
+    precisions = precisions[:-1]  # the last is that of no pair at all
+    enough = np.flatnonzero(precisions >= wanted)
+    if not len(enough):
+        best = int(precisions.argmax())
+        raise ConfigurationError(
+            f"No threshold has a precision of {wanted:g} on these {len(truth)} pairs; the highest is "
+            f"{precisions[best]:.3f}, at a cosine of {thresholds[best]:.4f}."
+        )
+    threshold = float(thresholds[enough[0]])
+    taken = found >= threshold
+    right, number = int(truth[taken].sum()), int(taken.sum())
+    interval = binomtest(right, number).proportion_ci(0.95, method="exact")
+    return Calibration(
+        threshold=threshold,
+        wanted=wanted,
+        precision=right / number,
+        low=float(interval.low),
+        high=float(interval.high),
+        recall=right / int(truth.sum()),
+        pairs=len(truth),
+        taken=number,
+    )
+
+
+def read_labels(labels: str | os.PathLike[str] | Iterable[Mapping[str, Any]]) -> list[tuple[str, str, int]]:
+    """Read labelled pairs.
+
+    Args:
+        labels: A file of JSON lines, or mappings, with ``seed`` (an id or a text), ``id`` and ``label`` (0 or 1).
+
+    Returns:
+        Seed, id and label of each.
+
+    Raises:
+        DataError: The file is no such file, or a row cannot be used: none is left out.
+    """
+    rows: Iterable[Any]
+    if isinstance(labels, (str, os.PathLike)):
+        path, name = Path(labels), os.fspath(labels)
+        if not path.is_file() or table_suffix(path) not in LINES_SUFFIXES:
+            raise DataError(f"Labels are read from a file of JSON lines (.jsonl), not from {name!r}.")
+        rows = open_table(path, "utf-8", _LONGEST).rows(LABEL_COLUMNS, ())
+    else:
+        name, rows = "the labels", (RawRow(f"row {number:,}", None, row) for number, row in enumerate(labels))
+    pairs = []
+    for row in rows:
+        if isinstance(row, Skip) and row.ignored:
+            continue
+        values = row.values if isinstance(row, RawRow) else {}
+        seed, document, label = (values.get(column) for column in LABEL_COLUMNS)
+        if not isinstance(seed, str) or not isinstance(document, str) or label not in (0, 1):
+            raise DataError(
+                f'{row.where} of {name} is not of the form {{"seed": ID OR TEXT, "id": ID, "label": 0 OR 1}}.'
+            )
+        pairs.append((seed, document, int(label)))
+    if not pairs:
+        raise DataError(f"There are no labelled pairs in {name}.")
+    return pairs

@@ -1,0 +1,74 @@
+"""The model of an index: what it is known by, and vectors of length 1 from it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sentence_transformers import SentenceTransformer
+
+from simlte_st.compat import view_budget
+from simlte_st.data.sentences import tokenizer_counter
+from simlte_st.evaluation.statistics import unit_rows
+from simlte_st.models.base import load_model
+from simlte_st.models.encode import weights_digest
+
+Model = str | os.PathLike[str] | SentenceTransformer
+
+
+class Encoder:
+    """A model that encodes documents and queries, with its prompts for each where it has some.
+
+    Args:
+        model: The model, or its name or folder.
+
+    Attributes:
+        budget: Tokens of a document that the model reads, special tokens and prompt not counted; None for no bound.
+        count: Counts tokens, special tokens not counted.
+        dimension: Size of a vector.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self._model = model if isinstance(model, SentenceTransformer) else load_model(model).model
+        self.name: str | None = None
+        if not isinstance(model, SentenceTransformer):  # a folder is found from anywhere
+            self.name = os.path.abspath(model) if os.path.isdir(model) else os.fspath(model)
+        prompts = self._model.prompts
+        named = next((one for one in ("document", "passage", "corpus") if one in prompts), None)
+        self.budget = view_budget(self._model, prompts.get(named or self._model.default_prompt_name or ""))
+        self.count = tokenizer_counter(self._model.tokenizer)
+        self.dimension = int(self._model.get_embedding_dimension() or 0)
+
+    def identity(self) -> dict[str, Any]:
+        """Give everything that decides the vectors."""
+        return {
+            "weights": weights_digest(self._model),
+            "prompts": dict(self._model.prompts),
+            "default_prompt": self._model.default_prompt_name,
+            "dimension": self.dimension,
+            "normalized": True,
+        }
+
+    def documents(self, texts: Sequence[str], batch_size: int = 32) -> NDArray[np.float32]:
+        """Encode documents, passages or sentences: shape ``[len(texts), dimension]``.
+
+        Raises:
+            DataError: A vector is not finite: the model has diverged.
+        """
+        if not texts:
+            return np.zeros((0, self.dimension), dtype=np.float32)
+        vectors = self._model.encode_document(list(texts), batch_size=batch_size, show_progress_bar=False)
+        return unit_rows(vectors).astype(np.float32)
+
+    def query(self, text: str) -> NDArray[np.float32]:
+        """Encode what is searched for: shape ``[dimension]``.
+
+        Raises:
+            DataError: As :meth:`documents`.
+        """
+        vectors = unit_rows(self._model.encode_query([text], show_progress_bar=False)).astype(np.float32)
+        vector: NDArray[np.float32] = vectors[0]
+        return vector

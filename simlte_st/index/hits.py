@@ -1,0 +1,100 @@
+"""What a search gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, overload
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A document that was found.
+
+    Attributes:
+        id: Its id.
+        score: What the hits are ordered by: in the mode ``"hybrid"`` the sum of reciprocal ranks, else the cosine or
+            the BM25 score.
+        cosine: Cosine of the query with the document, or with the best of its passages; None in the mode ``"text"``.
+        bm25: BM25 score of the document; None where it is not among those searched by text that are ranked.
+        beginning: First characters of its text.
+        passage: The passage nearest to the query, in an index with passages; None where the model reads the whole
+            document, and in the mode ``"text"``.
+        metadata: Its values of the other columns.
+        sentences: With reasons, the sentences nearest to the query, and the cosine of each.
+        words: With reasons, the words that it shares with the query, and what each adds to the BM25 score.
+    """
+
+    id: str
+    score: float
+    cosine: float | None
+    bm25: float | None
+    beginning: str
+    passage: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    sentences: tuple[tuple[str, float], ...] = ()
+    words: tuple[tuple[str, float], ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the hit as JSON values, metadata among them."""
+        return {
+            "id": self.id,
+            "score": self.score,
+            "cosine": self.cosine,
+            "bm25": self.bm25,
+            "beginning": self.beginning,
+            "passage": self.passage,
+            **self.metadata,
+            "sentences": [{"sentence": sentence, "cosine": cosine} for sentence, cosine in self.sentences],
+            "words": [{"word": word, "bm25": score} for word, score in self.words],
+        }
+
+
+_OWN = pa.schema(
+    {"id": pa.string(), "score": pa.float64(), "cosine": pa.float64(), "bm25": pa.float64()}
+    | {"beginning": pa.string(), "passage": pa.string()}
+)
+_REASONS = pa.schema(
+    {
+        "sentences": pa.list_(pa.struct({"sentence": pa.string(), "cosine": pa.float64()})),
+        "words": pa.list_(pa.struct({"word": pa.string(), "bm25": pa.float64()})),
+    }
+)
+
+
+class Hits(Sequence[Hit]):
+    """The hits of a search, from the best on.
+
+    Args:
+        hits: The hits.
+        metadata: Columns of their metadata.
+        threshold: Lowest cosine that was asked for, or calibrated; None where it did not matter.
+    """
+
+    def __init__(self, hits: Sequence[Hit], metadata: pa.Schema, threshold: float | None = None) -> None:
+        self._hits = tuple(hits)
+        self._schema = pa.schema([*_OWN, *metadata, *_REASONS])
+        self.threshold = threshold
+
+    def __len__(self) -> int:
+        return len(self._hits)
+
+    @overload
+    def __getitem__(self, index: int) -> Hit: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Hit, ...]: ...
+    def __getitem__(self, index: int | slice) -> Hit | tuple[Hit, ...]:
+        return self._hits[index]
+
+    def __repr__(self) -> str:
+        return f"Hits({list(self._hits)!r})"
+
+    def to_arrow(self) -> pa.Table:
+        """Give a table, a row a hit: the attributes of :class:`Hit`, with a column for each of the metadata."""
+        return pa.Table.from_pylist([hit.to_dict() for hit in self], schema=self._schema)
+
+    def to_pandas(self) -> Any:
+        """Give :meth:`to_arrow` as a data frame."""
+        return self.to_arrow().to_pandas()

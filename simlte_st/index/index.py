@@ -1,0 +1,347 @@
+"""The index: documents in, hits out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simlte_st.data.document import Document
+from simlte_st.data.segmenters import PunktSegmenter, Segmenter
+from simlte_st.errors import ConfigurationError, DataError
+from simlte_st.files import SETTINGS_FILE, hold, read_json, write_json
+from simlte_st.index.adding import IndexReport, add_documents
+from simlte_st.index.calibration import Calibration, fit_threshold, read_labels
+from simlte_st.index.encoder import Encoder, Model
+from simlte_st.index.hits import Hit, Hits
+from simlte_st.index.passages import passages_of
+from simlte_st.index.queries import Answer, Mode, Question, check_search, find_answers
+from simlte_st.index.reasons import find_reasons
+from simlte_st.index.seeds import find_seed, make_question, seed_vector
+from simlte_st.index.settings import PUNKT_FILE, load_encoder, make_folder, read_settings
+from simlte_st.index.store import Store, is_one_of
+
+TOP = 10
+"""Hits that are given where neither a number nor a threshold is."""
+
+_BEGINNING = 300  # characters
+
+
+class Index:
+    """Documents on disk, found by text or by other documents.
+
+    Made by :meth:`create` and :meth:`open`. One process writes at a time; others can search meanwhile, and find what is
+    written by then.
+
+    Example:
+        ::
+
+            from simlte_st import Index
+
+            index = Index.create("articles.index", "simlte-longformer", parts=True)
+            index.add("articles.jsonl")
+            for hit in index.search("floods in the north", where="year > 2010", why=True):
+                print(hit.id, hit.cosine, hit.sentences)
+
+    Attributes:
+        folder: Where it is.
+        parts: Whether it has a vector for each passage too.
+        calibration: The threshold of :meth:`calibrate`; None where there is none yet.
+    """
+
+    def __init__(self, folder: Path, settings: dict[str, Any], store: Store, model: Model | None) -> None:
+        self.folder, self._settings, self._store, self._model = folder, settings, store, model
+        self.parts: bool = settings["parts"]
+        self.calibration = Calibration(**settings["calibration"]) if settings["calibration"] else None
+
+    def __repr__(self) -> str:
+        return f"Index({str(self.folder)!r})"
+
+    def __len__(self) -> int:
+        """Count the documents."""
+        return self._store.count()
+
+    @classmethod
+    def create(
+        cls, path: str | os.PathLike[str], model: Model, *, parts: bool = False, exist_ok: bool = False
+    ) -> Index:
+        """Make an index.
+
+        Args:
+            path: Its folder, which is made.
+            model: The model, or its name or folder, which is then found again when the index is opened.
+            parts: Give each document longer than the model reads a vector for each passage too: whole sentences, as
+                many as the model reads. It is then found by its best passage.
+            exist_ok: Open the index that is there, if it was made with the same model and ``parts``.
+
+        Raises:
+            ConfigurationError: Something is there, or it was made otherwise, or another process writes.
+            ModelError: There is no such model, or the index there has another.
+            StoreError: It cannot be written.
+            MissingExtraError: LanceDB is not installed.
+        """
+        folder = Path(path)
+        if exist_ok and (folder / SETTINGS_FILE).exists():
+            index = cls.open(folder, model)
+            _ = index._encoder  # is it the same model?
+            if index.parts != parts:
+                made = "with" if index.parts else "without"
+                raise ConfigurationError(f"{folder} was made {made} parts: do the same, or make another index.")
+            return index
+        encoder = Encoder(model)
+        settings, store = make_folder(folder, encoder, parts)
+        index = cls(folder, settings, store, model)
+        index.__dict__["_encoder"] = encoder
+        return index
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], model: Model | None = None) -> Index:
+        """Open an index.
+
+        Args:
+            path: Its folder.
+            model: The model it was made with, where it is not found by the name that it had. It is loaded, and compared
+                with what the index knows of it, when it is first needed.
+
+        Raises:
+            StoreError: There is no index, it is incomplete, or made by a newer version.
+            MissingExtraError: LanceDB is not installed.
+        """
+        folder = Path(path)
+        return cls(folder, read_settings(folder), Store.open(folder), model)
+
+    @cached_property
+    def _encoder(self) -> Encoder:
+        return load_encoder(self.folder, self._settings, self._model)
+
+    @cached_property
+    def _segmenter(self) -> Segmenter:
+        path = self.folder / PUNKT_FILE
+        return PunktSegmenter.from_dict(read_json(path)) if path.exists() else PunktSegmenter()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        lock = hold(self.folder)
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def add(self, documents: Any, *, batch_size: int = 32, sync: bool = False, progress: bool = False) -> IndexReport:
+        """Add documents, each batch in one commit: what an interruption loses is one batch at most.
+
+        A document whose id is there replaces it. Nothing is encoded twice: a document that is there as it is given is
+        left alone, and a text that is there under another id has its vector already. All columns become metadata, see
+        :class:`~simlte_st.index.metadata.Metadata`. Documents of a table without ids are called by the hash of their
+        text.
+
+        Args:
+            documents: What :func:`~simlte_st.data.read_documents` takes.
+            batch_size: Texts encoded at once.
+            sync: Afterwards remove the documents that are in the index and not among these.
+            progress: Show a progress bar.
+
+        Returns:
+            What became of them.
+
+        Raises:
+            DataError: They cannot be read, or their columns have no place in the index.
+            ConfigurationError: Another process writes, or ``sync`` with documents that were limited in number.
+            ModelError: The model is gone, or another one.
+            StoreError: The index cannot be written; what was written before is there.
+        """
+        with self._writing():
+            self.__dict__.pop("_segmenter", None)
+            return add_documents(
+                self._store,
+                self._encoder,
+                documents,
+                self.folder / PUNKT_FILE,
+                parts=self.parts,
+                batch_size=batch_size,
+                sync=sync,
+                progress=progress,
+            )
+
+    def delete(self, ids: Sequence[str]) -> int:
+        """Delete documents; give how many there were.
+
+        Raises:
+            ConfigurationError: Another process writes.
+            StoreError: The index cannot be written.
+        """
+        with self._writing():
+            before = len(self)
+            self._store.delete(list(ids))
+            return before - len(self)
+
+    def documents(self, ids: Sequence[str]) -> list[Document]:
+        """Give documents with their metadata, in the order of the ids.
+
+        Raises:
+            DataError: One is not in the index.
+        """
+        names = self._store.metadata().names
+        rows = self._store.rows_of("id", list(ids), ["id", "text", *names], "part = 0").to_pylist()
+        found = {row["id"]: Document(row["id"], row["text"], metadata={n: row[n] for n in names}) for row in rows}
+        for name in ids:
+            if name not in found:
+                raise DataError(f"{self.folder} has no document with the id {name!r}.")
+        return [found[name] for name in ids]
+
+    def search(
+        self,
+        text: str,
+        *,
+        top: int | None = None,
+        threshold: float | None = None,
+        where: str | None = None,
+        mode: Mode = "hybrid",
+        why: bool = False,
+    ) -> Hits:
+        """Find documents by text.
+
+        Args:
+            text: What to look for.
+            top: How many documents at most; None for 10, or for all with a threshold.
+            threshold: Lowest cosine. All documents are then compared, whether there is an approximate index or not.
+            where: An SQL condition on the id and the metadata, such as ``"year > 2010"``.
+            mode: ``"dense"``: by the cosine of vectors. ``"text"``: by BM25. ``"hybrid"``: by the ranks in both.
+            why: Find reasons: the nearest sentences, and shared words.
+
+        Returns:
+            The hits, from the best on.
+
+        Raises:
+            ConfigurationError: A value is out of range, or the filter cannot be used.
+            DataError: The text is empty.
+            ModelError: The model is gone, or another one.
+            StoreError: The index cannot be read.
+        """
+        check_search(mode, top, threshold)
+        if not text.strip():
+            raise DataError("The text to search for is empty.")
+        vector = self._encoder.query(text) if mode != "text" or why else None
+        return self._find(Question(text, vector), top, threshold, where, mode, why)
+
+    def link(
+        self,
+        seeds: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+        *,
+        top: int | None = None,
+        threshold: float | None = None,
+        where: str | None = None,
+        mode: Mode = "hybrid",
+        why: bool = False,
+    ) -> Hits:
+        """Find the documents that belong to others, which are not among the hits.
+
+        Args:
+            seeds: The others: ids of the index, paths of files, or texts; looked for in this order. Several are one
+                question: the mean of their vectors, and the words of all.
+            top: As for :meth:`search`; where no threshold is given either, the calibrated one is taken if there is one.
+            threshold: As for :meth:`search`, and so the others.
+            where: A condition on the metadata.
+            mode: What is searched.
+            why: Find reasons.
+
+        Returns:
+            The hits; their ``threshold`` is the one that was taken.
+
+        Raises:
+            DataError: A seed is empty, or seems to be an id or a path but is none.
+            ConfigurationError: As :meth:`search`, and so the others.
+            ModelError: As there.
+            StoreError: As there.
+        """
+        check_search(mode, top, threshold)
+        if top is None and threshold is None and self.calibration is not None and mode != "text":
+            threshold = self.calibration.threshold
+        given = [seeds] if isinstance(seeds, (str, os.PathLike)) else list(seeds)
+        if not given:
+            raise DataError("There is no seed to find documents for.")
+        found = [document for seed in given for document in find_seed(self._store, os.fspath(seed))]
+        vectors = [self._vector(seed) for seed in found] if mode != "text" or why else None
+        question = make_question(self._store, found, vectors)
+        return self._find(question, top, threshold, where, mode, why)
+
+    def _vector(self, seed: Document) -> NDArray[np.float32]:
+        return seed_vector(self._store, lambda: self._encoder, self._cut, seed)
+
+    def _cut(self, document: Document) -> list[str]:
+        encoder = self._encoder
+        return passages_of(document, self._segmenter, encoder.count, encoder.budget) if self.parts else []
+
+    def _find(
+        self, question: Question, top: int | None, threshold: float | None, where: str | None, mode: Mode, why: bool
+    ) -> Hits:
+        checked = None if where is None else self._store.check_filter(where)
+        top = TOP if top is None and threshold is None else top
+        answers = find_answers(self._store, question, mode, top, threshold, checked)
+        documents = {one.id: one for one in self.documents([answer.id for answer in answers])}
+        passages = self._passages(answers) if self.parts else {}
+        hits = [
+            Hit(
+                answer.id,
+                answer.score,
+                answer.cosine,
+                answer.bm25,
+                documents[answer.id].text[:_BEGINNING],
+                passages.get(answer.id),
+                documents[answer.id].metadata or {},
+            )
+            for answer in answers
+        ]
+        if why:
+            texts = {one.id: one.text for one in documents.values()}
+            reasons = find_reasons(self._store, self._encoder, self._segmenter, question, texts)
+            hits = [replace(hit, sentences=reasons[hit.id].sentences, words=reasons[hit.id].words) for hit in hits]
+        return Hits(hits, self._store.metadata(), threshold)
+
+    def _passages(self, answers: Sequence[Answer]) -> dict[str, str]:
+        best = {answer.id: answer.part for answer in answers if answer.part}
+        rows = self._store.rows_of("id", list(best), ["id", "part", "passage"], "part > 0").to_pylist()
+        return {row["id"]: row["passage"] for row in rows if row["part"] == best[row["id"]]}
+
+    def calibrate(
+        self, labels: str | os.PathLike[str] | Iterable[Mapping[str, Any]], precision: float = 0.9
+    ) -> Calibration:
+        """Choose a threshold by labelled pairs and keep it: :meth:`link` then takes it by default.
+
+        Args:
+            labels: A file of JSON lines, or mappings, with ``seed`` (an id or a text), ``id`` (of the index) and
+                ``label`` (1 where they belong together, else 0).
+            precision: Share of the links that shall be right: the lowest threshold that reaches it is chosen.
+
+        Raises:
+            DataError: The labels cannot be used, or name a document that is not in the index.
+            ConfigurationError: No threshold reaches the precision, or another process writes.
+            ModelError: As :meth:`search`.
+            StoreError: The index cannot be read or written.
+        """
+        pairs = read_labels(labels)
+        self.documents(sorted({document for _, document, _ in pairs}))  # are they there?
+        scores = np.empty(len(pairs))
+        by_seed: dict[str, list[int]] = {}
+        for number, (seed, _, _) in enumerate(pairs):
+            by_seed.setdefault(seed, []).append(number)
+        for seed, numbers in by_seed.items():
+            found = find_seed(self._store, seed)
+            wanted = is_one_of("id", {pairs[number][1] for number in numbers})
+            question = make_question(self._store, found, [self._vector(one) for one in found])
+            assert question.vector is not None
+            near = self._store.nearest(question.vector, f"searched AND {wanted}")
+            scores[numbers] = [near[pairs[number][1]][0] for number in numbers]
+        calibration = fit_threshold(scores, [label for _, _, label in pairs], precision)
+        with self._writing():
+            self._settings["calibration"] = calibration.to_dict()
+            write_json(self.folder / SETTINGS_FILE, self._settings)
+        self.calibration = calibration
+        return calibration

@@ -1,0 +1,136 @@
+"""The columns that documents bring along: names that a filter can use, and one type a column."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from simlte_st.data.document import Document
+from simlte_st.errors import DataError
+from simlte_st.index.store import OWN_COLUMNS
+
+MOST_COLUMNS = 256
+"""More make a table slow, and come from records whose keys are values."""
+
+RESERVED = frozenset((*OWN_COLUMNS, "score", "cosine", "bm25", "beginning", "sentences", "words"))
+"""Names of the index's own columns and of what a hit has beside them."""
+
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})(\.[0-9]+)?([eE][-+]?[0-9]{1,3})?")
+_TRUTH = {"true": True, "false": False}
+_LARGEST = 2**63
+
+
+def column_name(name: str) -> str:
+    """Give the name that a source's column has in the index.
+
+    What is no letter, digit or underscore becomes an underscore, so that a filter needs no quotes; a name of ours gets
+    one after it, and a name that begins with a digit or an underscore an ``x`` before it.
+    """
+    plain = re.sub(r"\W", "_", name)
+    if not plain[:1].isalpha():
+        plain = f"x{plain}"
+    return f"{plain}_" if plain.lower() in RESERVED else plain
+
+
+class Metadata:
+    """Brings metadata to the columns of an index.
+
+    A column has the type of its first values: truth values, whole numbers, numbers or text. Numbers and truth values
+    may be written as text, as they are in CSV. What is none of these becomes text: dates in ISO form, the rest as JSON.
+
+    Args:
+        schema: The columns that there are.
+
+    Attributes:
+        misfits: By column, how many values were left out because they are not of its type, and the first document.
+        renamed: New names of columns, by the old ones.
+    """
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.types: dict[str, pa.DataType] = {field.name: field.type for field in schema}
+        self.misfits: dict[str, tuple[int, str]] = {}
+        self.renamed: dict[str, str] = {}
+
+    def learn(self, documents: Iterable[Document]) -> list[pa.Field]:
+        """Find the columns that are new, and their types.
+
+        Raises:
+            DataError: Too many, or two columns have one name in the index.
+        """
+        found: dict[str, list[Any]] = {}
+        sources: dict[str, str] = {}
+        for document in documents:
+            for source, value in (document.metadata or {}).items():
+                name = column_name(source)
+                if sources.setdefault(name, source) != source:
+                    raise DataError(f"The columns {sources[name]!r} and {source!r} would both be {name!r}: rename one.")
+                if name != source:
+                    self.renamed[source] = name
+                if name not in self.types and (plain := _plain(value)) not in (None, ""):
+                    found.setdefault(name, []).append(plain)
+        fields = [pa.field(name, _type_of(values)) for name, values in found.items()]
+        if len(self.types) + len(fields) > MOST_COLUMNS:
+            raise DataError(
+                f"The documents have more than {MOST_COLUMNS} other columns, such as {fields[-1].name!r}: keep those "
+                "that are worth filtering by."
+            )
+        self.types.update({field.name: field.type for field in fields})
+        return fields
+
+    def values(self, document: Document) -> dict[str, Any]:
+        """Give a document's value of each column; None where it has none, or one that does not fit."""
+        given: Mapping[str, Any] = {column_name(name): each for name, each in (document.metadata or {}).items()}
+        fitted = {}
+        for name, kind in self.types.items():
+            plain = _plain(given.get(name))
+            fitted[name] = None if plain is None else _fit(plain, kind)
+            if fitted[name] is None and plain not in (None, ""):
+                count, first = self.misfits.get(name, (0, document.id))
+                self.misfits[name] = (count + 1, first)
+        return fitted
+
+
+def _plain(value: Any) -> bool | int | float | str | None:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value):
+        return None  # the named ones are pandas'
+    if isinstance(value, int) and abs(value) >= _LARGEST:
+        return str(value)
+    if isinstance(value, (bool, int, float)):
+        return value
+    if isinstance(value, (datetime.date, datetime.time)):
+        value = value.isoformat()
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return text.encode("utf-8", "replace").decode("utf-8")  # lone surrogates, which a table cannot hold
+
+
+def _type_of(values: list[Any]) -> pa.DataType:
+    for kind in (pa.bool_(), pa.int64(), pa.float64()):
+        if all(_fit(value, kind) is not None for value in values):
+            return kind
+    return pa.string()
+
+
+def _fit(value: bool | int | float | str, kind: pa.DataType) -> Any:
+    """Give a value in a column's type; None where it has no place there."""
+    if kind == pa.string():
+        return value if isinstance(value, str) else json.dumps(value)
+    if kind == pa.bool_():
+        return value if isinstance(value, bool) else _TRUTH.get(str(value).lower())
+    if isinstance(value, str):
+        match = _NUMBER.fullmatch(value.strip())
+        if match is None:
+            return None
+        value = float(value) if match[1] or match[2] else int(value)
+    if isinstance(value, bool):
+        return None
+    if kind == pa.float64():
+        return float(value)
+    return int(value) if isinstance(value, int) or (value.is_integer() and abs(value) < _LARGEST) else None

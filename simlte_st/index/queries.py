@@ -1,0 +1,136 @@
+"""What is asked of an index, and which documents answer it: by vectors, by BM25, or by the ranks of both."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+from simlte_st.errors import ConfigurationError
+from simlte_st.index.store import Store, is_one_of
+
+Mode = Literal["hybrid", "dense", "text"]
+
+MOST_WORDS = 500
+"""Different words of a question that BM25 looks for: the most frequent ones, so that a whole document can be asked."""
+
+RANK_CONSTANT = 60
+"""Reciprocal ranks are 1 / (this + rank), as in Cormack et al. (2009) and in LanceDB's own reranker, which fuses rows
+of one table only: here the best passage of a document stands for it."""
+
+_DEPTH = 100  # ranks of each list that are fused at least
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Question:
+    """What is looked for.
+
+    Attributes:
+        text: What BM25 takes its words from.
+        vector: Shape ``[dim]``, of length 1; None where only text is searched.
+        excluded: Ids that are no answer: those of the seeds.
+    """
+
+    text: str
+    vector: NDArray[np.float32] | None
+    excluded: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A document with what it is ranked by; the attributes are those of a hit. ``part`` is the best one by cosine."""
+
+    id: str
+    score: float
+    cosine: float | None
+    bm25: float | None
+    part: int = 0
+
+
+def check_search(mode: str, top: int | None, threshold: float | None) -> None:
+    """Check what a search is asked for.
+
+    Raises:
+        ConfigurationError: A value is out of range, or a threshold is given for text alone.
+    """
+    if mode not in get_args(Mode):
+        raise ConfigurationError(f"mode={mode!r}: use one of {', '.join(map(repr, get_args(Mode)))}.")
+    if top is not None and top < 1:
+        raise ConfigurationError(f"top must be at least 1, got {top}.")
+    if threshold is not None and not -1.0 <= threshold <= 1.0:
+        raise ConfigurationError(f"The threshold is a cosine, from -1 to 1, got {threshold}.")
+    if threshold is not None and mode == "text":
+        raise ConfigurationError("The threshold is a cosine, and the mode 'text' compares no vectors: choose another.")
+
+
+def words_of(text: str) -> list[str]:
+    """Give the different words of a text in lower case, the most frequent first, without English stop words."""
+    counts = Counter(re.findall(r"\w+", text.lower()))
+    return [word for word, _ in counts.most_common() if word not in ENGLISH_STOP_WORDS]
+
+
+def find_answers(
+    store: Store,
+    question: Question,
+    mode: Mode = "hybrid",
+    top: int | None = None,
+    threshold: float | None = None,
+    where: str | None = None,
+) -> list[Answer]:
+    """Find the documents that answer a question.
+
+    Args:
+        store: The index's table.
+        question: The question, with a vector unless the mode is ``"text"``.
+        mode: What is searched.
+        top: How many at most; None, with a threshold, for all.
+        threshold: Lowest cosine.
+        where: A condition on id and metadata, checked by :meth:`Store.check_filter`.
+
+    Returns:
+        The answers, from the best on.
+    """
+    conditions = [where] if where else []
+    if question.excluded:
+        conditions.append(f"NOT ({is_one_of('id', question.excluded)})")
+    near: Mapping[str, tuple[float, int]] = {}
+    depth = None if top is None else top if mode == "dense" else max(top, _DEPTH)
+    if mode != "text":
+        assert question.vector is not None
+        searched = " AND ".join(["searched", *conditions])
+        near = store.nearest(question.vector, searched, None if threshold is not None else depth, threshold)
+    found: Mapping[str, float] = {}
+    if mode != "dense":
+        whole = " AND ".join(["part = 0", *conditions])
+        number = store.count() if threshold is not None or depth is None else depth
+        found = store.matching(words_of(question.text)[:MOST_WORDS], whole, number)
+        if threshold is not None:
+            found = {name: score for name, score in found.items() if name in near}
+    scores = _scores(mode, near, found)
+    chosen = sorted(scores, key=lambda name: (-scores[name], name))[:top]
+    missing = [name for name in chosen if name not in near] if mode == "hybrid" else []
+    if missing:
+        assert question.vector is not None
+        near = {**near, **store.nearest(question.vector, f"searched AND {is_one_of('id', missing)}")}
+    return [
+        Answer(name, scores[name], near[name][0] if name in near else None, found.get(name), near.get(name, (0, 0))[1])
+        for name in chosen
+    ]
+
+
+def _scores(mode: Mode, near: Mapping[str, tuple[float, int]], found: Mapping[str, float]) -> dict[str, float]:
+    if mode == "dense":
+        return {name: cosine for name, (cosine, _) in near.items()}
+    if mode == "text":
+        return dict(found)
+    scores: Counter[str] = Counter()
+    for ranked in (near, found):
+        for rank, name in enumerate(ranked, start=1):
+            scores[name] += 1 / (RANK_CONSTANT + rank)  # type: ignore[assignment]
+    return dict(scores)

@@ -1,0 +1,98 @@
+"""What an index knows of how it was made, in its ``settings.json``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from simlte_st.errors import ConfigurationError, ModelError, StoreError
+from simlte_st.files import SETTINGS_FILE, changes, hold, read_json, write_json
+from simlte_st.index.encoder import Encoder
+from simlte_st.index.store import TABLE, Store
+
+FORMAT = 1
+"""Version of what is on disk."""
+
+PUNKT_FILE = "punkt.json"
+"""Parameters of the segmenter, learned from the first documents."""
+
+
+def make_folder(folder: Path, encoder: Encoder, parts: bool) -> tuple[dict[str, Any], Store]:
+    """Make the folder of an index; one that a killed process left before it was an index is used.
+
+    Returns:
+        Its settings and its empty table.
+
+    Raises:
+        ConfigurationError: Something else is there, or another process makes it.
+        StoreError: It cannot be written.
+    """
+    ours = {"process", f"{TABLE}.lance", PUNKT_FILE}  # and locks
+    if folder.exists() and (
+        not folder.is_dir() or any(each.name not in ours and not each.name.startswith(".") for each in folder.iterdir())
+    ):
+        raise ConfigurationError(f"{folder} exists already: choose another folder for the index.")
+    lock = hold(folder)
+    try:
+        if (folder / SETTINGS_FILE).exists():
+            raise ConfigurationError(f"{folder} has just been made by another process.")
+        store = Store.create(folder, encoder.dimension)
+        settings = {"format": FORMAT, "model": encoder.name, **encoder.identity(), "parts": parts, "calibration": None}
+        write_json(folder / SETTINGS_FILE, settings)  # last: a folder without it is no index
+    finally:
+        lock.release()
+    return settings, store
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """Read the settings of an index.
+
+    Raises:
+        StoreError: There is no index, it is incomplete, or made by a newer version.
+    """
+    path = folder / SETTINGS_FILE
+    if not path.is_file():
+        half = (folder / f"{TABLE}.lance").exists()
+        why = f"it lacks {SETTINGS_FILE}; if it is a copy, copy it anew" if half else "make one with: simlte index"
+        raise StoreError(f"There is no index at {folder}: {why}.")
+    settings = read_json(path)
+    if not isinstance(settings, dict) or not isinstance(settings.get("format"), int):
+        raise StoreError(f"{path} is not that of an index.")
+    if settings["format"] > FORMAT:
+        raise StoreError(
+            f"{folder} was made by a newer version of simlte-st (format {settings['format']}; this one reads "
+            f"{FORMAT}): update it with: pip install --upgrade simlte-st"
+        )
+    return settings
+
+
+def load_encoder(folder: Path, settings: dict[str, Any], model: Any) -> Encoder:
+    """Load the model of an index.
+
+    Args:
+        folder: The index.
+        settings: Its settings.
+        model: The model, or its name or folder; None for the name that the index has.
+
+    Raises:
+        ConfigurationError: The model had no name, and none is given.
+        ModelError: It cannot be loaded, or is another one.
+    """
+    wanted = settings["model"] if model is None else model
+    if wanted is None:
+        raise ConfigurationError(f"The model of {folder} had no name: give it with model= (--model).")
+    try:
+        encoder = Encoder(wanted)
+    except ModelError as error:
+        if model is not None:
+            raise
+        raise ModelError(f"{error} It is the model of {folder}: if it is elsewhere, name it with --model.") from None
+    identity = encoder.identity()
+    different = changes({name: settings.get(name) for name in identity}, identity)
+    if different:
+        raise ModelError(
+            f"{folder} was made with another model than {encoder.name or 'the one given'} is now "
+            f"({'; '.join(different.values())}): their vectors cannot be compared. Name the right one with --model, or "
+            "make another index."
+        )
+    return encoder

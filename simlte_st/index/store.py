@@ -1,0 +1,275 @@
+"""The table of an index, in LanceDB: what is written and read, and nothing of models or documents.
+
+LanceDB is embedded, lives in a folder, may outgrow the memory, and has vectors (exact or by an approximate index),
+columns to filter by and BM25 in one table whose commits are atomic. FAISS and hnswlib hold vectors only, and in memory;
+Chroma and Qdrant want a server, or everything in memory, for the same.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from simlte_st.errors import ConfigurationError, StoreError
+from simlte_st.extras import require
+
+TABLE = "documents"
+
+APPROXIMATE_FROM = 50_000
+"""Rows from which on the vectors have an approximate index (IVF); fewer are compared one by one, which is quick."""
+
+OWN_COLUMNS = ("id", "part", "hash", "tokens", "searched", "text", "passage", "vector")
+_INDICES = {"text": "text_idx", "vector": "vector_idx"}
+_MERGES = 64  # after so many, small files are joined
+_KEPT = timedelta(minutes=10)  # how long a search that has begun finds the files of the version it reads
+_VALUES = 1000  # in one list of an SQL condition
+_ROUNDING = 1e-6  # of cosines: those of one pair differ in the last digits from one way of searching to another
+
+_QUOTED = re.compile(r"'(?:[^']|'')*'")
+_NAMES = re.compile(r'"[^"]*"|`[^`]*`|\w+')
+
+
+def _schema(dimension: int) -> pa.Schema:
+    return pa.schema(
+        [
+            pa.field("id", pa.string(), nullable=False),
+            pa.field("part", pa.int32(), nullable=False),  # 0 is the document, 1 its first passage
+            pa.field("hash", pa.string(), nullable=False),  # of the text or passage
+            pa.field("tokens", pa.int32(), nullable=False),
+            pa.field("searched", pa.bool_(), nullable=False),  # not a document that is found by its passages
+            pa.field("text", pa.string()),  # of a document; BM25 searches it
+            pa.field("passage", pa.string()),
+            pa.field("vector", pa.list_(pa.float32(), dimension), nullable=False),
+        ]
+    )
+
+
+def is_one_of(column: str, values: Iterable[str]) -> str:
+    """Write the SQL condition that a column holds one of several texts."""
+    listed = ", ".join("'{}'".format(value.replace("'", "''")) for value in values)
+    return f"{column} IN ({listed})" if listed else "false"
+
+
+class Store:
+    """The table of an index.
+
+    Args:
+        folder: The index.
+        table: LanceDB's table.
+    """
+
+    def __init__(self, folder: Path, table: Any) -> None:
+        self._folder, self._table = folder, table
+        self._merges = 0
+
+    @classmethod
+    def create(cls, folder: Path, dimension: int) -> Store:
+        """Make an empty table; one that is there and empty, which a killed process left, is replaced.
+
+        Raises:
+            MissingExtraError: LanceDB is not installed.
+            StoreError: A table with rows is there, or it cannot be written.
+        """
+        connection = _connect(folder)
+        with _told(folder, "written"):
+            if (folder / f"{TABLE}.lance").exists() and connection.open_table(TABLE).count_rows():
+                raise StoreError(f"{folder} holds vectors but lacks settings.json: if it is a copy, copy it anew.")
+            store = cls(folder, connection.create_table(TABLE, schema=_schema(dimension), mode="overwrite"))
+            store._make_index("text")
+        return store
+
+    @classmethod
+    def open(cls, folder: Path) -> Store:
+        """Open the table.
+
+        Raises:
+            MissingExtraError: LanceDB is not installed.
+            StoreError: There is none, or it cannot be read.
+        """
+        with _told(folder, "read"):
+            return cls(folder, _connect(folder).open_table(TABLE))
+
+    def metadata(self) -> pa.Schema:
+        """Give the columns that are not our own."""
+        return pa.schema([field for field in self._table.schema if field.name not in OWN_COLUMNS])
+
+    def add_columns(self, fields: Sequence[pa.Field]) -> None:
+        """Add columns, null in all rows."""
+        with _told(self._folder, "written"):
+            self._table.add_columns(pa.schema(fields))
+
+    def merge(self, rows: pa.Table) -> None:
+        """Write all rows of some documents, in place of all rows of the same ids, in one commit.
+
+        Args:
+            rows: Some or all columns of the table; no id and part twice.
+
+        Raises:
+            StoreError: They cannot be written; nothing of them is.
+        """
+        ids = is_one_of("id", rows["id"].unique().to_pylist())
+        with _told(self._folder, "written"):
+            merge = self._table.merge_insert(["id", "part"]).when_matched_update_all().when_not_matched_insert_all()
+            merge.when_not_matched_by_source_delete(ids).execute(rows)
+            self._merges += 1
+            if self._merges % _MERGES == 0:
+                self._table.optimize(cleanup_older_than=_KEPT)
+
+    def delete(self, ids: Sequence[str]) -> None:
+        """Delete all rows of documents."""
+        with _told(self._folder, "written"):
+            for start in range(0, len(ids), _VALUES):
+                self._table.delete(is_one_of("id", ids[start : start + _VALUES]))
+
+    def tidy(self) -> None:
+        """Bring the search indices up to date, and join small files.
+
+        What was written since is found all the same, only more slowly. An index of which most is new is made anew,
+        since LanceDB would go on with what it learned of a few rows.
+        """
+        with _told(self._folder, "written"):
+            for column, name in _INDICES.items():
+                stats = self._table.index_stats(name)
+                if stats is None and (column != "vector" or self._table.count_rows() < APPROXIMATE_FROM):
+                    continue
+                if stats is None or stats.num_unindexed_rows > stats.num_indexed_rows:
+                    self._make_index(column)
+            self._table.optimize(cleanup_older_than=_KEPT)
+
+    def _make_index(self, column: str) -> None:
+        kinds = require("lancedb.index", "index", "indexes")
+        # ICU finds words in scripts without spaces too. IVF with whole vectors: the cosines that it gives are exact.
+        config = kinds.FTS(base_tokenizer="icu") if column == "text" else kinds.IvfFlat(distance_type="cosine")
+        self._table.create_index(column, config=config, replace=True, name=_INDICES[column])
+
+    def count(self, where: str = "part = 0") -> int:
+        """Count rows, those of documents where no condition is given."""
+        with _told(self._folder, "read"):
+            return int(self._table.count_rows(where))
+
+    def rows(self, where: str, columns: Sequence[str]) -> pa.Table:
+        """Read columns of the rows that fulfil a condition."""
+        with _told(self._folder, "read"):
+            return self._table.search().where(where).select(list(columns)).limit(None).to_arrow()
+
+    def rows_of(self, column: str, values: Sequence[str], columns: Sequence[str], where: str = "true") -> pa.Table:
+        """Read columns of the rows in which a column holds one of several texts."""
+        parts = [values[start : start + _VALUES] for start in range(0, len(values), _VALUES)] or [[]]
+        return pa.concat_tables(self.rows(f"{where} AND {is_one_of(column, part)}", columns) for part in parts)
+
+    def nearest(
+        self, vector: NDArray[np.float32], where: str, top: int | None = None, threshold: float | None = None
+    ) -> dict[str, tuple[float, int]]:
+        """Find the documents with the rows nearest to a vector.
+
+        Args:
+            vector: Shape ``[dim]``.
+            where: An SQL condition on the rows.
+            top: How many documents at most; with an approximate index there may be nearer ones. None: all, exactly.
+            threshold: Lowest cosine.
+
+        Returns:
+            By id, in the order of its best row: the cosine of that row, and its ``part``.
+        """
+        everything = self.count("true")
+        limit = everything if top is None else top
+        while True:
+            with _told(self._folder, "read"):
+                query = self._table.search(vector, vector_column_name="vector").distance_type("cosine").where(where)
+                if threshold is not None:
+                    query = query.distance_range(upper_bound=1 - threshold + _ROUNDING)
+                if top is None:
+                    query = query.bypass_vector_index()
+                found = query.select(["id", "part", "_distance"]).limit(max(1, limit)).to_arrow()
+            distances = found["_distance"].to_numpy()
+            best: dict[str, tuple[float, int]] = {}
+            for name, part, distance in zip(found["id"].to_pylist(), found["part"].to_pylist(), distances, strict=True):
+                best.setdefault(name, (float(1 - distance), part))
+            if top is None or len(best) >= top or len(found) < limit or limit >= everything:
+                ordered = sorted(best.items(), key=lambda item: (-item[1][0], item[0]))
+                return dict(ordered[:top])
+            limit *= 4  # several rows of one document were among them
+
+    def matching(self, words: Sequence[str], where: str, top: int) -> dict[str, float]:
+        """Find documents by BM25.
+
+        Args:
+            words: Words; stop words find nothing.
+            where: An SQL condition on the documents.
+            top: How many at most.
+
+        Returns:
+            By id, from the best on, the score.
+        """
+        if not words:
+            return {}
+        match = require("lancedb.query", "index", "indexes").MatchQuery
+        with _told(self._folder, "read"):
+            query = self._table.search(match(" ".join(words), "text"), query_type="fts").where(where)
+            found = query.select(["id", "_score"]).limit(top).to_arrow()
+        scores = zip(found["id"].to_pylist(), found["_score"].to_pylist(), strict=True)
+        return dict(sorted(scores, key=lambda item: (-item[1], item[0])))
+
+    def check_filter(self, where: str) -> str:
+        """Check a user's filter, of which LanceDB would ignore whatever follows its first condition.
+
+        Returns:
+            The filter in parentheses.
+
+        Raises:
+            ConfigurationError: It is no SQL condition on the id and the metadata.
+        """
+        names = ["id", *self.metadata().names]
+        rest = _QUOTED.sub(" ", where)
+        depths = np.cumsum([(mark == "(") - (mark == ")") for mark in rest] or [0])
+        hidden = {name.strip('"`').lower() for name in _NAMES.findall(rest)} & {*OWN_COLUMNS[1:]} - {*names}
+        problem = ""
+        if any(mark in rest for mark in (";", "--", "/*", "'")) or depths.min() < 0 or depths[-1]:
+            problem = "it must be one condition, with every quote and parenthesis closed"
+        elif hidden:
+            problem = f"{min(hidden)!r} cannot be filtered by"
+        else:
+            try:
+                self._table.search().where(f"({where})").select(["id"]).explain_plan()
+            except (ValueError, RuntimeError, OSError) as error:
+                problem = _first_line(error).partition(" Valid fields")[0].rstrip(".")
+        if problem:
+            raise ConfigurationError(
+                f'The filter {where!r} cannot be used: {problem}. It is an SQL condition, such as "year > 2010 AND '
+                f"kind = 'news'\", on the columns: {', '.join(names)}."
+            )
+        return f"({where})"
+
+
+def _connect(folder: Path) -> Any:
+    # LanceDB's own log goes to standard error, past Python, and warns of what it is going to change.
+    os.environ.setdefault("LANCEDB_LOG", "error")
+    # Every search sees what another process has written by then.
+    return require("lancedb", "index", "indexes").connect(folder, read_consistency_interval=timedelta(0))
+
+
+@contextmanager
+def _told(folder: Path, what: str) -> Iterator[None]:
+    """Turn what LanceDB raises, which can be of any of three classes, into our error."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except (OSError, RuntimeError, ValueError) as error:
+        hint = "What was written before is there." if what == "written" else "If it is a copy, copy it anew."
+        raise StoreError(f"The index {folder} cannot be {what}: {_first_line(error)}. {hint}") from error
+
+
+def _first_line(error: Exception) -> str:
+    """Shorten a message, which goes on with places in LanceDB's source."""
+    line = next(iter(str(error).splitlines()), type(error).__name__)
+    return re.sub(r",? /\S+\.rs:\d+.*", "", line).removeprefix("Invalid input, ").rstrip(". ")[:300]

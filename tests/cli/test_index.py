@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import shlex
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from simlte_st.cli.main import main
+
+
+@pytest.fixture
+def index(
+    documents: list[str],
+    encoder_path: Path,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> Path:
+    source, folder = tmp_path / "source.csv", tmp_path / "index"
+    with source.open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["id", "body", "year", "Price (EUR)"])
+        rows.writerows([f"d{number}", text, 2000 + number, number / 2] for number, text in enumerate(documents[:8]))
+    assert main(shlex.split(f"index {encoder_path} {source} --output {folder} --parts --quiet")) == 0
+    out, err = capfd.readouterr()
+    assert "8 documents added" in out
+    assert "The column 'Price (EUR)' is called Price__EUR_ in the index." in caplog.text
+    assert "WARN" not in err, "LanceDB's own log"
+    return folder
+
+
+def run(command: str, capfd: pytest.CaptureFixture[str], status: int = 0) -> tuple[str, str]:
+    assert main(shlex.split(command)) == status
+    captured = capfd.readouterr()
+    assert "WARN" not in captured.err
+    return captured.out, captured.err
+
+
+def test_search_prints_a_table_as_wide_as_the_terminal(
+    index: Path, documents: list[str], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for width in (60, 100):
+        monkeypatch.setenv("COLUMNS", str(width))
+        out, _ = run(f"search {index} '{documents[3][:50]}' --why --where 'year > 2001 AND Price__EUR_ < 3'", capfd)
+        assert max(map(len, out.splitlines())) <= width
+        assert re.search(r"^ +1  d3 ", out, re.MULTILINE)
+        assert "words  " in out
+        assert not re.search(r"\bd[0167]\b", out)
+    assert run(f"search {index} ba --where 'year = 1'", capfd)[0] == "No document was found.\n"
+
+
+def test_hits_go_to_files(index: Path, documents: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    out, _ = run(f"link {index} d2 --top 3 --format jsonl --why", capfd)
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert len(rows) == 3
+    assert {"id", "score", "cosine", "bm25", "passage", "year", "Price__EUR_", "sentences", "words"} <= set(rows[0])
+    for kind in ("jsonl", "parquet"):
+        file = tmp_path / f"hits.{kind}"
+        run(f"link {index} d2 --top 3 --format {kind} --output {file}", capfd)
+        found = pq.read_table(file).to_pylist() if kind == "parquet" else list(map(json.loads, file.open()))
+        assert [row["id"] for row in found] == [row["id"] for row in rows]
+        assert "exists already" in run(f"link {index} d2 --format {kind} --output {file}", capfd, 1)[1]
+    assert "needs --output" in run(f"search {index} ba --format parquet", capfd, 1)[1]
+    assert "--output needs --format" in run(f"search {index} ba --output {tmp_path / 'x'}", capfd, 1)[1]
+
+
+def test_a_calibrated_threshold_is_named(index: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    out, _ = run(f"link {index} d0 --mode dense --top 7 --format jsonl", capfd)
+    ranked = [json.loads(line)["id"] for line in out.splitlines()]
+    labels = tmp_path / "labels.jsonl"
+    rows = [{"seed": "d0", "id": name, "label": int(rank < 3)} for rank, name in enumerate(ranked)]
+    labels.write_text("\n".join(map(json.dumps, rows)))
+    out, _ = run(f"link {index} --calibrate {labels} --precision 0.9", capfd)
+    assert "of 7 labelled pairs 3 are taken, 100.0% of them rightly" in out
+    out, err = run(f"link {index} d0 --format jsonl", capfd)
+    assert {json.loads(line)["id"] for line in out.splitlines()} == set(ranked[:3])
+    assert err.startswith("calibrated threshold ")
+    out, err = run(f"link {index} d0 --top 5 --format jsonl", capfd)
+    assert (len(out.splitlines()), err) == (5, "")
+    assert "either seeds" in run(f"link {index}", capfd, 1)[1]
+    assert "either seeds" in run(f"link {index} d0 --calibrate {labels}", capfd, 1)[1]
+
+
+def test_changed_sources(
+    index: Path, documents: list[str], encoder_path: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "less.jsonl"
+    rows = [{"id": f"d{number}", "text": documents[number], "year": "unknown"} for number in range(3)]
+    source.write_text("\n".join(map(json.dumps, rows)))
+    command = f"index {encoder_path} {source} --output {index} --parts --sync --quiet"
+    out, _ = run(command, capfd)
+    assert "0 documents added, 3 replaced, 5 removed, 0 as they were; 0 texts encoded" in out
+    assert "column year: 3 values left out, not of its type (first: document 'd0')" in out
+    assert "made with parts" in run(command.replace(" --parts", ""), capfd, 1)[1]
+    assert os.path.exists(index / "settings.json")
+    inside = f"index {encoder_path} {source} --output {tmp_path} --quiet"
+    assert "choose an output outside" in run(inside, capfd, 1)[1]
+    assert "There is no index" in run(f"search {tmp_path / 'nowhere'} ba", capfd, 1)[1]

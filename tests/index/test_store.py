@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+
+from simlte_st.data import Document
+from simlte_st.errors import ConfigurationError, MissingExtraError, ModelError, StoreError
+from simlte_st.index import Index, store
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "1=1; DROP TABLE documents",
+        "year > 2003) OR (1=1",
+        "(year > 2003",
+        "year > 2003 -- year",
+        "year > 2003 /* year",
+        "year > 2003 LIMIT 1",
+        "1=1 UNION SELECT 1",
+        "id IN (SELECT id FROM documents)",
+        "kind = 'it",
+        "nowhere = 3",
+        "year = 'x'",
+        "year + 1",
+        "count(*) > 3",
+        "hash = 'a'",
+        '"passage" IS NULL',
+        "",
+    ],
+)
+def test_a_filter_that_is_none(index: Index, corpus: list[Document], where: str) -> None:
+    for mode in ("dense", "text", "hybrid"):
+        with pytest.raises(ConfigurationError, match=r"on the columns: id, year, kind\.") as told:
+            index.search(corpus[0].text, where=where, mode=mode)  # type: ignore[arg-type]
+        assert repr(where) in str(told.value)
+    assert len(index) == 10
+
+
+@pytest.mark.parametrize(
+    ("where", "wanted"),
+    [
+        ("year > 2007", {"d8", "d9"}),
+        ("YEAR >= 2008 AND kind = 'odd' OR id = 'd0'", {"d9", "d0"}),
+        ("kind = 'it''s; (--' OR year IN (2001, 2002)", {"d1", "d2"}),
+        ("year > 3000", set()),
+    ],
+)
+def test_filters(parted: Index, corpus: list[Document], where: str, wanted: set[str]) -> None:
+    query = " ".join(document.text for document in corpus)
+    for mode in ("dense", "text", "hybrid"):
+        assert {hit.id for hit in parted.search(query, where=where, mode=mode)} == wanted  # type: ignore[arg-type]
+
+
+def test_an_approximate_index_is_made_when_there_are_many(
+    index: Index, documents: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = index._store._table
+    assert table.index_stats("vector_idx") is None
+    monkeypatch.setattr(store, "APPROXIMATE_FROM", 30)
+    index.add([Document(f"n{number}", text) for number, text in enumerate(documents[10:40])])
+    assert table.index_stats("vector_idx").num_indexed_rows == 40
+    assert table.index_stats("text_idx").num_unindexed_rows == 0
+    vector = index._encoder.query(documents[3])
+    exact = index._store.nearest(vector, "searched")
+    assert list(index._store.nearest(vector, "searched", 5)) == list(exact)[:5]
+    for hit in index.search(documents[3], top=5, mode="dense"):
+        assert hit.cosine == pytest.approx(exact[hit.id][0], abs=1e-5)
+
+
+def test_what_is_in_no_index_yet_is_found(
+    index: Index, corpus: list[Document], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "APPROXIMATE_FROM", 10)
+    index._store.tidy()
+    monkeypatch.setattr(store.Store, "tidy", lambda self: None)
+    index.add([Document("new", "quagga okapi ba"), Document("d1", "quagga gnu")])
+    for name in ("vector_idx", "text_idx"):
+        assert index._store._table.index_stats(name).num_unindexed_rows == 2
+    assert {hit.id for hit in index.search("quagga", mode="text")} == {"new", "d1"}
+    assert index.search("quagga okapi ba", top=1, mode="dense")[0].id == "new"
+    found = index.search(corpus[1].text, mode="text")
+    assert found
+    assert "d1" not in {hit.id for hit in found}, "what was replaced is not found by what it said before"
+
+
+def test_an_index_of_another_model_is_refused(index: Index, model: SentenceTransformer, corpus: list[Document]) -> None:
+    with torch.no_grad():
+        next(model.parameters())[0, 0] += 1
+    again = Index.open(index.folder, model)
+    with pytest.raises(ModelError, match=r"made with another model .*weights: was '.*vectors cannot be compared"):
+        again.add(corpus)
+    with pytest.raises(ModelError, match="another model"):
+        again.search("ba bun")
+    assert len(again.search("ba bun", mode="text")) > 0  # compares no vectors
+    with pytest.raises(ModelError, match="another model"):
+        Index.create(index.folder, model, exist_ok=True)
+
+
+def test_the_model_is_found_again_by_its_name(encoder_path: Path, corpus: list[Document], tmp_path: Path) -> None:
+    place = tmp_path / "model"
+    shutil.copytree(encoder_path, place)
+    Index.create(tmp_path / "index", place).add(corpus)
+    assert Index.open(tmp_path / "index").search(corpus[4].text, top=1)[0].id == "d4"
+    place.rename(tmp_path / "moved")
+    with pytest.raises(ModelError, match=r"It is the model of .*index: if it is elsewhere, name it with --model"):
+        Index.open(tmp_path / "index").search("ba bun")
+    assert Index.open(tmp_path / "index", tmp_path / "moved").search(corpus[4].text, top=1)[0].id == "d4"
+
+
+def test_a_model_without_a_name_is_given(index: Index) -> None:
+    with pytest.raises(ConfigurationError, match="had no name: give it with model="):
+        Index.open(index.folder).search("ba bun")
+
+
+def test_making_an_index_loses_nothing(index: Index, model: SentenceTransformer, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="exists already"):
+        Index.create(index.folder, model)
+    with pytest.raises(ConfigurationError, match="made without parts"):
+        Index.create(index.folder, model, parts=True, exist_ok=True)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "text.txt").write_text("ba")
+    with pytest.raises(ConfigurationError, match="exists already"):
+        Index.create(tmp_path / "mine", model, exist_ok=True)
+
+
+def test_what_a_process_leaves_that_is_killed_while_it_makes_an_index(
+    model: SentenceTransformer, tmp_path: Path
+) -> None:
+    store.Store.create(tmp_path / "index", 32)
+    assert Index.create(tmp_path / "index", model, exist_ok=True).add([Document("a", "ba bun")]).documents == 1
+
+
+@pytest.mark.parametrize(
+    "missing", ["documents.lance", "documents.lance/_versions", "documents.lance/data", "settings.json"]
+)
+def test_half_an_index(index: Index, model: SentenceTransformer, tmp_path: Path, missing: str) -> None:
+    half = tmp_path / "half"
+    shutil.copytree(index.folder, half)
+    place = half / missing
+    place.unlink() if place.is_file() else shutil.rmtree(place)
+    with pytest.raises(StoreError, match=r"copy it anew"):
+        Index.open(half, model).search("ba bun")
+    if missing == "settings.json":
+        with pytest.raises(StoreError, match="copy it anew"):
+            Index.create(half, model, exist_ok=True)
+        assert store.Store.open(half).count() == 10
+
+
+def test_there_is_no_index(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"There is no index at .*make one with: simlte index"):
+        Index.open(tmp_path)
+
+
+@pytest.mark.parametrize(("settings", "told"), [({"format": 99}, "newer version"), ([], "not that of an index")])
+def test_settings_of_another_version(index: Index, settings: Any, told: str) -> None:
+    (index.folder / "settings.json").write_text(json.dumps(settings))
+    with pytest.raises(StoreError, match=told):
+        Index.open(index.folder)
+
+
+def test_without_lancedb_the_extra_is_named(
+    model: SentenceTransformer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "lancedb", None)
+    with pytest.raises(MissingExtraError, match=r"simlte-st\[index\]"):
+        Index.create(tmp_path / "index", model)
+
+
+def test_several_rows_of_one_document_do_not_crowd_out_others(tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    made = store.Store.create(tmp_path, 2)
+    count = 40
+    vectors = np.array([[1, number / 1000] for number in range(count)], dtype=np.float32)
+    columns = {
+        "id": pa.array(["long"] * (count - 1) + ["short"]),
+        "part": pa.array(range(count), pa.int32()),
+        "hash": pa.array([""] * count),
+        "tokens": pa.array([1] * count, pa.int32()),
+        "searched": pa.array([True] * count),
+        "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), 2),
+    }
+    made.merge(pa.table(columns))
+    near = made.nearest(np.array([1, 0], dtype=np.float32), "searched", 2)
+    assert [(name, part) for name, (_, part) in near.items()] == [("long", 0), ("short", 39)]
