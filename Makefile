@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 LOWEST := .venv-lowest
 
-.PHONY: demo test lint test-lowest mutants clean
+.PHONY: demo test lint test-lowest mutants audit clean
 
 demo: $(INSTALLED)
 	$(BIN)/python examples/demo.py --output simlte-demo
@@ -29,6 +29,11 @@ $(INSTALLED): setup.py constraints.txt
 # Wrong changes that the tests must notice; takes minutes.
 mutants: $(INSTALLED)
 	$(BIN)/python tests/mutants.py
+
+# Known vulnerabilities of the installed packages; asks the network.
+audit: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet pip-audit
+	$(BIN)/pip-audit --local --skip-editable
 
 # The tests once more, at the lowest versions that setup.py allows.
 test-lowest: $(LOWEST)/.installed

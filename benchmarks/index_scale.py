@@ -1,0 +1,343 @@
+"""A million vectors: building an index, searching it and adding to it, beside FAISS and hnswlib.
+
+    pip install faiss-cpu hnswlib
+    python -m benchmarks.index_scale
+
+The vectors are made from those of real sentences (BBC News, MiniLM): each lies between a sentence and one of its ten
+nearest ones, with noise, so that they crowd as real ones do. The queries are other sentences of the same articles. Each
+library has a process of its own, and is set up as its documentation has it for a million vectors; searches take turns.
+What is nearest is found by comparing everything. An index of ours keeps ids, hashes and columns beside the vectors, is
+on the disk after each commit, and removes what it replaces; the others keep vectors in memory, and write a file when
+they are told to.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from benchmarks.records import RESULTS, environment, environment_lines, write_results
+from benchmarks.timing import resident
+from simlte_st.data import read_documents
+from simlte_st.data.segmenters import make_segmenter
+from simlte_st.datasets.bbc import packaged_corpus_path
+from simlte_st.evaluation.statistics import unit_rows
+from simlte_st.evaluation.table import markdown_table
+from simlte_st.files import atomic_path
+from simlte_st.index.adding import BATCH
+from simlte_st.index.store import Store
+from simlte_st.models.base import load_model
+from simlte_st.models.names import PACKAGED_BASE
+
+K = 10
+NEIGHBOURS = 10
+NOISE = 0.3
+"""Length of the noise beside a vector of length 1."""
+
+Vectors = NDArray[np.float32]
+
+
+class Ours:
+    """The store behind ``simlte index``: whole vectors, approximate above a number of rows."""
+
+    packages = ("lancedb",)
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def build(self, vectors: Vectors) -> None:
+        self.store = Store.create(self.folder, vectors.shape[1])
+        self.count = 0
+        self._merge(vectors, 10_000)
+
+    def add(self, vectors: Vectors) -> None:
+        """In batches, as ``simlte index`` does."""
+        self._merge(vectors, BATCH)
+
+    def _merge(self, vectors: Vectors, size: int) -> None:
+        for start in range(0, len(vectors), size):
+            part = vectors[start : start + size]
+            ids = [str(number) for number in range(self.count, self.count + len(part))]
+            self.count += len(part)
+            columns = {
+                "id": ids,
+                "part": pa.array([0] * len(part), pa.int32()),
+                "hash": ids,
+                "tokens": pa.array([0] * len(part), pa.int32()),
+                "searched": [True] * len(part),
+                "text": pa.nulls(len(part), pa.string()),
+                "passage": pa.nulls(len(part), pa.string()),
+                "vector": pa.FixedSizeListArray.from_arrays(pa.array(part.reshape(-1)), part.shape[1]),
+            }
+            self.store.merge(pa.table(columns))
+        self.store.tidy()
+
+    def search(self, query: Vectors) -> list[int]:
+        return [int(name) for name in self.store.nearest(query, "searched", K)]
+
+
+class Faiss:
+    """An inverted file of whole vectors, as large as FAISS's guidelines say for a million, with 16 probes."""
+
+    packages = ("faiss-cpu",)
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder
+
+    def build(self, vectors: Vectors) -> None:
+        import faiss
+
+        faiss.omp_set_num_threads(2)
+        lists = max(1, min(4096, len(vectors) // 40))
+        self.index = faiss.index_factory(vectors.shape[1], f"IVF{lists},Flat", faiss.METRIC_INNER_PRODUCT)
+        self.index.train(vectors[: 50 * lists])
+        self.index.nprobe = 16
+        self.add(vectors)
+
+    def add(self, vectors: Vectors) -> None:
+        import faiss
+
+        self.index.add(vectors)
+        faiss.write_index(self.index, str(self.path))
+
+    def search(self, query: Vectors) -> list[int]:
+        return [int(number) for number in self.index.search(query[None], K)[1][0]]
+
+
+class Hnswlib:
+    """A graph with hnswlib's own settings (M 16, ef_construction 200), searched with ef 100."""
+
+    packages = ("hnswlib",)
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder
+
+    def build(self, vectors: Vectors) -> None:
+        import hnswlib
+
+        self.index = hnswlib.Index(space="ip", dim=vectors.shape[1])
+        self.index.init_index(max_elements=len(vectors) + 100_000, ef_construction=200, M=16)
+        self.index.set_num_threads(2)
+        self.index.set_ef(100)
+        self.add(vectors)
+
+    def add(self, vectors: Vectors) -> None:
+        self.index.add_items(vectors)
+        self.index.save_index(str(self.path))
+
+    def search(self, query: Vectors) -> list[int]:
+        return [int(number) for number in self.index.knn_query(query, K)[0][0]]
+
+
+SIDES = {"simlte_st (LanceDB)": Ours, "FAISS, IVF": Faiss, "hnswlib": Hnswlib}
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--vectors", type=int, default=1_000_000, metavar="N")
+    parser.add_argument("--more", type=int, default=10_000, metavar="N", help="that are added to them")
+    parser.add_argument("--queries", type=int, default=500, metavar="N")
+    parser.add_argument("--sentences", type=int, default=20_000, metavar="N", help="real ones that vectors are made of")
+    parser.add_argument("--base", default=PACKAGED_BASE, help="model that encodes them (default: %(default)s)")
+    parser.add_argument("--repeats", type=int, default=5, metavar="N", help="turns of all queries")
+    parser.add_argument("--work", type=Path, default=Path("index_scale.work"), help="folder of vectors and indices")
+    parser.add_argument("--output", type=Path, default=RESULTS, help="folder (default: %(default)s)")
+    parser.add_argument("--side", choices=SIDES, help=argparse.SUPPRESS)  # one side's process
+    options = parser.parse_args(argv)
+    if options.side:
+        serve(options)
+        return
+    options.work.mkdir(parents=True, exist_ok=True)
+    vectors, more, queries = make_vectors(options)
+    nearest = [exact(part, queries) for part in (vectors, np.concatenate([vectors, more]))]
+    del vectors, more
+    sides = {name: Side(name, options) for name in SIDES}
+    rows: dict[str, dict[str, Any]] = {name: {"build_seconds": side.ask("build")["seconds"]} for name, side in sides.items()}
+    search(sides, rows, nearest[0], options.repeats, "")
+    for name, side in sides.items():
+        rows[name] |= {f"add_{key}": value for key, value in side.ask("add").items()}
+    search(sides, rows, nearest[1], options.repeats, "after_")
+    for name, side in sides.items():
+        rows[name] |= side.close()
+    report(rows, options)
+
+
+def make_vectors(options: argparse.Namespace) -> tuple[Vectors, Vectors, Vectors]:
+    """Make the vectors, those that are added, and the queries; real sentences are encoded once."""
+    path = options.work / f"sentences {options.sentences} {options.queries}.npy"
+    if not path.exists():
+        with atomic_path(path) as temporary, temporary.open("wb") as file:
+            np.save(file, encode_sentences(options.base, options.sentences + options.queries))
+    real = np.load(path)
+    queries, real = real[: options.queries], real[options.queries :]
+    near = np.concatenate([exact(real, part, NEIGHBOURS + 1) for part in np.array_split(real, 20)])[:, 1:]
+    draw = np.random.default_rng(0)
+    count = options.vectors + options.more
+    made = np.empty((count, real.shape[1]), dtype=np.float32)
+    for rows in np.array_split(np.arange(count), max(1, count // 50_000)):
+        sentence = draw.integers(len(real), size=len(rows))
+        other = near[sentence, draw.integers(near.shape[1], size=len(rows))]
+        share = draw.uniform(0, 0.5, size=(len(rows), 1))
+        noise = draw.normal(size=(len(rows), real.shape[1])) * NOISE / np.sqrt(real.shape[1])
+        made[rows] = unit_rows((1 - share) * real[sentence] + share * real[other] + noise)
+    np.save(options.work / "vectors.npy", made[: options.vectors])
+    np.save(options.work / "more.npy", made[options.vectors :])
+    np.save(options.work / "queries.npy", queries)
+    return made[: options.vectors], made[options.vectors :], queries
+
+
+def encode_sentences(base: str, count: int) -> Vectors:
+    """Encode different sentences of BBC News, in an order that is drawn."""
+    texts = [document.text for document in read_documents(packaged_corpus_path(), encoding="latin-1")]
+    segment = make_segmenter("punkt", lambda: texts)
+    sentences = sorted({sentence for text in texts for sentence in segment(text) if len(sentence.split()) >= 5})
+    drawn = np.random.default_rng(0).permutation(len(sentences))[:count]
+    model = load_model(base).model
+    vectors = model.encode([sentences[row] for row in drawn], batch_size=64, show_progress_bar=True)
+    return np.asarray(unit_rows(vectors), dtype=np.float32)
+
+
+def exact(vectors: Vectors, queries: Vectors, k: int = K) -> NDArray[np.int64]:
+    """Find the nearest by comparing everything: shape ``[queries, k]``."""
+    best, scores = np.zeros((len(queries), 0), dtype=np.int64), np.zeros((len(queries), 0), dtype=np.float32)
+    for start in range(0, len(vectors), 100_000):
+        found = queries @ vectors[start : start + 100_000].T
+        top = np.argpartition(-found, min(k, found.shape[1] - 1), axis=1)[:, :k]
+        best = np.concatenate([best, start + top], axis=1)
+        scores = np.concatenate([scores, np.take_along_axis(found, top, axis=1)], axis=1)
+    order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(best, order, axis=1)
+
+
+class Side:
+    """A library in a process of its own."""
+
+    def __init__(self, name: str, options: argparse.Namespace) -> None:
+        command = [sys.executable, "-m", "benchmarks.index_scale", "--side", name, "--work", str(options.work)]
+        self.name = name
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def ask(self, what: str) -> dict[str, Any]:
+        """Let it do something, and give what it says of it."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.write(what + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit(f"{self.name} ended while it was to {what}.")
+        answer: dict[str, Any] = json.loads(line)
+        print(f"{self.name}, {what}: {answer.get('seconds', 0):.1f} s", flush=True)
+        return answer
+
+    def close(self) -> dict[str, Any]:
+        """Ask for its memory and the size of its files, and end it."""
+        answer = self.ask("end")
+        self.process.wait()
+        return answer
+
+
+def serve(options: argparse.Namespace) -> None:
+    """Do what is asked for on standard input, and answer each line with one."""
+    out, sys.stdout = sys.stdout, sys.stderr  # a library's own words are no answers
+    place = options.work / options.side.partition(" ")[0].strip(",")
+    shutil.rmtree(place, ignore_errors=True)
+    place.unlink(missing_ok=True)
+    before = resident()
+    side = SIDES[options.side](place)
+    queries = np.load(options.work / "queries.npy")
+    for line in sys.stdin:
+        what, answer = line.strip(), {}
+        jobs: dict[str, Callable[[], Any]] = {
+            "build": lambda: side.build(np.load(options.work / "vectors.npy", mmap_mode="r")),
+            "add": lambda: side.add(np.load(options.work / "more.npy")),
+            "search": lambda: [side.search(query) for query in queries],
+            "end": lambda: None,
+        }
+        began = time.perf_counter()
+        found = jobs[what]()
+        answer["seconds"] = time.perf_counter() - began
+        if what == "search":
+            answer["found"] = found
+        if what == "end":
+            files = [place] if place.is_file() else [path for path in place.rglob("*") if path.is_file()]
+            answer = {
+                "disk_bytes": sum(path.stat().st_size for path in files),
+                "memory_bytes": resident() - before,
+                "peak_bytes": resident(peak=True) - before,
+            }
+        out.write(json.dumps(answer) + "\n")
+        out.flush()
+
+
+def search(
+    sides: dict[str, Side], rows: dict[str, dict[str, Any]], nearest: NDArray[np.int64], repeats: int, when: str
+) -> None:
+    """Search in turns, after one turn that does not count."""
+    for turn, (name, side) in itertools.product(range(repeats + 1), sides.items()):
+        answer = side.ask("search")
+        row = rows[name]
+        if turn == 0:
+            hits = [len({*found} & {*right}) for found, right in zip(answer["found"], nearest.tolist(), strict=True)]
+            row[f"{when}recall"] = float(np.mean(hits)) / nearest.shape[1]
+            row[f"{when}queries_per_second"] = []
+        else:
+            row[f"{when}queries_per_second"].append(len(nearest) / answer["seconds"])
+
+
+def report(rows: dict[str, dict[str, Any]], options: argparse.Namespace) -> None:
+    """Write the page."""
+    found = environment()
+    packages = {name: version(name) for side in SIDES.values() for name in side.packages}
+
+    def rate(values: list[float]) -> str:
+        return f"{statistics.median(values):,.0f} ({min(values):,.0f} to {max(values):,.0f})"
+
+    table = markdown_table(
+        ["", "build, s", "queries / s", f"recall@{K}", f"add {options.more:,}, s", "queries / s then",
+         f"recall@{K} then", "disk, MB", "memory, MB", "peak, MB"],
+        [
+            [
+                name, f"{row['build_seconds']:,.0f}", rate(row["queries_per_second"]), f"{row['recall']:.3f}",
+                f"{row['add_seconds']:,.1f}", rate(row["after_queries_per_second"]), f"{row['after_recall']:.3f}",
+                *(f"{row[key] / 1e6:,.0f}" for key in ("disk_bytes", "memory_bytes", "peak_bytes")),
+            ]
+            for name, row in rows.items()
+        ],
+    )  # fmt: skip
+    settings = {key: getattr(options, key) for key in ("vectors", "more", "queries", "sentences", "repeats")}
+    record = {"settings": settings, "packages": packages, "environment": found, "sides": rows}
+    page = [
+        f"# {options.vectors:,} vectors",
+        "",
+        *(line for line in (__doc__ or "").split("\n\n", 2)[2].strip().splitlines()),
+        "",
+        f"{options.queries} queries, one at a time; queries a second are medians (lowest to highest) of "
+        f"{options.repeats} turns. Building ends with the index on the disk, and so does adding. Memory is what the "
+        "process holds beyond its beginning, mapped vectors included; peak is its highest.",
+        "",
+        table,
+        "",
+        f"    python -m benchmarks.index_scale --vectors {options.vectors} --more {options.more}",
+        "",
+        *environment_lines([{**found, **packages}]),
+        "",
+    ]
+    write_results("index_scale", page, record, options.output)
+
+
+if __name__ == "__main__":
+    main()
