@@ -3,9 +3,9 @@
     python -m benchmarks.index_links --shared SHARED_DATA
     python -m benchmarks.index_links --shared SHARED_DATA --model docsplit-aan --tokens 1024
 
-As a user would do it: the papers of AAN are in an index, and each citing paper is a seed of ``link``, with a filter that
-leaves the cited papers; PolitiFact's articles are in another, and each tweet is searched for. The same for every model
-and every mode; TF-IDF beside. The measures are those of ``benchmarks.citation``, over the same pool.
+As a user would do it: the papers of AAN are in an index, and each citing paper is a seed of ``link``, with a filter
+that leaves the cited papers; PolitiFact's articles are in another, and each tweet is searched for. The same for every
+model and every mode; TF-IDF beside. The measures are those of ``benchmarks.citation``, over the same pool.
 """
 
 from __future__ import annotations
@@ -61,9 +61,7 @@ def papers(shared: Path) -> Collection:
     """The papers of AAN; their numbers are their ids."""
     texts, links = read(shared / "aan_papers.parquet", shared / "aan_citations.parquet")
     cited = {*links[:, 1].tolist()}
-    documents = [
-        Document(str(number), text, metadata={"cited": number in cited}) for number, text in enumerate(texts)
-    ]
+    documents = [Document(str(number), text, metadata={"cited": number in cited}) for number, text in enumerate(texts)]
 
     def ask(index: Index, number: int, mode: Mode, top: int) -> Hits:
         return index.link([str(number)], top=top, where="cited", mode=mode)
@@ -132,9 +130,7 @@ def main(argv: list[str] | None = None) -> None:
     report(found, settings, options)
 
 
-def measures(
-    collection: Collection, options: argparse.Namespace
-) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
+def measures(collection: Collection, options: argparse.Namespace) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
     """Name what is measured, and how."""
     yield TFIDF, lambda: result(TfidfScores(collection.texts), collection)
     models = readers(options.base, options.model, options.tokens, dtype_of(options.bf16))
@@ -204,9 +200,11 @@ def report(found: dict[str, dict[str, Any]], settings: dict[str, Any], options: 
     models = f" --model {' '.join(Path(name).name for name in options.model)}" if options.model else ""
     parts = " --parts" if options.parts else ""
     page += [
-        f"    python -m benchmarks.index_links --shared SHARED_DATA --tokens {options.tokens}{models}{parts}{dtype}", "",
-        *environment_lines([dict(each) for each in {tuple(one.items()) for one in environments}]), "",
-    ]  # fmt: skip
+        f"    python -m benchmarks.index_links --shared SHARED_DATA --tokens {options.tokens}{models}{parts}{dtype}",
+        "",
+        *environment_lines([dict(each) for each in {tuple(one.items()) for one in environments}]),
+        "",
+    ]
     write_results("index_links", page, {"settings": settings, "collections": found}, options.output)
 
 

@@ -60,6 +60,7 @@ class Ours:
         self.folder = folder
 
     def build(self, vectors: Vectors) -> None:
+        """Make the index."""
         self.store = Store.create(self.folder, vectors.shape[1])
         self.count = 0
         self._merge(vectors, 10_000)
@@ -87,6 +88,7 @@ class Ours:
         self.store.tidy()
 
     def search(self, query: Vectors) -> list[int]:
+        """Find the numbers of the nearest."""
         return [int(name) for name in self.store.nearest(query, "searched", K)]
 
 
@@ -99,6 +101,7 @@ class Faiss:
         self.path = folder
 
     def build(self, vectors: Vectors) -> None:
+        """Make the index."""
         import faiss
 
         faiss.omp_set_num_threads(2)
@@ -109,12 +112,14 @@ class Faiss:
         self.add(vectors)
 
     def add(self, vectors: Vectors) -> None:
+        """Add vectors."""
         import faiss
 
         self.index.add(vectors)
         faiss.write_index(self.index, str(self.path))
 
     def search(self, query: Vectors) -> list[int]:
+        """Find the numbers of the nearest."""
         return [int(number) for number in self.index.search(query[None], K)[1][0]]
 
 
@@ -127,6 +132,7 @@ class Hnswlib:
         self.path = folder
 
     def build(self, vectors: Vectors) -> None:
+        """Make the index."""
         import hnswlib
 
         self.index = hnswlib.Index(space="ip", dim=vectors.shape[1])
@@ -136,10 +142,12 @@ class Hnswlib:
         self.add(vectors)
 
     def add(self, vectors: Vectors) -> None:
+        """Add vectors."""
         self.index.add_items(vectors)
         self.index.save_index(str(self.path))
 
     def search(self, query: Vectors) -> list[int]:
+        """Find the numbers of the nearest."""
         return [int(number) for number in self.index.knn_query(query, K)[0][0]]
 
 
@@ -166,7 +174,9 @@ def main(argv: list[str] | None = None) -> None:
     nearest = [exact(part, queries) for part in (vectors, np.concatenate([vectors, more]))]
     del vectors, more
     sides = {name: Side(name, options) for name in SIDES}
-    rows: dict[str, dict[str, Any]] = {name: {"build_seconds": side.ask("build")["seconds"]} for name, side in sides.items()}
+    rows: dict[str, dict[str, Any]] = {
+        name: {"build_seconds": side.ask("build")["seconds"]} for name, side in sides.items()
+    }
     search(sides, rows, nearest[0], options.repeats, "")
     for name, side in sides.items():
         rows[name] |= {f"add_{key}": value for key, value in side.ask("add").items()}
@@ -233,7 +243,8 @@ class Side:
 
     def ask(self, what: str) -> dict[str, Any]:
         """Let it do something, and give what it says of it."""
-        assert self.process.stdin is not None and self.process.stdout is not None
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
         self.process.stdin.write(what + "\n")
         self.process.stdin.flush()
         line = self.process.stdout.readline()

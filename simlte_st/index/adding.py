@@ -21,7 +21,9 @@ from simlte_st.files import read_json, write_json
 from simlte_st.index.encoder import Encoder
 from simlte_st.index.metadata import Metadata
 from simlte_st.index.passages import passages_of
+from simlte_st.index.settings import PUNKT_FILE
 from simlte_st.index.store import Store
+from simlte_st.index.words import count_words
 
 logger = logging.getLogger(__name__)
 
@@ -91,7 +93,7 @@ def add_documents(
     store: Store,
     encoder: Encoder,
     documents: Any,
-    punkt: Path,
+    folder: Path,
     *,
     parts: bool,
     batch_size: int,
@@ -104,7 +106,7 @@ def add_documents(
         store: The table.
         encoder: The model.
         documents: What :func:`~simlte_st.data.read_documents` takes.
-        punkt: Parameters of the segmenter, learned from the first documents where the file is missing.
+        folder: The index: what the segmenter learns of the first documents is kept there, and how rare words are.
         parts: Whether long documents get passages.
         batch_size: Texts encoded at once.
         sync: Whether other documents are removed.
@@ -113,7 +115,7 @@ def add_documents(
     reader = documents if isinstance(documents, DocumentReader) else read_documents(documents, metadata=True)
     metadata, report, seen = Metadata(store.metadata()), IndexReport(parts=parts), set[str]()
     first, stream = peek(_named(reader), lambda document: len(document.text))
-    segmenter = _segmenter(punkt, first)
+    segmenter = _segmenter(folder / PUNKT_FILE, first)
     _learn(store, metadata, first)
     bar = tqdm(desc="Indexing", unit="doc", disable=not progress)
     for batch in _batches(stream):
@@ -131,6 +133,7 @@ def add_documents(
         store.delete(gone)
         report.removed = len(gone)
     store.tidy()
+    count_words(store, folder)
     _count(store, encoder.budget, report)
     report.misfits = metadata.misfits
     return report

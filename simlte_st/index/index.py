@@ -27,6 +27,7 @@ from simlte_st.index.reasons import find_reasons
 from simlte_st.index.seeds import find_seed, make_question, seed_vector
 from simlte_st.index.settings import PUNKT_FILE, load_encoder, make_folder, read_settings
 from simlte_st.index.store import Store, is_one_of
+from simlte_st.index.words import WordCounts
 
 TOP = 10
 """Hits that are given where neither a number nor a threshold is."""
@@ -126,6 +127,10 @@ class Index:
         path = self.folder / PUNKT_FILE
         return PunktSegmenter.from_dict(read_json(path)) if path.exists() else PunktSegmenter()
 
+    @cached_property
+    def _words(self) -> WordCounts:
+        return WordCounts.read(self.folder)
+
     @contextmanager
     def _writing(self) -> Iterator[None]:
         lock = hold(self.folder)
@@ -158,12 +163,13 @@ class Index:
             StoreError: The index cannot be written; what was written before is there.
         """
         with self._writing():
-            self.__dict__.pop("_segmenter", None)
+            for learned in ("_segmenter", "_words"):
+                self.__dict__.pop(learned, None)
             return add_documents(
                 self._store,
                 self._encoder,
                 documents,
-                self.folder / PUNKT_FILE,
+                self.folder,
                 parts=self.parts,
                 batch_size=batch_size,
                 sync=sync,
@@ -229,7 +235,7 @@ class Index:
         if not text.strip():
             raise DataError("The text to search for is empty.")
         vector = self._encoder.query(text) if mode != "text" or why else None
-        return self._find(Question(text, vector), top, threshold, where, mode, why)
+        return self._find(Question(self._words.of_question(text), vector), top, threshold, where, mode, why)
 
     def link(
         self,
@@ -269,7 +275,7 @@ class Index:
             raise DataError("There is no seed to find documents for.")
         found = [document for seed in given for document in find_seed(self._store, os.fspath(seed))]
         vectors = [self._vector(seed) for seed in found] if mode != "text" or why else None
-        question = make_question(self._store, found, vectors)
+        question = make_question(self._store, self._words, found, vectors)
         return self._find(question, top, threshold, where, mode, why)
 
     def _vector(self, seed: Document) -> NDArray[np.float32]:
@@ -335,7 +341,7 @@ class Index:
         for seed, numbers in by_seed.items():
             found = find_seed(self._store, seed)
             wanted = is_one_of("id", {pairs[number][1] for number in numbers})
-            question = make_question(self._store, found, [self._vector(one) for one in found])
+            question = make_question(self._store, self._words, found, [self._vector(one) for one in found])
             assert question.vector is not None
             near = self._store.nearest(question.vector, f"searched AND {wanted}")
             scores[numbers] = [near[pairs[number][1]][0] for number in numbers]

@@ -12,7 +12,7 @@ from simlte_st.data.document import Document
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.data.sentences import segment_document
 from simlte_st.index.encoder import Encoder
-from simlte_st.index.queries import Question, words_of
+from simlte_st.index.queries import Question
 from simlte_st.index.store import Store, is_one_of
 
 SENTENCES = 3
@@ -20,8 +20,6 @@ SENTENCES = 3
 
 WORDS = 8
 """Shared words that are given."""
-
-_CANDIDATES = 100  # shared words that are weighed: each is a search by itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +46,7 @@ def find_reasons(
         Reasons by id.
     """
     assert question.vector is not None
-    shared = _shared_words(store, question.text, texts)
+    shared = _shared_words(store, question.words, texts)
     reasons = {}
     for name, text in texts.items():
         sentences = list(dict.fromkeys(segment_document(Document(name, text), segmenter).sentences))
@@ -58,10 +56,12 @@ def find_reasons(
     return reasons
 
 
-def _shared_words(store: Store, text: str, texts: Mapping[str, str]) -> dict[str, tuple[tuple[str, float], ...]]:
+def _shared_words(
+    store: Store, asked: Sequence[str], texts: Mapping[str, str]
+) -> dict[str, tuple[tuple[str, float], ...]]:
     """Weigh the words by the store's own scores: it has nothing for stop words and little for frequent ones."""
     has = {name: set(re.findall(r"\w+", each.lower())) for name, each in texts.items()}
-    candidates = [word for word in words_of(text) if any(word in words for words in has.values())][:_CANDIDATES]
+    candidates = [word for word in asked if any(word in words for words in has.values())]
     weights: dict[str, list[tuple[str, float]]] = {name: [] for name in texts}
     where = is_one_of("id", texts)
     for word in candidates:

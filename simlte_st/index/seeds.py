@@ -17,6 +17,7 @@ from simlte_st.index.adding import text_hash
 from simlte_st.index.encoder import Encoder
 from simlte_st.index.queries import Question
 from simlte_st.index.store import Store, is_one_of
+from simlte_st.index.words import WordCounts
 
 
 def find_seed(store: Store, seed: str) -> list[Document]:
@@ -62,18 +63,21 @@ def seed_vector(
     return _unit_mean(vectors)
 
 
-def make_question(store: Store, seeds: Sequence[Document], vectors: Sequence[NDArray[np.float32]] | None) -> Question:
+def make_question(
+    store: Store, words: WordCounts, seeds: Sequence[Document], vectors: Sequence[NDArray[np.float32]] | None
+) -> Question:
     """Make one question of several seeds; neither they nor documents of the same text are an answer.
 
     Args:
         store: The index's table.
+        words: Chooses the words.
         seeds: The seeds.
         vectors: A vector each; None where only text is searched.
     """
     same = store.rows_of("hash", [text_hash(seed.text) for seed in seeds], ["id"], "part = 0")["id"].to_pylist()
     excluded = sorted({*same, *(seed.id for seed in seeds)})
     vector = None if vectors is None else _unit_mean(np.stack(vectors))
-    return Question("\n\n".join(seed.text for seed in seeds), vector, excluded)
+    return Question(words.of_question("\n\n".join(seed.text for seed in seeds)), vector, excluded)
 
 
 def _unit_mean(vectors: NDArray[np.float32]) -> NDArray[np.float32]:

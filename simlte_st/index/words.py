@@ -1,0 +1,77 @@
+"""The words that a question is searched by: of a long one those that say most, by how rare they are in the index."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+from simlte_st.files import read_json, write_json
+from simlte_st.index.store import Store
+
+WORDS_FILE = "words.json"
+
+MOST_WORDS = 100
+"""Different words of a question that BM25 looks for. With whole papers as questions (AAN), the 100 that say most find
+49.7% of the cited papers among the first ten hits, the 500 that say most 43.9%, the 500 most frequent ones 35.7%."""
+
+_SAMPLE = 2000  # documents that words are counted in
+_RARE = 2  # documents that a word is kept from
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in re.findall(r"\w+", text.lower()) if word not in ENGLISH_STOP_WORDS]
+
+
+@dataclass(frozen=True, slots=True)
+class WordCounts:
+    """How many documents of a sample have a word.
+
+    Attributes:
+        documents: Size of the sample.
+        indexed: Documents that the index had.
+        counts: By word, for those that more than one has.
+    """
+
+    documents: int = 0
+    indexed: int = 0
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, folder: Path) -> WordCounts:
+        """Read what an index knows; nothing, where it has not counted yet."""
+        path = folder / WORDS_FILE
+        return cls(**read_json(path)) if path.exists() else cls()
+
+    def of_question(self, text: str) -> list[str]:
+        """Give the different words of a question, no more than :data:`MOST_WORDS`: those of the highest tf-idf, first.
+
+        The inverse document frequency is that of BM25; English stop words are left out.
+        """
+        counts = Counter(_words(text))
+        weights = {word: (1 + math.log(count)) * self._rareness(word) for word, count in counts.items()}
+        return sorted(weights, key=lambda word: (-weights[word], word))[:MOST_WORDS]
+
+    def _rareness(self, word: str) -> float:
+        known = self.counts.get(word, 1)
+        return math.log1p((self.documents - known + 0.5) / (known + 0.5)) if self.documents else 1.0
+
+
+def count_words(store: Store, folder: Path) -> None:
+    """Count the words of an index that has at least doubled since they were counted; nothing else needs to be exact."""
+    indexed = store.count()
+    if indexed < 2 * WordCounts.read(folder).indexed or not indexed:
+        return
+    names = sorted(store.rows("part = 0", ["id"])["id"].to_pylist())
+    drawn = np.random.default_rng(0).permutation(len(names))[:_SAMPLE]
+    counts: Counter[str] = Counter()
+    for text in store.rows_of("id", [names[row] for row in drawn], ["text"], "part = 0")["text"].to_pylist():
+        counts.update(set(_words(text)))
+    kept = {word: count for word, count in sorted(counts.items()) if count >= _RARE}
+    write_json(folder / WORDS_FILE, {"documents": len(drawn), "indexed": indexed, "counts": kept})

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from simlte_st import Index
+from simlte_st.data import Document
+from simlte_st.files import read_json
+from simlte_st.index import words
+from simlte_st.index.words import MOST_WORDS, WORDS_FILE, WordCounts
+
+
+def test_the_words_that_say_most() -> None:
+    known = WordCounts(documents=100, indexed=100, counts={"ba": 99, "bei": 20, "bo": 2})
+    assert known.of_question("The ba ba ba. Bei bei bo, cun and not the bei!") == ["cun", "bo", "bei", "ba"]
+    # what is often asked for counts more than what is rarer
+    assert known.of_question("bei " * 9 + "cun") == ["bei", "cun"]
+    weight = (1 + math.log(9)) * math.log1p((100 - 20 + 0.5) / (20 + 0.5))
+    assert weight > math.log1p((100 - 1 + 0.5) / (1 + 0.5)) > weight / (1 + math.log(9))
+    many = " ".join(f"w{number} " * (1 + number % 3) for number in range(3 * MOST_WORDS))
+    assert known.of_question(many) == sorted(f"w{number}" for number in range(2, 3 * MOST_WORDS, 3))
+    assert WordCounts().of_question("") == WordCounts().of_question("the and of") == []
+
+
+def test_words_are_counted_when_an_index_has_doubled(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    def add(*numbers: int) -> dict[str, object]:
+        index.add([Document(str(number), f"The zebra w{number} w{number % 2}x.") for number in numbers])
+        return read_json(index.folder / WORDS_FILE)
+
+    assert add(0, 1, 2) == {"documents": 3, "indexed": 3, "counts": {"w0x": 2, "zebra": 3}}
+    assert add(3, 4)["indexed"] == 3
+    found = add(5)
+    assert found == {"documents": 6, "indexed": 6, "counts": {"w0x": 3, "w1x": 3, "zebra": 6}}
+    assert index._words.of_question("zebra w0x w5") == ["w5", "w0x", "zebra"]
+    monkeypatch.setattr(words, "_SAMPLE", 4)
+    assert add(*range(6, 20))["documents"] == 4
