@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
+from sentence_transformers import SentenceTransformer
 
 from simlte_st import Index
 from simlte_st.data import Document
@@ -23,7 +25,11 @@ def test_the_words_that_say_most() -> None:
     assert WordCounts().of_question("") == WordCounts().of_question("the and of") == []
 
 
-def test_words_are_counted_when_an_index_has_doubled(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_words_are_counted_when_an_index_has_doubled(
+    model: SentenceTransformer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = Index.create(tmp_path / "index", model)
+
     def add(*numbers: int) -> dict[str, object]:
         index.add([Document(str(number), f"The zebra w{number} w{number % 2}x.") for number in numbers])
         return read_json(index.folder / WORDS_FILE)
