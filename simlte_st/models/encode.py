@@ -25,7 +25,18 @@ from simlte_st.data.document import Document
 from simlte_st.data.documents import DocumentReader, read_documents
 from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.errors import ConfigurationError, DataError, ResumeError
-from simlte_st.files import SETTINGS_FILE, atomic_path, changes, check_apart, hold, read_json, write_json
+from simlte_st.files import (
+    SETTINGS_FILE,
+    atomic_path,
+    changes,
+    check_apart,
+    discard,
+    hold,
+    is_unused,
+    read_json,
+    sweep,
+    write_json,
+)
 
 DOCUMENTS = b"documents"
 """Metadata of a part: digest of the ids and texts of its documents."""
@@ -167,6 +178,7 @@ def _open_parts(output: Path, parts: Path, settings: dict[str, Any], *, resume: 
     account = parts / SETTINGS_FILE
     if resume:
         if not account.exists():
+            sweep(output)
             raise ResumeError(f"There is no interrupted run at {parts}.")
         lock = hold(parts)
         different = changes(read_json(account), settings)
@@ -175,7 +187,8 @@ def _open_parts(output: Path, parts: Path, settings: dict[str, Any], *, resume: 
             told = "; ".join(different.values())
             raise ResumeError(f"The interrupted run at {parts} has other settings ({told}).")
         return lock
-    for path, ours in ((output, output.is_file()), (parts, account.exists())):
+    unused = parts.is_dir() and is_unused(parts)
+    for path, ours in ((output, output.is_file()), *([] if unused else [(parts, account.exists())])):
         if path.exists() and not overwrite:
             how = "go on with it (--resume) or " if path == parts else ""
             raise ConfigurationError(f"{path} exists already: {how}replace it (--overwrite).")
@@ -216,5 +229,5 @@ def _join_parts(parts: Path, number: int, output: Path, dimension: int, budget: 
             report.tokens += int(tokens.sum())
             report.cut_documents += len(over)
             report.cut_tokens += int(over.sum())
-    shutil.rmtree(parts)
+    discard(parts, output)
     return report
