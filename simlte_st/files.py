@@ -213,7 +213,7 @@ SETTINGS_FILE = "settings.json"
 
 def is_model(folder: Path) -> bool:
     """Tell whether a folder holds a model."""
-    return (folder / MODEL_FILE).is_file()
+    return os.path.isfile(folder / MODEL_FILE)  # where Path.is_file would raise, may the folder not be looked into
 
 
 def check_free(target: Path, overwrite: bool) -> None:

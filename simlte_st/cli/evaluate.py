@@ -66,6 +66,13 @@ def run(arguments: argparse.Namespace) -> int:
     reader = read_documents(arguments.data, label_column=arguments.label, **reading_options(arguments))
     documents = list(reader)
     print(reader.report.summary(), file=sys.stderr)
+    if arguments.label:  # what cannot be divided is told before anything is computed
+        if arguments.test_data:
+            options = {**reading_options(arguments), "limit": None}
+            test = list_documents(read_documents(arguments.test_data, label_column=arguments.label, **options))
+            train = documents
+        else:
+            train, test = split_by_label(documents, 0.3, arguments.seed)
     bases = _bases(arguments)
     names = list(dict.fromkeys([*bases.values(), *arguments.models]))
     models = {name: load_model(name).model for name in names}
@@ -79,12 +86,6 @@ def run(arguments: argparse.Namespace) -> int:
     )
     probes = None
     if arguments.label:
-        if arguments.test_data:
-            options = {**reading_options(arguments), "limit": None}
-            test = list_documents(read_documents(arguments.test_data, label_column=arguments.label, **options))
-            train = documents
-        else:
-            train, test = split_by_label(documents, 0.3, arguments.seed)
         probes = compare_probes(
             models,
             train,

@@ -61,6 +61,13 @@ def divide_rows(labels: Sequence[str], test_share: float, seed: int) -> tuple[li
     Raises:
         DataError: A class has only one row, or a part would lack a class.
     """
+    alone = sorted(str(label) for label, count in Counter(labels).items() if count == 1)
+    if alone:
+        shown = ", ".join(map(repr, alone[:5])) + (", ..." if len(alone) > 5 else "")
+        raise DataError(
+            f"The documents cannot be divided by class: {len(alone)} classes have one document only ({shown}). "
+            "Leave them out, or give documents to score on (on the command line: --test-data)."
+        )
     try:
         train, test = train_test_split(range(len(labels)), test_size=test_share, random_state=seed, stratify=labels)
     except ValueError as error:

@@ -24,7 +24,7 @@ from simlte_st.compat import view_budget
 from simlte_st.data.document import Document
 from simlte_st.data.documents import DocumentReader, read_documents
 from simlte_st.data.sentences import tokenizer_counter
-from simlte_st.errors import ConfigurationError, DataError, ResumeError
+from simlte_st.errors import ConfigurationError, DataError, ModelError, ResumeError
 from simlte_st.files import (
     SETTINGS_FILE,
     atomic_path,
@@ -107,6 +107,7 @@ def encode_documents(
             replace the documents, or what is no file; or another process is at work on it.
         ResumeError: There is nothing to resume, or the parts were made with other settings, documents or weights.
         DataError: The documents cannot be read.
+        ModelError: A vector is not finite.
     """
     reader, output = read_documents(documents), Path(output)
     check_apart(documents, output)
@@ -142,6 +143,7 @@ def _encode_parts(
                 raise ResumeError(f"{path} holds other documents than the source has now: start anew (--overwrite).")
             continue
         vectors = model.encode(texts, batch_size=batch_size, normalize_embeddings=normalize, show_progress_bar=False)
+        _check_finite(vectors, ids)
         flat = pa.array(np.asarray(vectors, dtype=np.float32).reshape(-1))
         columns = {
             "id": pa.array(ids, type=pa.string()),
@@ -155,6 +157,15 @@ def _encode_parts(
     if _part(parts, number + 1).exists():
         raise ResumeError(f"{parts} holds more documents than the source has now: start anew (--overwrite).")
     return number
+
+
+def _check_finite(vectors: np.ndarray, ids: list[str]) -> None:
+    broken = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+    if len(broken):
+        raise ModelError(
+            f"The vectors of {len(broken)} of {len(ids)} documents are not finite (first: {ids[broken[0]]!r}): the "
+            "model computes numbers beyond its dtype. Load it in float32."
+        )
 
 
 def weights_digest(model: SentenceTransformer) -> str:
