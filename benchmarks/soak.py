@@ -15,6 +15,7 @@ The documents are the packaged BBC News.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import os
 import random
 import subprocess
@@ -180,15 +181,15 @@ def mixed_texts(until: float, seed: int) -> Iterator[str]:
 
 
 def encode_for(minutes: float, every: float, output: Path, seed: int) -> dict[str, Any]:
-    """Encode for so many minutes; seconds since the beginning and resident memory in MiB, by and by."""
+    """Encode for so many minutes; by and by, seconds since the beginning, resident memory and what is in use of it."""
     model = load_model(PACKAGED_BASE, dtype=torch.float32).model.to("cpu")
     began = time.monotonic()
-    samples: list[tuple[float, float]] = []
+    samples: list[tuple[float, float, float]] = []
     stop = threading.Event()
 
     def look() -> None:
         while not stop.wait(every):
-            samples.append((time.monotonic() - began, resident() / MEBIBYTE))
+            samples.append((time.monotonic() - began, resident() / MEBIBYTE, allocated() / MEBIBYTE))
 
     watcher = threading.Thread(target=look)
     watcher.start()
@@ -203,13 +204,32 @@ def encode_for(minutes: float, every: float, output: Path, seed: int) -> dict[st
         "documents": made.documents,
         "tokens": made.tokens,
         "seconds": time.monotonic() - began,
-        "samples": [[round(seconds, 1), round(size, 2)] for seconds, size in samples],
+        "samples": [[round(value, 2) for value in sample] for sample in samples],
     }
 
 
-def growth(samples: Sequence[Sequence[float]]) -> tuple[float, np.ndarray]:
-    """Fit a line through the memory of the settled part; give MiB an hour, and the memory of that part."""
-    seconds, sizes = np.asarray(samples, dtype=float).T
+class _Mallinfo2(ctypes.Structure):
+    """What glibc tells of its heaps; see mallinfo(3)."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_size_t)
+        for name in ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks",
+                     "keepcost")
+    )  # fmt: skip
+
+
+def allocated() -> int:
+    """Read what the C library has given out and not got back, in bytes (glibc): without what it keeps for later."""
+    mallinfo2 = ctypes.CDLL(None).mallinfo2
+    mallinfo2.restype = _Mallinfo2
+    found = mallinfo2()
+    return int(found.uordblks + found.hblkhd)
+
+
+def growth(samples: Sequence[Sequence[float]], column: int) -> tuple[float, np.ndarray]:
+    """Fit a line through a column of the settled part; give MiB an hour, and the numbers of that part."""
+    values = np.asarray(samples, dtype=float)
+    seconds, sizes = values[:, 0], values[:, column]
     settled = seconds >= SETTLED * seconds[-1]
     slope, _ = np.polyfit(seconds[settled], sizes[settled], 1)
     return float(3600 * slope), sizes[settled]
@@ -217,8 +237,8 @@ def growth(samples: Sequence[Sequence[float]]) -> tuple[float, np.ndarray]:
 
 def report(options: argparse.Namespace, record: dict[str, Any]) -> None:
     killed, encoded = record["killed"], record["encoded"]
-    slope, sizes = growth(encoded["samples"])
-    record["encoded"]["mebibytes_an_hour"] = slope
+    (slope, sizes), (used_slope, used) = (growth(encoded["samples"], column) for column in (1, 2))
+    encoded["mebibytes_an_hour"] = {"resident": slope, "in use": used_slope}
     kills, runs = killed["kills"], killed["runs"]
     same, clean = sum(each["same"] for each in runs), sum(not each["left"] for each in runs)
     longest = max(each["kills"] for each in runs)
@@ -244,13 +264,15 @@ def report(options: argparse.Namespace, record: dict[str, Any]) -> None:
         f"{PACKAGED_BASE}, {encoded['documents']:,} texts of one word to an article ({encoded['tokens']:,} tokens), "
         f"one thread, {encoded['seconds'] / 60:.0f} minutes, streamed into a file of vectors. After the first "
         f"{SETTLED:.0%} of the time the process held {np.median(sizes):.0f} MiB (median; {sizes.min():.0f} to "
-        f"{sizes.max():.0f}). The line through these numbers grows by {slope:+.1f} MiB an hour, "
-        f"{slope / max(1, encoded['documents'] / encoded['seconds'] * 3.6):+.3f} MiB in 1,000 documents; the reader "
-        "keeps about 0.1 MiB of them, so that no two have the same id.",
+        f"{sizes.max():.0f}), and of these {np.median(used):.0f} MiB were in use (median; {used.min():.0f} to "
+        f"{used.max():.0f}); the others are free, and kept by the C library for what is asked for next. A line through "
+        f"what was held grows by {slope:+.0f} MiB an hour, through what was in use by {used_slope:+.0f}; the reader "
+        f"keeps about {encoded['documents'] / encoded['seconds'] * 0.36:.0f} MiB an hour, so that no two documents "
+        "have the same id.",
         "",
         markdown_table(
-            ["minutes", "MiB"],
-            [[f"{seconds / 60:.1f}", f"{size:.0f}"] for seconds, size in _spread_out(encoded["samples"], 10)],
+            ["minutes", "MiB held", "MiB in use"],
+            [[f"{row[0] / 60:.1f}", f"{row[1]:.0f}", f"{row[2]:.0f}"] for row in _spread_out(encoded["samples"], 10)],
         ),
         "",
         *environment_lines([record["environment"]]),

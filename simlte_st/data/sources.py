@@ -127,7 +127,7 @@ def _text_folder(folder: Path, how: Reading, relative: str = "", root: Path | No
     Models are left out, whose cards and vocabularies are no documents, and files outside that a link leads to.
     """
     root = root or folder.resolve()
-    # os.path, unlike Path and DirEntry, has an answer for links that lead in a circle, and for what may not be looked at.
+    # os.path, unlike Path and DirEntry, has an answer for links in a circle and for what may not be looked at.
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
