@@ -23,7 +23,8 @@ SUFFIXES = (
 )  # fmt: skip
 # What parsers look for: quotes, ends, marks of encodings, escapes, heads of compressed files.
 ODD_BYTES = [
-    b"\0", b'"', b"\n", b"\r", b"\xff\xfe", b"\xef\xbb\xbf", b"\xff\xfe\0\0", b"\\ud800", b"{", b"]", b"PAR1", b"\x1f\x8b"
+    b"\0", b'"', b"\n", b"\r", b"\xff\xfe", b"\xef\xbb\xbf", b"\xff\xfe\0\0", b"\\ud800", b"{", b"]", b"PAR1",
+    b"\x1f\x8b",
 ]  # fmt: skip
 
 
