@@ -265,7 +265,7 @@ def report(options: argparse.Namespace, record: dict[str, Any]) -> None:
         f"one thread, {encoded['seconds'] / 60:.0f} minutes, streamed into a file of vectors. After the first "
         f"{SETTLED:.0%} of the time the process held {np.median(sizes):.0f} MiB (median; {sizes.min():.0f} to "
         f"{sizes.max():.0f}), and of these {np.median(used):.0f} MiB were in use (median; {used.min():.0f} to "
-        f"{used.max():.0f}); the others are free, and kept by the C library for what is asked for next. A line through "
+        f"{used.max():.0f}); the others are code, and what is free and kept for what is asked for next. A line through "
         f"what was held grows by {slope:+.0f} MiB an hour, through what was in use by {used_slope:+.0f}; the reader "
         f"keeps about {encoded['documents'] / encoded['seconds'] * 0.36:.0f} MiB an hour, so that no two documents "
         "have the same id.",

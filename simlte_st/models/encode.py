@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import itertools
 import os
 import shutil
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -152,11 +154,21 @@ def _encode_parts(
         }
         with atomic_path(path) as temporary:
             pq.write_table(pa.table(columns).replace_schema_metadata({DOCUMENTS: digest}), temporary)
+        _give_back()
         bar.update(len(batch))
     bar.close()
     if _part(parts, number + 1).exists():
         raise ResumeError(f"{parts} holds more documents than the source has now: start anew (--overwrite).")
     return number
+
+
+def _give_back() -> None:
+    """Give the system the memory that is free, where the C library is glibc.
+
+    It would keep it by itself, in pieces that fit no other length of text: a process grows by half in ten minutes.
+    """
+    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
+        trim(0)
 
 
 def _check_finite(vectors: np.ndarray, ids: list[str]) -> None:

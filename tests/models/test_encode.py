@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from sentence_transformers import SentenceTransformer
 from simlte_st.data import Document
 from simlte_st.errors import ConfigurationError, DataError, ModelError, ResumeError
 from simlte_st.files import hold
+from simlte_st.models import encode
 from simlte_st.models.encode import encode_documents
 
 
@@ -186,3 +188,21 @@ def test_two_processes_do_not_write_one_output(
         yield corpus[1]
 
     assert encode_documents(model, busy(), tmp_path / "v.parquet", part_size=1).documents == 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc gives memory back")
+def test_memory_is_given_back_after_each_part(
+    model: SentenceTransformer, corpus: list[Document], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Library:
+        calls: list[int] = []  # noqa: RUF012
+
+        def __init__(self, name: object) -> None:
+            self.malloc_trim = self.calls.append
+
+    monkeypatch.setattr(encode.ctypes, "CDLL", Library)
+    encode_documents(model, corpus[:25], tmp_path / "v.parquet", part_size=10)
+    assert Library.calls == [0, 0, 0]
+    monkeypatch.setattr(encode.ctypes, "CDLL", lambda name: object())
+    encode_documents(model, corpus[:5], tmp_path / "w.parquet")
+    assert (tmp_path / "w.parquet").exists(), "another C library has no such function"
