@@ -165,7 +165,8 @@ def _encode_parts(
 def _give_back() -> None:
     """Give the system the memory that is free, where the C library is glibc.
 
-    It would keep it by itself, in pieces that fit no other length of text: a process grew by 1.4 GiB an hour on texts of mixed lengths, and by 0.3 since.
+    It would keep it by itself, in pieces that fit no other length of text: on texts of mixed lengths a process grew by
+    1.4 GiB an hour, and by 0.3 since (``benchmarks/results/soak.md``).
     """
     if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
         trim(0)
