@@ -11,6 +11,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ def home() -> Path:
 
 _HOLDER = ".tmp"
 _LOCK = ".lock"
+_OWNER = "process"
 
 
 @contextmanager
@@ -56,7 +58,7 @@ def atomic_path(target: str | os.PathLike[str]) -> Iterator[Path]:
     target = Path(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     abandoned = restore(target)
-    holder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=_HOLDER, dir=target.parent))
+    holder = _make_holder(target)
     temporary, before = holder / target.name, holder / _before(target)
     with FileLock(holder / _LOCK):
         try:
@@ -83,6 +85,10 @@ def atomic_path(target: str | os.PathLike[str]) -> Iterator[Path]:
             shutil.rmtree(holder, ignore_errors=True)
     for path in filter(_is_abandoned, abandoned):  # asked again: it may just have been made when it was first seen
         shutil.rmtree(path, ignore_errors=True)
+
+
+def _make_holder(target: Path) -> Path:
+    return Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=_HOLDER, dir=target.parent))
 
 
 def _is_abandoned(holder: Path) -> bool:
@@ -117,6 +123,23 @@ def restore(target: Path) -> list[Path]:
     return found
 
 
+def discard(folder: Path, target: Path) -> None:
+    """Remove a work folder that a finished target does not need any more.
+
+    It is renamed first: where the process is killed in the middle, what is left is no work folder with half of its
+    files, but is found as :func:`restore` finds what else is left.
+    """
+    holder = _make_holder(target)
+    os.replace(folder, holder / folder.name)
+    shutil.rmtree(holder, ignore_errors=True)
+
+
+def sweep(target: Path) -> None:
+    """Remove what killed processes left beside a finished target."""
+    for path in filter(_is_abandoned, restore(target)):
+        shutil.rmtree(path, ignore_errors=True)
+
+
 def _flush(path: Path, inside: bool = True) -> None:
     """Wait until a file, or a folder with all that is in it, is on the disk."""
     if os.name == "nt":  # where only what is open for writing can be waited for
@@ -137,7 +160,7 @@ def hold(folder: Path) -> FileLock:
         ConfigurationError: Another process has it.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    lock, owner = FileLock(folder / _LOCK), folder / "process"
+    lock, owner = FileLock(folder / _LOCK), folder / _OWNER
     try:
         lock.acquire(timeout=0)
     except Timeout:
@@ -147,6 +170,12 @@ def hold(folder: Path) -> FileLock:
         ) from None
     owner.write_text(str(os.getpid()), encoding="ascii")
     return lock
+
+
+def is_unused(folder: Path) -> bool:
+    """Tell whether a work folder holds no more than :func:`hold` writes: its process was killed at once."""
+    own = (_LOCK, _OWNER)
+    return all(path.name in own or fnmatch(path.name, f".*{_HOLDER}") for path in folder.iterdir())
 
 
 def check_apart(source: Any, output: Path) -> None:
@@ -184,7 +213,7 @@ SETTINGS_FILE = "settings.json"
 
 def is_model(folder: Path) -> bool:
     """Tell whether a folder holds a model."""
-    return (folder / MODEL_FILE).is_file()
+    return os.path.isfile(folder / MODEL_FILE)  # where Path.is_file would raise, may the folder not be looked into
 
 
 def check_free(target: Path, overwrite: bool) -> None:

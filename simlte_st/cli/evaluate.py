@@ -68,6 +68,13 @@ def run(arguments: argparse.Namespace) -> int:
     documents = list(reader) if arguments.label else None
     drawn = sample_documents(reader if documents is None else documents, arguments.halves, arguments.seed)
     print(reader.report.summary(), file=sys.stderr)
+    if documents is not None:  # what cannot be divided is told before anything is computed
+        if arguments.test_data:
+            options = {**reading_options(arguments), "limit": None}
+            test = list_documents(read_documents(arguments.test_data, label_column=arguments.label, **options))
+            train = documents
+        else:
+            train, test = split_by_label(documents, 0.3, arguments.seed)
     bases = _bases(arguments)
     names = list(dict.fromkeys([*bases.values(), *arguments.models]))
     models = {name: load_model(name).model for name in names}
@@ -81,12 +88,6 @@ def run(arguments: argparse.Namespace) -> int:
     )
     probes = None
     if documents is not None:
-        if arguments.test_data:
-            options = {**reading_options(arguments), "limit": None}
-            test = list_documents(read_documents(arguments.test_data, label_column=arguments.label, **options))
-            train = documents
-        else:
-            train, test = split_by_label(documents, 0.3, arguments.seed)
         probes = compare_probes(
             models,
             train,

@@ -32,6 +32,7 @@ _LINE = re.compile(r"\n+")
 _FOREIGN_STOP = re.compile(r"(?<=[。！？；｡．؟۔।॥።])")
 _HARD_WRAP = 120  # lines all shorter than this, in a text without blank lines, are wrapped lines, not paragraphs
 _PIECE = 20_000  # characters handed to a segmenter at once: bounds what a pathological text can cost
+_COUNTED = 1_000_000  # characters whose tokens are counted at once
 
 TokenCounter = Callable[[Sequence[str]], Sequence[int]]
 """Counts the tokens of each of several texts, special tokens not included."""
@@ -119,13 +120,28 @@ def tokenizer_counter(tokenizer: PreTrainedTokenizerBase) -> TokenCounter:
     """Make a counter of model tokens (special tokens not counted) out of a Hugging Face tokenizer."""
 
     def count(texts: Sequence[str]) -> list[int]:
-        if not texts:
-            return []
-        # verbose=False: a sentence longer than the model reads is no mistake here
-        encoded = tokenizer(list(texts), add_special_tokens=False, return_attention_mask=False, verbose=False)
-        return [len(ids) for ids in encoded["input_ids"]]
+        counts: list[int] = []
+        for group in _groups(texts):
+            # verbose=False: a sentence longer than the model reads is no mistake here
+            encoded = tokenizer(group, add_special_tokens=False, return_attention_mask=False, verbose=False)
+            counts.extend(len(ids) for ids in encoded["input_ids"])
+        return counts
 
     return count
+
+
+def _groups(texts: Sequence[str]) -> Iterator[list[str]]:
+    """Part texts into groups of bounded size: a tokenizer holds over a hundred bytes for each token that it makes."""
+    group: list[str] = []
+    characters = 0
+    for text in texts:
+        if group and characters + len(text) > _COUNTED:
+            yield group
+            group, characters = [], 0
+        group.append(text)
+        characters += len(text)
+    if group:
+        yield group
 
 
 def estimate_tokens(texts: Sequence[str]) -> list[int]:

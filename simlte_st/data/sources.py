@@ -127,6 +127,7 @@ def _text_folder(folder: Path, how: Reading, relative: str = "", root: Path | No
     Models are left out, whose cards and vocabularies are no documents, and files outside that a link leads to.
     """
     root = root or folder.resolve()
+    # os.path, unlike Path and DirEntry, has an answer for links in a circle and for what may not be looked at.
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
@@ -140,11 +141,11 @@ def _text_folder(folder: Path, how: Reading, relative: str = "", root: Path | No
             yield Skip(name, "model folder", ignored=True)
         elif entry.is_dir(follow_symlinks=False):
             yield from _text_folder(path, how, name + "/", root)
-        elif entry.is_dir():  # a link to a folder may lead back up here and never end
+        elif os.path.isdir(path):  # a link to a folder may lead back up here and never end
             yield Skip(name, "linked folder", ignored=True)
         elif path.suffix.lower() not in TEXT_SUFFIXES:
             yield Skip(name, path.suffix.lower() or "no suffix", ignored=True)
-        elif entry.is_symlink() and not path.resolve().is_relative_to(root):
+        elif entry.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(root):
             yield Skip(name, "link out of the folder", ignored=True)
         else:
             yield text_row(path, name, how)

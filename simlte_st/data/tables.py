@@ -211,6 +211,8 @@ def _separated_table(path: Path, encoding: str, max_characters: int, delimiter: 
         header = [name.strip() for name in next(reader, [])]
     except csv.Error as error:
         raise DataError(f"The header of {path} cannot be read: {error}.") from error
+    if "\0" in "".join(header):
+        raise DataError(f"The header of {path} cannot be read: it has NUL characters, which no text has.")
     if lines.problem:
         raise DataError(
             f"The header of {path} cannot be read: {lines.problem[1]}. "

@@ -136,10 +136,11 @@ def divide_rows(
     """
     names, classes, counts = np.unique(plain_labels(labels), return_inverse=True, return_counts=True)
     if (counts < 2).any():
-        single = names[counts < 2].tolist()
+        alone = names[counts < 2].tolist()
+        shown = ", ".join(map(repr, alone[:5])) + (", ..." if len(alone) > 5 else "")
         raise DataError(
-            f"The documents cannot be divided by class: {len(single)} classes have only one document "
-            f"({', '.join(map(repr, single[:5]))}). Leave them out, or give them more."
+            f"The documents cannot be divided by class: {len(alone)} classes have one document only ({shown}). "
+            "Leave them out, or give documents to score on (on the command line: --test-data)."
         )
     keys = np.array([text_key(text) for text in texts], dtype=np.int64)
     sides = stratified_split(classes.astype(np.int32), keys, test_share, seed)

@@ -7,6 +7,7 @@ import os
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
+from pickle import UnpicklingError
 
 import torch
 from safetensors import SafetensorError
@@ -17,11 +18,14 @@ from sentence_transformers.util import is_sentence_transformer_model
 
 from simlte_st.chunk_mean.modeling import SimlteChunkMeanModel
 from simlte_st.compat import load_stock, readable_length, readable_tokens
-from simlte_st.errors import ConfigurationError, ModelError
+from simlte_st.errors import ConfigurationError, MissingExtraError, ModelError
+from simlte_st.files import MODEL_FILE, is_model
 from simlte_st.models.names import find_model, hub_repositories, not_loaded
 from simlte_st.modules import OWN_MODULES
 
 logger = logging.getLogger(__name__)
+
+_SETTINGS = "config_sentence_transformers.json"  # what sentence-transformers writes beside modules.json
 
 
 @dataclass(frozen=True)
@@ -91,15 +95,21 @@ def load_model(
         The model.
 
     Raises:
-        ModelError: There is no such model, or it does not end in token embeddings and pooling.
+        ModelError: There is no such model, it is incomplete or damaged, it does not end in token embeddings and
+            pooling, a weight is no finite number, or its tokenizer has tokens without an embedding.
         ConfigurationError: It has no positions for ``max_seq_length`` tokens.
     """
     source, name = find_model(name), os.fspath(name)
     numbers = torch.get_rng_state()
+    if Path(source, _SETTINGS).is_file() and not is_model(Path(source)):
+        raise not_loaded(name, f"{MODEL_FILE} is missing, so that nobody knows how it pools. Fetch or make it again.")
     try:
         model = load_stock(source, OWN_MODULES, model_kwargs={} if dtype is None else {"dtype": dtype})
-    except (OSError, ValueError, SafetensorError) as error:
-        raise not_loaded(name, str(error)) from error
+    except (MissingExtraError, MemoryError):
+        raise
+    except Exception as error:  # what is damaged breaks the libraries anywhere, with any error of theirs
+        raise not_loaded(name, _problem(error)) from error
+    _check_weights(model, name)
     tuned, drawn = _is_tuned(source), not torch.equal(numbers, torch.get_rng_state())
     if not isinstance(model[0], Transformer):
         raise ModelError(f"The model {name!r} begins with {type(model[0]).__name__}, not with a Transformer.")
@@ -116,6 +126,41 @@ def _read_marks_as_text(model: SentenceTransformer) -> None:
     if not any(mark in (prompt or "") for mark in tokenizer.all_special_tokens for prompt in model.prompts.values()):
         tokenizer.split_special_tokens = True
         tokenizer.init_kwargs["split_special_tokens"] = True  # what is saved
+
+
+def _problem(error: Exception) -> str:
+    """Tell what an error of the libraries says about a model."""
+    if isinstance(error, UnpicklingError):  # the library's own words advise to read it all the same
+        return (
+            "its weights are a pickle that is damaged or holds more than tensors. It is not read further: that could "
+            "run code. Get the model as model.safetensors."
+        )
+    if isinstance(error, (OSError, ValueError, SafetensorError)):
+        return str(error)
+    return f"it is incomplete or damaged ({type(error).__name__}: {error})."
+
+
+def _check_weights(model: SentenceTransformer, name: str) -> None:
+    """Check what would otherwise show much later: as vectors that are no numbers, or as an index out of range.
+
+    Raises:
+        ModelError: A weight is not finite, or a token has no embedding.
+    """
+    bad = [key for key, weight in model.named_parameters() if not torch.isfinite(weight).all()]
+    if bad:
+        raise ModelError(
+            f"The model {name!r} is damaged: {len(bad)} of its tensors hold numbers that are not finite ({bad[0]}, "
+            "...). Fetch or make it again."
+        )
+    embeddings = model[0].auto_model.get_input_embeddings() if isinstance(model[0], Transformer) else None
+    if isinstance(embeddings, torch.nn.Embedding):
+        highest = max(model.tokenizer.get_vocab().values(), default=0)
+        if highest >= embeddings.num_embeddings:
+            raise ModelError(
+                f"The model {name!r} has embeddings for {embeddings.num_embeddings:,} tokens, and its tokenizer gives "
+                f"numbers up to {highest:,}: they do not belong together, or tokens were added without "
+                "resize_token_embeddings()."
+            )
 
 
 def lengthen(loaded: LoadedModel, max_length: int) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import itertools
 import os
 import shutil
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -24,8 +26,19 @@ from simlte_st.compat import view_budget
 from simlte_st.data.document import Document
 from simlte_st.data.documents import DocumentReader, read_documents
 from simlte_st.data.sentences import tokenizer_counter
-from simlte_st.errors import ConfigurationError, DataError, ResumeError
-from simlte_st.files import SETTINGS_FILE, atomic_path, changes, check_apart, hold, read_json, write_json
+from simlte_st.errors import ConfigurationError, DataError, ModelError, ResumeError
+from simlte_st.files import (
+    SETTINGS_FILE,
+    atomic_path,
+    changes,
+    check_apart,
+    discard,
+    hold,
+    is_unused,
+    read_json,
+    sweep,
+    write_json,
+)
 
 DOCUMENTS = b"documents"
 """Metadata of a part: digest of the ids and texts of its documents."""
@@ -96,6 +109,7 @@ def encode_documents(
             replace the documents, or what is no file; or another process is at work on it.
         ResumeError: There is nothing to resume, or the parts were made with other settings, documents or weights.
         DataError: The documents cannot be read.
+        ModelError: A vector is not finite.
     """
     reader, output = read_documents(documents), Path(output)
     check_apart(documents, output)
@@ -131,6 +145,7 @@ def _encode_parts(
                 raise ResumeError(f"{path} holds other documents than the source has now: start anew (--overwrite).")
             continue
         vectors = model.encode(texts, batch_size=batch_size, normalize_embeddings=normalize, show_progress_bar=False)
+        _check_finite(vectors, ids)
         flat = pa.array(np.asarray(vectors, dtype=np.float32).reshape(-1))
         columns = {
             "id": pa.array(ids, type=pa.string()),
@@ -139,11 +154,31 @@ def _encode_parts(
         }
         with atomic_path(path) as temporary:
             pq.write_table(pa.table(columns).replace_schema_metadata({DOCUMENTS: digest}), temporary)
+        _give_back()
         bar.update(len(batch))
     bar.close()
     if _part(parts, number + 1).exists():
         raise ResumeError(f"{parts} holds more documents than the source has now: start anew (--overwrite).")
     return number
+
+
+def _give_back() -> None:
+    """Give the system the memory that is free, where the C library is glibc.
+
+    It would keep it by itself, in pieces that fit no other length of text: on texts of mixed lengths a process grew by
+    1.4 GiB an hour, and by 0.3 since (``benchmarks/results/soak.md``).
+    """
+    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
+        trim(0)
+
+
+def _check_finite(vectors: np.ndarray, ids: list[str]) -> None:
+    broken = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+    if len(broken):
+        raise ModelError(
+            f"The vectors of {len(broken)} of {len(ids)} documents are not finite (first: {ids[broken[0]]!r}): the "
+            "model computes numbers beyond its dtype. Load it in float32."
+        )
 
 
 def weights_digest(model: SentenceTransformer) -> str:
@@ -167,6 +202,7 @@ def _open_parts(output: Path, parts: Path, settings: dict[str, Any], *, resume: 
     account = parts / SETTINGS_FILE
     if resume:
         if not account.exists():
+            sweep(output)
             raise ResumeError(f"There is no interrupted run at {parts}.")
         lock = hold(parts)
         different = changes(read_json(account), settings)
@@ -175,7 +211,8 @@ def _open_parts(output: Path, parts: Path, settings: dict[str, Any], *, resume: 
             told = "; ".join(different.values())
             raise ResumeError(f"The interrupted run at {parts} has other settings ({told}).")
         return lock
-    for path, ours in ((output, output.is_file()), (parts, account.exists())):
+    unused = parts.is_dir() and is_unused(parts)
+    for path, ours in ((output, output.is_file()), *([] if unused else [(parts, account.exists())])):
         if path.exists() and not overwrite:
             how = "go on with it (--resume) or " if path == parts else ""
             raise ConfigurationError(f"{path} exists already: {how}replace it (--overwrite).")
@@ -216,5 +253,5 @@ def _join_parts(parts: Path, number: int, output: Path, dimension: int, budget: 
             report.tokens += int(tokens.sum())
             report.cut_documents += len(over)
             report.cut_tokens += int(over.sum())
-    shutil.rmtree(parts)
+    discard(parts, output)
     return report

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -23,7 +22,7 @@ from simlte_st.training.fit import Fitted
 from simlte_st.training.interpolation import choose_interpolation, interpolate
 from simlte_st.training.lora import merge_lora
 from simlte_st.training.model import Trainee
-from simlte_st.training.prepare import Prepared
+from simlte_st.training.prepare import Prepared, probe_documents
 from simlte_st.training.result import RUN_FILE, TrainingResult
 from simlte_st.training.run import RunFolder, RunOptions
 
@@ -114,9 +113,7 @@ def measure_gain(
         return None
     probes = None
     if options.probe is not None:
-        counts = Counter(document.label for document in held_out)
-        labelled = [document for document in held_out if document.label is not None and counts[document.label] > 3]
-        train, test = split_by_label(labelled, 0.5, options.seed)
+        train, test = split_by_label(probe_documents(held_out), 0.5, options.seed)
         found = compare_probes(models, train, test, draws=20, head="logistic", seed=options.seed)
         probes = found["base"].few_shot, found["trained"].few_shot
     verdict = give_verdict(halves["base"].structure, halves["trained"].structure, probes, options.seed)

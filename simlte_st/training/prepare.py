@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import logging
 import shutil
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +21,9 @@ from simlte_st.training.model import Trainee
 from simlte_st.training.run import RunFolder, RunOptions
 
 logger = logging.getLogger(__name__)
+
+PROBE_LEAST = 4
+"""Documents of a class that a probe on held-out documents needs: two to learn from, two to score."""
 
 
 @dataclass(frozen=True)
@@ -73,9 +77,11 @@ def prepare(reader: DocumentReader, trainee: Trainee, folder: RunFolder, options
     saved = read_json(account)
     logger.info("%s", saved["read"].pop("summary"))
     held_out = [Document(row["id"], row["text"], row["label"]) for row in saved["held_out"]]
-    if options.probe is not None and len({item.label for item in held_out if item.label is not None}) < 2:
+    measured = held_out[1::2] if trainee.preset.interpolate == "auto" else held_out
+    if options.probe is not None and len({item.label for item in probe_documents(measured)}) < 2:
         raise ConfigurationError(
-            f"probe={options.probe!r}: the documents held out have fewer than two classes in that column."
+            f"probe={options.probe!r}: the documents held out have fewer than two classes in that column, of "
+            f"{PROBE_LEAST} documents or more each. Hold out more of them, or name a column with fewer classes."
         )
     if trainee.preset.interpolate == "auto" and len(held_out) < 6:
         raise ConfigurationError(
@@ -86,6 +92,12 @@ def prepare(reader: DocumentReader, trainee: Trainee, folder: RunFolder, options
     coverage = views.coverage(dataset)
     logger.info("%s", coverage.summary())
     return Prepared(dataset, held_out, saved["read"], views.report, coverage)
+
+
+def probe_documents(held_out: Sequence[Document]) -> list[Document]:
+    """Choose those that a probe can use: classes of fewer than :data:`PROBE_LEAST` documents cannot be divided."""
+    counts = Counter(document.label for document in held_out)
+    return [item for item in held_out if item.label is not None and counts[item.label] >= PROBE_LEAST]
 
 
 @dataclass

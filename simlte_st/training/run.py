@@ -17,7 +17,18 @@ from simlte_st.data.documents import DocumentReader
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.errors import ConfigurationError, ResumeError, SimlteError
 from simlte_st.extras import require
-from simlte_st.files import SETTINGS_FILE, changes, check_free, hold, is_model, read_json, write_json
+from simlte_st.files import (
+    SETTINGS_FILE,
+    changes,
+    check_free,
+    discard,
+    hold,
+    is_model,
+    is_unused,
+    read_json,
+    sweep,
+    write_json,
+)
 from simlte_st.training.callbacks import last_complete_checkpoint
 from simlte_st.training.presets import Preset, get_preset
 from simlte_st.training.result import trained_path
@@ -155,7 +166,7 @@ class RunFolder:
             return replace(folder, lock=hold(folder.path))
         check_free(output, overwrite)
         check_free(folder.trained, overwrite)
-        if folder.path.exists():
+        if folder.path.exists() and not is_unused(folder.path):
             if not (folder.path / SETTINGS_FILE).exists() or is_model(folder.path):
                 raise ConfigurationError(
                     f"{folder.path}, where this run would keep what it needs, is something else: choose another output."
@@ -175,6 +186,7 @@ class RunFolder:
 
     def _check(self, settings: dict[str, Any]) -> None:
         if not (self.path / SETTINGS_FILE).exists():
+            sweep(self.output)
             done = f" {self.output} is finished." if self.output.exists() else ""
             raise ResumeError(f"There is no interrupted run at {self.path}.{done}")
         saved = read_json(self.path / SETTINGS_FILE)
@@ -234,7 +246,7 @@ class RunFolder:
     def close(self) -> None:
         """Remove the work folder: the model is in place."""
         self.release()
-        shutil.rmtree(self.path)
+        discard(self.path, self.output)
 
     def release(self) -> None:
         """Let other processes have the folder."""

@@ -117,6 +117,26 @@ def test_fewer_than_two_usable_documents_is_an_error_and_no_corpus(tmp_path: Pat
     assert len(corpus) == 4
 
 
+ODD_TEXTS = {
+    "one word": "Word",
+    "one character": "b",
+    "only emoji": "👩‍👩‍👧🎉",
+    "zero-width": "\u200b\u200d\ufeff",
+    "control characters": "\x01\x02\x1b[31m",
+    "right to left": "שלום עולם. مرحبا بالعالم. هذا نص.",
+}
+
+
+def test_odd_documents_are_cut_or_counted(tmp_path: Path) -> None:
+    documents = [Document(name, text) for name, text in ODD_TEXTS.items()]
+    corpus, report = write_corpus([*documents, DOCUMENTS[0]], tmp_path / "c", view=DocSplit())
+    assert corpus["id"][:] == ["right to left", "d0"]
+    assert corpus["sentences"][0] == ["שלום עולם.", "مرحبا بالعالم.", "هذا نص."]
+    assert report.left_out == {"too short for two views": 5}
+    with pytest.raises(EmptyCorpusError, match=r"0 usable documents.*5 left out: too short"):
+        write_corpus(documents[:5], tmp_path / "none", view=DocSplit())
+
+
 def test_a_crash_leaves_no_corpus_and_the_next_call_starts_anew(tmp_path: Path) -> None:
     written = []
 

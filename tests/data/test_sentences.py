@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from odd_texts import letters, texts
 from sentence_transformers import SentenceTransformer
 
+from simlte_st.data import sentences
 from simlte_st.data.document import Document
+from simlte_st.data.rival_views import make_view
 from simlte_st.data.segmenters import NupunktSegmenter, PunktSegmenter, Segmenter
 from simlte_st.data.sentences import (
     MAX_WORDS,
@@ -21,6 +23,7 @@ from simlte_st.data.sentences import (
     segment_documents,
     tokenizer_counter,
 )
+from simlte_st.data.views import DocSplit, draw_views
 from simlte_st.data.words import LONGEST_WORD, count_words
 from simlte_st.errors import ConfigurationError, DataError
 
@@ -113,6 +116,23 @@ def test_a_megabyte_without_white_space(name: str) -> None:
     assert "".join(sentences) == text
     assert max(map(len, sentences)) <= MAX_WORDS * LONGEST_WORD
     assert len(sentences) < 2 * len(text) / (MAX_WORDS * LONGEST_WORD)
+
+
+@pytest.mark.parametrize("text", ["漢字。", '."', "\u200b", "a\n"], ids=ascii)
+def test_time_does_not_grow_with_the_square_of_a_text(text: str, model: SentenceTransformer) -> None:
+    whole = text * (30_000 // len(text))
+    begin = time.process_time()
+    for name in ("learned punkt", "nupunkt"):
+        document = segment_document(Document("d", whole), SEGMENTERS[name], tokenizer_counter(model.tokenizer))
+        assert letters("".join(document.sentences)) == letters(whole)
+        for view in (DocSplit(), make_view("crop")):
+            for budget in (None, 100):
+                pair = draw_views(document, view, budget=budget)
+                assert pair is not None
+                assert pair.anchor
+                assert pair.positive
+    PunktSegmenter.learn([whole])
+    assert time.process_time() - begin < 60  # it takes one or two
 
 
 def test_long_paragraphs_reach_the_segmenter_in_pieces_cut_at_white_space() -> None:
@@ -214,6 +234,22 @@ def test_tokens_are_those_of_the_tokenizer(model: SentenceTransformer, documents
     assert count([]) == []
     segmented = segment_document(Document("d", "Ba bei. Bo, bun bis."), PunktSegmenter(), count)
     assert segmented.tokens == (3, 5)
+
+
+def test_tokens_are_counted_a_bounded_number_at_once(
+    model: SentenceTransformer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sentences, "_COUNTED", 1000)
+    asked: list[int] = []
+
+    def tokenizer(texts: list[str], **options: object) -> object:
+        asked.append(sum(map(len, texts)))
+        return model.tokenizer(texts, **options)
+
+    texts = ["ba " * number for number in (200, 1, 150, 400, 3)]
+    assert tokenizer_counter(tokenizer)(texts) == [200, 1, 150, 400, 3]  # type: ignore[arg-type]
+    assert asked == [603, 450, 1200, 9], "no more than so many characters, but for a text by itself"
+    assert tokenizer_counter(tokenizer)([]) == []  # type: ignore[arg-type]
 
 
 def test_estimated_tokens_are_positive_and_grow_with_words() -> None:

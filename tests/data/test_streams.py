@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import tracemalloc
 from pathlib import Path
 
 import pyarrow as pa
@@ -72,3 +73,19 @@ def test_zst_of_the_longest_window(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="too much memory"), pa.input_stream(path) as stream:
         stream.read()  # why pyarrow does not read these files here
     assert texts(path) == ["long"]
+
+
+@pytest.mark.parametrize("suffix", [".jsonl.gz", ".jsonl.zst", ".csv.zst"])
+def test_a_small_file_that_unpacks_to_very_much(tmp_path: Path, suffix: str) -> None:
+    data = (b"text,n\n" if "csv" in suffix else b"") + b"x" * 100_000_000 + b'\n{"text": "short"}\nshort,1\n'
+    path = packed(tmp_path / f"c{suffix}", data)
+    del data
+    assert path.stat().st_size < 200_000
+    reader = read_documents(path, max_characters=1000)
+    tracemalloc.start()
+    try:
+        assert [document.text for document in reader] == ["short"]
+        assert tracemalloc.get_traced_memory()[1] < 20e6
+    finally:
+        tracemalloc.stop()
+    assert reader.report.skipped["longer than max_characters"] == 1

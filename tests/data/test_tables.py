@@ -202,6 +202,28 @@ def test_parquet_columns_and_labels(tmp_path: Path) -> None:
     assert [document.label for document in read_documents(path, label_column="label")] == ["yes", "no"]
 
 
+WRONG_TYPES = {
+    "numbers": pa.array([1, 2]),
+    "bytes": pa.array([b"a", b"\xff"]),
+    "lists": pa.array([["a"], ["b"]]),
+    "mappings": pa.array([{"text": "a"}, {"text": "b"}]),
+    "nothing": pa.nulls(2),
+    "times": pa.array([1, 2], pa.timestamp("us")),
+    "classes": pa.array([1, 1]).dictionary_encode(),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG_TYPES)
+def test_parquet_columns_that_hold_no_text(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "c.parquet"
+    pq.write_table(pa.table({"text": WRONG_TYPES[kind]}), path)
+    with pytest.raises(EmptyCorpusError, match="skipped 2: 2 not a string"):
+        texts(path, text_column="text")
+    pq.write_table(pa.table({"body": WRONG_TYPES[kind]}), path)
+    with pytest.raises(DataError, match=r"Cannot tell which column.*those that hold strings: none"):
+        texts(path)
+
+
 def test_a_truncated_parquet_file(tmp_path: Path) -> None:
     path = tmp_path / "c.parquet"
     pq.write_table(pa.table({"text": [os.urandom(50).hex() for _ in range(500)]}), path)
@@ -346,3 +368,10 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024, "Mi
     assert "skipped 500: 500 longer than max_characters" in out
     assert "would unpack to 150,000,0" in out
     assert int(out.splitlines()[-1].split()[0]) < 60
+
+
+def test_an_archive_called_a_table_is_no_table(tmp_path: Path) -> None:
+    path = tmp_path / "c.csv"
+    path.write_bytes(b"name" + bytes(90) + b",size\nsome text,1\n")
+    with pytest.raises(DataError, match=r"header of .*c\.csv cannot be read: it has NUL characters"):
+        texts(path)

@@ -12,9 +12,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from odd_texts import letters, texts
 from scipy.stats import chisquare
 
-from simlte_st.data.document import SegmentedDocument
+from simlte_st.data.document import Document, SegmentedDocument
+from simlte_st.data.segmenters import PunktSegmenter
+from simlte_st.data.sentences import segment_document
 from simlte_st.data.views import (
     DocSplit,
     Piece,
@@ -351,3 +354,31 @@ def test_words_to_pieces_and_back() -> None:
     assert pieces_of_words(words) == [Piece(0, 0, 3), Piece(1, 0, 1), Piece(2, 0, 4)]
     assert pieces_of_words([(0, 0), (0, 2), (2, 0), (2, 1)]) == [Piece(0, 0, 1), Piece(0, 2, 3), Piece(2, 0, 2)]
     assert pieces_of_words([]) == []
+
+
+@settings(deadline=None, max_examples=100, derandomize=True)
+@given(st.lists(texts, min_size=2, max_size=5, unique=True), st.integers(0, 5), st.integers(0, 5), st.randoms())
+def test_views_of_odd_texts_are_dealt_whole_in_order_and_alike_in_every_worker(
+    odd: list[str], seed: int, epoch: int, draw: Random
+) -> None:
+    documents = [segment_document(Document(f"d{n}", text), PunktSegmenter()) for n, text in enumerate(odd)]
+    pairs = {each.id: draw_views(each, DocSplit(), seed=seed, epoch=epoch) for each in documents}
+    for document in documents:
+        pair = pairs[document.id]
+        if pair is None:
+            assert not DocSplit().accepts(document)
+            continue
+        dealt = [pair.anchor, pair.positive]
+        if len(document.sentences) == 1:
+            assert letters(document.sentences[0]) in (letters("".join(dealt)), letters("".join(dealt[::-1])))
+            continue
+        sides = DocSplit().draw(document, None, view_rng(seed, epoch, document.id))
+        numbers = [[piece.sentence for piece in side] for side in sides]
+        assert sorted(numbers[0] + numbers[1]) == list(range(len(document.sentences)))
+        for text, side in zip(dealt, numbers, strict=True):
+            assert side == sorted(side)
+            assert text == " ".join(document.sentences[number] for number in side)
+    # Workers get other documents, in another order, and have drawn other numbers before.
+    share = draw.sample(documents, draw.randint(1, len(documents)))
+    random.seed(draw.random())
+    assert [draw_views(each, DocSplit(), seed=seed, epoch=epoch) for each in share] == [pairs[e.id] for e in share]

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from simlte_st.errors import ConfigurationError
@@ -104,6 +106,39 @@ def test_blocks_without_the_cpu_kernel_equal_the_reference(
 ) -> None:
     monkeypatch.setattr("simlte_st.longformer.blocked.has_cpu_kernel", lambda: False)
     compare("sdpa", *case)
+
+
+@settings(deadline=None, max_examples=25, derandomize=True)
+@given(
+    lengths=st.lists(
+        st.one_of(st.integers(1, 40), st.sampled_from([31, 32, 33, 63, 64, 65, 127, 200])), min_size=1, max_size=5
+    ),
+    half=st.one_of(st.integers(1, 20), st.sampled_from([31, 32, 33, 64, 300])),
+    globals_each=st.integers(0, 70),
+    hole=st.booleans(),
+    seed=st.integers(0, 1000),
+    kernel=st.booleans(),
+)
+def test_random_layouts_equal_the_reference_and_documents_alone(
+    lengths: list[int], half: int, globals_each: int, hole: bool, seed: int, kernel: bool
+) -> None:
+    torch.manual_seed(seed)
+    with pytest.MonkeyPatch.context() as patch:
+        if not kernel:
+            patch.setattr("simlte_st.longformer.blocked.has_cpu_kernel", lambda: False)
+        compare("sdpa", lengths, 2 * half, globals_each, hole and lengths[0] > 9)
+        packing = make_packing(lengths, globals_each)
+        inputs = make_inputs(packing)
+        with torch.no_grad():
+            found = longformer_attention(inputs, packing, 2 * half, backend="sdpa")
+            for span in packing.spans:
+                own = slice(span.start, span.start + span.size)
+                mask = torch.ones(1, span.length, dtype=torch.bool)
+                alone = pack_batch(mask, packing.is_global[span.start : span.start + span.length][None])
+                tensors = (inputs.query[own], inputs.key[own], inputs.value[own], inputs.hidden[own])
+                by_itself = longformer_attention(AttentionInputs(*tensors, inputs.projections), alone, 2 * half)
+                difference = (by_itself - found[own])[: span.length]
+                assert difference.abs().max() < 1e-5
 
 
 def test_queries_that_do_not_begin_their_storage() -> None:

@@ -1,16 +1,20 @@
 from __future__ import annotations
 
+import json
+import pickle
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, StaticEmbedding
 from transformers import AutoConfig, AutoModel, AutoTokenizer, T5Config, T5EncoderModel
 
+from simlte_st import train
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.models import base as base_models
 from simlte_st.models import names
@@ -202,6 +206,113 @@ def test_a_damaged_model(bert_path: Path, tmp_path: Path) -> None:
     (path / "model.safetensors").write_bytes(weights[: len(weights) // 2])
     with pytest.raises(ModelError, match="could not be loaded"):
         load_model(path)
+
+
+FILES = (
+    "modules.json", "config.json", "model.safetensors", "tokenizer.json", "1_Pooling/config.json",
+    "sentence_bert_config.json", "config_sentence_transformers.json", "tokenizer_config.json",
+)  # fmt: skip
+OPTIONAL = FILES[-3:]
+
+
+@pytest.mark.parametrize("damage", ["gone", "cut", "empty", "no JSON values that fit"])
+@pytest.mark.parametrize("name", FILES)
+def test_files_that_are_missing_or_damaged(name: str, damage: str, encoder_path: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(encoder_path, tmp_path / "model"))
+    data = (folder / name).read_bytes()
+    (folder / name).unlink()
+    if damage != "gone":
+        (folder / name).write_bytes({"cut": data[: len(data) // 2], "empty": b""}.get(damage, b'["a", null]'))
+    if damage == "gone" and name in OPTIONAL:
+        assert load_model(folder).model.encode(["ba"]).shape == (1, 32)
+    else:
+        with pytest.raises(ModelError, match="could not be loaded"):
+            load_model(folder)
+
+
+def set_module(folder: Path, values: Any) -> Path:
+    modules = json.loads((folder / "modules.json").read_text())
+    modules[1] = {**modules[1], **values}
+    (folder / "modules.json").write_text(json.dumps(modules))
+    return folder
+
+
+@pytest.mark.parametrize("name", ["foreign.Code", "os.system", "subprocess.Popen"])
+def test_foreign_code_is_not_run(
+    name: str, encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(shutil.copytree(encoder_path, tmp_path / "model"))
+    for place in (tmp_path, folder):
+        (place / "foreign.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nCode = Configuration = object\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(ModelError, match=r"could not be loaded.*third-party code"):
+        load_model(set_module(folder, {"type": name}))
+    shutil.copy(encoder_path / "modules.json", folder)
+    config = json.loads((folder / "config.json").read_text())
+    code = {"model_type": "foreign", "auto_map": {"AutoConfig": "foreign.Configuration", "AutoModel": "foreign.Code"}}
+    (folder / "config.json").write_text(json.dumps({**config, **code}))
+    with pytest.raises(ModelError, match=r"could not be loaded.*custom code"):
+        load_model(folder)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_paths_that_climb_out_of_a_model(encoder_path: Path, tmp_path: Path) -> None:
+    shutil.copytree(encoder_path / "1_Pooling", tmp_path / "outside")
+    for path in ("../outside", str(tmp_path / "outside"), "../../../etc"):
+        folder = Path(shutil.copytree(encoder_path, tmp_path / "model", dirs_exist_ok=True))
+        with pytest.raises(ModelError, match=r"could not be loaded.*without '\.\.'"):
+            load_model(set_module(folder, {"path": path}))
+
+
+class Runs:
+    """Makes a file where it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return Path.touch, (self.path,)
+
+
+def test_pickles_are_not_run(encoder_path: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(encoder_path, tmp_path / "model"))
+    weights = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    torch.save(weights, folder / "pytorch_model.bin")
+    assert load_model(folder).model.encode(["ba"]).shape == (1, 32), "tensors alone are read"
+    torch.save({**weights, "more": Runs(tmp_path / "ran")}, folder / "pytorch_model.bin")
+    with pytest.raises(ModelError, match=r"a pickle that is damaged or holds more than tensors.*model\.safetensors"):
+        load_model(folder)
+    (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Runs(tmp_path / "ran")))
+    with pytest.raises(ModelError, match="a pickle that is damaged or holds more than tensors"):
+        load_model(folder)
+    for name in ("model.tar.gz", "model.zip", "model.pkl"):
+        (tmp_path / name).write_bytes(pickle.dumps(Runs(tmp_path / "ran")))
+        with pytest.raises(ModelError, match=r"could not be loaded.*is a file"):
+            load_model(tmp_path / name)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_weights_that_are_no_numbers(bert_path: Path, documents: list[str], tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(bert_path, tmp_path / "model"))
+    weights = load_file(folder / "model.safetensors")
+    weights["bert.encoder.layer.1.output.dense.weight"][3, 4] = float("nan")
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(ModelError, match=r"damaged: 1 of its tensors .*not finite \(.*layer\.1\.output\.dense\.weight"):
+        load_model(folder)
+    with pytest.raises(ModelError, match="damaged"):
+        train(documents, tmp_path / "out", base=folder, progress=False)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]
+
+
+def test_tokens_without_an_embedding(encoder_path: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(encoder_path, tmp_path / "model"))
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    size = len(tokenizer)
+    tokenizer.add_tokens(["zzz"])
+    tokenizer.save_pretrained(folder)
+    with pytest.raises(ModelError, match=rf"embeddings for {size} tokens.*numbers up to {size}: they do not belong"):
+        load_model(folder)
 
 
 # The packaged base.

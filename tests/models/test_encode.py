@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +12,9 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from simlte_st.data import Document
-from simlte_st.errors import ConfigurationError, DataError, ResumeError
+from simlte_st.errors import ConfigurationError, DataError, ModelError, ResumeError
+from simlte_st.files import hold
+from simlte_st.models import encode
 from simlte_st.models.encode import encode_documents
 
 
@@ -54,6 +58,28 @@ def test_any_source_of_documents_is_taken(model: SentenceTransformer, documents:
     with pytest.raises(DataError, match="no file or folder"):
         encode_documents(model, tmp_path / "nowhere", tmp_path / "nothing.parquet")
     assert not list(tmp_path.glob("nothing*")), "nothing is begun that would have to be resumed or overwritten"
+
+
+def test_odd_texts_have_vectors(model: SentenceTransformer, tmp_path: Path) -> None:
+    texts = ["Word", "b", "👩‍👩‍👧🎉", "\u200b\u200d", "\x01\x02\x1b[31m", "שלום עולם", "a\ud800b", "漢" * 50_000]
+    texts.append("x" * 500_000)
+    rows = [{"id": f"../../{number}", "text": text} for number, text in enumerate(texts)]
+    begin = time.process_time()
+    report = encode_documents(model, rows, tmp_path / "out" / "v.parquet")
+    assert time.process_time() - begin < 60
+    table = pq.read_table(tmp_path / "out" / "v.parquet")
+    assert np.isfinite(np.array(table["vector"].to_pylist())).all()
+    assert table["id"].to_pylist() == [f"../../{number}" for number in range(9)]
+    assert (report.documents, report.cut_documents) == (9, 1)
+    assert [path.name for path in tmp_path.rglob("*")] == ["out", "v.parquet"], "an id is no path"
+
+
+def test_vectors_that_are_no_numbers(model: SentenceTransformer, corpus: list[Document], tmp_path: Path) -> None:
+    with torch.no_grad():
+        model[0].auto_model.embeddings.word_embeddings.weight[5:] *= 1e30
+    with pytest.raises(ModelError, match=r"vectors of 10 of 10 documents are not finite \(first: 'd0'\)"):
+        encode_documents(model.half(), corpus, tmp_path / "v.parquet", part_size=10)
+    assert not (tmp_path / "v.parquet").exists()
 
 
 def test_truncation_is_told(model: SentenceTransformer, tmp_path: Path) -> None:
@@ -137,9 +163,18 @@ def test_neither_the_documents_nor_a_folder_are_replaced(model: SentenceTransfor
     with pytest.raises(ConfigurationError, match="other is not what this command writes"):
         encode_documents(model, tmp_path / "texts", tmp_path / "other", overwrite=True)
     (tmp_path / "v.parquet.parts").mkdir()
+    (tmp_path / "v.parquet.parts" / "thesis.txt").write_text("years")
     with pytest.raises(ConfigurationError, match=r"v\.parquet\.parts is not what this command writes"):
         encode_documents(model, tmp_path / "texts", tmp_path / "v.parquet", overwrite=True)
     assert (tmp_path / "texts" / "a.txt").exists()
+
+
+def test_killed_before_anything_was_written(model: SentenceTransformer, corpus: list[Document], tmp_path: Path) -> None:
+    hold(tmp_path / "v.parquet.parts").release()
+    with pytest.raises(ResumeError, match="no interrupted run"):
+        encode_documents(model, corpus, tmp_path / "v.parquet", resume=True)
+    assert encode_documents(model, corpus, tmp_path / "v.parquet").documents == len(corpus)
+    assert [path.name for path in tmp_path.iterdir()] == ["v.parquet"]
 
 
 def test_two_processes_do_not_write_one_output(
@@ -153,3 +188,21 @@ def test_two_processes_do_not_write_one_output(
         yield corpus[1]
 
     assert encode_documents(model, busy(), tmp_path / "v.parquet", part_size=1).documents == 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc gives memory back")
+def test_memory_is_given_back_after_each_part(
+    model: SentenceTransformer, corpus: list[Document], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Library:
+        calls: list[int] = []  # noqa: RUF012
+
+        def __init__(self, name: object) -> None:
+            self.malloc_trim = self.calls.append
+
+    monkeypatch.setattr(encode.ctypes, "CDLL", Library)
+    encode_documents(model, corpus[:25], tmp_path / "v.parquet", part_size=10)
+    assert Library.calls == [0, 0, 0]
+    monkeypatch.setattr(encode.ctypes, "CDLL", lambda name: object())
+    encode_documents(model, corpus[:5], tmp_path / "w.parquet")
+    assert (tmp_path / "w.parquet").exists(), "another C library has no such function"

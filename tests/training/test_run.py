@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import torch
 
 from simlte_st.data import DocSplit, PunktSegmenter, read_documents
 from simlte_st.errors import ConfigurationError, ResumeError
+from simlte_st.files import hold
 from simlte_st.training import run
 from simlte_st.training.run import RunFolder, RunOptions, described
 
@@ -69,6 +71,30 @@ def test_an_interrupted_run_waits_until_the_one_that_replaces_it_has_begun(tmp_p
         assert not (tmp_path / "m.run" / "checkpoint").exists()
         assert (tmp_path / ".m.run.before" / "checkpoint").exists()
     assert [path.name for path in tmp_path.iterdir()] == ["m.run"]
+
+
+def test_killed_before_the_settings_were_written(tmp_path: Path) -> None:
+    hold(tmp_path / "m.run").release()
+    (tmp_path / "m.run" / ".settings.json.abcdefgh.tmp").mkdir()
+    with pytest.raises(ResumeError, match="no interrupted run"):
+        RunFolder.open(tmp_path / "m", {}, resume=True, overwrite=False)
+    begin(tmp_path / "m").release()
+    assert RunFolder.open(tmp_path / "m", {}, resume=True, overwrite=False).resume
+
+
+def test_killed_while_the_work_folder_of_a_finished_run_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = begin(tmp_path / "m")
+    (folder.path / "checkpoint").write_text("hours of work")
+    (tmp_path / "m").mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", lambda *args, **options: None)  # as if the process ended here
+        folder.close()
+    assert not folder.path.exists()
+    with pytest.raises(ResumeError, match="m is finished"):
+        RunFolder.open(tmp_path / "m", {}, resume=True, overwrite=False)
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]
 
 
 def test_what_is_not_of_a_run_is_never_removed(tmp_path: Path) -> None:
