@@ -23,7 +23,10 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("source", metavar="SOURCE", help=SOURCE_HELP)
     parser.add_argument("--output", required=True, metavar="INDEX", help="folder of the index")
     parser.add_argument(
-        "--parts", action="store_true", help="find long documents by their passages, whatever the model reads at once"
+        "--parts",
+        action="store_true",
+        default=None,
+        help="find long documents by their passages, whatever the model reads at once (later additions: as before)",
     )
     parser.add_argument("--sync", action="store_true", help="remove documents that are no longer in the source")
     parser.add_argument("--batch-size", type=int, default=32, metavar="N", help="default: %(default)s")

@@ -71,7 +71,7 @@ class Index:
 
     @classmethod
     def create(
-        cls, path: str | os.PathLike[str], model: Model, *, parts: bool = False, exist_ok: bool = False
+        cls, path: str | os.PathLike[str], model: Model, *, parts: bool | None = None, exist_ok: bool = False
     ) -> Index:
         """Make an index.
 
@@ -79,7 +79,8 @@ class Index:
             path: Its folder, which is made.
             model: The model, or its name or folder, which is then found again when the index is opened.
             parts: Give each document longer than the model reads a vector for each passage too: whole sentences, as
-                many as the model reads. It is then found by its best passage.
+                many as the model reads. It is then found by its best passage. None: as the index is that is there, else
+                no.
             exist_ok: Open the index that is there, if it was made with the same model and ``parts``.
 
         Raises:
@@ -92,12 +93,12 @@ class Index:
         if exist_ok and (folder / SETTINGS_FILE).exists():
             index = cls.open(folder, model)
             _ = index._encoder  # is it the same model?
-            if index.parts != parts:
+            if parts not in (None, index.parts):
                 made = "with" if index.parts else "without"
-                raise ConfigurationError(f"{folder} was made {made} parts: do the same, or make another index.")
+                raise ConfigurationError(f"{folder} was made {made} passages (parts): make another index.")
             return index
         encoder = Encoder(model)
-        settings, store = make_folder(folder, encoder, parts)
+        settings, store = make_folder(folder, encoder, bool(parts))
         index = cls(folder, settings, store, model)
         index.__dict__["_encoder"] = encoder
         return index

@@ -124,8 +124,11 @@ def test_a_model_without_a_name_is_given(index: Index) -> None:
 def test_making_an_index_loses_nothing(index: Index, model: SentenceTransformer, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="exists already"):
         Index.create(index.folder, model)
-    with pytest.raises(ConfigurationError, match="made without parts"):
+    with pytest.raises(ConfigurationError, match="made without passages"):
         Index.create(index.folder, model, parts=True, exist_ok=True)
+    assert Index.create(index.folder, model, exist_ok=True).parts is False
+    Index.create(tmp_path / "parted", model, parts=True)
+    assert Index.create(tmp_path / "parted", model, exist_ok=True).parts is True
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "text.txt").write_text("ba")
     with pytest.raises(ConfigurationError, match="exists already"):
