@@ -9,6 +9,7 @@ from simlte_st.errors import ConfigurationError, ModelError, StoreError
 from simlte_st.files import SETTINGS_FILE, changes, hold, read_json, write_json
 from simlte_st.index.encoder import Encoder
 from simlte_st.index.store import TABLE, Store
+from simlte_st.index.words import WORDS_FILE
 
 FORMAT = 1
 """Version of what is on disk."""
@@ -27,7 +28,7 @@ def make_folder(folder: Path, encoder: Encoder, parts: bool) -> tuple[dict[str, 
         ConfigurationError: Something else is there, or another process makes it.
         StoreError: It cannot be written.
     """
-    ours = {"process", f"{TABLE}.lance", PUNKT_FILE}  # and locks
+    ours = {"process", f"{TABLE}.lance", PUNKT_FILE, WORDS_FILE}  # and locks
     if folder.exists() and (
         not folder.is_dir() or any(each.name not in ours and not each.name.startswith(".") for each in folder.iterdir())
     ):
