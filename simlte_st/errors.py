@@ -1,7 +1,7 @@
 """The errors this package raises on purpose.
 
 Each says what was wrong, with which value, and what to do instead. All derive from :class:`SimlteError`, so that the
-command line can print them without a traceback while a bug still shows one.
+command line can print them as they are; of any other error it says that it should not happen.
 """
 
 from __future__ import annotations

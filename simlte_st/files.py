@@ -216,6 +216,27 @@ def is_model(folder: Path) -> bool:
     return os.path.isfile(folder / MODEL_FILE)  # where Path.is_file would raise, may the folder not be looked into
 
 
+_ROOM = 1 << 20  # bytes
+
+
+def check_place(target: Path) -> None:
+    """Check that a file or folder can be made at a path, before work begins that would be lost.
+
+    Raises:
+        ConfigurationError: What it would be in is no folder, or cannot be written, or its disk is full.
+    """
+    parent = next(each for each in target.absolute().parents if os.path.lexists(each))
+    if not parent.is_dir():
+        problem = f"{parent} is no folder"
+    elif not os.access(parent, os.W_OK | os.X_OK):
+        problem = f"nothing can be written in {parent}"
+    elif shutil.disk_usage(parent).free < _ROOM:
+        problem = f"the disk of {parent} is full"
+    else:
+        return
+    raise ConfigurationError(f"{target} cannot be written: {problem}. Choose another output.")
+
+
 def check_free(target: Path, overwrite: bool) -> None:
     """Check that a model can be written to ``target`` without losing anything.
 
@@ -225,8 +246,9 @@ def check_free(target: Path, overwrite: bool) -> None:
 
     Raises:
         ConfigurationError: Something is there, other than an empty folder, and it shall not be overwritten; or it is
-            no model.
+            no model; or nothing can be written there.
     """
+    check_place(target)
     restore(target)
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return

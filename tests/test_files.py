@@ -1,16 +1,18 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import platformdirs
 import pytest
 
 from simlte_st.errors import ConfigurationError
-from simlte_st.files import atomic_path, check_apart, check_free, hold, read_json, write_json
+from simlte_st.files import atomic_path, check_apart, check_free, check_place, hold, read_json, write_json
 from simlte_st.files import home as home_folder
 from simlte_st.models.names import models_folder
 
@@ -137,6 +139,19 @@ def test_only_models_are_replaced(tmp_path: Path) -> None:
         check_free(target / "thesis.txt", overwrite=True)
     (target / "modules.json").write_text("[]")
     check_free(target, overwrite=True)
+
+
+def test_where_nothing_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_place(tmp_path / "new" / "deep" / "output")
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigurationError, match="file is no folder"):
+        check_place(tmp_path / "file" / "output")
+    with monkeypatch.context() as patch, pytest.raises(ConfigurationError, match="nothing can be written in"):
+        patch.setattr(os, "access", lambda path, mode: False)
+        check_place(tmp_path / "output")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=1000))
+    with pytest.raises(ConfigurationError, match=r"the disk of .* is full"):
+        check_free(tmp_path / "output", overwrite=False)
 
 
 def test_an_output_does_not_hold_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

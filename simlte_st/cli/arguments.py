@@ -25,6 +25,7 @@ def add_common_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="decides everything that is drawn (default: %(default)s)")
     parser.add_argument("--quiet", action="store_true", help="show no progress bars")
     parser.add_argument("--verbose", action="store_true", help="show the libraries' messages too")
+    parser.add_argument("--debug", action="store_true", help="show where in the code an error comes from")
 
 
 RESULT_FILES = ("output", "bars", "heatmap", "lines")
@@ -43,7 +44,7 @@ def check_result_files(arguments: argparse.Namespace, *sources: str | None) -> N
         ConfigurationError: One exists and shall not be replaced, is a folder, or is what is read.
     """
     from simlte_st.errors import ConfigurationError
-    from simlte_st.files import check_apart
+    from simlte_st.files import check_apart, check_place
 
     for name in RESULT_FILES:
         given = getattr(arguments, name, None)
@@ -52,8 +53,10 @@ def check_result_files(arguments: argparse.Namespace, *sources: str | None) -> N
         path = Path(given)
         for source in sources:
             check_apart(source, path)
-        if path.is_dir():
-            raise ConfigurationError(f"--{name} {path} is a folder: name a file.")
+        check_place(path)
+        if path.exists() and not path.is_file():
+            kind = "folder" if path.is_dir() else "device"
+            raise ConfigurationError(f"--{name} {path} is a {kind}: name a file.")
         if path.exists() and not arguments.overwrite:
             raise ConfigurationError(f"{path} exists already: choose another file, or replace it (--overwrite).")
 

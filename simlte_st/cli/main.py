@@ -58,6 +58,8 @@ def _run(arguments: argparse.Namespace) -> int:
     try:
         return int(arguments.run(arguments))
     except SimlteError as error:
+        if arguments.debug:
+            raise
         print(f"simlte: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt as error:
@@ -67,6 +69,18 @@ def _run(arguments: argparse.Namespace) -> int:
         # Whoever read our output has seen enough; Python would complain once more while closing it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except Exception as error:
+        if arguments.debug:
+            raise
+        print(f"simlte: {_unforeseen(error)}", file=sys.stderr)
+        return 1
+
+
+def _unforeseen(error: Exception) -> str:
+    """Say what nothing here has foreseen: the system's errors, such as a full disk, or our own mistakes."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}" + (f": {error.filename}" if error.filename else "")
+    return f"{type(error).__name__}: {error}\nThis should not happen. With --debug the command shows where it does."
 
 
 def _quiet_libraries() -> None:

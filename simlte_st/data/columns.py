@@ -106,7 +106,8 @@ class Table:
 
 
 def _flag(parameter: str) -> str:
-    return f"{parameter}= (on the command line: --{parameter.replace('_', '-')})"
+    flag = "evaluate --label, train --probe" if parameter == "label_column" else f"--{parameter.replace('_', '-')}"
+    return f"{parameter}= (on the command line: {flag})"
 
 
 def _find(wanted: Sequence[str], columns: Collection[str]) -> str | None:

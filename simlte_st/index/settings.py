@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from simlte_st.errors import ConfigurationError, ModelError, StoreError
-from simlte_st.files import SETTINGS_FILE, changes, hold, read_json, write_json
+from simlte_st.files import SETTINGS_FILE, changes, check_place, hold, read_json, write_json
 from simlte_st.index.encoder import Encoder
 from simlte_st.index.store import TABLE, Store
 from simlte_st.index.words import WORDS_FILE
@@ -28,6 +28,7 @@ def make_folder(folder: Path, encoder: Encoder, parts: bool) -> tuple[dict[str, 
         ConfigurationError: Something else is there, or another process makes it.
         StoreError: It cannot be written.
     """
+    check_place(folder)
     ours = {"process", f"{TABLE}.lance", PUNKT_FILE, WORDS_FILE}  # and locks
     if folder.exists() and (
         not folder.is_dir() or any(each.name not in ours and not each.name.startswith(".") for each in folder.iterdir())

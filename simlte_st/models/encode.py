@@ -32,6 +32,7 @@ from simlte_st.files import (
     atomic_path,
     changes,
     check_apart,
+    check_place,
     discard,
     hold,
     is_unused,
@@ -39,6 +40,7 @@ from simlte_st.files import (
     sweep,
     write_json,
 )
+from simlte_st.models.names import LONGER_HINT
 
 DOCUMENTS = b"documents"
 """Metadata of a part: digest of the ids and texts of its documents."""
@@ -68,7 +70,10 @@ class EncodingReport:
         if not self.cut_documents:
             return f"{text}; none was longer than the model reads."
         share = self.cut_tokens / max(1, self.tokens)
-        return f"{text}; {self.cut_documents:,} were longer than the model reads: {share:.1%} of all tokens were cut."
+        return (
+            f"{text}; {self.cut_documents:,} were longer than the model reads: {share:.1%} of all tokens were cut. "
+            f"{LONGER_HINT}"
+        )
 
 
 def encode_documents(
@@ -113,6 +118,7 @@ def encode_documents(
     """
     reader, output = read_documents(documents), Path(output)
     check_apart(documents, output)
+    check_place(output)
     parts = output.with_name(f"{output.name}.parts")
     wanted = {"part_size": part_size, "normalize": normalize, "weights": weights_digest(model), **(settings or {})}
     lock = _open_parts(output, parts, wanted, resume=resume, overwrite=overwrite)

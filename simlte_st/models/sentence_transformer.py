@@ -11,7 +11,7 @@ from torch import Tensor
 
 from simlte_st.compat import load_modules_of, readable_length, readable_tokens
 from simlte_st.errors import ConfigurationError
-from simlte_st.models.names import OWN_MODELS, find_model, local_folder
+from simlte_st.models.names import LONGER_HINT, OWN_MODELS, find_model, local_folder
 from simlte_st.modules import OWN_MODULES
 
 logger = logging.getLogger(__name__)
@@ -125,8 +125,8 @@ class _Cut:
     def tell(self, limit: int | None) -> None:
         if self.cut_texts:
             logger.warning(
-                "%d of %d texts were longer than the %d tokens that the model reads: %.1f%% of all tokens were cut.",
-                self.cut_texts, self.texts, limit, 100 * self.cut_tokens / self.tokens,
+                "%d of %d texts were longer than the %d tokens that the model reads: %.1f%% of all tokens were cut. %s",
+                self.cut_texts, self.texts, limit, 100 * self.cut_tokens / self.tokens, LONGER_HINT,
             )  # fmt: skip
 
 

@@ -140,7 +140,8 @@ def extend_model_card(path: Path, run: Mapping[str, Any]) -> None:
     """
     card = path.read_text(encoding="utf-8").rstrip()
     if is_own_architecture(path.parent):
-        card += "\n\n## Loading\n\nThe architecture comes with simlte_st: `import simlte_st` before loading the model."
+        stock = "from sentence_transformers import SentenceTransformer\n"
+        card = card.replace(stock, f"import simlte_st  # the model's architecture\n{stock}", 1)
     path.write_text(card + "\n\n" + run_section(run), encoding="utf-8")
 
 

@@ -87,7 +87,7 @@ class InterpolationChoice:
         return (
             f"Between the base (0) and the adapted model (1), {self.weight:g} was chosen by the neighbours on which "
             f"both halves of {documents} documents agree, in percent: {curve}."
-            + ("" if self.weight else " No gain over the base was clear, so the model is the base again.")
+            + ("" if self.weight else " No gain over the base was clear, so the weights are the base's again.")
         )
 
 

@@ -80,7 +80,7 @@ def make_trainee(folder: RunFolder, options: RunOptions) -> Trainee:
     preset = (options.named_preset or preset_for(base)).changed(**options.settings)
     if options.lora is not None and isinstance(options.preset, str) and options.settings.get("learning_rate") is None:
         preset = preset.changed(learning_rate=LEARNING_RATE_FACTOR * preset.learning_rate)
-    logger.info("Preset: %r", preset)
+    logger.info("%s", preset.summary())
     origin = make_origin(base, preset, folder, options.seed)
     try:
         model = origin.model(preset.max_view_length)

@@ -102,6 +102,10 @@ class Preset:
             raise ConfigurationError(f"duplicates={self.duplicates!r}: use 'keep', 'exact' or 'near'.")
         if self.batching == "tokens" and self.batch_tokens is None:
             raise ConfigurationError("batching='tokens' needs batch_tokens=, the tokens of a batch (both views).")
+        if self.batching != "tokens" and self.batch_tokens is not None:
+            raise ConfigurationError("batch_tokens= is for batching='tokens': without it, batch_size= decides.")
+        if self.mlm_weight == 0 and self.mlm_share != 1:
+            raise ConfigurationError("mlm_share= is for a run with an MLM term: give mlm_weight= too, such as 0.1.")
         if self.batching == "tokens" and self.duplicates != "keep":
             raise ConfigurationError("duplicates= is for batches of a number of documents, not for batching='tokens'.")
         if self.pooling not in ("cls", "mean", "keep"):
@@ -117,6 +121,18 @@ class Preset:
         for name in ("dropout", "attention_dropout"):
             if getattr(self, name) is not None and not 0 <= getattr(self, name) < 1:
                 raise ConfigurationError(f"{name}={getattr(self, name)}: must lie between 0 and 1.")
+
+    def summary(self) -> str:
+        """Say the main settings in a line."""
+        size = f"{self.batch_tokens:,} tokens" if self.batching == "tokens" else f"{self.batch_size} documents"
+        passes = f"{self.epochs:g} pass{'' if self.epochs == 1 else 'es'} over the documents"
+        mlm = f"an MLM term of weight {self.mlm_weight:g}" if self.mlm_weight else "no MLM term"
+        pooling = "the base's pooling" if self.pooling == "keep" else f"{self.pooling.upper()} pooling"
+        least = f", {self.least_steps} steps at least" if self.least_steps > 1 else ""
+        return (
+            f"Batches of {size}, {passes}{least}, learning rate {self.learning_rate:g}, temperature "
+            f"{1 / self.scale:g}, {mlm}, {pooling}."
+        )
 
     def changed(self, **settings: Any) -> Preset:
         """Return a copy with some settings replaced; those that are None stay.

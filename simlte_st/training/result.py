@@ -65,8 +65,9 @@ class TrainingResult:
     def summary(self) -> str:
         """Say in a few lines what was done, and whether it helped."""
         left_out = {**self.read["skipped"], **self.corpus.left_out}
+        steps = f"{self.steps:,} step{'' if self.steps == 1 else 's'}"
         lines = [
-            f"Trained on {self.corpus.documents:,} documents: {self.steps:,} steps in {self.seconds:,.0f} s "
+            f"Trained on {self.corpus.documents:,} documents: {steps} in {self.seconds:,.0f} s "
             f"({self.documents_per_second:.2g} documents a second, in {self.dtype}).",
             f"Seen and cut: {self.coverage.summary()}.",
             "Left out: " + (", ".join(f"{count:,} {reason}" for reason, count in left_out.items()) or "none") + ".",

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import re
 import shlex
@@ -132,3 +133,36 @@ def test_help_is_there_and_quick() -> None:
     out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
     for command in ("train", "encode", "evaluate"):
         assert command in out
+
+
+def test_errors_that_nobody_has_foreseen(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def fail(error: Exception) -> None:
+        def run(arguments: object) -> int:
+            raise error
+
+        monkeypatch.setattr("simlte_st.cli.models.run_list", run)
+
+    fail(OSError(errno.ENOSPC, "No space left on device", "/some/file"))
+    assert main(["models", "list"]) == 1
+    assert capsys.readouterr().err == "simlte: No space left on device: /some/file\n"
+    fail(KeyError("x"))
+    assert main(["models", "list"]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith("simlte: KeyError: 'x'\n")
+    assert "--debug" in told
+    with pytest.raises(KeyError):
+        main(["models", "list", "--debug"])
+
+
+def test_columns_are_named_as_the_command_has_them(labelled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(shlex.split(f"evaluate model --data {labelled} --label nope")) == 1
+    assert "--label" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["train SOURCE --base MODEL --output", "encode MODEL SOURCE --output"])
+def test_an_output_that_cannot_be(
+    command: str, labelled: Path, encoder_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = command.replace("SOURCE", str(labelled)).replace("MODEL", str(encoder_path))
+    assert main(shlex.split(f"{command} {labelled}/inside --quiet")) == 1
+    assert f"{labelled} is no folder. Choose another output." in capsys.readouterr().err

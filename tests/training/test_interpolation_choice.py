@@ -81,7 +81,7 @@ def test_the_curve_is_that_of_the_interpolated_models(
     assert f"{choice.weight:g} was chosen" in choice.summary()
     assert "24 documents" in choice.summary()
     for weight, said in ((0.0, True), (0.5, False)):
-        assert ("the base again" in InterpolationChoice(weight, choice.scores, base).summary()) is said
+        assert ("the base's again" in InterpolationChoice(weight, choice.scores, base).summary()) is said
 
 
 def test_a_model_that_forgot_everything_goes_back_to_the_base(

@@ -53,11 +53,24 @@ def test_changed_keeps_what_is_none() -> None:
         {"batching": "hard"}, {"batching": "tokens"}, {"duplicates": "drop"}, {"batch_tokens": 0},
         {"mini_batch_size": 0}, {"mini_batch_num_tokens": 0},
         {"duplicates": "exact", "batching": "tokens", "batch_tokens": 9},
+        {"batch_tokens": 900}, {"mlm_share": 0.5, "mlm_weight": 0.0},
     ],
 )  # fmt: skip
 def test_settings_out_of_range_are_named(settings: dict[str, float]) -> None:
     with pytest.raises(ConfigurationError, match=next(iter(settings))):
         Preset().changed(**settings)
+
+
+def test_a_preset_in_a_sentence() -> None:
+    assert get_preset("docsplit-tuned").summary() == (
+        "Batches of 32 documents, 1 pass over the documents, 30 steps at least, learning rate 2e-05, temperature 0.5, "
+        "no MLM term, the base's pooling."
+    )
+    told = Preset(batching="tokens", batch_tokens=16384, epochs=2).summary()
+    assert told.startswith(
+        "Batches of 16,384 tokens, 2 passes over the documents, learning rate 5e-05, temperature 0.05"
+    )
+    assert told.endswith("an MLM term of weight 0.1, CLS pooling.")
 
 
 def test_an_unknown_preset_lists_the_known() -> None:
