@@ -146,9 +146,10 @@ def test_where_nothing_can_be_written(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "file").touch()
     with pytest.raises(ConfigurationError, match="file is no folder"):
         check_place(tmp_path / "file" / "output")
-    with monkeypatch.context() as patch, pytest.raises(ConfigurationError, match="nothing can be written in"):
+    with monkeypatch.context() as patch:
         patch.setattr(os, "access", lambda path, mode: False)
-        check_place(tmp_path / "output")
+        with pytest.raises(ConfigurationError, match="nothing can be written in"):
+            check_place(tmp_path / "output")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=1000))
     with pytest.raises(ConfigurationError, match=r"the disk of .* is full"):
         check_free(tmp_path / "output", overwrite=False)
