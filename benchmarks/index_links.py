@@ -24,7 +24,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from tqdm.auto import tqdm
 
-from benchmarks.citation import read
+from benchmarks.citation import ENGLISH, read
 from benchmarks.parts import Parts, readers
 from benchmarks.records import RESULTS, add_bf16, dtype_of, environment, environment_lines, write_results
 from simlte_st import Index
@@ -132,7 +132,7 @@ def main(argv: list[str] | None = None) -> None:
 
 def measures(collection: Collection, options: argparse.Namespace) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
     """Name what is measured, and how."""
-    yield TFIDF, lambda: result(TfidfScores(collection.texts), collection)
+    yield TFIDF, lambda: result(TfidfScores(collection.texts, **ENGLISH), collection)
     models = readers(options.base, options.model, options.tokens, dtype_of(options.bf16))
     for name, model in models.items():
         yield name, lambda model=model, name=name: through_index(collection, model(), name, False, options)  # type: ignore[misc]

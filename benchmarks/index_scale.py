@@ -257,6 +257,8 @@ class Side:
     def close(self) -> dict[str, Any]:
         """Ask for its memory and the size of its files, and end it."""
         answer = self.ask("end")
+        assert self.process.stdin is not None
+        self.process.stdin.close()
         self.process.wait()
         return answer
 

@@ -17,7 +17,7 @@ Mode = Literal["hybrid", "dense", "text"]
 
 RANK_CONSTANT = 10
 """Reciprocal ranks are 1 / (this + rank) (Cormack et al., 2009). Their 60, which is also that of LanceDB's reranker,
-finds less: on AAN's papers 48.3% of what is sought among the first ten against 50.9%, on PolitiFact's tweets 63.2%
+finds less: on AAN's papers 48.0% of what is sought among the first ten against 50.6%, on PolitiFact's tweets 63.2%
 against 64.1%. The reranker itself fuses rows of one table; here the best passage of a document stands for it."""
 
 _DEPTH = 100  # ranks of each list that are fused at least
