@@ -83,5 +83,7 @@ def streamlit_options(port: int, browser: bool) -> list[str]:
         "browser.gatherUsageStats": False,
         "client.toolbarMode": "minimal",
         "logger.hideWelcomeMessage": True,
+        "logger.level": "warning",
+        "theme.primaryColor": "#4a7ba6",
     }
     return [f"--{name}={str(value).lower()}" for name, value in options.items()]

@@ -13,6 +13,7 @@ SHOWN = 600
 """Characters of a document's beginning or best passage that a hit shows."""
 
 _VALUE = 120  # characters of a value of the metadata
+_LAST_WORD = re.compile(r"\s+\S*$")
 
 
 def highlighted(text: str, sentences: Iterable[str] = (), words: Iterable[str] = ()) -> str:
@@ -81,4 +82,4 @@ def hit_html(hit: Hit, rank: int) -> str:
 
 
 def _shortened(text: str, length: int) -> str:
-    return text if len(text) <= length else f"{text[:length].rstrip()} …"
+    return text if len(text) <= length else _LAST_WORD.sub("", text[:length]) + " …"

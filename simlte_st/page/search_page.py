@@ -64,13 +64,22 @@ def show_page(folder: str, model: str | None = None) -> None:
     name = Path(folder).resolve().name
     st.set_page_config(page_title=f"simlte: {name}", layout="wide")
     st.html(_STYLE)
+    try:
+        _show(index, lock, name)
+    except SimlteError as error:
+        st.html(f'<div class="simlte problem" role="alert">{escape(str(error))}</div>')
+
+
+def _show(index: Index, lock: threading.Lock, name: str) -> None:
     with lock:
-        title = f'<h1>{escape(name)}</h1><div class="about">{len(index):,} documents</div>'
-    st.html(f'<div class="simlte">{title}</div>')
+        about = f"{len(index):,} documents"
+    st.html(f'<div class="simlte"><h1>{escape(name)}</h1><div class="about">{about}</div></div>')
     search = _form(index)
     state = st.session_state
     if search is not None:
-        state.chosen, state.hits = None, _ask(lock, search)
+        state.chosen = state.hits = None
+        with st.spinner("Searching"), lock:
+            state.hits = search()
     if state.get("chosen") is not None:
         _show_document(index, lock, state.chosen)
     elif state.get("hits") is not None:
@@ -98,16 +107,6 @@ def _form(index: Index) -> Callable[[], Hits] | None:
     )
 
 
-def _ask(lock: threading.Lock, search: Callable[[], Hits]) -> Hits | None:
-    """Search; show what is wrong with the question."""
-    try:
-        with st.spinner("Searching"), lock:
-            return search()
-    except SimlteError as error:
-        st.html(f'<div class="simlte problem" role="alert">{escape(str(error))}</div>')
-        return None
-
-
 def _show_hits(hits: Hits, otherwise: str) -> None:
     if not hits:
         st.html(f'<div class="simlte about">{otherwise}</div>')
@@ -124,18 +123,15 @@ def _choose(hit: Hit | None) -> None:
 def _show_document(index: Index, lock: threading.Lock, hit: Hit) -> None:
     """Show a document with the reasons it was found for, beside those that are nearest to it."""
     st.button("Back to the hits", key="back", on_click=_choose, args=(None,))
+    with lock:
+        document = index.documents([hit.id])[0]
     left, right = st.columns(2, gap="large")
-    with right:
-        st.html('<div class="simlte"><h2>Nearest neighbours</h2></div>')
-        top, why = st.session_state.top, st.session_state.why
-        neighbours = _ask(lock, lambda: index.link([hit.id], top=top, why=why))
     with left:
-        if neighbours is None:  # it is no longer there
-            return
-        with lock:
-            document = index.documents([hit.id])[0]
         text = highlighted(document.text, [each for each, _ in hit.sentences], [word for word, _ in hit.words])
         about = f'<div class="about">{described(document.metadata or {})}</div>'
         st.html(f'<div class="simlte"><h2>{escape(hit.id)}</h2>{about}<p class="document">{text}</p></div>')
     with right:
+        st.html('<div class="simlte"><h2>Nearest neighbours</h2></div>')
+        with st.spinner("Searching"), lock:
+            neighbours = index.link([hit.id], top=st.session_state.top, why=st.session_state.why)
         _show_hits(neighbours, "There is no other document.")
