@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import socket
+from pathlib import Path
 from typing import Any
 
 from simlte_st.cli.arguments import add_common_arguments
@@ -36,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     check_port(arguments.port)
     cli = require("streamlit.web.cli", "serve", "simlte serve")
-    from simlte_st.page import __file__ as page
+    from simlte_st.page import __file__ as package
     from simlte_st.page.search_page import open_index
 
     given = [arguments.index] if arguments.model is None else [arguments.index, arguments.model]
@@ -46,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"{len(index):,} documents at http://{ADDRESS}:{arguments.port} (Ctrl-C ends it)", flush=True)
     options = streamlit_options(arguments.port, arguments.open)
     cli.main(
-        ["run", page.replace("__init__", "__main__"), *options, "--", *given],
+        ["run", str(Path(package).with_name("__main__.py")), *options, "--", *given],
         prog_name="simlte serve",
         standalone_mode=False,
         color=False,  # the terminal's commands do not pass our output

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import shutil
@@ -193,14 +194,26 @@ def browser(tmp_path: Path) -> Iterator[Any]:
 
 
 @pytest.fixture
-def served(folder: Path, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
+def outside() -> Iterator[socket.socket]:
+    """What a request to anywhere else would reach: a proxy that nobody needs."""
+    with socket.socket() as proxy:
+        proxy.bind(("127.0.0.1", 0))
+        proxy.listen()
+        proxy.settimeout(0.5)
+        yield proxy
+
+
+@pytest.fixture
+def served(folder: Path, tmp_path: Path, outside: socket.socket) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """The command as a user starts it, in a home that Streamlit has never seen."""
     port, home = free_port(), tmp_path / "home"
     home.mkdir()
+    proxy = f"http://127.0.0.1:{outside.getsockname()[1]}"
+    proxies = {"http_proxy": proxy, "https_proxy": proxy, "no_proxy": ""}
     program = "import sys; from simlte_st.cli.main import main; sys.exit(main())"
     process = subprocess.Popen(
         [sys.executable, "-c", program, "serve", str(folder), "--port", str(port)],
-        env={**os.environ, "HOME": str(home), "PYTHONPATH": os.pathsep.join(sys.path)},
+        env={**os.environ, **proxies, "HOME": str(home), "PYTHONPATH": os.pathsep.join(sys.path)},
         cwd=home,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -228,7 +241,17 @@ def listening(port: int) -> list[str]:
     return [row[1].split(":")[0] for row in rows if row[1].endswith(f":{port:04X}") and row[3] == "0A"]
 
 
-def test_in_a_browser(browser: Any, served: tuple[subprocess.Popen[str], int], documents: list[str]) -> None:
+def knock(port: int, origin: str) -> int:
+    """Ask for the page's connection as another site's page would; give the status."""
+    headers = {"Origin": origin, "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection.request("GET", "/_stcore/stream", headers={**headers, "Sec-WebSocket-Key": "MDEyMzQ1Njc4OWFiY2RlZg=="})
+    status = connection.getresponse().status
+    connection.close()
+    return status
+
+
+def test_in_a_browser(browser: Any, served: tuple[subprocess.Popen[str], int], outside: socket.socket) -> None:
     from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys
     from selenium.webdriver.support.ui import WebDriverWait
@@ -252,6 +275,10 @@ def test_in_a_browser(browser: Any, served: tuple[subprocess.Popen[str], int], d
     assert browser.execute_script(f"return {foreign}") == []
 
     assert listening(port) == ["0100007F"]
+    assert knock(port, f"http://127.0.0.1:{port}") == 101
+    assert knock(port, "http://elsewhere.example") == 403
+    with pytest.raises(TimeoutError):
+        outside.accept()
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 0
