@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     from simlte_st.page.search_page import open_index
 
     given = [arguments.index] if arguments.model is None else [arguments.index, arguments.model]
-    index, _ = open_index(arguments.index, arguments.model)  # what is wrong is said here, before there is a page
+    index, lock = open_index(arguments.index, arguments.model)  # what is wrong is said here, before there is a page
     # Streamlit would ask a server of Amazon for this machine's address when another site's page knocks.
     require("streamlit.net_util", "serve", "simlte serve").get_external_ip = lambda: None  # type: ignore[attr-defined]
     print(f"{len(index):,} documents at http://{ADDRESS}:{arguments.port} (Ctrl-C ends it)", flush=True)
@@ -52,6 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
         standalone_mode=False,
         color=False,  # the terminal's commands do not pass our output
     )
+    lock.acquire()  # for good: a thread that Python's end meets within PyTorch would abort the process
+    open_index.clear()
     return 0
 
 
@@ -85,6 +87,5 @@ def streamlit_options(port: int, browser: bool) -> list[str]:
         "client.toolbarMode": "minimal",
         "logger.hideWelcomeMessage": True,
         "logger.level": "warning",
-        "theme.primaryColor": "#4a7ba6",
     }
     return [f"--{name}={str(value).lower()}" for name, value in options.items()]
