@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 import socket
+import threading
+import time
+import webbrowser
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +49,11 @@ def run(arguments: argparse.Namespace) -> int:
     # Streamlit would ask a server of Amazon for this machine's address when another site's page knocks.
     require("streamlit.net_util", "serve", "simlte serve").get_external_ip = lambda: None  # type: ignore[attr-defined]
     print(f"{len(index):,} documents at http://{ADDRESS}:{arguments.port} (Ctrl-C ends it)", flush=True)
-    options = streamlit_options(arguments.port, arguments.open)
+    os.environ["STREAMLIT_LOGGER_HIDE_WELCOME_MESSAGE"] = "true"  # older ones know no such option, and show it
+    if arguments.open:
+        threading.Thread(target=open_browser, args=(arguments.port,), daemon=True).start()
     cli.main(
-        ["run", str(Path(package).with_name("__main__.py")), *options, "--", *given],
+        ["run", str(Path(package).with_name("__main__.py")), *streamlit_options(arguments.port), "--", *given],
         prog_name="simlte serve",
         standalone_mode=False,
         color=False,  # the terminal's commands do not pass our output
@@ -75,17 +81,25 @@ def check_port(port: int) -> None:
             ) from error
 
 
-def streamlit_options(port: int, browser: bool) -> list[str]:
+def open_browser(port: int) -> None:
+    """Open the page as soon as something listens; Streamlit's own way asks for an e-mail address first."""
+    while True:
+        with socket.socket() as probe:
+            if probe.connect_ex((ADDRESS, port)) == 0:
+                break
+        time.sleep(0.1)
+    webbrowser.open(f"http://{ADDRESS}:{port}")
+
+
+def streamlit_options(port: int) -> list[str]:
     """Give the options of ``streamlit run``: this machine only, and nothing that is not part of the page."""
     options = {
         "server.address": ADDRESS,
         "server.port": port,
-        "server.headless": not browser,
-        "server.showEmailPrompt": False,
+        "server.headless": "true",
         "server.fileWatcherType": "none",  # it would look through all that torch has loaded
-        "browser.gatherUsageStats": False,
+        "browser.gatherUsageStats": "false",
         "client.toolbarMode": "minimal",
-        "logger.hideWelcomeMessage": True,
         "logger.level": "warning",
     }
-    return [f"--{name}={str(value).lower()}" for name, value in options.items()]
+    return [f"--{name}={value}" for name, value in options.items()]

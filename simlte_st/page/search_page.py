@@ -91,7 +91,7 @@ def _form(index: Index) -> Callable[[], Hits] | None:
     with st.form("search", border=False):
         box, button = st.columns([7, 1], vertical_alignment="bottom")
         text = box.text_input("Search", key="text", placeholder="words, a sentence, a whole text")
-        asked = button.form_submit_button("Search", use_container_width=True)
+        asked = button.form_submit_button("Search")
         columns = st.columns([1.4, 1, 1.2, 4, 1.2], vertical_alignment="bottom")
         mode: Mode = columns[0].selectbox(
             "Mode", get_args(Mode), key="mode", help="dense: by vectors, text: by BM25, hybrid: by the ranks in both"

@@ -21,6 +21,7 @@ from streamlit.testing.v1 import AppTest
 
 import simlte_st.page
 from simlte_st.cli.main import main
+from simlte_st.cli.serve import open_browser
 from simlte_st.data import Document
 from simlte_st.errors import ModelError
 from simlte_st.index import Index
@@ -51,7 +52,8 @@ def page(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AppTest:
 
 def shown(page: AppTest) -> list[str]:
     assert not page.exception
-    return [element.value for element in page.html if not element.value.startswith("<style>")]
+    bodies = [element.proto.body for element in page.get("html")]
+    return [body for body in bodies if not body.startswith("<style>")]
 
 
 def search(page: AppTest, text: str) -> list[str]:
@@ -174,6 +176,21 @@ def test_what_is_wrong_is_said_before_there_is_a_page(
     assert "made with another model" in problem(str(folder), "--port", str(port))
     (folder / "settings.json").write_text(json.dumps({**settings, "format": 99}))
     assert "newer version" in problem(str(folder), "--port", str(port))
+
+
+def test_the_browser_is_opened_when_something_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        port = server.getsockname()[1]
+        thread = threading.Thread(target=open_browser, args=(port,), daemon=True)
+        thread.start()
+        time.sleep(0.3)
+        assert opened == []
+        server.listen()
+        thread.join(10)
+    assert opened == [f"http://127.0.0.1:{port}"]
 
 
 @pytest.fixture
