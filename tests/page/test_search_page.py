@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from streamlit import net_util
 from streamlit.testing.v1 import AppTest
 
 import simlte_st.page
@@ -191,6 +192,25 @@ def test_the_browser_is_opened_when_something_listens(monkeypatch: pytest.Monkey
         server.listen()
         thread.join(10)
     assert opened == [f"http://127.0.0.1:{port}"]
+
+
+def test_the_end_waits_for_a_search(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(net_util, "get_external_ip", net_util.get_external_ip)  # what the command replaces is put back
+    monkeypatch.setenv("STREAMLIT_LOGGER_HIDE_WELCOME_MESSAGE", "true")
+    _, lock = open_index(str(folder), None)
+    searching: list[threading.Timer] = []
+
+    def serve(arguments: list[str], **options: object) -> None:
+        assert arguments[-2:] == ["--", str(folder)]
+        assert lock.acquire(blocking=False)
+        searching.append(threading.Timer(0.5, lock.release))
+        searching[0].start()
+
+    monkeypatch.setattr("streamlit.web.cli.main", serve)
+    assert main(["serve", str(folder), "--port", str(free_port())]) == 0
+    assert searching[0].finished.is_set()
+    assert lock.locked(), "no other search may begin"
+    assert open_index(str(folder), None)[1] is not lock
 
 
 @pytest.fixture
