@@ -10,6 +10,7 @@ EXTRAS = {
     "nupunkt": ["nupunkt>=0.8,<1"],
     "bm25": ["bm25s>=0.2,<1"],
     "index": ["lancedb>=0.40,<1"],
+    "serve": ["lancedb>=0.40,<1", "streamlit>=1.40,<2"],
     "dedupe": ["datasketch>=2.0,<3"],
     "mteb": ["mteb>=2.26,<3; python_version>='3.11'"],
     "lora": ["peft>=0.21,<1"],
@@ -24,6 +25,7 @@ EXTRAS["dev"] = [
     "mypy>=1.15",
     "pytest>=8",
     "ruff>=0.12",
+    "selenium>=4.20",
 ]
 
 setup(

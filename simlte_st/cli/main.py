@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from typing import TextIO, cast
 
 from simlte_st import __version__
-from simlte_st.cli import analyze, convert, data, encode, evaluate, index, link, models, search, train
+from simlte_st.cli import analyze, convert, data, encode, evaluate, index, link, models, search, serve, train
 from simlte_st.cli.terminal import PrintableStream
 from simlte_st.errors import SimlteError, TrainingInterrupted
 
-COMMANDS = (train, encode, index, search, link, evaluate, analyze, data, convert, models)
+COMMANDS = (train, encode, index, search, link, serve, evaluate, analyze, data, convert, models)
 """Modules with ``add_parser(subparsers)`` and ``run(arguments) -> int``."""
 
 INTERRUPTED = 130

@@ -91,8 +91,7 @@ class Index:
         """
         folder = Path(path)
         if exist_ok and (folder / SETTINGS_FILE).exists():
-            index = cls.open(folder, model)
-            _ = index._encoder  # is it the same model?
+            index = cls.open(folder, model).load()
             if parts not in (None, index.parts):
                 made = "with" if index.parts else "without"
                 raise ConfigurationError(f"{folder} was made {made} passages (parts): make another index.")
@@ -118,6 +117,16 @@ class Index:
         """
         folder = Path(path)
         return cls(folder, read_settings(folder), Store.open(folder), model)
+
+    def load(self) -> Index:
+        """Load the model now rather than when it is first needed, and give the index.
+
+        Raises:
+            ModelError: The model is gone, or another one.
+            ConfigurationError: It had no name, and none was given.
+        """
+        _ = self._encoder
+        return self
 
     @cached_property
     def _encoder(self) -> Encoder:

@@ -1,0 +1,105 @@
+"""``simlte serve``: an index searched in a browser."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import threading
+import time
+import webbrowser
+from pathlib import Path
+from typing import Any
+
+from simlte_st.cli.arguments import add_common_arguments
+from simlte_st.errors import ConfigurationError
+
+ADDRESS = "127.0.0.1"
+"""Where it listens: nobody else's machine reaches it."""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "serve",
+        help="search an index in a browser",
+        description="A page on this machine alone: hits with reasons, and documents beside their nearest neighbours. "
+        "Ctrl-C ends it.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("index", metavar="INDEX", help="folder of the index")
+    parser.add_argument("--model", metavar="MODEL", help="the model of the index, where it is elsewhere now")
+    parser.add_argument("--port", type=int, default=8501, metavar="N", help="default: %(default)s")
+    parser.add_argument("--open", action=argparse.BooleanOptionalAction, default=False, help="open the browser too")
+    add_common_arguments(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until Ctrl-C."""
+    from simlte_st.extras import require
+
+    check_port(arguments.port)
+    cli = require("streamlit.web.cli", "serve", "simlte serve")
+    from simlte_st.page import __file__ as package
+    from simlte_st.page.search_page import open_index
+
+    given = [arguments.index] if arguments.model is None else [arguments.index, arguments.model]
+    index, lock = open_index(arguments.index, arguments.model)  # what is wrong is said here, before there is a page
+    # Streamlit would ask a server of Amazon for this machine's address when another site's page knocks.
+    require("streamlit.net_util", "serve", "simlte serve").get_external_ip = lambda: None  # type: ignore[attr-defined]
+    print(f"{len(index):,} documents at http://{ADDRESS}:{arguments.port} (Ctrl-C ends it)", flush=True)
+    os.environ["STREAMLIT_LOGGER_HIDE_WELCOME_MESSAGE"] = "true"  # older ones know no such option, and show it
+    if arguments.open:
+        threading.Thread(target=open_browser, args=(arguments.port,), daemon=True).start()
+    cli.main(
+        ["run", str(Path(package).with_name("__main__.py")), *streamlit_options(arguments.port), "--", *given],
+        prog_name="simlte serve",
+        standalone_mode=False,
+        color=False,  # the terminal's commands do not pass our output
+    )
+    lock.acquire()  # for good: a thread that Python's end meets within PyTorch would abort the process
+    open_index.clear()
+    return 0
+
+
+def check_port(port: int) -> None:
+    """Check that a port is free.
+
+    Raises:
+        ConfigurationError: It is none, or taken.
+    """
+    if not 1 <= port <= 65535:
+        raise ConfigurationError(f"--port {port}: ports go from 1 to 65535.")
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((ADDRESS, port))
+        except OSError as error:
+            raise ConfigurationError(
+                f"Port {port} cannot be used ({error.strerror}): choose another with --port."
+            ) from error
+
+
+def open_browser(port: int) -> None:
+    """Open the page as soon as something listens; Streamlit's own way asks for an e-mail address first."""
+    while True:
+        with socket.socket() as probe:
+            if probe.connect_ex((ADDRESS, port)) == 0:
+                break
+        time.sleep(0.1)
+    webbrowser.open(f"http://{ADDRESS}:{port}")
+
+
+def streamlit_options(port: int) -> list[str]:
+    """Give the options of ``streamlit run``: this machine only, and nothing that is not part of the page."""
+    options = {
+        "server.address": ADDRESS,
+        "server.port": port,
+        "server.headless": "true",
+        "server.fileWatcherType": "none",  # it would look through all that torch has loaded
+        "browser.gatherUsageStats": "false",
+        "client.toolbarMode": "minimal",
+        "logger.level": "warning",
+    }
+    return [f"--{name}={value}" for name, value in options.items()]

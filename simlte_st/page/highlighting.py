@@ -1,0 +1,85 @@
+"""Texts of documents as HTML, with the reasons for a hit marked. Everything from outside goes through here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from html import escape
+from typing import Any
+
+from simlte_st.index import Hit
+
+SHOWN = 600
+"""Characters of a document's beginning or best passage that a hit shows."""
+
+_VALUE = 120  # characters of a value of the metadata
+_LAST_WORD = re.compile(r"\s+\S*$")
+
+
+def highlighted(text: str, sentences: Iterable[str] = (), words: Iterable[str] = ()) -> str:
+    """Write a text as HTML.
+
+    Args:
+        text: Any text: what it has of markup is shown as it is.
+        sentences: Marked with ``<mark>`` wherever they occur, white space aside.
+        words: In lower case; marked with ``<b>``.
+
+    Returns:
+        HTML.
+    """
+    known = frozenset(words)
+    html, done = [], 0
+    for start, end in _spans(text, sentences):
+        html += [*_marked(text[done:start], known), "<mark>", *_marked(text[start:end], known), "</mark>"]
+        done = end
+    return "".join([*html, *_marked(text[done:], known)])
+
+
+def _spans(text: str, sentences: Iterable[str]) -> list[tuple[int, int]]:
+    """Find where sentences are; what overlaps is one span."""
+    patterns = [r"\s+".join(map(re.escape, sentence.split())) for sentence in sentences]
+    found = sorted(match.span() for pattern in patterns if pattern for match in re.finditer(pattern, text))
+    spans: list[tuple[int, int]] = []
+    for start, end in found:
+        if spans and start < spans[-1][1]:
+            spans[-1] = spans[-1][0], max(end, spans[-1][1])
+        else:
+            spans.append((start, end))
+    return spans
+
+
+def _marked(text: str, words: frozenset[str]) -> Iterator[str]:
+    for piece in re.split(r"(\w+)", text):
+        yield f"<b>{escape(piece)}</b>" if piece.lower() in words else escape(piece)
+
+
+def described(values: Mapping[str, Any]) -> str:
+    """Write metadata as HTML on one line; values that there are not are left out."""
+    items = ((name, _shortened(str(value), _VALUE)) for name, value in values.items() if value not in (None, ""))
+    return " · ".join(f"<span>{escape(name)}: {escape(value)}</span>" for name, value in items)
+
+
+def hit_html(hit: Hit, rank: int) -> str:
+    """Write a hit as HTML: id, cosine, metadata, the beginning or best passage, and the reasons where it has some."""
+    words = [word for word, _ in hit.words]
+    text = _shortened(hit.passage or hit.beginning, SHOWN)
+    parts = [f'<div class="head"><span class="rank">{rank}</span><span class="id">{escape(hit.id)}</span>']
+    if hit.cosine is not None:
+        parts.append(f'<span class="cosine">cosine {hit.cosine:.3f}</span>')
+    if hit.bm25 is not None:
+        parts.append(f'<span class="bm25">BM25 {hit.bm25:.1f}</span>')
+    parts.append(f'</div><div class="about">{described(hit.metadata)}</div>')
+    parts.append(f'<p class="text">{highlighted(text, [each for each, _ in hit.sentences], words)}</p>')
+    if hit.sentences:
+        rows = (
+            f'<li><span class="cosine">{cosine:.3f}</span> {highlighted(sentence, (), words)}</li>'
+            for sentence, cosine in hit.sentences
+        )
+        parts.append(f'<div class="label">nearest sentences</div><ul>{"".join(rows)}</ul>')
+    if words:
+        parts.append(f'<div class="label">shared words</div><p class="words">{highlighted(", ".join(words))}</p>')
+    return f'<div class="simlte hit">{"".join(parts)}</div>'
+
+
+def _shortened(text: str, length: int) -> str:
+    return text if len(text) <= length else _LAST_WORD.sub("", text[:length]) + " …"

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from simlte_st.index import Hit
+from simlte_st.page.highlighting import SHOWN, described, highlighted, hit_html
+
+
+def test_text_is_shown_as_it_is() -> None:
+    assert highlighted("<b>a & \"b\"</b> 'c'") == "&lt;b&gt;a &amp; &quot;b&quot;&lt;/b&gt; &#x27;c&#x27;"
+    assert highlighted("amp & lt", words=["amp"]) == "<b>amp</b> &amp; lt"
+
+
+def test_sentences_are_found_across_line_ends_and_joined_where_they_overlap() -> None:
+    text = "One two.\r\n Three\nfour. Five."
+    assert highlighted(text, ["Three four."]) == "One two.\r\n <mark>Three\nfour.</mark> Five."
+    assert highlighted("a b c d", ["b c", "a b"]) == "<mark>a b c</mark> d"
+    assert highlighted("x (a.b) x", ["(a.b)", "absent", " "]) == "x <mark>(a.b)</mark> x"
+    assert highlighted("<i> <i>", ["<i>"], ["i"]) == "<mark>&lt;<b>i</b>&gt;</mark> <mark>&lt;<b>i</b>&gt;</mark>"
+
+
+def test_words_are_marked_whole_in_any_case() -> None:
+    assert highlighted("Ba bab BA-été", words=["ba", "été"]) == "<b>Ba</b> bab <b>BA</b>-<b>été</b>"
+
+
+def test_metadata_is_escaped_and_shortened() -> None:
+    values = {"year": 2010, "none": None, "empty": "", "<k>": "<v>", "long": "word " * 100, "spaces": " " * 500}
+    shown = described(values)
+    assert "<span>year: 2010</span> · <span>&lt;k&gt;: &lt;v&gt;</span> · <span>long: word word" in shown
+    assert "none" not in shown
+    assert "empty" not in shown
+    assert len(shown) < 400
+
+
+def test_a_hit_says_everything_about_itself() -> None:
+    hit = Hit("<id>", 1.0, 0.5, 2.0, "beginning", "The <passage>. " * 99, {"k": "<v>"}, (("The <passage>.", 0.25),))
+    html = hit_html(hit, 3)
+    for part in (">3<", "&lt;id&gt;", "cosine 0.500", "BM25 2.0", "k: &lt;v&gt;", "<mark>The &lt;passage&gt;.</mark>"):
+        assert part in html
+    assert "0.250</span> The &lt;passage&gt;." in html
+    assert "beginning" not in html
+    assert "shared words" not in html
+    assert len(html) < 3 * SHOWN + 1000
+    assert "cosine" not in hit_html(Hit("a", 1.0, None, None, "beginning"), 1)
