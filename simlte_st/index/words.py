@@ -18,8 +18,9 @@ from simlte_st.index.store import Store
 WORDS_FILE = "words.json"
 
 MOST_WORDS = 100
-"""Different words of a question that BM25 looks for. With whole papers as questions (AAN, plain BM25), the 100 that say
-most find 48.6% of the cited papers among the first ten hits, the 500 that say most 43.7%, the 500 most frequent 35.7%."""
+"""Different words of a question that BM25 looks for. With whole papers as questions (AAN, plain BM25), the 100 that
+say most find 48.6% of the cited papers among the first ten hits, the 500 that say most 43.7%, and the 500 most frequent
+ones 35.7%."""
 
 _SAMPLE = 2000  # documents that words are counted in
 _RARE = 2  # documents that a word is kept from
