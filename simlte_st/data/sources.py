@@ -102,6 +102,8 @@ def _path(path: Path, given: str, how: Reading) -> Events:
     if table_suffix(path) in (None, ".json"):  # a .json file is rarely one of JSON lines
         shown = "".join(path.suffixes[-2:]).lower() or "no suffix"
         raise DataError(f"{path} is of an unknown kind ({shown}). Documents are read from {FORMS}.")
+    if not path.is_file():  # it is read more than once, and may never end
+        raise DataError(f"{path} is a pipe or a device, not a file: write what it gives into a file first.")
     return lambda: read_table(open_table(path, how.encoding, how.max_characters), how.asked)
 
 

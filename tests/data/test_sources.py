@@ -102,6 +102,13 @@ def test_unreadable_and_huge_files_do_not_end_the_run(tmp_path: Path) -> None:
     assert reader.report.skipped == {"unreadable": 1, "longer than max_characters": 1}
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_called_a_table_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.jsonl")
+    with pytest.raises(DataError, match="is a pipe or a device"):
+        read_documents(tmp_path / "a.jsonl")
+
+
 def test_links_in_a_circle_and_folders_called_like_files(tmp_path: Path) -> None:
     os.symlink(tmp_path / "self.txt", tmp_path / "self.txt")
     os.symlink(tmp_path / "two.md", tmp_path / "one.txt")
