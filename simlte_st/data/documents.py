@@ -303,7 +303,8 @@ def read_documents(
             a data set of the Hugging Face Hub (see :func:`simlte_st.data.sources.parse_hub`); a ``datasets.Dataset``
             or ``IterableDataset``; a pandas or polars ``DataFrame`` or a ``pyarrow.Table``; an iterable of strings (a
             list, a generator, a column of the former), of mappings, or of :class:`Document`, which keep their id,
-            label and split, whatever columns are named. A reader that this function made is given back.
+            label and split, whatever columns are named; a list of paths, which are read one after the other. A reader
+            that this function made is given back.
         text_column: Column that holds the text. Without it: a column called text; else the first that there is of
             content, body, document, article, abstract, full_text, raw and message; else the only one with strings.
         id_column: Column that holds the ids. Without it: one called id, doc_id, document_id or _id; else the row's

@@ -31,7 +31,8 @@ NOT_A_STRING = "not a string"
 FORMS = (
     "a folder of .txt or .md files; a .txt, .md, .jsonl, .ndjson, .csv, .tsv or .parquet file (the lines and tables "
     "also as .gz or .zst, except parquet); hub:NAME[:CONFIG][:SPLIT]; a datasets.Dataset or IterableDataset; a pandas "
-    "or polars DataFrame, or a column of one; or an iterable of strings, of Documents or of mappings with a text"
+    "or polars DataFrame, or a column of one; a list of paths; or an iterable of strings, of Documents or of mappings "
+    "with a text"
 )
 
 _SPLIT = re.compile(r"(train|training|validation|valid|val|dev|test|unsupervised)([^a-z].*)?")
@@ -69,6 +70,9 @@ def open_source(source: Any, how: Reading) -> tuple[str, Events]:
     if isinstance(source, (str, os.PathLike)):
         return os.fspath(source), _path(Path(source), os.fspath(source), how)
     name = f"the {type(source).__name__}"
+    if isinstance(source, (list, tuple)) and source and all(map(_is_place, source)):
+        opened = [_path(Path(each), os.fspath(each), how) for each in source]
+        return f"{len(source)} sources", lambda: itertools.chain.from_iterable(events() for events in opened)
     if _is(source, "pyarrow", "Table"):
         import datasets
 
@@ -84,6 +88,13 @@ def open_source(source: Any, how: Reading) -> tuple[str, Events]:
             f"LazyFrame). Documents are read from {FORMS}."
         )
     return name, lambda: _items(source, name, how.asked)
+
+
+def _is_place(item: object) -> bool:
+    """Tell whether an item of a list is a path: given as one, or the name of a file or folder that is there."""
+    if isinstance(item, os.PathLike):
+        return True
+    return isinstance(item, str) and len(item) <= _SHOWN_LENGTH and os.path.lexists(item)
 
 
 def _is(source: object, module: str, *names: str) -> bool:
@@ -174,8 +185,8 @@ def _items(source: Iterable[Any], name: str, asked: Columns) -> Iterator[Event]:
                 yield RawRow(where, str(index), item)
             elif isinstance(item, os.PathLike):
                 raise DataError(
-                    f"{where} of {name} is a path ({os.fspath(item)!r}), not a text: pass one path, of a file or of a "
-                    "folder, or the texts themselves, [path.read_text() for path in paths]."
+                    f"{where} of {name} is a path ({os.fspath(item)!r}), not a text: pass one path, a list of them, "
+                    "or the texts themselves, [path.read_text() for path in paths]."
                 )
             else:
                 yield Skip(where, NOT_A_STRING, f"{type(item).__name__} instead of a string or a mapping")

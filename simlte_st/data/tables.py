@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import itertools
 import json
+import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,6 +18,8 @@ from typing import Any
 from simlte_st.data.columns import RawRow, Row, Skip, Table
 from simlte_st.data.streams import COMPRESSED, TOO_LONG, WRONG_ENCODING, BrokenSourceError, Line, read_lines
 from simlte_st.errors import DataError
+
+logger = logging.getLogger(__name__)
 
 MALFORMED_JSON = "malformed JSON"
 NOT_AN_OBJECT = "not an object"
@@ -219,10 +222,8 @@ def _separated_table(path: Path, encoding: str, max_characters: int, delimiter: 
             "Name the file's encoding with encoding= (on the command line: --encoding)."
         )
     if len(header) == 1 and (found := next((mark for mark in ";\t|," if mark in header[0]), None)):
-        raise DataError(
-            f"The header of {path} is a single column {header[0]!r}: it seems to be separated by {found!r}, not by "
-            f"{delimiter!r}. Use .csv for commas and .tsv for tabs."
-        )
+        logger.info("The columns of %s are separated by %r.", path, found)
+        return _separated_table(path, encoding, max_characters, found)
 
     def rows() -> Iterator[RawRow | Skip]:
         index = -1

@@ -62,6 +62,10 @@ class TrainingResult:
 
         return SentenceTransformer(self.output, **options)
 
+    def __str__(self) -> str:
+        """Give the summary."""
+        return self.summary()
+
     def summary(self) -> str:
         """Say in a few lines what was done, and whether it helped."""
         left_out = {**self.read["skipped"], **self.corpus.left_out}

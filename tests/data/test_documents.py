@@ -173,7 +173,7 @@ def test_an_undecidable_text_column_names_the_columns_and_the_flag() -> None:
 
 @pytest.mark.parametrize("parameter", ["text_column", "id_column", "label_column"])
 def test_a_named_column_that_is_missing_names_those_there_are(parameter: str) -> None:
-    flag = parameter.replace("_", "-")
+    flag = "label" if parameter == "label_column" else parameter.replace("_", "-")
     with pytest.raises(DataError, match=rf"no column 'nope'.*are: text, other.*--{flag}"):
         list(read_documents([{"text": "a", "other": "b"}], **{parameter: "nope"}))
 
@@ -288,11 +288,12 @@ def test_documents_and_readers_are_taken_back(tmp_path: Path) -> None:
             read_documents(reader, **setting)  # type: ignore[arg-type]
 
 
-def test_a_list_of_paths_is_not_read_as_texts(tmp_path: Path) -> None:
+def test_paths_of_a_generator_are_not_read_as_texts(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a")
-    for paths in (list(tmp_path.iterdir()), tmp_path.iterdir()):
-        with pytest.raises(DataError, match=r"item 0 .*is a path \('.*a\.txt'\), not a text: pass one path, .*folder"):
-            list(read_documents(paths))
+    with pytest.raises(
+        DataError, match=r"item 0 .*is a path \('.*a\.txt'\), not a text: pass one path, a list of them"
+    ):
+        list(read_documents(tmp_path.iterdir()))
 
 
 def test_bare_strings_among_mappings_have_no_columns() -> None:

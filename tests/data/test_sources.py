@@ -102,6 +102,21 @@ def test_unreadable_and_huge_files_do_not_end_the_run(tmp_path: Path) -> None:
     assert reader.report.skipped == {"unreadable": 1, "longer than max_characters": 1}
 
 
+def test_a_list_of_paths_is_no_list_of_texts(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "a.txt").write_text("one")
+    (tmp_path / "b.jsonl").write_text('{"id": "a.txt", "text": "two"}\n')
+    (tmp_path / "c.csv").write_text("body\nthree\n")
+    places = [tmp_path / name for name in ("folder", "b.jsonl", "c.csv")]
+    for source in (places, tuple(map(str, places))):
+        reader = read_documents(source)
+        assert [item.text for item in reader] == [item.text for item in reader] == ["one", "two", "three"]
+        assert [item.id for item in reader] == ["a.txt", "a.txt#2", "0"]
+    assert texts(["b.jsonl", "c.csv"]) == ["b.jsonl", "c.csv"], "texts, where no files are called so"
+    with pytest.raises(DataError, match="There is no file"):
+        read_documents([*places, tmp_path / "nothing.csv"])
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
 def test_a_pipe_called_a_table_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.jsonl")

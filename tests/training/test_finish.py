@@ -39,7 +39,7 @@ def test_without_a_clear_gain_the_model_is_the_base_as_it_was(
     pooling = [json.loads((tmp_path / name / "1_Pooling" / "config.json").read_text()) for name in ("m", "m.trained")]
     assert "mean" in str(pooling[0]), "the base's, not the one that was trained"
     assert "cls" in str(pooling[1])
-    assert f"So {tmp_path / 'm'} holds the base as it was" in result.summary()
+    assert f"So {tmp_path / 'm'} holds the base as it was" in result.summary() == str(result)
     base = SentenceTransformer(str(encoder_path), device="cpu").encode(["Ba bun."])
     np.testing.assert_allclose(result.load(device="cpu").encode(["Ba bun."]), base, atol=1e-6)
     (tmp_path / "m").rename(tmp_path / "elsewhere")
