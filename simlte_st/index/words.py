@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections import Counter
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from nltk.stem.snowball import SnowballStemmer
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from simlte_st.files import read_json, write_json
@@ -26,8 +28,18 @@ _SAMPLE = 2000  # documents that words are counted in
 _RARE = 2  # documents that a word is kept from
 
 
+_stemmer = SnowballStemmer("english")
+
+
 def _words(text: str) -> list[str]:
     return [word for word in re.findall(r"\w+", text.lower()) if word not in ENGLISH_STOP_WORDS]
+
+
+@functools.lru_cache(1 << 16)
+def _stem(word: str) -> str:
+    """Stem as the store's full-text search does, for which words of one stem are one."""
+    stem: str = _stemmer.stem(word)
+    return stem
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +49,7 @@ class WordCounts:
     Attributes:
         documents: Size of the sample.
         indexed: Documents that the index had.
-        counts: By word, for those that more than one has.
+        counts: By stem, for those that more than one has.
     """
 
     documents: int = 0
@@ -51,16 +63,18 @@ class WordCounts:
         return cls(**read_json(path)) if path.exists() else cls()
 
     def of_question(self, text: str) -> list[str]:
-        """Give the different words of a question, no more than :data:`MOST_WORDS`: those of the highest tf-idf, first.
+        """Give the words of a question, one of each stem and no more than :data:`MOST_WORDS`: those of the highest tf-idf, first.
 
         The inverse document frequency is that of BM25; English stop words are left out.
         """
-        counts = Counter(_words(text))
-        weights = {word: (1 + math.log(count)) * self._rareness(word) for word, count in counts.items()}
+        words = _words(text)
+        counts = Counter(map(_stem, words))
+        first = {_stem(word): word for word in reversed(words)}
+        weights = {first[stem]: (1 + math.log(count)) * self._rareness(stem) for stem, count in counts.items()}
         return sorted(weights, key=lambda word: (-weights[word], word))[:MOST_WORDS]
 
-    def _rareness(self, word: str) -> float:
-        known = self.counts.get(word, 1)
+    def _rareness(self, stem: str) -> float:
+        known = self.counts.get(stem, 1)
         return math.log1p((self.documents - known + 0.5) / (known + 0.5)) if self.documents else 1.0
 
 
@@ -73,6 +87,6 @@ def count_words(store: Store, folder: Path) -> None:
     drawn = np.random.default_rng(0).permutation(len(names))[:_SAMPLE]
     counts: Counter[str] = Counter()
     for text in store.rows_of("id", [names[row] for row in drawn], ["text"], "part = 0")["text"].to_pylist():
-        counts.update(set(_words(text)))
+        counts.update(set(map(_stem, _words(text))))
     kept = {word: count for word, count in sorted(counts.items()) if count >= _RARE}
     write_json(folder / WORDS_FILE, {"documents": len(drawn), "indexed": indexed, "counts": kept})

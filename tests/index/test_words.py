@@ -22,6 +22,7 @@ def test_the_words_that_say_most() -> None:
     assert weight > math.log1p((100 - 1 + 0.5) / (1 + 0.5)) > weight / (1 + math.log(9))
     many = " ".join(f"w{number} " * (1 + number % 3) for number in range(3 * MOST_WORDS))
     assert known.of_question(many) == sorted(f"w{number}" for number in range(2, 3 * MOST_WORDS, 3))
+    assert WordCounts().of_question("Floods and flooding flood the zebra") == ["floods", "zebra"]
     assert WordCounts().of_question("") == WordCounts().of_question("the and of") == []
 
 
