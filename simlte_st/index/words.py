@@ -63,9 +63,10 @@ class WordCounts:
         return cls(**read_json(path)) if path.exists() else cls()
 
     def of_question(self, text: str) -> list[str]:
-        """Give the words of a question, one of each stem and no more than :data:`MOST_WORDS`: those of the highest tf-idf, first.
+        """Give the words of a question that say most, one of each stem and no more than :data:`MOST_WORDS`.
 
-        The inverse document frequency is that of BM25; English stop words are left out.
+        They are in the order of their tf-idf, with the inverse document frequency of BM25; English stop words are left
+        out.
         """
         words = _words(text)
         counts = Counter(map(_stem, words))
