@@ -93,7 +93,7 @@ class Ours:
 
 
 class Faiss:
-    """An inverted file of whole vectors, as large as FAISS's guidelines say for a million, with 16 probes."""
+    """An inverted file of whole vectors, of as many lists as FAISS's guidelines say (4 sqrt(n)), with 16 probes."""
 
     packages = ("faiss-cpu",)
 
@@ -105,7 +105,7 @@ class Faiss:
         import faiss
 
         faiss.omp_set_num_threads(2)
-        lists = max(1, min(4096, len(vectors) // 40))
+        lists = round(4 * len(vectors) ** 0.5)
         self.index = faiss.index_factory(vectors.shape[1], f"IVF{lists},Flat", faiss.METRIC_INNER_PRODUCT)
         self.index.train(vectors[: 50 * lists])
         self.index.nprobe = 16
