@@ -83,8 +83,7 @@ def atomic_path(target: str | os.PathLike[str]) -> Iterator[Path]:
             if before.exists() and not target.exists():  # interrupted between the two renames
                 os.replace(before, target)
             shutil.rmtree(holder, ignore_errors=True)
-    for path in filter(_is_abandoned, abandoned):  # asked again: it may just have been made when it was first seen
-        shutil.rmtree(path, ignore_errors=True)
+    _remove(abandoned)
 
 
 def _make_holder(target: Path) -> Path:
@@ -136,7 +135,11 @@ def discard(folder: Path, target: Path) -> None:
 
 def sweep(target: Path) -> None:
     """Remove what killed processes left beside a finished target."""
-    for path in filter(_is_abandoned, restore(target)):
+    _remove(restore(target))
+
+
+def _remove(abandoned: list[Path]) -> None:
+    for path in filter(_is_abandoned, abandoned):  # asked again: it may just have been made when it was first seen
         shutil.rmtree(path, ignore_errors=True)
 
 
@@ -256,7 +259,7 @@ def check_free(target: Path, overwrite: bool) -> None:
         raise ConfigurationError(f"{target} exists already: choose another output, or overwrite it (--overwrite).")
     if not is_model(target):
         raise ConfigurationError(
-            f"{target} is not replaced: it has none of {MODEL_FILE}, so that it is not what this command writes. "
+            f"{target} is not replaced: it has no {MODEL_FILE}, so it is no model. "
             "Choose another output, or remove it yourself."
         )
 

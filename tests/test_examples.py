@@ -85,5 +85,5 @@ def test_the_demo(ran: Path) -> None:
     assert "62 articles to train on, without their classes; 28 to test on" in out
     assert "2 steps in" in out
     for name in ("TF-IDF", "untrained base", "trained"):
-        assert any(line.startswith(name) for line in out.splitlines())
+        assert any(line.startswith(f"| {name} ") for line in out.splitlines())
     assert (ran / "simlte-demo" / "modules.json").exists()

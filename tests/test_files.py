@@ -132,10 +132,10 @@ def test_only_models_are_replaced(tmp_path: Path) -> None:
     target.mkdir()
     check_free(target, overwrite=False)
     (target / "thesis.txt").write_text("years")
-    for overwrite, message in ((False, "exists already"), (True, "it has none of modules.json")):
+    for overwrite, message in ((False, "exists already"), (True, "it has no modules.json")):
         with pytest.raises(ConfigurationError, match=message):
             check_free(target, overwrite)
-    with pytest.raises(ConfigurationError, match=r"none of modules\.json"):
+    with pytest.raises(ConfigurationError, match=r"no modules\.json"):
         check_free(target / "thesis.txt", overwrite=True)
     (target / "modules.json").write_text("[]")
     check_free(target, overwrite=True)

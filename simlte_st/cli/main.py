@@ -57,11 +57,6 @@ def _run(arguments: argparse.Namespace) -> int:
         _quiet_libraries()
     try:
         return int(arguments.run(arguments))
-    except SimlteError as error:
-        if arguments.debug:
-            raise
-        print(f"simlte: {error}", file=sys.stderr)
-        return 1
     except KeyboardInterrupt as error:
         print(error if isinstance(error, TrainingInterrupted) else "simlte: stopped.", file=sys.stderr)
         return INTERRUPTED
@@ -72,12 +67,14 @@ def _run(arguments: argparse.Namespace) -> int:
     except Exception as error:
         if arguments.debug:
             raise
-        print(f"simlte: {_unforeseen(error)}", file=sys.stderr)
+        print(f"simlte: {_message(error)}", file=sys.stderr)
         return 1
 
 
-def _unforeseen(error: Exception) -> str:
-    """Say what nothing here has foreseen: the system's errors, such as a full disk, or our own mistakes."""
+def _message(error: Exception) -> str:
+    """Say what went wrong: our own words, the system's for what nothing foresaw (a full disk), or that it is a bug."""
+    if isinstance(error, SimlteError):
+        return str(error)
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}" + (f": {error.filename}" if error.filename else "")
     return f"{type(error).__name__}: {error}\nThis should not happen. With --debug the command shows where it does."

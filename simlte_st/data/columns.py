@@ -195,7 +195,9 @@ def read_table(table: Table, asked: Columns) -> Iterator[Event]:
             yield Skip(row.where, MISSING_COLUMN, f"no {chosen.text!r}")
             continue
         given_id, given_label = values.get(id_) if id_ else None, values.get(label) if label else None
-        others = {str(name): value for name, value in values.items() if name not in (chosen.text, id_)}
+        others = None
+        if asked.others:
+            others = {str(name): value for name, value in values.items() if name not in (chosen.text, id_)}
         yield Row(
             row.where,
             row.made_id,
@@ -203,5 +205,5 @@ def read_table(table: Table, asked: Columns) -> Iterator[Event]:
             given_id,
             given_label,
             id_ is not None,
-            metadata=others if asked.others else None,
+            metadata=others,
         )
