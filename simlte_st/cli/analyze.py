@@ -8,6 +8,7 @@ from typing import Any
 
 from simlte_st.cli.arguments import (
     SOURCE_HELP,
+    Sources,
     add_common_arguments,
     add_overwrite_argument,
     add_source_arguments,
@@ -33,7 +34,7 @@ def add_parser(subparsers: Any) -> None:
         description="Nouns and verbs to distinct ones, by the length of the documents (equation 2 and table 3).",
         allow_abbrev=False,
     )
-    redundancy.add_argument("source", metavar="SOURCE", help=SOURCE_HELP)
+    redundancy.add_argument("source", metavar="SOURCE", nargs="+", action=Sources, help=SOURCE_HELP)
     _add_tagging(redundancy)
     redundancy.set_defaults(run=run_redundancy)
 
@@ -44,7 +45,7 @@ def add_parser(subparsers: Any) -> None:
         "one model or before and after training.",
         allow_abbrev=False,
     )
-    attention.add_argument("source", metavar="SOURCE", help=SOURCE_HELP)
+    attention.add_argument("source", metavar="SOURCE", nargs="+", action=Sources, help=SOURCE_HELP)
     _add_models(attention)
     attention.add_argument("--layer", type=int, default=-1, metavar="N", help="layer from 0 (default: -1, the last)")
     attention.add_argument(
@@ -64,7 +65,7 @@ def add_parser(subparsers: Any) -> None:
         "between which values eight tokens in ten lie. In one model or before and after training.",
         allow_abbrev=False,
     )
-    layers.add_argument("source", metavar="SOURCE", help=SOURCE_HELP)
+    layers.add_argument("source", metavar="SOURCE", nargs="+", action=Sources, help=SOURCE_HELP)
     _add_models(layers)
     layers.add_argument("--batch-size", type=int, default=8, metavar="N", help="default: %(default)s")
     layers.add_argument("--lines", metavar="FILE.svg|png", help="draw them")

@@ -1,4 +1,4 @@
-"""``simlte data``: the papers' data sets, and any corpus in numbers."""
+"""``simlte data``: the papers' data sets, and any documents in numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import asdict
 from typing import Any
 
-from simlte_st.cli.arguments import SOURCE_HELP, add_common_arguments, add_source_arguments, reading_options
+from simlte_st.cli.arguments import SOURCE_HELP, Sources, add_common_arguments, add_source_arguments, reading_options
 from simlte_st.errors import ConfigurationError
 
 
@@ -31,7 +31,13 @@ def add_parser(subparsers: Any) -> None:
         "For a data set of the papers their own numbers stand beside, to see whether it is the same data.",
         allow_abbrev=False,
     )
-    stats.add_argument("source", metavar="NAME|SOURCE", help=f"name of a data set (simlte data list); or {SOURCE_HELP}")
+    stats.add_argument(
+        "source",
+        metavar="NAME|SOURCE",
+        nargs="+",
+        action=Sources,
+        help=f"name of a data set (simlte data list); or {SOURCE_HELP}",
+    )
     stats.add_argument("--path", metavar="PATH", help="where the named data set is, in the form it comes in")
     stats.add_argument("--label-column", metavar="NAME", help="column of the class (for a data set: found)")
     stats.add_argument("--split-column", metavar="NAME", help="column of the split of a data set (default: split)")
@@ -68,7 +74,7 @@ def run_stats(arguments: argparse.Namespace) -> int:
     """Count."""
     from simlte_st.datasets import SETS
 
-    result = _named(arguments) if arguments.source in SETS else _corpus(arguments, ", ".join(SETS))
+    result = _named(arguments) if arguments.source in [*SETS] else _corpus(arguments, ", ".join(SETS))
     if arguments.json:
         print(json.dumps(result, indent=2, ensure_ascii=False))
     return 0
@@ -112,10 +118,10 @@ def _corpus(arguments: argparse.Namespace, names: str) -> dict[str, Any]:
     from simlte_st.datasets import statistics
 
     source = arguments.source
-    if not source.startswith("hub:") and not os.path.exists(source):
+    if isinstance(source, str) and not source.startswith("hub:") and not os.path.exists(source):
         raise ConfigurationError(
-            f"There is no data set and no file or folder {source!r}. The data sets are {names}; a corpus is a "
-            f"{SOURCE_HELP}."
+            f"There is no data set and no file or folder {source!r}. The data sets are {names}; other documents are "
+            f"read from a {SOURCE_HELP}."
         )
     for flag, value in (
         ("--path", arguments.path),
@@ -123,11 +129,12 @@ def _corpus(arguments: argparse.Namespace, names: str) -> dict[str, Any]:
         ("--split-column", arguments.split_column),
     ):
         if value:
-            raise ConfigurationError(f"{flag} is for a data set of the papers ({names}), not for {source}.")
+            raise ConfigurationError(f"{flag} is for a data set of the papers ({names}), not for other documents.")
+    shown = source if isinstance(source, str) else ", ".join(source)
     reader = read_documents(source, label_column=arguments.label_column, **reading_options(arguments))
     counted = statistics(reader, progress=not arguments.quiet)
     if not arguments.json:
-        _print(counted, None, source)
+        _print(counted, None, shown)
     print(reader.report.summary(), file=sys.stderr)
     return {"source": source, "statistics": asdict(counted), "report": reader.report.to_dict()}
 

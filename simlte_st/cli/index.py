@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from simlte_st.cli.arguments import SOURCE_HELP, add_common_arguments, add_source_arguments, reading_options
+from simlte_st.cli.arguments import SOURCE_HELP, Sources, add_common_arguments, add_source_arguments, reading_options
 
 
 def add_parser(subparsers: Any) -> None:
@@ -20,7 +20,7 @@ def add_parser(subparsers: Any) -> None:
         allow_abbrev=False,
     )
     parser.add_argument("model", metavar="MODEL", help="folder or name of a model")
-    parser.add_argument("source", metavar="SOURCE", help=SOURCE_HELP)
+    parser.add_argument("source", metavar="SOURCE", nargs="+", action=Sources, help=SOURCE_HELP)
     parser.add_argument("--output", required=True, metavar="INDEX", help="folder of the index")
     parser.add_argument(
         "--parts",

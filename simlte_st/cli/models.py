@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from simlte_st.cli.arguments import SOURCE_HELP, add_common_arguments, add_source_arguments, reading_options
+from simlte_st.cli.arguments import SOURCE_HELP, Sources, add_common_arguments, add_source_arguments, reading_options
 from simlte_st.cli.train import report
 
 
@@ -28,7 +28,9 @@ def add_parser(subparsers: Any) -> None:
         allow_abbrev=False,
     )
     build.add_argument("name", metavar="NAME", help="simlte-longformer or simlte-bert")
-    build.add_argument("source", metavar="SOURCE", nargs="?", help=f"{SOURCE_HELP} (default: the packaged BBC News)")
+    build.add_argument(
+        "source", metavar="SOURCE", nargs="*", action=Sources, help=f"{SOURCE_HELP} (default: the packaged BBC News)"
+    )
     build.add_argument("--max-steps", type=int, metavar="N", help="stop after N steps (default: one pass)")
     build.add_argument("--resume", action="store_true", help="go on with an interrupted run")
     build.add_argument("--overwrite", action="store_true", help="replace the model of that name")

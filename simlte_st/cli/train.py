@@ -8,7 +8,13 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simlte_st.cli.arguments import SOURCE_HELP, add_common_arguments, add_dataclass_arguments, add_source_arguments
+from simlte_st.cli.arguments import (
+    SOURCE_HELP,
+    Sources,
+    add_common_arguments,
+    add_dataclass_arguments,
+    add_source_arguments,
+)
 from simlte_st.models.names import usage_example
 from simlte_st.training.presets import Preset
 
@@ -25,7 +31,7 @@ def add_parser(subparsers: Any) -> None:
         "sentence-transformers. Ctrl-C leaves a checkpoint to go on from with --resume.",
         allow_abbrev=False,
     )
-    parser.add_argument("source", metavar="SOURCE", help=SOURCE_HELP)
+    parser.add_argument("source", metavar="SOURCE", nargs="+", action=Sources, help=SOURCE_HELP)
     parser.add_argument(
         "--base", metavar="NAME_OR_PATH", help="model to begin with (default: the packaged all-MiniLM-L6-v2)"
     )

@@ -1,13 +1,16 @@
-"""Read documents from whatever a corpus comes in, one by one, and tell what could not be used."""
+"""Read documents from whatever they come in, one by one, and tell what could not be used."""
 
 from __future__ import annotations
 
 import logging
 import math
 import os
+from array import array
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
+
+import numpy as np
 
 from simlte_st.data.columns import Columns, Event, Row, Skip
 from simlte_st.data.document import Document, content_id
@@ -46,9 +49,11 @@ class ReadReport:
         characters: Their characters.
         skipped: Number of rows or files that gave no document, by reason.
         repaired: Number of documents that were mended and kept, by what was mended.
+        copies: Number of documents whose text is that of an earlier one, to the letter; they are kept. Known when the
+            source or the ``limit`` was reached.
         ignored: Number of things that are no documents (files of other kinds by suffix, blank lines), by kind.
         examples: For each reason in ``skipped`` and ``repaired``, where the first few are and what they are.
-        text_column: Column the text was read from, for tables.
+        text_column: Column the text was read from, for tables; of several, the last one's, as for the other columns.
         id_column: Column the id was read from; None where ids were made.
         label_column: Column the label was read from.
         finished: Whether the source was read to its end.
@@ -60,6 +65,7 @@ class ReadReport:
     characters: int = 0
     skipped: dict[str, int] = field(default_factory=dict)
     repaired: dict[str, int] = field(default_factory=dict)
+    copies: int = 0
     ignored: dict[str, int] = field(default_factory=dict)
     examples: dict[str, list[str]] = field(default_factory=dict)
     text_column: str | None = None
@@ -90,6 +96,8 @@ class ReadReport:
         """Tell in a few lines what was read, skipped, mended and ignored."""
         noun = "document" if self.documents == 1 else "documents"
         line = f"read {self.documents:,} {noun} ({_count(self.characters, 'character')})"
+        if self.copies:
+            line += f"; {self.copies:,} {'is a copy' if self.copies == 1 else 'are copies'} of others"
         if self.skipped:
             line += "; " + self._tally("skipped", self.skipped)
         lines = [line]
@@ -131,6 +139,11 @@ class _Ids:
         return f"{name}#{number}"
 
 
+def _copies(texts: array[int]) -> int:
+    """Count those of 64-bit hashes that are there already; a set of them would take ten times as much memory."""
+    return len(texts) - len(np.unique(np.frombuffer(texts, dtype=np.uint64)))
+
+
 def _valid_unicode(text: str) -> tuple[str, bool]:
     """Replace lone surrogates, which neither tokenizers nor parquet can hold; tell whether there were any."""
     if text.isascii():
@@ -158,7 +171,7 @@ class DocumentReader:
     """The documents of a source, read anew at each iteration and never held together.
 
     Made by :func:`read_documents`. The memory used does not grow with the corpus, but for the hashes that keep ids
-    unique (about 100 bytes a document).
+    unique (about 100 bytes a document) and tell copies (8).
 
     Attributes:
         report: What came of the latest iteration, up to date after every document.
@@ -199,7 +212,7 @@ class DocumentReader:
         return self._documents(self.report)
 
     def _documents(self, report: ReadReport) -> Iterator[Document]:
-        ids = _Ids()
+        ids, texts = _Ids(), array("Q")
         try:
             for event in self._events():
                 if isinstance(event, Columns):
@@ -213,16 +226,17 @@ class DocumentReader:
                 elif document := self._document(event, ids, report):
                     report.documents += 1
                     report.characters += len(document.text)
+                    texts.append(int(content_id(document.text), 16))
                     if report.documents == self._limit:
                         # Before the yield: who takes just so many never comes back here.
-                        report.stopped_at = self._limit
+                        report.stopped_at, report.copies = self._limit, _copies(texts)
                         yield document
                         return
                     yield document
         except BrokenSourceError as error:
             read = f"{report.documents:,} document{'' if report.documents == 1 else 's'}"
             raise DataError(f"{error}; {read} had been read before. Fetch or make it again.") from error
-        report.finished = True
+        report.finished, report.copies = True, _copies(texts)
         if not report.documents:
             raise EmptyCorpusError(f"{self._name} holds no usable document: {report.summary()}")
 
@@ -292,26 +306,30 @@ def read_documents(
     limit: int | None = None,
     metadata: bool = False,
 ) -> DocumentReader:
-    """Read the documents of a corpus, one by one.
+    """Read documents, one by one.
 
     A row or file that cannot be used is skipped and counted in the reader's report; none is lost silently.
 
     Args:
-        source: One of: a folder of ``.txt`` and ``.md`` files (with its subfolders; the id is the path in the folder);
-            one such file; a ``.jsonl``, ``.ndjson``, ``.csv`` or ``.tsv`` file, also with ``.gz`` or ``.zst`` after
-            it; a ``.parquet`` file; ``hub:NAME``, ``hub:NAME:SPLIT`` or ``hub:NAME:CONFIG:SPLIT`` for
+        source: One of: a folder of ``.txt``, ``.md``, ``.html``, ``.pdf`` and ``.docx`` files (with its subfolders; the
+            id is the path in the folder); one such file; a ``.jsonl``, ``.ndjson``, ``.csv`` or ``.tsv`` file, or a
+            ``.json`` file that holds an array of objects or of strings (or JSON lines), also with ``.gz`` or ``.zst``
+            after it; a ``.parquet`` file; ``hub:NAME``, ``hub:NAME:SPLIT`` or ``hub:NAME:CONFIG:SPLIT`` for
             a data set of the Hugging Face Hub (see :func:`simlte_st.data.sources.parse_hub`); a ``datasets.Dataset``
             or ``IterableDataset``; a pandas or polars ``DataFrame`` or a ``pyarrow.Table``; an iterable of strings (a
             list, a generator, a column of the former), of mappings, or of :class:`Document`, which keep their id,
-            label and split, whatever columns are named; a list of paths, which are read one after the other. A reader
-            that this function made is given back.
+            label and split, whatever columns are named; a list of paths and ``hub:`` names, which are read one after
+            the other. A reader that this function made is given back. HTML, PDF and DOCX need the extra
+            ``documents``; in a folder, they are skipped and counted without it.
         text_column: Column that holds the text. Without it: a column called text; else the first that there is of
             content, body, document, article, abstract, full_text, raw and message; else the only one with strings.
         id_column: Column that holds the ids. Without it: one called id, doc_id, document_id or _id; else the row's
             number from 0, or the text's hash for an iterable of strings. A second document of the same id gets
-            ``#2`` after it.
+            ``#2`` after it. Of several sources, the ids that are made tell which it was: ``b.csv:17``,
+            ``folder/a.txt``, with more of the path where two sources have the same name.
         label_column: Column that holds the class. Read only when named.
-        encoding: Encoding of text, JSON and CSV files; a byte order mark at a file's beginning goes before it.
+        encoding: Encoding of text, JSON, CSV and HTML files; a byte order mark at a file's beginning goes before it,
+            and what an HTML file says itself.
         max_characters: Longer texts are skipped and counted.
         limit: Stop after so many usable documents.
         metadata: Give each document the values of all other columns of its row (the label's too), as they are.
@@ -320,8 +338,10 @@ def read_documents(
         The reader: iterate it for the documents, as often as wanted; see its ``report`` afterwards.
 
     Raises:
-        DataError: The source does not exist or is of no known form, or there is no such encoding. Iterating raises
-            it too, for missing columns and for broken files, and ``EmptyCorpusError`` where nothing is usable.
+        DataError: The source does not exist or is of no known form, there is no such encoding, or of a list that
+            seems to be one of paths some do not exist. Iterating raises it too, for missing columns and for broken
+            files, and ``EmptyCorpusError`` where nothing is usable.
+        MissingExtraError: The source is an HTML, PDF or DOCX file, and the extra ``documents`` is not installed.
         ConfigurationError: ``max_characters`` or ``limit`` is below 1, or a reader is given with a limit or columns.
     """
     asked = Columns(text_column, id_column, label_column, metadata)
