@@ -116,8 +116,7 @@ def reading_options(arguments: argparse.Namespace) -> dict[str, Any]:
 
 SOURCE_HELP = (
     "folder of .txt, .md, .html, .pdf or .docx files, or one such file; .jsonl, .json, .csv, .tsv (also .gz, .zst) or "
-    ".parquet file; or hub:NAME[:CONFIG][:SPLIT]. Several are read one after the other; a pattern such as 'notes/*.txt' "
-    "stands for the files it matches"
+    ".parquet file; hub:NAME[:CONFIG][:SPLIT]; or several of these, also by a pattern such as 'notes/*.txt'"
 )
 """What a source can be, for --help."""
 

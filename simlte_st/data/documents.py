@@ -7,15 +7,15 @@ import math
 import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
 from simlte_st.data.columns import Columns, Event, Row, Skip
 from simlte_st.data.document import Document, content_id
+from simlte_st.data.report import ReadReport
 from simlte_st.data.sources import NOT_A_STRING, Reading, open_source
-from simlte_st.data.streams import TOO_LONG, WRONG_ENCODING, BrokenSourceError, check_encoding
+from simlte_st.data.streams import TOO_LONG, BrokenSourceError, check_encoding
 from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError
 
 logger = logging.getLogger(__name__)
@@ -27,96 +27,6 @@ DUPLICATE_ID = "duplicate id"
 MISSING_ID = "missing id"
 UNUSABLE_LABEL = "label not usable"
 
-_EXAMPLES = 3
-_KINDS = 8
-_EXAMPLE_LENGTH = 200
-
-
-def _count(number: int, noun: str) -> str:
-    for size, letter in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
-        if number >= size:
-            return f"{number / size:.1f} {letter} {noun}s"
-    return f"{number} {noun}" + ("" if number == 1 else "s")
-
-
-@dataclass
-class ReadReport:
-    """What came of reading a source: never fewer rows than it has, whatever became of them.
-
-    Attributes:
-        source: The source, as it was given.
-        documents: Number of documents read.
-        characters: Their characters.
-        skipped: Number of rows or files that gave no document, by reason.
-        repaired: Number of documents that were mended and kept, by what was mended.
-        copies: Number of documents whose text is that of an earlier one, to the letter; they are kept. Known when the
-            source or the ``limit`` was reached.
-        ignored: Number of things that are no documents (files of other kinds by suffix, blank lines), by kind.
-        examples: For each reason in ``skipped`` and ``repaired``, where the first few are and what they are.
-        text_column: Column the text was read from, for tables; of several, the last one's, as for the other columns.
-        id_column: Column the id was read from; None where ids were made.
-        label_column: Column the label was read from.
-        finished: Whether the source was read to its end.
-        stopped_at: The ``limit`` at which reading stopped, if it did.
-    """
-
-    source: str
-    documents: int = 0
-    characters: int = 0
-    skipped: dict[str, int] = field(default_factory=dict)
-    repaired: dict[str, int] = field(default_factory=dict)
-    copies: int = 0
-    ignored: dict[str, int] = field(default_factory=dict)
-    examples: dict[str, list[str]] = field(default_factory=dict)
-    text_column: str | None = None
-    id_column: str | None = None
-    label_column: str | None = None
-    finished: bool = False
-    stopped_at: int | None = None
-
-    def _note(self, counts: dict[str, int], reason: str, where: str, what: str = "") -> None:
-        counts[reason] = counts.get(reason, 0) + 1
-        examples = self.examples.setdefault(reason, [])
-        if len(examples) < _EXAMPLES:
-            example = f"{where}: {what}" if what else where
-            # Names and messages come from the data: they may hold what cannot be printed.
-            examples.append(example[:_EXAMPLE_LENGTH].encode("utf-8", "replace").decode("utf-8"))
-
-    def _tally(self, verb: str, counts: dict[str, int]) -> str:
-        parts = []
-        ordered = sorted(counts.items(), key=lambda item: -item[1])
-        for reason, number in ordered[:_KINDS]:
-            first = self.examples.get(reason)
-            parts.append(f"{number:,} {reason}" + (f" (first: {first[0]})" if first else ""))
-        if rest := ordered[_KINDS:]:
-            parts.append(f"{sum(number for _, number in rest):,} of {len(rest):,} other kinds")
-        return f"{verb} {sum(counts.values()):,}: " + ", ".join(parts)
-
-    def summary(self) -> str:
-        """Tell in a few lines what was read, skipped, mended and ignored."""
-        noun = "document" if self.documents == 1 else "documents"
-        line = f"read {self.documents:,} {noun} ({_count(self.characters, 'character')})"
-        if self.copies:
-            line += f"; {self.copies:,} {'is a copy' if self.copies == 1 else 'are copies'} of others"
-        if self.skipped:
-            line += "; " + self._tally("skipped", self.skipped)
-        lines = [line]
-        if self.repaired:
-            lines.append(self._tally("mended", self.repaired))
-        if self.ignored:
-            lines.append(self._tally("ignored", self.ignored))
-        if self.stopped_at is not None:
-            lines.append(f"stopped at the limit of {self.stopped_at:,}; the rest of the source was not read")
-        if WRONG_ENCODING in self.skipped:
-            lines.append(
-                "if the files are in another encoding, name it with encoding= (on the command line: --encoding)"
-            )
-        return "\n".join(lines)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give the report as a dictionary that can be written as JSON."""
-        return asdict(self)
-
 
 class _Ids:
     """Make ids unique, holding a 64-bit hash of each instead of the ids."""
@@ -125,12 +35,15 @@ class _Ids:
         self._seen: set[int] = set()
         self._next: dict[int, int] = {}
 
-    def unique(self, name: str) -> str:
+    def unique(self, name: str, source: str | None = None) -> str:
+        """Give the name, or where it is taken the name with its source's before it, or with a number after it."""
         # Not hash(): it differs between processes, and a chance collision must not give other ids on the next run.
         key = int(content_id(name), 16)
         if key not in self._seen:
             self._seen.add(key)
             return name
+        if source is not None:
+            return self.unique(f"{source}:{name}")
         number = self._next.get(key, 2)
         while (other := int(content_id(f"{name}#{number}"), 16)) in self._seen:
             number += 1
@@ -222,7 +135,7 @@ class DocumentReader:
                     if event.ignored:
                         report.ignored[event.reason] = report.ignored.get(event.reason, 0) + 1
                     else:
-                        report._note(report.skipped, event.reason, event.where, event.what)
+                        report.note(report.skipped, event.reason, event.where, event.what)
                 elif document := self._document(event, ids, report):
                     report.documents += 1
                     report.characters += len(document.text)
@@ -238,29 +151,29 @@ class DocumentReader:
             raise DataError(f"{error}; {read} had been read before. Fetch or make it again.") from error
         report.finished, report.copies = True, _copies(texts)
         if not report.documents:
-            raise EmptyCorpusError(f"{self._name} holds no usable document: {report.summary()}")
+            raise EmptyCorpusError("\n".join([f"{self._name} holds no usable document.", *report.troubles()]))
 
     def _document(self, row: Row, ids: _Ids, report: ReadReport) -> Document | None:
         """Judge one row: give its document, or count why there is none."""
         text = row.text
         if not isinstance(text, str):
-            report._note(report.skipped, NOT_A_STRING, row.where, type(text).__name__)
+            report.note(report.skipped, NOT_A_STRING, row.where, type(text).__name__)
             return None
         text = str(text)  # numpy's strings are str too, but of a class of their own
         if len(text) > self._max_characters and not row.read:
-            report._note(report.skipped, TOO_LONG, row.where, f"{len(text):,} characters")
+            report.note(report.skipped, TOO_LONG, row.where, f"{len(text):,} characters")
             return None
         nuls = text.count("\0")
         if nuls:
             text = text.replace("\0", "")
         text, surrogates = _valid_unicode(text)
         if not text or text.isspace():
-            report._note(report.skipped, EMPTY, row.where, "only white space" if row.text else "")
+            report.note(report.skipped, EMPTY, row.where, "only white space" if row.text else "")
             return None
         if nuls:
-            report._note(report.repaired, NUL_REMOVED, row.where, f"{nuls:,}")
+            report.note(report.repaired, NUL_REMOVED, row.where, f"{nuls:,}")
         if surrogates:
-            report._note(report.repaired, SURROGATES, row.where)
+            report.note(report.repaired, SURROGATES, row.where)
         return Document(self._id(row, text, ids, report), text, self._label(row, report), row.split, row.metadata)
 
     def _id(self, row: Row, text: str, ids: _Ids, report: ReadReport) -> str:
@@ -270,18 +183,18 @@ class DocumentReader:
             given = None
         name = given or row.made_id or content_id(text)
         if given is None and row.has_id:
-            report._note(report.repaired, MISSING_ID, row.where, f"called {name!r}")
+            report.note(report.repaired, MISSING_ID, row.where, f"called {name!r}")
         name, _ = _valid_unicode(name)
-        unique = ids.unique(name)
+        unique = ids.unique(name, row.source if given else None)
         if unique != name:
-            report._note(report.repaired, DUPLICATE_ID, row.where, f"{name!r} became {unique!r}")
+            report.note(report.repaired, DUPLICATE_ID, row.where, f"{name!r} became {unique!r}")
         return unique
 
     def _label(self, row: Row, report: ReadReport) -> str | None:
         try:
             label = _as_name(row.label)
         except TypeError as error:
-            report._note(report.repaired, UNUSABLE_LABEL, row.where, f"a {error} became no label")
+            report.note(report.repaired, UNUSABLE_LABEL, row.where, f"a {error} became no label")
             return None
         return None if label is None else _valid_unicode(label)[0]
 
@@ -326,7 +239,8 @@ def read_documents(
         id_column: Column that holds the ids. Without it: one called id, doc_id, document_id or _id; else the row's
             number from 0, or the text's hash for an iterable of strings. A second document of the same id gets
             ``#2`` after it. Of several sources, the ids that are made tell which it was: ``b.csv:17``,
-            ``folder/a.txt``, with more of the path where two sources have the same name.
+            ``folder/a.txt``, with more of the path where two sources have the same name; and so do those that an
+            earlier source has too.
         label_column: Column that holds the class. Read only when named.
         encoding: Encoding of text, JSON, CSV and HTML files; a byte order mark at a file's beginning goes before it,
             and what an HTML file says itself.

@@ -19,7 +19,7 @@ from simlte_st.extras import require
 EXTRA = "documents"
 DAMAGED = "damaged"
 ENCRYPTED = "encrypted"
-NO_TEXT = "no text in the pages (scanned?)"
+NO_TEXT = "without text (scanned?)"
 MISSING_EXTRA = f'not readable without the extra {EXTRA}: pip install "simlte-st[{EXTRA}]"'
 
 _HTML_SPACE = re.compile(r"[ \t\n\f\r]+")

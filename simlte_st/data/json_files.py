@@ -48,7 +48,7 @@ def json_items(path: Path, encoding: str, max_characters: int) -> list[Any] | No
     what = f"one {type(value).__name__}"
     if isinstance(value, dict):
         keys = [*map(str, value)]
-        what = f"one object with the keys {', '.join(keys[:_SHOWN_KEYS])}" + (", ..." if keys[_SHOWN_KEYS:] else "")
+        what = f"one object (keys: {', '.join(keys[:_SHOWN_KEYS])}{', ...' if keys[_SHOWN_KEYS:] else ''})"
     raise DataError(f"{path} holds {what[:200]}. {_ADVICE}")
 
 

@@ -77,7 +77,7 @@ def place_labels(items: Sequence[str | os.PathLike[str]]) -> list[str]:
 def labelled(events: Iterator[Event], source: str | os.PathLike[str], label: str) -> Iterator[Event]:
     """Tell of the documents of one of several sources, by the ids made for them, which it is, and where they stand.
 
-    Ids that the source gives stay as they are. Of a folder the made ones become ``label/path/in/the/folder``, of a
+    Ids that the source gives stay as they are, unless an earlier source has the same. Of a folder the made ones become ``label/path/in/the/folder``, of a
     table ``label:number``; a file that is one document is called by its label.
     """
     folder = not is_hub(source) and os.path.isdir(source)
@@ -90,7 +90,7 @@ def labelled(events: Iterator[Event], source: str | os.PathLike[str], label: str
         if isinstance(event, Columns):
             yield event
             continue
-        where = named(event.where) if folder or whole else f"{label}, {event.where}"
-        if isinstance(event, Row) and event.made_id is not None:
-            event = replace(event, made_id=named(event.made_id))
-        yield replace(event, where=where)
+        event = replace(event, where=named(event.where) if folder or whole else f"{label}, {event.where}")
+        if isinstance(event, Row):
+            event = replace(event, source=label, made_id=event.made_id and named(event.made_id))
+        yield event

@@ -30,11 +30,13 @@ from simlte_st.files import is_model
 UNREADABLE = "unreadable"
 NO_FILE = "pipe, socket or device"
 NOT_A_STRING = "not a string"
+PLACES = (
+    "a folder of .txt, .md, .html, .pdf or .docx files, or one such file; a .jsonl, .ndjson, .json, .csv or .tsv file "
+    "(also .gz or .zst) or a .parquet file; hub:NAME[:CONFIG][:SPLIT]"
+)
 FORMS = (
-    "a folder of .txt, .md, .html, .pdf or .docx files, or one such file; a .jsonl, .ndjson, .json, .csv, .tsv or "
-    ".parquet file (also as .gz or .zst, except parquet); hub:NAME[:CONFIG][:SPLIT]; a datasets.Dataset or "
-    "IterableDataset; a pandas or polars DataFrame, or a column of one; a list of paths; or an iterable of strings, of "
-    "Documents or of mappings with a text"
+    f"{PLACES}; a list of these; a datasets.Dataset or IterableDataset; a pandas or polars DataFrame, or a column of "
+    "one; or an iterable of strings, of Documents or of mappings with a text"
 )
 
 _SPLIT = re.compile(r"(train|training|validation|valid|val|dev|test|unsupervised)([^a-z].*)?")
@@ -104,7 +106,7 @@ def _is(source: object, module: str, *names: str) -> bool:
 def _path(path: Path, given: str, how: Reading) -> Events:
     if not os.path.exists(path):
         shown = given if len(given) <= SHOWN_LENGTH else given[:SHOWN_LENGTH] + "..."
-        raise DataError(f"There is no file or folder {shown!r}. Documents are read from {FORMS}.")
+        raise DataError(f"There is no file or folder {shown!r}. Documents are read from {PLACES}.")
     suffix = path.suffix.lower()
     if path.is_dir() or suffix in FILE_SUFFIXES:
         how.asked.refuse(f"{path} holds text, which")
@@ -113,7 +115,7 @@ def _path(path: Path, given: str, how: Reading) -> Events:
         return lambda: _text_folder(path, how) if path.is_dir() else iter([text_row(path, path.name, how)])
     if table_suffix(path) is None:
         shown = "".join(path.suffixes[-2:]).lower() or "no suffix"
-        raise DataError(f"{path} is of an unknown kind ({shown}). Documents are read from {FORMS}.")
+        raise DataError(f"{path} is of an unknown kind ({shown}). Documents are read from {PLACES}.")
     if not path.is_file():  # it is read more than once, and may never end
         raise DataError(f"{path} is a pipe or a device, not a file: write what it gives into a file first.")
     return lambda: _table_file(path, how)
