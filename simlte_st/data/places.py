@@ -77,8 +77,8 @@ def place_labels(items: Sequence[str | os.PathLike[str]]) -> list[str]:
 def labelled(events: Iterator[Event], source: str | os.PathLike[str], label: str) -> Iterator[Event]:
     """Tell of the documents of one of several sources, by the ids made for them, which it is, and where they stand.
 
-    Ids that the source gives stay as they are, unless an earlier source has the same. Of a folder the made ones become ``label/path/in/the/folder``, of a
-    table ``label:number``; a file that is one document is called by its label.
+    Ids that the source gives stay as they are, unless an earlier source has the same. Of a folder the made ones become
+    ``label/path/in/the/folder``, of a table ``label:number``; a file that is one document is called by its label.
     """
     folder = not is_hub(source) and os.path.isdir(source)
     whole = not is_hub(source) and not folder and Path(source).suffix.lower() in FILE_SUFFIXES
