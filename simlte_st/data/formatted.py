@@ -118,7 +118,8 @@ def _html_parts(etree: Any, root: Any) -> Iterator[str]:
             continue
         if tag == "pre":
             verbatim += 1 if start else -1
-        yield _BREAKS.get(tag, "")
+        if start or tag != "br":
+            yield _BREAKS.get(tag, "")
         if text := node.text if start else node.tail:
             yield text if verbatim else _HTML_SPACE.sub(" ", text)
 
@@ -153,7 +154,7 @@ def _pdf_text(path: Path, encoding: str, max_characters: int) -> str:
     try:
         with path.open("rb") as stream:
             for page in pypdf.PdfReader(stream).pages:
-                pages.append(page.extract_text())
+                pages.append(page.extract_text().strip())
                 characters += len(pages[-1])
                 if characters > max_characters:
                     break

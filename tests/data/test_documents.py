@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 import tracemalloc
+from array import array
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simlte_st.data.document import Document, content_id
-from simlte_st.data.documents import DocumentReader, read_documents
+from simlte_st.data.documents import DocumentReader, _copies, read_documents
 from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError
 
 
@@ -221,6 +222,36 @@ def test_limit_counts_usable_documents_and_is_told() -> None:
     assert not reader.report.finished
     assert "stopped at the limit of 2" in reader.report.summary()
     assert reader.report.skipped == {"empty": 2}
+
+
+def test_copies_are_counted_and_kept() -> None:
+    rows = [{"text": text} for text in ("a", "b", "a", "a\0", "A", "a ", "b")]
+    reader = read_documents(rows)
+    assert len(list(reader)) == 7
+    assert reader.report.copies == 3, "to the letter, after mending"
+    assert reader.report.summary().startswith("read 7 documents (8 characters); 3 are copies of others\n")
+    assert reader.report.to_dict()["copies"] == 3
+    for limit, copies, told in ((2, 0, ""), (3, 1, "; 1 is a copy of another")):
+        reader = read_documents(rows, limit=limit)
+        for _, _ in zip(range(limit), reader, strict=False):  # who takes just so many, as islice does
+            pass
+        assert reader.report.copies == copies
+        assert reader.report.summary().splitlines()[0] == f"read {limit} documents ({limit} characters){told}"
+
+
+def test_counting_copies_holds_few_bytes_a_document() -> None:
+    texts = array("Q", range(100_000))
+    assert _copies(texts) == 0
+    texts.extend(range(10))
+    assert _copies(texts) == 10
+    assert texts.itemsize == 8
+    assert _copies(array("Q")) == 0
+
+
+def test_tables_in_a_folder_are_not_read_but_told(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("text\na\n")
+    with pytest.raises(EmptyCorpusError, match=r"ignored 1: 1 \.csv\ntables in a folder .* as FOLDER/\*\.csv"):
+        list(read_documents(tmp_path))
 
 
 def test_summary_and_dict() -> None:
