@@ -19,8 +19,14 @@ from simlte_st.extras import require
 EXTRA = "documents"
 DAMAGED = "damaged"
 ENCRYPTED = "encrypted"
+UNPACKS = "unpacking to far more than text does"
 NO_TEXT = "without text (scanned?)"
 MISSING_EXTRA = f'not readable without the extra {EXTRA}: pip install "simlte-st[{EXTRA}]"'
+
+_LARGE = (
+    20_000_000  # bytes, below which a file is unpacked however it is packed; its tree takes 30 times as much memory
+)
+_MOST_PACKED = 100  # times smaller than what it unpacks to
 
 _HTML_SPACE = re.compile(r"[ \t\n\f\r]+")
 _BLANK_LINES = re.compile(r"\n{3,}")
@@ -195,8 +201,8 @@ def _check_unpacked(stream: Any, size: int, max_characters: int) -> None:
     """
     with zipfile.ZipFile(stream) as archive:  # which reads no more of a part than the size that it tells
         unpacked = sum(part.file_size for part in archive.infolist())
-    if unpacked > size + 4 * max_characters + (1 << 20):
-        raise BadTextError(TOO_LONG, f"it would unpack to {unpacked:,} bytes")
+    if unpacked > min(size + 4 * max_characters + (1 << 20), max(_LARGE, _MOST_PACKED * size)):
+        raise BadTextError(UNPACKS, f"to {unpacked:,} bytes from {size:,}")
 
 
 _READERS: dict[str, tuple[str, Callable[[Path, str, int], str]]] = {
