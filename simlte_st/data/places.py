@@ -28,7 +28,7 @@ def is_hub(source: object) -> bool:
     return isinstance(source, str) and source.startswith("hub:")
 
 
-def _is_place(item: object) -> bool:
+def is_place(item: object) -> bool:
     """Tell whether an item of a list is a source of its own: a path, or the name of a file or folder that is there."""
     if isinstance(item, os.PathLike):
         return True
@@ -52,13 +52,13 @@ def are_places(items: Sequence[object]) -> bool:
     """
     if not items or not all(isinstance(item, (str, os.PathLike)) for item in items):
         return False
-    if all(map(_is_place, items)):
+    if all(map(is_place, items)):
         return True
     paths = [item for item in items if isinstance(item, os.PathLike) or _seems_place(item)]
-    there = next((item for item in paths if _is_place(item)), None)
+    there = next((item for item in paths if is_place(item)), None)
     if there is None or 2 * len(paths) <= len(items):
         return False
-    number, missing = next((number, item) for number, item in enumerate(items) if not _is_place(item))
+    number, missing = next((number, item) for number, item in enumerate(items) if not is_place(item))
     raise DataError(
         f"There is no file or folder {str(missing)[:SHOWN_LENGTH]!r} (item {number:,} of the list), but there is "
         f"{str(there)!r}: are these paths? Mend or leave out what is not there. Texts are told apart from paths "

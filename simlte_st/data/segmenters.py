@@ -130,7 +130,7 @@ def make_segmenter(segmenter: str | Segmenter, sample: Callable[[], Iterable[str
     Args:
         segmenter: ``"punkt"`` (installed ``punkt_tab`` parameters, else learned from the sample), ``"nupunkt"``, or
             any callable that fits :class:`Segmenter`.
-        sample: Gives some of the user's texts; called only if Punkt has to learn.
+        sample: Gives texts of the user's corpus; called only if Punkt has to learn.
 
     Returns:
         The segmenter.
@@ -145,7 +145,7 @@ def make_segmenter(segmenter: str | Segmenter, sample: Callable[[], Iterable[str
         installed = PunktSegmenter.installed()
         if installed is not None:
             return installed
-        logger.info("NLTK's punkt_tab is not installed: learning Punkt's parameters from some of these documents.")
+        logger.info("NLTK's punkt_tab is not installed: learning Punkt's parameters from a sample of the corpus.")
         return PunktSegmenter.learn(sample())
     if segmenter == "nupunkt":
         return NupunktSegmenter()
