@@ -114,7 +114,7 @@ def measure_gain(
     probes = None
     if options.probe is not None:
         train, test = split_by_label(probe_documents(held_out), 0.5, options.seed)
-        found = compare_probes(models, train, test, draws=20, head="logistic", seed=options.seed)
+        found = compare_probes(models, train, test, draws=20, head="logistic", seed=options.seed, progress=options.progress)
         probes = found["base"].few_shot, found["trained"].few_shot
     verdict = give_verdict(halves["base"].structure, halves["trained"].structure, probes, options.seed)
     numbers = {name: result.metrics() for name, result in halves.items()}
