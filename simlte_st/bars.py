@@ -14,8 +14,10 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 T = TypeVar("T")
 
 
-def progress_bar(name: str, total: int | None = None, *, unit: str = "doc", initial: int = 0, shown: bool = True) -> Any:
-    """Open a bar that its user moves on: ``with progress_bar(...) as bar: bar.update(1)``.
+def progress_bar(
+    name: str, total: int | None = None, *, unit: str = "doc", initial: int = 0, shown: bool = True
+) -> Any:
+    """Open a bar, which its user moves on by ``update`` and closes, as a context manager or by ``close``.
 
     Args:
         name: What is being done.

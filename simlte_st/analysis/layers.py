@@ -63,7 +63,9 @@ def measure_layers(
     found = {}
     for name, model in models.items():
         parts = []
-        for start in with_progress_bar(range(0, len(texts), batch_size), f"Reading ({name})", unit="batch", shown=progress):
+        for start in with_progress_bar(
+            range(0, len(texts), batch_size), f"Reading ({name})", unit="batch", shown=progress
+        ):
             parts.append(successive_cosines(model, texts[start : start + batch_size]))
         cosines = np.concatenate(parts)
         low, high = np.quantile(cosines, [0.1, 0.9], axis=0)

@@ -8,7 +8,13 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simlte_st.cli.arguments import SOURCE_HELP, add_common_arguments, add_dataclass_arguments, add_source_arguments
+from simlte_st.cli.arguments import (
+    SOURCE_HELP,
+    add_common_arguments,
+    add_dataclass_arguments,
+    add_device_argument,
+    add_source_arguments,
+)
 from simlte_st.models.names import usage_example
 from simlte_st.training.presets import Preset
 
@@ -80,6 +86,7 @@ def add_parser(subparsers: Any) -> None:
         help="column of classes, folders or tags that has a say in the verdict; training does not see it",
     )  # fmt: skip
     group.add_argument("--bf16", action=argparse.BooleanOptionalAction, help="default: where the hardware has it")
+    add_device_argument(group)
     group.add_argument("--workers", type=int, default=0, metavar="N", help="processes that make batches")
     group.add_argument("--save-steps", type=int, metavar="N", help="steps between checkpoints")
     add_source_arguments(parser)

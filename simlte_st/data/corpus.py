@@ -10,6 +10,7 @@ from operator import length_hint
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from datasets import Dataset
 
@@ -156,6 +157,19 @@ def _write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
                 batch, characters = [], 0
         if batch:
             writer.write_batch(pa.RecordBatch.from_pylist(batch, schema=SCHEMA))
+
+
+def count_longer(corpus: Dataset, budget: int | None) -> int:
+    """Count the documents of a corpus that have more tokens than a budget; None is no bound."""
+    if budget is None:
+        return 0
+    longer = 0
+    for batch in corpus.with_format("arrow").select_columns("tokens").iter(batch_size=1000):
+        tokens = batch["tokens"].combine_chunks()
+        sums = np.concatenate([[0], np.cumsum(tokens.values.to_numpy())])
+        ends = sums[tokens.offsets.to_numpy()]
+        longer += int((np.diff(ends) > budget).sum())
+    return longer
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,9 +159,7 @@ def find_duplicates(
     seen: dict[bytes, int] = {}
     alike: DisjointSet = DisjointSet()
     exact, told = 0, _TELL
-    for number, text in enumerate(
-        with_progress_bar(_texts(documents), "Finding copies", total, shown=progress)
-    ):
+    for number, text in enumerate(with_progress_bar(_texts(documents), "Finding copies", total, shown=progress)):
         words = _words(text)
         digest = hashlib.blake2b("\x00".join(words).encode("utf-8", "surrogatepass"), digest_size=16).digest()
         first = seen.setdefault(digest, number)

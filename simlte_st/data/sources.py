@@ -107,7 +107,7 @@ def source_size(source: Any) -> int | None:
         return None
     if isinstance(source, (list, tuple)) and source and _is_place(source[0]):
         return None  # each may be a table
-    size = operator.length_hint(source, -1)
+    size = int(operator.length_hint(source, -1))
     return None if size < 0 else size
 
 

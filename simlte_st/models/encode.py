@@ -65,6 +65,10 @@ class EncodingReport:
     cut_tokens: int = 0
     dimension: int = 0
 
+    def __str__(self) -> str:
+        """Give the summary."""
+        return self.summary()
+
     def summary(self) -> str:
         """Say it in a sentence."""
         text = f"Encoded {self.documents:,} documents into vectors of {self.dimension} dimensions"

@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 from sentence_transformers import SentenceTransformer
 
+from simlte_st.compat import view_budget
+from simlte_st.data.corpus import count_longer
 from simlte_st.data.document import Document
 from simlte_st.errors import DataError
 from simlte_st.evaluation.comparison import compare_halves, compare_probes
@@ -23,7 +25,7 @@ from simlte_st.training.interpolation import choose_interpolation, interpolate
 from simlte_st.training.lora import merge_lora
 from simlte_st.training.model import Trainee
 from simlte_st.training.prepare import Prepared, probe_documents
-from simlte_st.training.result import RUN_FILE, TrainingResult
+from simlte_st.training.result import RUN_FILE, TrainingResult, reading_summary
 from simlte_st.training.run import RunFolder, RunOptions
 
 logger = logging.getLogger(__name__)
@@ -84,6 +86,8 @@ def finish(
         kept=kept,
         gain=gain,
         interpolation=interpolation,
+        reads=trainee.reads,
+        longer=count_longer(prepared.dataset, view_budget(model)),
         log=fitted.log,
     )
     if kept == "base":
@@ -114,7 +118,9 @@ def measure_gain(
     probes = None
     if options.probe is not None:
         train, test = split_by_label(probe_documents(held_out), 0.5, options.seed)
-        found = compare_probes(models, train, test, draws=20, head="logistic", seed=options.seed, progress=options.progress)
+        found = compare_probes(
+            models, train, test, draws=20, head="logistic", seed=options.seed, progress=options.progress
+        )
         probes = found["base"].few_shot, found["trained"].few_shot
     verdict = give_verdict(halves["base"].structure, halves["trained"].structure, probes, options.seed)
     numbers = {name: result.metrics() for name, result in halves.items()}
@@ -159,6 +165,7 @@ def run_section(run: Mapping[str, Any]) -> str:
         f"the longest has {corpus['longest']:,} tokens)",
         f"- Seen in one pass: {coverage['share']:.1%} of the tokens; a part of {coverage['cut']:,} of "
         f"{coverage['documents']:,} documents looked at stays unseen in it",
+        f"- {reading_summary(run['reads'], run['longer'], corpus['documents'])}",
     ]
     skipped = {**run["read"].get("skipped", {}), **corpus["left_out"]}
     if skipped:

@@ -142,7 +142,9 @@ def choose_interpolation(
     line = _Line(base, adapted, model)
     scores: dict[float, StructureResult] = {}
     try:
-        for weight in with_progress_bar(tried, "Trying weights between base and trained model", unit="model", shown=progress):
+        for weight in with_progress_bar(
+            tried, "Trying weights between base and trained model", unit="model", shown=progress
+        ):
             line.go_to(weight)
             embeddings = encode_texts(model, anchors + positives, batch_size=batch_size)
             scores[weight] = structure_agreement(embeddings[: len(anchors)], embeddings[len(anchors) :], seed=seed)

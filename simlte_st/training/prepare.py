@@ -91,7 +91,7 @@ def prepare(reader: DocumentReader, trainee: Trainee, folder: RunFolder, options
         )
     assert views.report is not None
     coverage = views.coverage(dataset)
-    logger.info("%s", coverage.summary())
+    logger.info("%s.", coverage.summary().capitalize())
     return Prepared(dataset, held_out, saved["read"], views.report, coverage)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from simlte_st.data.corpus import CorpusReport, Coverage
+from simlte_st.models.names import LONGER_HINT
 from simlte_st.training.presets import Preset
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ class TrainingResult:
         gain: The verdict on held-out documents, what it is made of, and the numbers for TF-IDF, the base (reading as
             much as the trained model, where it has the positions) and the trained model; None if too few were held out.
         interpolation: How much of the trained weights the model has (``weight``), and what led to it; None for all.
+        reads: Tokens of a text that the model reads, special tokens included; None for no bound.
+        longer: Documents trained on that are longer.
         log: The Trainer's log lines.
     """
 
@@ -50,6 +53,8 @@ class TrainingResult:
     kept: Literal["trained", "base"] = "trained"
     gain: dict[str, Any] | None = None
     interpolation: dict[str, Any] | None = None
+    reads: int | None = None
+    longer: int = 0
     log: list[dict[str, Any]] = field(default_factory=list)
 
     def load(self, **options: Any) -> SentenceTransformer:
@@ -67,14 +72,15 @@ class TrainingResult:
         return self.summary()
 
     def summary(self) -> str:
-        """Say in a few lines what was done, and whether it helped."""
+        """Say in at most five lines what was done, and whether it helped."""
         left_out = {**self.read["skipped"], **self.corpus.left_out}
         steps = f"{self.steps:,} step{'' if self.steps == 1 else 's'}"
         lines = [
             f"Trained on {self.corpus.documents:,} documents: {steps} in {self.seconds:,.0f} s "
-            f"({self.documents_per_second:.2g} documents a second, in {self.dtype}).",
-            f"Seen and cut: {self.coverage.summary()}.",
+            f"({self.documents_per_second:.2g} documents a second, in {self.dtype}). "
             "Left out: " + (", ".join(f"{count:,} {reason}" for reason, count in left_out.items()) or "none") + ".",
+            f"Seen and cut: {self.coverage.summary()}.",
+            reading_summary(self.reads, self.longer, self.corpus.documents),
             self.gain["summary"] if self.gain else "Too few documents were held out to measure the gain.",
         ]
         if self.kept == "base":
@@ -98,8 +104,26 @@ class TrainingResult:
             "kept": self.kept,
             "gain": self.gain,
             "interpolation": self.interpolation,
+            "reads": self.reads,
+            "longer": self.longer,
             "log": self.log,
         }
+
+
+def reading_summary(reads: int | None, longer: int, documents: int) -> str:
+    """Say how much of a text a model reads, and how to read more where that is less than some documents have.
+
+    Args:
+        reads: Tokens, special tokens included; None for no bound.
+        longer: Documents that are longer.
+        documents: Of so many.
+    """
+    if reads is None:
+        return "The model reads a text whole, however long."
+    text = f"The model reads the first {reads:,} tokens of a text: "
+    if not longer:
+        return f"{text}none of the {documents:,} documents is longer."
+    return f"{text}{longer:,} of the {documents:,} documents are longer. {LONGER_HINT}"
 
 
 def trained_path(output: Path) -> Path:

@@ -6,10 +6,13 @@ import json
 import time
 import tracemalloc
 from collections.abc import Iterator
+from operator import length_hint
 from pathlib import Path
 from typing import Any
 
 import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

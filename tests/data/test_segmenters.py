@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from nltk.tabdata import TabEncoder
 
+from simlte_st.data import segmenters
 from simlte_st.data.segmenters import (
     NupunktSegmenter,
     PunktSegmenter,
