@@ -95,7 +95,7 @@ def open_source(source: Any, how: Reading) -> tuple[str, Events]:
 def source_size(source: Any) -> int | None:
     """Tell how many rows, items or text files a source has, where that costs nothing to know; else None."""
     if isinstance(source, (str, os.PathLike)):
-        place = os.fspath(source)
+        place: str = os.fspath(source)
         if os.path.isdir(place):
             return sum(name.lower().endswith(TEXT_SUFFIXES) for _, _, names in os.walk(place) for name in names)
         if table_suffix(Path(place)) == ".parquet" and os.path.isfile(place):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -25,7 +24,7 @@ from simlte_st.training.interpolation import choose_interpolation, interpolate
 from simlte_st.training.lora import merge_lora
 from simlte_st.training.model import Trainee
 from simlte_st.training.prepare import Prepared, probe_documents
-from simlte_st.training.result import RUN_FILE, TrainingResult, reading_summary
+from simlte_st.training.result import RUN_FILE, TrainingResult, reading_summary, shown_base
 from simlte_st.training.run import RunFolder, RunOptions
 
 logger = logging.getLogger(__name__)
@@ -154,12 +153,11 @@ def extend_model_card(path: Path, run: Mapping[str, Any]) -> None:
 def run_section(run: Mapping[str, Any]) -> str:
     """Describe a run in Markdown."""
     corpus, coverage, preset = run["corpus"], run["coverage"], run["preset"]
-    base = Path(run["base"]).name if os.path.isdir(run["base"]) else run["base"]  # where it lies concerns nobody
     lines = [
         "## DocSplit training",
         "",
-        f"Trained without labels by simlte_st from `{base}`: two views of one document should lie close, other "
-        f"documents far. Views: `{preset['view']}`.",
+        f"Trained without labels by simlte_st from `{shown_base(run['base'])}`: two views of one document should lie "
+        f"close, other documents far. Views: `{preset['view']}`.",
         "",
         f"- Documents: {corpus['documents']:,} ({corpus['tokens']:,} tokens, {corpus['sentences']:,} sentences; "
         f"the longest has {corpus['longest']:,} tokens)",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -67,6 +68,23 @@ class TrainingResult:
 
         return SentenceTransformer(self.output, **options)
 
+    def push_to_hub(self, name: str, *, private: bool = True) -> str:
+        """Upload the finished model with its card to the Hugging Face Hub.
+
+        Args:
+            name: The repository, ``OWNER/NAME``; :func:`~simlte_st.training.check_upload` checks it before training.
+            private: Make a new repository private.
+
+        Returns:
+            Address of the commit.
+
+        Raises:
+            HubError: It failed; the message has the command to try again. The model stays where it is.
+        """
+        from simlte_st.training.upload import upload
+
+        return upload(self.output, name, private=private)
+
     def __str__(self) -> str:
         """Give the summary."""
         return self.summary()
@@ -124,6 +142,11 @@ def reading_summary(reads: int | None, longer: int, documents: int) -> str:
     if not longer:
         return f"{text}none of the {documents:,} documents is longer."
     return f"{text}{longer:,} of the {documents:,} documents are longer. {LONGER_HINT}"
+
+
+def shown_base(base: str) -> str:
+    """Name the base of a model for others: of a folder only the name, for where it lies concerns nobody."""
+    return Path(base).name if os.path.isdir(base) else base
 
 
 def trained_path(output: Path) -> Path:
