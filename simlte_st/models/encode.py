@@ -146,9 +146,11 @@ def _encode_parts(
     """Make the parts that are missing; give their number."""
     count = tokenizer_counter(model.tokenizer)
     done_before = part_size * sum(1 for _ in parts.glob("part-*.parquet"))
+    batches = _read_batches(reader, part_size, parts)
+    first = list(islice(batches, 1))  # what is wrong with the source shows before a bar does
     number = 0
     with progress_bar("Encoding", length_hint(reader, 0) or None, initial=done_before, shown=progress) as bar:
-        for number, batch in enumerate(_read_batches(reader, part_size, parts), start=1):
+        for number, batch in enumerate(itertools.chain(first, batches), start=1):
             bar.total = length_hint(reader, 0) or None  # what was read to its end is known by now
             path, ids, texts = _part(parts, number), [one.id for one in batch], [one.text for one in batch]
             digest = _digest(part.encode("utf-8") for one in batch for part in (one.id, one.text))
