@@ -80,8 +80,8 @@ def count_tokens(features: dict[str, Any]) -> int:
 
 def spell_seconds(seconds: float) -> str:
     """Spell a time in the unit that suits it."""
-    if seconds < 100:
+    if seconds < 200:
         return f"{seconds:.0f} s"
-    if seconds < 100 * 60:
+    if seconds < 200 * 60:
         return f"{seconds / 60:.0f} minutes"
     return f"{seconds / 3600:.1f} hours"
