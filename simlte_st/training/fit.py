@@ -116,6 +116,11 @@ def set_up(trainee: Trainee, prepared: Prepared, folder: RunFolder, options: Run
     steps = options.max_steps or math.ceil(batches.steps * preset.epochs)
     if options.max_steps is None and options.settings.get("epochs") is None:
         steps = max(steps, preset.least_steps)
+    passes = round(steps / batches.steps, 1)
+    logger.info(
+        "%d step%s planned, %s pass%s over the %s documents.",
+        steps, "" if steps == 1 else "s", f"{passes:g}", "" if passes == 1 else "es", f"{len(prepared.dataset):,}",
+    )  # fmt: skip
     warn_of_pooling(trainee.base, preset, steps)
     arguments = training_arguments(
         folder.checkpoints,

@@ -99,7 +99,7 @@ class TrainingResult:
             "Left out: " + (", ".join(f"{count:,} {reason}" for reason, count in left_out.items()) or "none") + ".",
             f"Seen and cut: {self.coverage.summary()}.",
             reading_summary(self.reads, self.longer, self.corpus.documents),
-            self.gain["summary"] if self.gain else "Too few documents were held out to measure the gain.",
+            self.gain["summary"] if self.gain else "No documents, or too few, were held out to measure the gain.",
         ]
         if self.kept == "base":
             lines.append(
@@ -141,7 +141,8 @@ def reading_summary(reads: int | None, longer: int, documents: int) -> str:
     text = f"The model reads the first {reads:,} tokens of a text: "
     if not longer:
         return f"{text}none of the {documents:,} documents is longer."
-    return f"{text}{longer:,} of the {documents:,} documents are longer. {LONGER_HINT}"
+    verb = "is" if longer == 1 else "are"
+    return f"{text}{longer:,} of the {documents:,} documents {verb} longer. {LONGER_HINT}"
 
 
 def shown_base(base: str) -> str:

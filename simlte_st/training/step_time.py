@@ -12,11 +12,14 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 logger = logging.getLogger(__name__)
 
-MANY_TOKENS = 20_000
-"""Tokens of a batch from which on its size is told: a small encoder passes so many in seconds on one CPU core."""
+MANY_TOKENS = 10_000
+"""Tokens of a batch from which on its size is told: a small encoder takes seconds for so many on one CPU core."""
 
 LONG_STEP = 20.0
 """Seconds of a step from which on the time of the run is estimated in words."""
+
+LONG_RUN = 60.0
+"""Seconds that have to be left for that."""
 
 
 class StepTimeCallback(TrainerCallback):
@@ -50,10 +53,10 @@ class StepTimeCallback(TrainerCallback):
             return
         self.release()
         took, left = time.perf_counter() - self._began, state.max_steps - state.global_step
-        if took > LONG_STEP and left > 0:
+        if took > LONG_STEP and took * left > LONG_RUN:
             logger.info(
                 "The first step took %s: about %s for the %s left.",
-                spell_seconds(took), spell_seconds(took * left), "one" if left == 1 else f"{left:,}",
+                spell_seconds(took), spell_seconds(took * left), f"{left:,}",
             )  # fmt: skip
 
     def release(self) -> None:
@@ -67,7 +70,7 @@ class StepTimeCallback(TrainerCallback):
         tokens = sum(count_tokens(features) for features in columns)
         if tokens >= MANY_TOKENS:
             logger.info(
-                "The first step reads %s tokens, %d views of each document. When it is done, the time left is told.",
+                "The first step reads %s tokens, %d views of each document; from its time follows that of the run.",
                 f"{tokens:,}", len(columns),
             )  # fmt: skip
 

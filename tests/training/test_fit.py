@@ -145,10 +145,11 @@ def test_every_place_tells_the_same_number_of_steps(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     trainee, prepared, run, options = begin(encoder_path, documents[:21], tmp_path, pooling="cls", **told)
-    with caplog.at_level("WARNING", "simlte_st"):
+    with caplog.at_level("INFO", "simlte_st"):
         ready = set_up(trainee, prepared, run, options)
+    [planned] = [int(number) for number in re.findall(r"(\d+) steps planned, [\d.]+ pass(?:es)? over", caplog.text)]
     [warned] = [int(number) for number in re.findall(r"few steps \((\d+)\)", caplog.text)]
-    assert ready.trainer.args.max_steps == warned, "planned by us, not once more by the Trainer"
+    assert ready.trainer.args.max_steps == planned == warned, "planned by us, not once more by the Trainer"
 
     def stop(self: Any, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
         control.should_save = control.should_training_stop = self.interrupted = state.global_step == 2
