@@ -53,9 +53,9 @@ def test_padding_is_no_token() -> None:
 
 
 def test_times_are_spelled_in_the_unit_that_suits_them() -> None:
-    assert [spell_seconds(one) for one in (29.4, 119, 3422, 86_000)] == [
+    assert [spell_seconds(one) for one in (29.4, 240, 3422, 86_000)] == [
         "29 s",
-        "2 minutes",
+        "4 minutes",
         "57 minutes",
         "23.9 hours",
     ]
