@@ -6,7 +6,14 @@ import argparse
 import sys
 from typing import Any
 
-from simlte_st.cli.arguments import SOURCE_HELP, Sources, add_common_arguments, add_source_arguments, reading_options
+from simlte_st.cli.arguments import (
+    SOURCE_HELP,
+    Sources,
+    add_common_arguments,
+    add_device_argument,
+    add_source_arguments,
+    reading_options,
+)
 
 
 def add_parser(subparsers: Any) -> None:
@@ -30,6 +37,7 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("--sync", action="store_true", help="remove documents that are no longer in the source")
     parser.add_argument("--batch-size", type=int, default=32, metavar="N", help="default: %(default)s")
+    add_device_argument(parser)
     add_source_arguments(parser)
     add_common_arguments(parser)
     parser.set_defaults(run=run)
@@ -45,7 +53,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     reader = read_documents(arguments.source, metadata=True, **reading_options(arguments))
     check_apart(arguments.source, Path(arguments.output))
-    index = Index.create(arguments.output, arguments.model, parts=arguments.parts, exist_ok=True)
+    index = Index.create(
+        arguments.output, arguments.model, parts=arguments.parts, exist_ok=True, device=arguments.device
+    )
     report = index.add(reader, batch_size=arguments.batch_size, sync=arguments.sync, progress=not arguments.quiet)
     print(reader.report.summary(), file=sys.stderr)
     print(report.summary())

@@ -12,6 +12,7 @@ from typing import TextIO, cast
 
 from simlte_st import __version__
 from simlte_st.cli import analyze, convert, data, encode, evaluate, index, link, models, search, serve, train
+from simlte_st.cli.arguments import OptionFormatter, in_options
 from simlte_st.cli.terminal import PrintableStream
 from simlte_st.errors import SimlteError, TrainingInterrupted
 
@@ -51,7 +52,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
+    options = vars(arguments).keys()
+    lines = logging.StreamHandler(sys.stderr)
+    lines.setFormatter(OptionFormatter(options))
+    logging.basicConfig(level=logging.WARNING, handlers=[lines])
     logging.getLogger("simlte_st").setLevel(logging.DEBUG if arguments.verbose else logging.INFO)
     if not arguments.verbose:
         _quiet_libraries()
@@ -67,7 +71,7 @@ def _run(arguments: argparse.Namespace) -> int:
     except Exception as error:
         if arguments.debug:
             raise
-        print(f"simlte: {_message(error)}", file=sys.stderr)
+        print(f"simlte: {in_options(_message(error), options)}", file=sys.stderr)
         return 1
 
 
