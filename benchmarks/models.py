@@ -1,4 +1,4 @@
-r"""What a stranger would use for document vectors, side by side: words, a short reader, three ways to read it all.
+"""What a stranger would use for document vectors, side by side: words, a short reader, three ways to read it all.
 
     python -m benchmarks.models --shared SHARED_DATA --adapt
 
@@ -53,7 +53,6 @@ from benchmarks.nli.tasks import Pairs, load_pairs, score_similarity, similarity
 from benchmarks.records import RESULTS, add_bf16, dtype_of
 from simlte_st import train
 from simlte_st.data import Document
-from simlte_st.data.documents import list_documents
 from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.errors import DataError, MissingExtraError, ModelError
 from simlte_st.evaluation import (
@@ -137,7 +136,8 @@ class Paired:
 
     def words(self, row: str) -> Result:
         """Judge a bag of words; TF-IDF has its frequencies from the training documents too."""
-        corpus = list(dict.fromkeys([*self.texts, *(document.text for document in self.train)]))
+        known = set(self.texts)
+        corpus = [*self.texts, *(document.text for document in self.train if document.text not in known)]
         kinds: dict[str, Callable[[], PairScores]] = {
             TFIDF: lambda: TfidfScores(self.texts, corpus, **self.english),
             BM25: lambda: Bm25Scores(self.texts),
@@ -296,7 +296,7 @@ def load_task(name: str, shared: Path, settings: dict[str, Any]) -> Task:
 
 def drawn(texts: list[str], most: int) -> list[Document]:
     """Draw documents to train on."""
-    return list_documents([texts[row] for row in sample_rows(len(texts), most, seed=0)])
+    return [Document(str(row), texts[row]) for row in sample_rows(len(texts), most, seed=0)]
 
 
 def timed(make: Callable[[], Any]) -> tuple[Any, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean, median
@@ -114,7 +115,7 @@ def page(results: Results, lengths: Mapping[str, np.ndarray]) -> list[str]:
         f"{sizes or 'none yet'}. *Long sets* are those with more than {LONG}. An average stands where a row has all "
         "sets that are on this page. *Adapted* is trained on documents of the set, without labels, and kept as the "
         f"verdict says; its STS-B is the mean over the sets it was adapted to. *Seconds* is the encoding time as a "
-        f"multiple of that of {CHUNKED} on the same set, the median over sets.",
+        f"multiple of that of {CHUNKED} on the same set, the median over the sets that it has.",
         "",
         summary(results, shots, full, cites),
         "",
@@ -322,9 +323,13 @@ def adapted_lines(results: Results) -> list[str]:
 
 def command(settings: Mapping[str, Any], results: Results) -> str:
     """Give the command that makes the page."""
-    adapt = " --adapt" if any(row.endswith(ADAPTED) for row in present(results)) else ""
-    numbers = " ".join(
-        f"--{name.replace('_', '-')} {settings[name]}" for name in ("limit", "train_documents", "threads")
-    )
+    rows = present(results)
+    adapt = " --adapt" if any(row.endswith(ADAPTED) for row in rows) else ""
+    models = [row for row in (*WORDS, *MODELS) if row in rows]
+    told = [f"--{name.replace('_', '-')} {settings[name]}" for name in ("limit", "train_documents", "threads")]
+    if len(results) < len(SETS):
+        told.append(f"--sets {' '.join(results)}")
+    if len(models) < len(WORDS) + len(MODELS):
+        told.append(f"--models {' '.join(shlex.quote(model) for model in models)}")
     dtype = " --bf16" if settings["bf16"] else ""
-    return f"python -m benchmarks.models --shared SHARED_DATA {numbers}{adapt}{dtype}"
+    return f"python -m benchmarks.models --shared SHARED_DATA {' '.join(told)}{adapt}{dtype}"
