@@ -71,7 +71,9 @@ def environment_lines(found: Iterable[Mapping[str, Any]]) -> list[str]:
     return ["- " + ", ".join(f"{name} {value}" for name, value in each.items()) for each in found]
 
 
-def write_results(name: str, lines: Sequence[str], record: dict[str, Any], folder: Path | None = None) -> None:
+def write_results(
+    name: str, lines: Sequence[str], record: dict[str, Any], folder: Path | None = None, aloud: bool = True
+) -> None:
     """Write a page and its numbers, ``NAME.md`` and ``NAME.json``, and print the page.
 
     Args:
@@ -79,12 +81,14 @@ def write_results(name: str, lines: Sequence[str], record: dict[str, Any], folde
         lines: The page.
         record: The numbers, as JSON values.
         folder: Where; None for :data:`RESULTS`.
+        aloud: Whether to print it: a page that is written anew after each cell need not be.
     """
     folder = folder or RESULTS
     write_json(folder / f"{name}.json", record)
     page = "\n".join(lines)
     (folder / f"{name}.md").write_text(page, encoding="utf-8")
-    print(page)
+    if aloud:
+        print(page)
 
 
 def difference(values: np.ndarray) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+from sklearn.linear_model import LogisticRegression
 
 from benchmarks.bank.sets import BankSet
 from simlte_st.evaluation import CosineScores, citation_retrieval, few_shot_probe, fit_probe
@@ -29,9 +30,14 @@ FEW, FULL, CITES = "few-shot", "all labels", "citations"
 
 def outcomes_of_words(data: BankSet) -> dict[str, list[float]]:
     """Measure TF-IDF of the whole held-out documents, fitted on those that encoders are trained on."""
+    return outcomes(data, word_rows(data), inverse_l2=TFIDF_INVERSE_L2)
+
+
+def word_rows(data: BankSet) -> np.ndarray:
+    """Give those TF-IDF vectors, float32, a row for each held-out document."""
     vectorizer = fit_tfidf([document.text for document in data.train])
     rows = vectorizer.transform([document.text for document in data.held]).toarray()
-    return outcomes(data, rows.astype(np.float32), inverse_l2=TFIDF_INVERSE_L2)
+    return np.asarray(rows, dtype=np.float32)
 
 
 def outcomes(data: BankSet, vectors: np.ndarray, inverse_l2: float = INVERSE_L2) -> dict[str, list[float]]:
@@ -49,11 +55,8 @@ def outcomes(data: BankSet, vectors: np.ndarray, inverse_l2: float = INVERSE_L2)
     rows = unit_rows(vectors)
     if len(data.links):
         return {CITES: citation_retrieval(CosineScores(rows), data.links).per_query["recall@10"].tolist()}
-    _, classes = np.unique(data.labels, return_inverse=True)
-    few, full = [], []
-    for half in range(HALVES):
-        sides = stratified_split(classes.astype(np.int32), np.arange(len(classes)), 0.5, seed=half) == TEST
-        train, test = np.flatnonzero(~sides), np.flatnonzero(sides)
+    classes, few, full = _classes(data), [], []
+    for half, (train, test) in enumerate(_divisions(classes)):
         parts: tuple[np.ndarray, Sequence[int], np.ndarray, Sequence[int]] = (
             rows[train], classes[train].tolist(), rows[test], classes[test].tolist()
         )  # fmt: skip
@@ -62,3 +65,35 @@ def outcomes(data: BankSet, vectors: np.ndarray, inverse_l2: float = INVERSE_L2)
         few += [draw.macro_f1 for draw in drawn.draws]
         full.append(fit_probe(*parts, **settings).macro_f1)
     return {FEW: few, FULL: full}
+
+
+def shares_right(data: BankSet, vectors: np.ndarray, inverse_l2: float = INVERSE_L2) -> list[float]:
+    """Tell how often the probe of all labels is right about each document: accuracy, to be pooled over some of them.
+
+    Args:
+        data: A set with labels.
+        vectors: A row for each of its held-out documents.
+        inverse_l2: ``C`` of the logistic regression.
+
+    Returns:
+        For each held-out document its share, 0 to 1, of the divisions that test it; NaN where none does.
+    """
+    rows, classes = unit_rows(vectors), _classes(data)
+    right, tested = np.zeros(len(classes)), np.zeros(len(classes))
+    for train, test in _divisions(classes):
+        probe = LogisticRegression(C=inverse_l2, max_iter=2000).fit(rows[train], classes[train])  # as fit_probe's
+        right[test] += probe.predict(rows[test]) == classes[test]
+        tested[test] += 1
+    shares: list[float] = np.divide(right, tested, out=np.full(len(right), np.nan), where=tested > 0).tolist()
+    return shares
+
+
+def _classes(data: BankSet) -> np.ndarray:
+    return np.unique(data.labels, return_inverse=True)[1].astype(np.int32)
+
+
+def _divisions(classes: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Give the rows to learn from and those to be tested on, of each division."""
+    for half in range(HALVES):
+        sides = stratified_split(classes, np.arange(len(classes)), 0.5, seed=half) == TEST
+        yield np.flatnonzero(~sides), np.flatnonzero(sides)

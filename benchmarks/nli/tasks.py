@@ -18,7 +18,7 @@ from sentence_transformers.sentence_transformer.evaluation import EmbeddingSimil
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 
-from simlte_st.evaluation import TfidfScores
+from simlte_st.evaluation import PairScores, TfidfScores
 from simlte_st.evaluation.lexical import TFIDF_INVERSE_L2, fit_tfidf
 from simlte_st.evaluation.splits import sample_rows
 
@@ -105,11 +105,16 @@ def similarity(model: SentenceTransformer, pairs: Pairs) -> dict[str, float]:
 
 def tfidf_similarity(pairs: Pairs) -> dict[str, float]:
     """The same of TF-IDF vectors."""
+    return score_similarity(TfidfScores([*pairs.first, *pairs.second]), pairs)
+
+
+def score_similarity(scores: PairScores, pairs: Pairs) -> dict[str, float]:
+    """The same of any scores, of the first texts and behind them the second ones."""
     first = np.arange(len(pairs.first))
-    cosines = TfidfScores([*pairs.first, *pairs.second]).pairs(np.column_stack([first, len(first) + first]))
+    found = scores.pairs(np.column_stack([first, len(first) + first]))
     return {
-        "pearson": float(pearsonr(cosines, pairs.scores).statistic),
-        "spearman": float(spearmanr(cosines, pairs.scores).statistic),
+        "pearson": float(pearsonr(found, pairs.scores).statistic),
+        "spearman": float(spearmanr(found, pairs.scores).statistic),
     }
 
 

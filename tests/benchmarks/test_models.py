@@ -1,0 +1,216 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+from support import make_document
+
+from benchmarks import models, models_page
+from benchmarks.bank.outcomes import FEW, FULL, HALVES, INVERSE_L2, outcomes, outcomes_of_words, shares_right
+from benchmarks.bank.sets import BankSet, load_set
+from benchmarks.models_page import (
+    ADAPTED,
+    ALL_SETS,
+    AT_256,
+    CHUNKED,
+    LONG_SETS,
+    LONGFORMER,
+    ROWS,
+    TFIDF,
+    by_length,
+    paired_tables,
+    seconds_ratio,
+    with_averages,
+)
+from benchmarks.nli.tasks import load_pairs, similarity
+from simlte_st.data.document import Document
+from simlte_st.evaluation import CosineScores, citation_retrieval, fit_probe
+from simlte_st.evaluation.splits import TEST, stratified_split
+from simlte_st.evaluation.statistics import unit_rows
+from simlte_st.files import read_json
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Path:
+    """Two genres, of which documents are longer than the tiny encoder reads; papers; judged texts and sentences."""
+    folder = tmp_path / "shared"
+    folder.mkdir()
+
+    def write(name: str, **columns: list[Any]) -> None:
+        pq.write_table(pa.table(columns), folder / f"{name}.parquet")
+
+    rows = [f"{make_document(number % 2, sentences=1)} {make_document(number)}" for number in range(80)]
+    write("brown_genres", text=rows, label=["ab"[number % 2] for number in range(80)])
+    texts = [make_document(number % 8, sentences=4) + " " + make_document(number, sentences=6) for number in range(24)]
+    write("aan_papers", id=[f"P{row}" for row in range(24)], text=texts)
+    links = [(row, (row + step) % 24) for row in range(24) for step in (8, 11)]
+    write("aan_citations", citing=[f"P{a}" for a, _ in links], cited=[f"P{b}" for _, b in links])
+    write("lee_documents", text=texts[:12])
+    people = np.triu(np.random.default_rng(0).random((12, 12)))
+    (folder / "lee_similarities_50x50.json").write_text(json.dumps(people.tolist()), encoding="utf-8")
+    first = [make_document(number, sentences=1) for number in range(20)]
+    second = [make_document(number + number % 3, sentences=1) for number in range(20)]
+    write(
+        "stsb", sentence1=first, sentence2=second, score=[float(2 - row % 3) for row in range(20)], split=["test"] * 20
+    )
+    return folder
+
+
+@pytest.fixture
+def command(shared: Path, encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A run with the tiny encoder in place of the packaged one."""
+    monkeypatch.setattr(models, "PACKAGED_BASE", str(encoder_path))
+    monkeypatch.setattr(models, "TOKENS", 128)
+    monkeypatch.setattr(models, "VIEW", 32)
+    monkeypatch.setattr(torch, "set_num_threads", lambda number: None)
+    (tmp_path / "out").mkdir()
+    return [
+        "--shared", str(shared), "--work", str(tmp_path / "work"), "--output", str(tmp_path / "out"), "--limit", "40",
+        "--train-documents", "40",
+    ]  # fmt: skip
+
+
+def test_every_kind_of_set_and_row(
+    command: list[str], shared: Path, encoder_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    models.main([*command, "--sets", *(name for name in models_page.SETS if name != "bbc")])  # which a package has
+    out = capsys.readouterr().out
+    for name in ("20news", "arxiv", "sotu", "fakenews"):
+        assert f"Skipped {name}: there is no" in out
+    assert out.count("Skipped simlte-bert: ") == 1
+    assert "simlte models build simlte-bert" in out
+    found = read_json(tmp_path / "out" / "models.json")
+    results = found["results"]
+    rows = [TFIDF, AT_256, CHUNKED, LONGFORMER]
+    assert list(results["brown"]) == rows, "BM25 has no vectors"
+    assert list(results["aan"]) == list(results["lee"]) == list(results["stsb"]) == [TFIDF, "BM25", *rows[1:]]
+    assert {row: part["encoding"]["reads"] for row, part in results["brown"].items() if row != TFIDF} == {
+        AT_256: 64, CHUNKED: 128, LONGFORMER: 128
+    }  # fmt: skip
+
+    model = SentenceTransformer(str(encoder_path), device="cpu")
+    brown = load_set("brown", shared / "brown_genres.parquet", 40, 40)
+    vectors = model.encode([document.text for document in brown.held]).astype(np.float16)
+    for outcome, values in outcomes(brown, vectors).items():
+        assert results["brown"][AT_256][outcome] == pytest.approx(values, abs=0.05)
+    assert results["brown"][TFIDF][FULL] == pytest.approx(outcomes_of_words(brown)[FULL], abs=1e-5)
+    texts = pq.read_table(shared / "aan_papers.parquet")["text"].to_pylist()
+    links = [(row, (row + step) % 24) for row in range(24) for step in (8, 11)]
+    expected = citation_retrieval(CosineScores(model.encode(texts)), links).metrics()
+    assert results["aan"][AT_256]["mrr"] == pytest.approx(expected["mrr"], abs=0.02)
+    for key, value in similarity(model, load_pairs(shared, "STSb", None)).items():
+        assert results["stsb"][AT_256][key] == pytest.approx(value, abs=0.01)
+
+    page = (tmp_path / "out" / "models.md").read_text(encoding="utf-8")
+    assert f"{100 * results['aan'][AT_256]['recall@10']:.1f}" in page
+    assert f"against {CHUNKED}" in page
+    assert "dtype float32" in page
+    assert str(tmp_path) not in page + (tmp_path / "out" / "models.json").read_text(encoding="utf-8")
+    assert page in out, "it is printed once, at the end"
+    assert out.count("# Document vectors") == 1
+
+    (tmp_path / "work" / "outcomes" / "brown" / f"{CHUNKED}.json").unlink()
+    models.main([*command, "--sets", "brown"])
+    again = capsys.readouterr().out
+    assert f"outcomes/brown/{CHUNKED}\n" in again
+    assert f"outcomes/brown/{AT_256}\n" not in again, "what is finished is not made again"
+    assert read_json(tmp_path / "out" / "models.json")["results"] == results, "its vectors neither, nor their seconds"
+    with pytest.raises(SystemExit, match="made with other settings: limit 40, now 30"):
+        models.main([*command, "--sets", "brown", "--limit", "30"])
+
+
+def test_models_are_adapted(command: list[str], tmp_path: Path) -> None:
+    models.main([*command, "--sets", "brown", "stsb", "lee", "--models", CHUNKED, "--adapt", "--bf16"])
+    results = read_json(tmp_path / "out" / "models.json")["results"]
+    assert list(results["brown"]) == [CHUNKED, f"{CHUNKED}{ADAPTED}"]
+    assert list(results["stsb"]) == list(results["lee"]) == [CHUNKED], "there is nothing to train on"
+    made = results["brown"][f"{CHUNKED}{ADAPTED}"]["encoding"]
+    assert (made["steps"], made["reads"]) == (30, 128)
+    page = (tmp_path / "out" / "models.md").read_text(encoding="utf-8")
+    assert f"{made['kept']}, {made['training_seconds']:.0f} s" in page
+    assert f"{100 * made['stsb']['spearman']:.1f}" in page
+    assert f"--sets brown lee stsb --models '{CHUNKED}' --adapt --bf16" in page
+
+
+def test_a_page_is_there_after_each_cell(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(*arguments: Any, **options: Any) -> None:
+        raise RuntimeError("stop")
+
+    monkeypatch.setattr(models, "convert_base", stop)
+    with pytest.raises(RuntimeError, match="stop"):
+        models.main([*command, "--sets", "stsb"])
+    assert list(read_json(tmp_path / "out" / "models.json")["results"]["stsb"]) == [TFIDF, "BM25", AT_256]
+    assert "# Document vectors" not in capsys.readouterr().out
+
+
+def test_nothing_is_there(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    models.main([*command, "--sets", "sotu"])
+    assert "Nothing is finished yet." in capsys.readouterr().out
+
+
+def test_shares_right_are_the_accuracy_of_the_probe() -> None:
+    generator = np.random.default_rng(0)
+    classes = np.arange(40) % 4
+    vectors = np.eye(4, 8)[classes] + generator.normal(scale=0.6, size=(40, 8))
+    data = BankSet("made", [], [Document(str(row), "text") for row in range(40)], [str(row) for row in classes])
+    rows, right, tested = unit_rows(vectors), 0.0, np.zeros(40)
+    for half in range(HALVES):
+        test = stratified_split(classes.astype(np.int32), np.arange(40), 0.5, seed=half) == TEST
+        probe = fit_probe(
+            rows[~test], classes[~test].tolist(), rows[test], classes[test].tolist(), head="logistic",
+            inverse_l2=INVERSE_L2,
+        )  # fmt: skip
+        right += probe.accuracy * test.sum()
+        tested += test
+    assert np.nansum(np.array(shares_right(data, vectors)) * tested) == pytest.approx(right)
+    assert 0.3 * tested.sum() < right < tested.sum()
+
+
+def test_averages_pools_and_differences() -> None:
+    lengths = {"bbc": np.array([100, 300, 600]), "brown": np.array([2000, 513, 9000])}
+    columns = {
+        "bbc": {AT_256: np.array([0.2, 0.4]), CHUNKED: np.array([0.4, 0.6])},
+        "brown": {AT_256: np.array([0.4, 0.6]), CHUNKED: np.array([0.6, 0.8]), LONGFORMER: np.array([0.1, 0.2])},
+    }
+    found = with_averages(columns, lengths)
+    assert found[ALL_SETS][AT_256] == pytest.approx([0.3, 0.5])
+    assert list(found[ALL_SETS]) == [AT_256, CHUNKED], "the Longformer lacks a set"
+    assert found[LONG_SETS] == {row: pytest.approx(values) for row, values in columns["brown"].items()}
+    text = "\n".join(paired_tables(found))
+    [row] = [line for line in text.split(f"against {AT_256}")[1].splitlines() if CHUNKED in line and "+" in line]
+    assert row.count("+20.0 [+20.0, +20.0]") == 4
+    results = {
+        "bbc": {CHUNKED: {"right": [1.0, None, 0.5]}},
+        "brown": {CHUNKED: {"right": [0.0, 1.0, 0.5]}, AT_256: {"right": [1.0, 1.0, 1.0]}},
+    }
+    pooled = {
+        name: {row: values.tolist() for row, values in rows.items()}
+        for name, rows in by_length(results, lengths).items()
+    }
+    assert pooled == {
+        "at most 256 (1)": {CHUNKED: [1.0]},
+        "513 to 1,024 (2)": {CHUNKED: [0.5, 1.0]},
+        "longer (2)": {CHUNKED: [0.0, 0.5]},
+    }
+
+
+def test_seconds_are_those_of_chunk_mean() -> None:
+    found = {row: {"encoding": {"seconds": took}} for row, took in ((AT_256, 2.0), (CHUNKED, 8.0))}
+    assert seconds_ratio(found, AT_256) == 0.25
+    assert seconds_ratio(found, LONGFORMER) is None
+    assert seconds_ratio({AT_256: found[AT_256]}, AT_256) is None
+
+
+def test_rows_and_sets() -> None:
+    assert len(set(ROWS)) == len(ROWS) == 12
+    assert set(models_page.CLASSED) | {models_page.AAN} == set(models.FILES)
+    assert FEW in outcomes(BankSet("x", [], [], list("ab" * 8)), np.random.default_rng(0).normal(size=(16, 4)))
