@@ -265,13 +265,14 @@ def check_free(target: Path, overwrite: bool) -> None:
 
 
 def write_json(target: str | os.PathLike[str], value: Any) -> None:
-    """Write ``value`` as indented UTF-8 JSON to ``target``, atomically.
-
-    JSON has no infinite numbers, and none that is no number: they become null.
-    """
-    text = json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False)
+    """Write ``value`` as :func:`to_json` does to ``target``, in UTF-8, atomically."""
     with atomic_path(target) as temporary:
-        temporary.write_text(text + "\n", encoding="utf-8")
+        temporary.write_text(to_json(value) + "\n", encoding="utf-8")
+
+
+def to_json(value: Any) -> str:
+    """Write ``value`` as indented JSON, which has no infinite numbers, and none that is no number: they become null."""
+    return json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def _finite(value: Any) -> Any:

