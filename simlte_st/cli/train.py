@@ -8,7 +8,14 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simlte_st.cli.arguments import SOURCE_HELP, add_common_arguments, add_dataclass_arguments, add_source_arguments
+from simlte_st.cli.arguments import (
+    SOURCE_HELP,
+    add_common_arguments,
+    add_dataclass_arguments,
+    add_json_argument,
+    add_source_arguments,
+    print_result,
+)
 from simlte_st.models.names import usage_example
 from simlte_st.training.presets import Preset
 
@@ -24,6 +31,12 @@ def add_parser(subparsers: Any) -> None:
         description="Train a DocSplit model on documents without labels. The finished model loads with stock "
         "sentence-transformers. Ctrl-C leaves a checkpoint to go on from with --resume.",
         allow_abbrev=False,
+        examples=(
+            "simlte train my_documents --output my-model",
+            "simlte train my_documents --output my-model --resume",
+            "simlte train papers.parquet --probe topic --name papers",
+            "simlte train papers.parquet --preset docsplit-longformer --output long-model",
+        ),
     )
     parser.add_argument("source", metavar="SOURCE", help=SOURCE_HELP)
     parser.add_argument(
@@ -82,6 +95,7 @@ def add_parser(subparsers: Any) -> None:
     group.add_argument("--bf16", action=argparse.BooleanOptionalAction, help="default: where the hardware has it")
     group.add_argument("--workers", type=int, default=0, metavar="N", help="processes that make batches")
     group.add_argument("--save-steps", type=int, metavar="N", help="steps between checkpoints")
+    add_json_argument(parser)
     add_source_arguments(parser)
     add_common_arguments(parser)
     parser.set_defaults(run=run)
@@ -94,13 +108,13 @@ def run(arguments: argparse.Namespace) -> int:
     options = {name: value for name, value in vars(arguments).items() if name in signature(train).parameters}
     options |= {item.name: getattr(arguments, item.name) for item in fields(Preset) if item.name != "view"}
     options |= {"output": _target(arguments), "progress": not arguments.quiet, "view": _view(arguments)}
-    return report(train(**options))
+    return report(train(**options), arguments)
 
 
-def report(result: TrainingResult) -> int:
+def report(result: TrainingResult, arguments: argparse.Namespace) -> int:
     """Say what a run did, and how to use the model; the exit status is 0."""
-    print(result.summary())
-    print(f"Use it:\n\n{usage_example(str(result.output))}")
+    text = f"{result.summary()}\nUse it:\n\n{usage_example(str(result.output))}"
+    print_result(arguments, text, {"output": str(result.output), **result.to_dict()})
     return 0
 
 
