@@ -90,7 +90,8 @@ def _make_holder(target: Path) -> Path:
     return Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=_HOLDER, dir=target.parent))
 
 
-def _is_abandoned(holder: Path) -> bool:
+def is_abandoned(holder: Path) -> bool:
+    """Tell whether no process is at work in a work folder, or in what :func:`atomic_path` makes."""
     lock = FileLock(holder / _LOCK)
     try:
         lock.acquire(timeout=0)
@@ -112,7 +113,7 @@ def restore(target: Path) -> list[Path]:
     """
     found = []
     for holder in sorted(target.parent.glob(f".{glob.escape(target.name)}.{'?' * 8}{_HOLDER}")):
-        if not _is_abandoned(holder):
+        if not is_abandoned(holder):
             continue
         if not target.exists() and (holder / _before(target)).exists():
             os.replace(holder / _before(target), target)
@@ -139,7 +140,7 @@ def sweep(target: Path) -> None:
 
 
 def _remove(abandoned: list[Path]) -> None:
-    for path in filter(_is_abandoned, abandoned):  # asked again: it may just have been made when it was first seen
+    for path in filter(is_abandoned, abandoned):  # asked again: it may just have been made when it was first seen
         shutil.rmtree(path, ignore_errors=True)
 
 
@@ -212,6 +213,10 @@ MODEL_FILE = "modules.json"
 
 SETTINGS_FILE = "settings.json"
 """What a work folder has: everything that decides the outcome."""
+
+
+RUN = ".run"
+"""What the work folder of a training is called after the name of its model."""
 
 
 def is_model(folder: Path) -> bool:

@@ -166,8 +166,8 @@ def _legend_of_probes(
 
     read = {name: probe.reading for name, probe in probes.items() if probe.reading}
     lines = [
-        f"{arguments.shots}-shot: probes that learn from {arguments.shots} labelled documents a class, mean ± deviation "
-        f"of {arguments.draws} draws; full: from all {documents:,}. F1 is macro-F1. TF-IDF reads all words.",
+        f"{arguments.shots}-shot: probes that learn from {arguments.shots} labelled documents a class, mean ± "
+        f"deviation of {arguments.draws} draws; full: from all {documents:,}. F1 is macro-F1. TF-IDF reads all words.",
         *(f"For the probes {name} {reading.summary()}." for name, reading in read.items()),
     ]
     return lines + ([LONGER_HINT] if any(reading.cut_texts for reading in read.values()) else [])
