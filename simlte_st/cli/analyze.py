@@ -243,7 +243,7 @@ def run_weights(arguments: argparse.Namespace) -> int:
     texts = {text for text, _ in found.values()}
     if arguments.heatmap and len(texts) > 1:
         raise ConfigurationError("One model writes contractions out, the other does not: draw them one by one.")
-    tokens = {
+    tokens: dict[str, list[dict[str, Any]]] = {
         name: [{"token": text[span.start : span.stop], "weight": span.weight} for span in spans]
         for name, (text, spans) in found.items()
     }
