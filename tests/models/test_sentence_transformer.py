@@ -77,7 +77,7 @@ def test_what_is_cut_is_told(longformer_path: Path, caplog: pytest.LogCaptureFix
         cut = model.encode([words(101), words(7)], show_progress_bar=show)
     assert caplog.messages == [
         "1 of 2 texts were longer than the 100 tokens that the model reads: 0.9% of all tokens were cut. To read them "
-        "whole: simlte convert MODEL --backbone chunk-mean --max-length N --output LONGER"
+        "whole:\n    simlte convert MODEL --backbone chunk-mean --max-length N --output LONGER"
     ]
     np.testing.assert_allclose(cut, whole, atol=1e-6)
 
