@@ -130,7 +130,7 @@ def run(arguments: argparse.Namespace) -> int:
     values = {"data": arguments.data, "seed": arguments.seed, "results": results}
     lengths = {name: model.max_seq_length for name, model in models.items()}
     text = [f"{name}, against {base}: {verdicts[name].summary()}\n" for name, base in bases.items()]
-    text += [comparison_table(halves, probes, arguments.shots, terminal_width()), "", *_legend(arguments, lengths)]
+    text += [comparison_table(halves, probes, arguments.shots, terminal_width()), "", *_legend(lengths)]
     if probes:
         text += _legend_of_probes(arguments, probes, len(train))
     print_result(arguments, "\n".join(text), values)
@@ -146,15 +146,15 @@ def _values(probe: ProbeComparison) -> dict[str, Any]:
     return {**probe.metrics(), **({"reading": asdict(probe.reading)} if probe.reading else {})}
 
 
-def _legend(arguments: argparse.Namespace, lengths: Mapping[str, int | None]) -> list[str]:
+def _legend(lengths: Mapping[str, int | None]) -> list[str]:
     """Say what the numbers without labels are, and what the models read."""
     from simlte_st.evaluation.structure import NEIGHBOURS
 
-    told = [f"{name} {'any number of' if length is None else f'{length:,}'}" for name, length in lengths.items()]
+    told = [f"{name} {'any number of' if length is None else f'{length:,}'} tokens" for name, length in lengths.items()]
     return [
         f"All numbers are percentages. Same neighbours: on how many of its {NEIGHBOURS} nearest documents do both "
         "halves of a document agree? Split-half: does one half find the other?",
-        f"The models read so many tokens of a text: {', '.join(told)}. The halves fit the one that reads least.",
+        f"The models read at most: {', '.join(told)}. The halves fit the one that reads least.",
     ]
 
 

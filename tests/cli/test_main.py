@@ -113,7 +113,7 @@ def test_evaluate_fits_the_terminal_and_says_what_was_read(
     assert max(len(line) for line in out.splitlines() if line.startswith("|")) <= 80
     said = " ".join(out.split())
     assert said.startswith(f"{encoder_path}, against {bert_path}: ")  # the verdict
-    assert f"The models read so many tokens of a text: {bert_path} 64, {encoder_path} 64." in said
+    assert f"The models read at most: {bert_path} 64 tokens, {encoder_path} 64 tokens." in said
     assert re.search(rf"For the probes {re.escape(paths[0])} read 64 tokens of a text; 48 of 48 were longer: \d", said)
     assert "simlte convert MODEL --backbone chunk-mean" in out
 
