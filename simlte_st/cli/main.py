@@ -12,7 +12,7 @@ from typing import TextIO, cast
 
 from simlte_st import __version__
 from simlte_st.cli import analyze, convert, data, encode, evaluate, index, link, models, search, serve, train
-from simlte_st.cli.arguments import CommandParser
+from simlte_st.cli.parser import CommandParser
 from simlte_st.cli.terminal import PrintableStream, WrappingFormatter, note
 from simlte_st.errors import SimlteError, TrainingInterrupted
 
