@@ -11,6 +11,8 @@ EXTRAS = {
     "bm25": ["bm25s>=0.2,<1"],
     "index": ["lancedb>=0.40,<1"],
     "serve": ["lancedb>=0.40,<1", "streamlit>=1.40,<2"],
+    # HTML, PDF (crypto: encrypted ones that anybody may read) and DOCX files as documents.
+    "documents": ["lxml>=6,<7", "pypdf[crypto]>=7,<8", "python-docx>=1.2,<2"],
     "dedupe": ["datasketch>=2.0,<3"],
     "mteb": ["mteb>=2.26,<3; python_version>='3.11'"],
     "lora": ["peft>=0.21,<1"],

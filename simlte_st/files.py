@@ -186,12 +186,16 @@ def check_apart(source: Any, output: Path) -> None:
     """Check that writing an output does not replace the documents that it is made of.
 
     Args:
-        source: The documents; only a path can overlap.
+        source: The documents; only a path can overlap, or those in a list.
         output: What is going to be written.
 
     Raises:
         ConfigurationError: The output is the source or a folder around it.
     """
+    if isinstance(source, (list, tuple)):
+        for each in source:
+            check_apart(each, output)
+        return
     if not isinstance(source, (str, os.PathLike)) or not os.path.exists(source):
         return
     place = Path(source).resolve()

@@ -167,6 +167,8 @@ def test_an_output_does_not_hold_its_source(tmp_path: Path, monkeypatch: pytest.
     for output in (source / "model", tmp_path / "all" / "texts2", Path("../model")):
         check_apart(source, output)
     check_apart(["a text"], source)
+    with pytest.raises(ConfigurationError, match="holds the documents"):
+        check_apart(["a text", source], source)
     check_apart("hub:name", source)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from simlte_st.cli.arguments import (
     SOURCE_HELP,
+    Sources,
     add_common_arguments,
     add_json_argument,
     add_overwrite_argument,
@@ -44,7 +45,7 @@ def add_parser(subparsers: Any) -> None:
             "simlte analyze redundancy posts.csv --limit 1000 --output nouns.json",
         ),
     )
-    redundancy.add_argument("source", metavar="SOURCE", help=SOURCE_HELP)
+    redundancy.add_argument("source", metavar="SOURCE", nargs="+", action=Sources, help=SOURCE_HELP)
     _add_tagging(redundancy)
     redundancy.set_defaults(run=run_redundancy)
 
@@ -60,7 +61,7 @@ def add_parser(subparsers: Any) -> None:
             "simlte analyze attention my_documents --model my-model --heatmap words.html",
         ),
     )
-    attention.add_argument("source", metavar="SOURCE", help=SOURCE_HELP)
+    attention.add_argument("source", metavar="SOURCE", nargs="+", action=Sources, help=SOURCE_HELP)
     _add_models(attention)
     attention.add_argument("--layer", type=int, default=-1, metavar="N", help="layer from 0 (default: -1, the last)")
     attention.add_argument(
@@ -84,7 +85,7 @@ def add_parser(subparsers: Any) -> None:
             "simlte analyze layers my_documents --model bert-base --compare my-model",
         ),
     )
-    layers.add_argument("source", metavar="SOURCE", help=SOURCE_HELP)
+    layers.add_argument("source", metavar="SOURCE", nargs="+", action=Sources, help=SOURCE_HELP)
     _add_models(layers)
     layers.add_argument("--batch-size", type=int, default=8, metavar="N", help="default: %(default)s")
     layers.add_argument("--lines", metavar="FILE.svg|png", help="draw them")

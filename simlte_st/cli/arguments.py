@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import glob
 import inspect
+import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -136,6 +138,54 @@ def reading_options(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 SOURCE_HELP = (
-    "folder of .txt/.md files; .jsonl, .csv, .tsv (also .gz, .zst) or .parquet file; or hub:NAME[:CONFIG][:SPLIT]"
+    "folder of .txt, .md, .html, .pdf or .docx files, or one such file; .jsonl, .json, .csv, .tsv (also .gz, .zst) or "
+    ".parquet file; hub:NAME[:CONFIG][:SPLIT]; or several of these, also by a pattern such as 'notes/*.txt'"
 )
 """What a source can be, for --help."""
+
+
+class Sources(argparse.Action):
+    """Takes one source or several, with patterns replaced by what they match: a string, or a list of strings.
+
+    Used with ``nargs="+"``, or ``nargs="*"`` where there is a default.
+    """
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        """Set them, or end with what is wrong."""
+        from simlte_st.errors import DataError
+
+        try:
+            found = expand_sources([values] if isinstance(values, str) else list(values or ()))
+        except DataError as error:
+            parser.exit(1, wrapped(f"simlte: {error}\n"))
+        if found:
+            setattr(namespace, self.dest, found[0] if len(found) == 1 else found)
+
+
+def expand_sources(given: Sequence[str]) -> list[str]:
+    """Replace patterns by the files and folders that they match, sorted, as shells that expand them would.
+
+    Raises:
+        DataError: One matches nothing, or one of several sources does not exist.
+    """
+    from simlte_st.errors import DataError
+
+    found: list[str] = []
+    for source in given:
+        there = source.startswith("hub:") or os.path.lexists(source)
+        if not there and glob.has_magic(source):
+            matches = sorted(glob.glob(source, recursive=True))
+            if not matches:
+                raise DataError(f"No file or folder matches the pattern {source!r}.")
+            found += matches
+        elif there or len(given) == 1:  # one that is not there may be the name of something; its reader says so
+            found.append(source)
+        else:
+            raise DataError(f"There is no file or folder {source!r}.")
+    return found

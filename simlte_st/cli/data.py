@@ -1,4 +1,4 @@
-"""``simlte data``: the papers' data sets, and any corpus in numbers."""
+"""``simlte data``: the papers' data sets, and any documents in numbers."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 from simlte_st.cli.arguments import (
     SOURCE_HELP,
+    Sources,
     add_common_arguments,
     add_json_argument,
     add_source_arguments,
@@ -46,7 +47,13 @@ def add_parser(subparsers: Any) -> None:
             "simlte data stats arxiv --path snapshot.json --option text=abstract",
         ),
     )
-    stats.add_argument("source", metavar="NAME|SOURCE", help=f"name of a data set (simlte data list); or {SOURCE_HELP}")
+    stats.add_argument(
+        "source",
+        metavar="NAME|SOURCE",
+        nargs="+",
+        action=Sources,
+        help=f"name of a data set (simlte data list); or {SOURCE_HELP}",
+    )
     stats.add_argument("--path", metavar="PATH", help="where the named data set is, in the form it comes in")
     stats.add_argument("--label-column", metavar="NAME", help="column of the class (for a data set: found)")
     stats.add_argument("--split-column", metavar="NAME", help="column of the split of a data set (default: split)")
@@ -95,7 +102,7 @@ def run_stats(arguments: argparse.Namespace) -> int:
     """Count."""
     from simlte_st.datasets import SETS
 
-    text, result = _named(arguments) if arguments.source in SETS else _corpus(arguments, ", ".join(SETS))
+    text, result = _named(arguments) if arguments.source in [*SETS] else _corpus(arguments, ", ".join(SETS))
     print_result(arguments, text, result)
     return 0
 
@@ -136,10 +143,10 @@ def _corpus(arguments: argparse.Namespace, names: str) -> tuple[str, dict[str, A
     from simlte_st.datasets import statistics
 
     source = arguments.source
-    if not source.startswith("hub:") and not os.path.exists(source):
+    if isinstance(source, str) and not source.startswith("hub:") and not os.path.exists(source):
         raise ConfigurationError(
-            f"There is no data set and no file or folder {source!r}. The data sets are {names}; a corpus is a "
-            f"{SOURCE_HELP}."
+            f"There is no data set and no file or folder {source!r}. The data sets are {names}; other documents are "
+            f"read from a {SOURCE_HELP}."
         )
     for flag, value in (
         ("--path", arguments.path),
@@ -147,12 +154,13 @@ def _corpus(arguments: argparse.Namespace, names: str) -> tuple[str, dict[str, A
         ("--split-column", arguments.split_column),
     ):
         if value:
-            raise ConfigurationError(f"{flag} is for a data set of the papers ({names}), not for {source}.")
+            raise ConfigurationError(f"{flag} is for a data set of the papers ({names}), not for other documents.")
+    shown = source if isinstance(source, str) else ", ".join(source)
     reader = read_documents(source, label_column=arguments.label_column, **reading_options(arguments))
     counted = statistics(reader, progress=not arguments.quiet)
     note(reader.report.summary())
     result = {"source": source, "statistics": asdict(counted), "report": reader.report.to_dict()}
-    return "\n".join(_lines(counted, None, source)), result
+    return "\n".join(_lines(counted, None, shown)), result
 
 
 def _settings(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from simlte_st.cli.arguments import (
     SOURCE_HELP,
+    Sources,
     add_common_arguments,
     add_json_argument,
     add_source_arguments,
@@ -32,7 +33,7 @@ def add_parser(subparsers: Any) -> None:
         ),
     )
     parser.add_argument("model", metavar="MODEL", help="folder or name of a model")
-    parser.add_argument("source", metavar="SOURCE", help=SOURCE_HELP)
+    parser.add_argument("source", metavar="SOURCE", nargs="+", action=Sources, help=SOURCE_HELP)
     parser.add_argument("--output", required=True, metavar="FILE.parquet")
     parser.add_argument("--batch-size", type=int, default=32, metavar="N", help="default: %(default)s")
     parser.add_argument("--normalize", action="store_true", help="scale vectors to length 1")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from simlte_st.cli.arguments import (
     SOURCE_HELP,
+    Sources,
     add_common_arguments,
     add_json_argument,
     add_overwrite_argument,
@@ -39,9 +40,15 @@ def add_parser(subparsers: Any) -> None:
         ),
     )
     parser.add_argument("models", metavar="MODEL", nargs="+", help="folder or name of a model")
-    parser.add_argument("--data", required=True, metavar="SOURCE", help=SOURCE_HELP)
+    parser.add_argument("--data", required=True, metavar="SOURCE", nargs="+", action=Sources, help=SOURCE_HELP)
     parser.add_argument("--label", metavar="COLUMN", help="column of the class, for the probes")
-    parser.add_argument("--test-data", metavar="SOURCE", help="documents to score probes on (default: 30%% of --data)")
+    parser.add_argument(
+        "--test-data",
+        metavar="SOURCE",
+        nargs="+",
+        action=Sources,
+        help="documents to score probes on (default: 30%% of --data)",
+    )
     parser.add_argument("--base", metavar="MODEL", help="model to compare with (default: what the models came from)")
     parser.add_argument("--shots", type=int, default=5, metavar="K", help="examples a class (default: %(default)s)")
     parser.add_argument("--draws", type=int, default=10, metavar="N", help="few-shot repetitions (default: 10)")

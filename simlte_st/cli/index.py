@@ -8,6 +8,7 @@ from typing import Any
 
 from simlte_st.cli.arguments import (
     SOURCE_HELP,
+    Sources,
     add_common_arguments,
     add_json_argument,
     add_source_arguments,
@@ -33,7 +34,7 @@ def add_parser(subparsers: Any) -> None:
         ),
     )
     parser.add_argument("model", metavar="MODEL", help="folder or name of a model")
-    parser.add_argument("source", metavar="SOURCE", help=SOURCE_HELP)
+    parser.add_argument("source", metavar="SOURCE", nargs="+", action=Sources, help=SOURCE_HELP)
     parser.add_argument("--output", required=True, metavar="INDEX", help="folder of the index")
     parser.add_argument(
         "--parts",

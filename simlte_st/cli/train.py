@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from simlte_st.cli.arguments import (
     SOURCE_HELP,
+    Sources,
     add_common_arguments,
     add_dataclass_arguments,
     add_json_argument,
@@ -38,7 +39,7 @@ def add_parser(subparsers: Any) -> None:
             "simlte train papers.parquet --preset docsplit-longformer --output long-model",
         ),
     )
-    parser.add_argument("source", metavar="SOURCE", help=SOURCE_HELP)
+    parser.add_argument("source", metavar="SOURCE", nargs="+", action=Sources, help=SOURCE_HELP)
     parser.add_argument(
         "--base", metavar="NAME_OR_PATH", help="model to begin with (default: the packaged all-MiniLM-L6-v2)"
     )

@@ -52,6 +52,7 @@ class Row:
         split: The part of a benchmark it belongs to, where the source says.
         read: Whether it was a document already, which was judged when it was read.
         metadata: The values of the other columns, where they were asked for.
+        source: Name of the source, where it is one of several.
     """
 
     where: str
@@ -63,6 +64,7 @@ class Row:
     split: str | None = None
     read: bool = False
     metadata: Mapping[str, Any] | None = None
+    source: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -161,16 +161,18 @@ class Coverage:
     """What one pass over a corpus can see of it.
 
     Attributes:
-        documents: Documents looked at.
+        documents: Documents looked at: of a large corpus some, spread evenly.
         cut: Documents of which a part stays unseen in a pass.
         tokens: Tokens of all documents looked at.
         seen: Tokens that stand in a view.
+        total: Documents of the corpus.
     """
 
     documents: int
     cut: int
     tokens: int
     seen: int
+    total: int
 
     @property
     def share(self) -> float:
@@ -179,7 +181,7 @@ class Coverage:
 
     def summary(self) -> str:
         """Say it in a sentence."""
-        return (
-            f"one pass sees {self.share:.1%} of the tokens; "
-            f"a part of {self.cut:,} of {self.documents:,} documents stays unseen in it"
-        )
+        looked_at = f"{self.documents:,} documents"
+        if self.documents < self.total:
+            looked_at += f" looked at (there are {self.total:,})"
+        return f"one pass sees {self.share:.1%} of the tokens; a part of {self.cut:,} of {looked_at} stays unseen in it"

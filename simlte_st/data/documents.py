@@ -1,18 +1,21 @@
-"""Read documents from whatever a corpus comes in, one by one, and tell what could not be used."""
+"""Read documents from whatever they come in, one by one, and tell what could not be used."""
 
 from __future__ import annotations
 
 import logging
 import math
 import os
+from array import array
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
 from typing import Any
+
+import numpy as np
 
 from simlte_st.data.columns import Columns, Event, Row, Skip
 from simlte_st.data.document import Document, content_id
+from simlte_st.data.report import ReadReport
 from simlte_st.data.sources import NOT_A_STRING, Reading, open_source
-from simlte_st.data.streams import TOO_LONG, WRONG_ENCODING, BrokenSourceError, check_encoding
+from simlte_st.data.streams import TOO_LONG, BrokenSourceError, check_encoding
 from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError
 
 logger = logging.getLogger(__name__)
@@ -24,91 +27,6 @@ DUPLICATE_ID = "duplicate id"
 MISSING_ID = "missing id"
 UNUSABLE_LABEL = "label not usable"
 
-_EXAMPLES = 3
-_KINDS = 8
-_EXAMPLE_LENGTH = 200
-
-
-def _count(number: int, noun: str) -> str:
-    for size, letter in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
-        if number >= size:
-            return f"{number / size:.1f} {letter} {noun}s"
-    return f"{number} {noun}" + ("" if number == 1 else "s")
-
-
-@dataclass
-class ReadReport:
-    """What came of reading a source: never fewer rows than it has, whatever became of them.
-
-    Attributes:
-        source: The source, as it was given.
-        documents: Number of documents read.
-        characters: Their characters.
-        skipped: Number of rows or files that gave no document, by reason.
-        repaired: Number of documents that were mended and kept, by what was mended.
-        ignored: Number of things that are no documents (files of other kinds by suffix, blank lines), by kind.
-        examples: For each reason in ``skipped`` and ``repaired``, where the first few are and what they are.
-        text_column: Column the text was read from, for tables.
-        id_column: Column the id was read from; None where ids were made.
-        label_column: Column the label was read from.
-        finished: Whether the source was read to its end.
-        stopped_at: The ``limit`` at which reading stopped, if it did.
-    """
-
-    source: str
-    documents: int = 0
-    characters: int = 0
-    skipped: dict[str, int] = field(default_factory=dict)
-    repaired: dict[str, int] = field(default_factory=dict)
-    ignored: dict[str, int] = field(default_factory=dict)
-    examples: dict[str, list[str]] = field(default_factory=dict)
-    text_column: str | None = None
-    id_column: str | None = None
-    label_column: str | None = None
-    finished: bool = False
-    stopped_at: int | None = None
-
-    def _note(self, counts: dict[str, int], reason: str, where: str, what: str = "") -> None:
-        counts[reason] = counts.get(reason, 0) + 1
-        examples = self.examples.setdefault(reason, [])
-        if len(examples) < _EXAMPLES:
-            example = f"{where}: {what}" if what else where
-            # Names and messages come from the data: they may hold what cannot be printed.
-            examples.append(example[:_EXAMPLE_LENGTH].encode("utf-8", "replace").decode("utf-8"))
-
-    def _tally(self, verb: str, counts: dict[str, int]) -> str:
-        parts = []
-        ordered = sorted(counts.items(), key=lambda item: -item[1])
-        for reason, number in ordered[:_KINDS]:
-            first = self.examples.get(reason)
-            parts.append(f"{number:,} {reason}" + (f" (first: {first[0]})" if first else ""))
-        if rest := ordered[_KINDS:]:
-            parts.append(f"{sum(number for _, number in rest):,} of {len(rest):,} other kinds")
-        return f"{verb} {sum(counts.values()):,}: " + ", ".join(parts)
-
-    def summary(self) -> str:
-        """Tell in a few lines what was read, skipped, mended and ignored."""
-        noun = "document" if self.documents == 1 else "documents"
-        line = f"read {self.documents:,} {noun} ({_count(self.characters, 'character')})"
-        if self.skipped:
-            line += "; " + self._tally("skipped", self.skipped)
-        lines = [line]
-        if self.repaired:
-            lines.append(self._tally("mended", self.repaired))
-        if self.ignored:
-            lines.append(self._tally("ignored", self.ignored))
-        if self.stopped_at is not None:
-            lines.append(f"stopped at the limit of {self.stopped_at:,}; the rest of the source was not read")
-        if WRONG_ENCODING in self.skipped:
-            lines.append(
-                "if the files are in another encoding, name it with encoding= (on the command line: --encoding)"
-            )
-        return "\n".join(lines)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give the report as a dictionary that can be written as JSON."""
-        return asdict(self)
-
 
 class _Ids:
     """Make ids unique, holding a 64-bit hash of each instead of the ids."""
@@ -117,18 +35,26 @@ class _Ids:
         self._seen: set[int] = set()
         self._next: dict[int, int] = {}
 
-    def unique(self, name: str) -> str:
+    def unique(self, name: str, source: str | None = None) -> str:
+        """Give the name, or where it is taken the name with its source's before it, or with a number after it."""
         # Not hash(): it differs between processes, and a chance collision must not give other ids on the next run.
         key = int(content_id(name), 16)
         if key not in self._seen:
             self._seen.add(key)
             return name
+        if source is not None:
+            return self.unique(f"{source}:{name}")
         number = self._next.get(key, 2)
         while (other := int(content_id(f"{name}#{number}"), 16)) in self._seen:
             number += 1
         self._seen.add(other)
         self._next[key] = number + 1
         return f"{name}#{number}"
+
+
+def _copies(texts: array[int]) -> int:
+    """Count those of 64-bit hashes that are there already; a set of them would take ten times as much memory."""
+    return len(texts) - len(np.unique(np.frombuffer(texts, dtype=np.uint64)))
 
 
 def _valid_unicode(text: str) -> tuple[str, bool]:
@@ -158,7 +84,7 @@ class DocumentReader:
     """The documents of a source, read anew at each iteration and never held together.
 
     Made by :func:`read_documents`. The memory used does not grow with the corpus, but for the hashes that keep ids
-    unique (about 100 bytes a document).
+    unique (about 100 bytes a document) and tell copies (8).
 
     Attributes:
         report: What came of the latest iteration, up to date after every document.
@@ -199,7 +125,7 @@ class DocumentReader:
         return self._documents(self.report)
 
     def _documents(self, report: ReadReport) -> Iterator[Document]:
-        ids = _Ids()
+        ids, texts = _Ids(), array("Q")
         try:
             for event in self._events():
                 if isinstance(event, Columns):
@@ -209,44 +135,45 @@ class DocumentReader:
                     if event.ignored:
                         report.ignored[event.reason] = report.ignored.get(event.reason, 0) + 1
                     else:
-                        report._note(report.skipped, event.reason, event.where, event.what)
+                        report.note(report.skipped, event.reason, event.where, event.what)
                 elif document := self._document(event, ids, report):
                     report.documents += 1
                     report.characters += len(document.text)
+                    texts.append(int(content_id(document.text), 16))
                     if report.documents == self._limit:
                         # Before the yield: who takes just so many never comes back here.
-                        report.stopped_at = self._limit
+                        report.stopped_at, report.copies = self._limit, _copies(texts)
                         yield document
                         return
                     yield document
         except BrokenSourceError as error:
             read = f"{report.documents:,} document{'' if report.documents == 1 else 's'}"
             raise DataError(f"{error}; {read} had been read before. Fetch or make it again.") from error
-        report.finished = True
+        report.finished, report.copies = True, _copies(texts)
         if not report.documents:
-            raise EmptyCorpusError(f"{self._name} holds no usable document: {report.summary()}")
+            raise EmptyCorpusError("\n".join([f"{self._name} holds no usable document.", *report.troubles()]))
 
     def _document(self, row: Row, ids: _Ids, report: ReadReport) -> Document | None:
         """Judge one row: give its document, or count why there is none."""
         text = row.text
         if not isinstance(text, str):
-            report._note(report.skipped, NOT_A_STRING, row.where, type(text).__name__)
+            report.note(report.skipped, NOT_A_STRING, row.where, type(text).__name__)
             return None
         text = str(text)  # numpy's strings are str too, but of a class of their own
         if len(text) > self._max_characters and not row.read:
-            report._note(report.skipped, TOO_LONG, row.where, f"{len(text):,} characters")
+            report.note(report.skipped, TOO_LONG, row.where, f"{len(text):,} characters")
             return None
         nuls = text.count("\0")
         if nuls:
             text = text.replace("\0", "")
         text, surrogates = _valid_unicode(text)
         if not text or text.isspace():
-            report._note(report.skipped, EMPTY, row.where, "only white space" if row.text else "")
+            report.note(report.skipped, EMPTY, row.where, "only white space" if row.text else "")
             return None
         if nuls:
-            report._note(report.repaired, NUL_REMOVED, row.where, f"{nuls:,}")
+            report.note(report.repaired, NUL_REMOVED, row.where, f"{nuls:,}")
         if surrogates:
-            report._note(report.repaired, SURROGATES, row.where)
+            report.note(report.repaired, SURROGATES, row.where)
         return Document(self._id(row, text, ids, report), text, self._label(row, report), row.split, row.metadata)
 
     def _id(self, row: Row, text: str, ids: _Ids, report: ReadReport) -> str:
@@ -256,18 +183,18 @@ class DocumentReader:
             given = None
         name = given or row.made_id or content_id(text)
         if given is None and row.has_id:
-            report._note(report.repaired, MISSING_ID, row.where, f"called {name!r}")
+            report.note(report.repaired, MISSING_ID, row.where, f"called {name!r}")
         name, _ = _valid_unicode(name)
-        unique = ids.unique(name)
+        unique = ids.unique(name, row.source if given else None)
         if unique != name:
-            report._note(report.repaired, DUPLICATE_ID, row.where, f"{name!r} became {unique!r}")
+            report.note(report.repaired, DUPLICATE_ID, row.where, f"{name!r} became {unique!r}")
         return unique
 
     def _label(self, row: Row, report: ReadReport) -> str | None:
         try:
             label = _as_name(row.label)
         except TypeError as error:
-            report._note(report.repaired, UNUSABLE_LABEL, row.where, f"a {error} became no label")
+            report.note(report.repaired, UNUSABLE_LABEL, row.where, f"a {error} became no label")
             return None
         return None if label is None else _valid_unicode(label)[0]
 
@@ -292,26 +219,31 @@ def read_documents(
     limit: int | None = None,
     metadata: bool = False,
 ) -> DocumentReader:
-    """Read the documents of a corpus, one by one.
+    """Read documents, one by one.
 
     A row or file that cannot be used is skipped and counted in the reader's report; none is lost silently.
 
     Args:
-        source: One of: a folder of ``.txt`` and ``.md`` files (with its subfolders; the id is the path in the folder);
-            one such file; a ``.jsonl``, ``.ndjson``, ``.csv`` or ``.tsv`` file, also with ``.gz`` or ``.zst`` after
-            it; a ``.parquet`` file; ``hub:NAME``, ``hub:NAME:SPLIT`` or ``hub:NAME:CONFIG:SPLIT`` for
+        source: One of: a folder of ``.txt``, ``.md``, ``.html``, ``.pdf`` and ``.docx`` files (with its subfolders; the
+            id is the path in the folder); one such file; a ``.jsonl``, ``.ndjson``, ``.csv`` or ``.tsv`` file, or a
+            ``.json`` file that holds an array of objects or of strings (or JSON lines), also with ``.gz`` or ``.zst``
+            after it; a ``.parquet`` file; ``hub:NAME``, ``hub:NAME:SPLIT`` or ``hub:NAME:CONFIG:SPLIT`` for
             a data set of the Hugging Face Hub (see :func:`simlte_st.data.sources.parse_hub`); a ``datasets.Dataset``
             or ``IterableDataset``; a pandas or polars ``DataFrame`` or a ``pyarrow.Table``; an iterable of strings (a
             list, a generator, a column of the former), of mappings, or of :class:`Document`, which keep their id,
-            label and split, whatever columns are named; a list of paths, which are read one after the other. A reader
-            that this function made is given back.
+            label and split, whatever columns are named; a list of paths and ``hub:`` names, which are read one after
+            the other. A reader that this function made is given back. HTML, PDF and DOCX need the extra
+            ``documents``; in a folder, they are skipped and counted without it.
         text_column: Column that holds the text. Without it: a column called text; else the first that there is of
             content, body, document, article, abstract, full_text, raw and message; else the only one with strings.
         id_column: Column that holds the ids. Without it: one called id, doc_id, document_id or _id; else the row's
             number from 0, or the text's hash for an iterable of strings. A second document of the same id gets
-            ``#2`` after it.
+            ``#2`` after it. Of several sources, the ids that are made tell which it was: ``b.csv:17``,
+            ``folder/a.txt``, with more of the path where two sources have the same name; and so do those that an
+            earlier source has too.
         label_column: Column that holds the class. Read only when named.
-        encoding: Encoding of text, JSON and CSV files; a byte order mark at a file's beginning goes before it.
+        encoding: Encoding of text, JSON, CSV and HTML files; a byte order mark at a file's beginning goes before it,
+            and what an HTML file says itself.
         max_characters: Longer texts are skipped and counted.
         limit: Stop after so many usable documents.
         metadata: Give each document the values of all other columns of its row (the label's too), as they are.
@@ -320,8 +252,10 @@ def read_documents(
         The reader: iterate it for the documents, as often as wanted; see its ``report`` afterwards.
 
     Raises:
-        DataError: The source does not exist or is of no known form, or there is no such encoding. Iterating raises
-            it too, for missing columns and for broken files, and ``EmptyCorpusError`` where nothing is usable.
+        DataError: The source does not exist or is of no known form, there is no such encoding, or of a list that
+            seems to be one of paths some do not exist. Iterating raises it too, for missing columns and for broken
+            files, and ``EmptyCorpusError`` where nothing is usable.
+        MissingExtraError: The source is an HTML, PDF or DOCX file, and the extra ``documents`` is not installed.
         ConfigurationError: ``max_characters`` or ``limit`` is below 1, or a reader is given with a limit or columns.
     """
     asked = Columns(text_column, id_column, label_column, metadata)

@@ -1,4 +1,4 @@
-"""The forms a corpus comes in, told apart: text files, tables, data sets, data frames, the Hub, items of an iterable.
+"""The forms documents come in, told apart: text files, tables, data sets, data frames, the Hub, items of an iterable.
 
 Nothing here judges a text; that is the reader's work (``documents.py``). What can go wrong before there is a text (a
 malformed line, a file that cannot be decoded) is given as a ``Skip``, so that the reader can count it.
@@ -19,25 +19,28 @@ from typing import Any
 
 from simlte_st.data.columns import MISSING_COLUMN, Columns, Event, RawRow, Row, Skip, read_table
 from simlte_st.data.document import Document
+from simlte_st.data.formatted import FORMATTED_SUFFIXES, MISSING_EXTRA, formatted_text, require_reader
+from simlte_st.data.json_files import json_items
+from simlte_st.data.places import FILE_SUFFIXES, SHOWN_LENGTH, are_places, is_hub, labelled, place_labels
 from simlte_st.data.streams import TOO_LONG, BadTextError, BrokenSourceError, decode_text
 from simlte_st.data.tables import dataset_table, frame_table, mappings_table, open_table, table_suffix
-from simlte_st.errors import DataError
+from simlte_st.errors import DataError, MissingExtraError
 from simlte_st.files import is_model
 
-TEXT_SUFFIXES = (".txt", ".md")
 UNREADABLE = "unreadable"
 NO_FILE = "pipe, socket or device"
 NOT_A_STRING = "not a string"
+PLACES = (
+    "a folder of .txt, .md, .html, .pdf or .docx files, or one such file; a .jsonl, .ndjson, .json, .csv or .tsv file "
+    "(also .gz or .zst) or a .parquet file; hub:NAME[:CONFIG][:SPLIT]"
+)
 FORMS = (
-    "a folder of .txt or .md files; a .txt, .md, .jsonl, .ndjson, .csv, .tsv or .parquet file (the lines and tables "
-    "also as .gz or .zst, except parquet); hub:NAME[:CONFIG][:SPLIT]; a datasets.Dataset or IterableDataset; a pandas "
-    "or polars DataFrame, or a column of one; a list of paths; or an iterable of strings, of Documents or of mappings "
-    "with a text"
+    f"{PLACES}; a list of these; a datasets.Dataset or IterableDataset; a pandas or polars DataFrame, or a column of "
+    "one; or an iterable of strings, of Documents or of mappings with a text"
 )
 
 _SPLIT = re.compile(r"(train|training|validation|valid|val|dev|test|unsupervised)([^a-z].*)?")
 _HUB_SECONDS = 5
-_SHOWN_LENGTH = 200
 
 Events = Callable[[], Iterator[Event]]
 """Reads a source from its beginning."""
@@ -65,14 +68,18 @@ def open_source(source: Any, how: Reading) -> tuple[str, Events]:
     Raises:
         DataError: It does not exist, or is of no known form.
     """
-    if isinstance(source, str) and source.startswith("hub:"):
+    if isinstance(source, str) and is_hub(source):
         return source, _hub(source, how.asked)
     if isinstance(source, (str, os.PathLike)):
         return os.fspath(source), _path(Path(source), os.fspath(source), how)
     name = f"the {type(source).__name__}"
-    if isinstance(source, (list, tuple)) and source and all(map(_is_place, source)):
-        opened = [_path(Path(each), os.fspath(each), how) for each in source]
-        return f"{len(source)} sources", lambda: itertools.chain.from_iterable(events() for events in opened)
+    if isinstance(source, (list, tuple)) and are_places(source):
+        if len(source) == 1:
+            return open_source(source[0], how)
+        opened = [open_source(each, how)[1] for each in source]
+        return f"{len(source)} sources", lambda: itertools.chain.from_iterable(
+            labelled(events(), *place) for events, *place in zip(opened, source, place_labels(source), strict=True)
+        )
     if _is(source, "pyarrow", "Table"):
         import datasets
 
@@ -90,13 +97,6 @@ def open_source(source: Any, how: Reading) -> tuple[str, Events]:
     return name, lambda: _items(source, name, how.asked)
 
 
-def _is_place(item: object) -> bool:
-    """Tell whether an item of a list is a path: given as one, or the name of a file or folder that is there."""
-    if isinstance(item, os.PathLike):
-        return True
-    return isinstance(item, str) and len(item) <= _SHOWN_LENGTH and os.path.lexists(item)
-
-
 def _is(source: object, module: str, *names: str) -> bool:
     """Whether a source is of a library's class; who holds one has imported the library, so it is not imported here."""
     library = sys.modules.get(module)
@@ -105,37 +105,52 @@ def _is(source: object, module: str, *names: str) -> bool:
 
 def _path(path: Path, given: str, how: Reading) -> Events:
     if not os.path.exists(path):
-        shown = given if len(given) <= _SHOWN_LENGTH else given[:_SHOWN_LENGTH] + "..."
-        raise DataError(f"There is no file or folder {shown!r}. Documents are read from {FORMS}.")
-    if path.is_dir() or path.suffix.lower() in TEXT_SUFFIXES:
+        shown = given if len(given) <= SHOWN_LENGTH else given[:SHOWN_LENGTH] + "..."
+        raise DataError(f"There is no file or folder {shown!r}. Documents are read from {PLACES}.")
+    suffix = path.suffix.lower()
+    if path.is_dir() or suffix in FILE_SUFFIXES:
         how.asked.refuse(f"{path} holds text, which")
+        if suffix in FORMATTED_SUFFIXES and not path.is_dir():
+            require_reader(suffix)  # in a folder, such files are counted where the extra is missing
         return lambda: _text_folder(path, how) if path.is_dir() else iter([text_row(path, path.name, how)])
-    if table_suffix(path) in (None, ".json"):  # a .json file is rarely one of JSON lines
+    if table_suffix(path) is None:
         shown = "".join(path.suffixes[-2:]).lower() or "no suffix"
-        raise DataError(f"{path} is of an unknown kind ({shown}). Documents are read from {FORMS}.")
+        raise DataError(f"{path} is of an unknown kind ({shown}). Documents are read from {PLACES}.")
     if not path.is_file():  # it is read more than once, and may never end
         raise DataError(f"{path} is a pipe or a device, not a file: write what it gives into a file first.")
-    return lambda: read_table(open_table(path, how.encoding, how.max_characters), how.asked)
+    return lambda: _table_file(path, how)
+
+
+def _table_file(path: Path, how: Reading) -> Iterator[Event]:
+    if table_suffix(path) == ".json":
+        items = json_items(path, how.encoding, how.max_characters)
+        if items is not None:
+            return _items(items, str(path), how.asked)
+    return read_table(open_table(path, how.encoding, how.max_characters), how.asked)
 
 
 def text_row(path: Path, name: str, how: Reading) -> Row | Skip:
-    """Read a text file as a row, or tell why it gives none; the name is its id."""
+    """Read a file that holds one document as a row, or tell why it gives none; the name is its id."""
     try:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode):  # a pipe or a device may never end
             return Skip(name, NO_FILE)
+        if path.suffix.lower() in FORMATTED_SUFFIXES:
+            return Row(name, name, formatted_text(path, how.encoding, how.max_characters))
         # No encoding in use takes more than four bytes a character: a larger file need not be read to be too long.
         if (size := found.st_size) > 4 * how.max_characters + 4:
             return Skip(name, TOO_LONG, f"{size:,} bytes")
         return Row(name, name, decode_text(path.read_bytes(), how.encoding))
     except BadTextError as error:
         return Skip(name, *error.args)
+    except MissingExtraError:
+        return Skip(name, MISSING_EXTRA)
     except OSError as error:
         return Skip(name, UNREADABLE, error.strerror or str(error))
 
 
 def _text_folder(folder: Path, how: Reading, relative: str = "", root: Path | None = None) -> Iterator[Event]:
-    """Give the ``.txt`` and ``.md`` files under a folder, in the order of their paths.
+    """Give the files under a folder that hold a document each, in the order of their paths.
 
     Models are left out, whose cards and vocabularies are no documents, and files outside that a link leads to.
     """
@@ -156,7 +171,7 @@ def _text_folder(folder: Path, how: Reading, relative: str = "", root: Path | No
             yield from _text_folder(path, how, name + "/", root)
         elif os.path.isdir(path):  # a link to a folder may lead back up here and never end
             yield Skip(name, "linked folder", ignored=True)
-        elif path.suffix.lower() not in TEXT_SUFFIXES:
+        elif path.suffix.lower() not in FILE_SUFFIXES:
             yield Skip(name, path.suffix.lower() or "no suffix", ignored=True)
         elif entry.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(root):
             yield Skip(name, "link out of the folder", ignored=True)

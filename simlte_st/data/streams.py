@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import gzip
 import io
 import sys
@@ -86,7 +87,8 @@ def _open_bytes(path: Path) -> BinaryIO:
     return path.open("rb", buffering=_BUFFER)
 
 
-def _marked_encoding(start: bytes) -> str | None:
+def marked_encoding(start: bytes) -> str | None:
+    """Give the encoding that a file's first four bytes mark, if they do."""
     return next((name for mark, name in _BOMS if start.startswith(mark)), None)
 
 
@@ -108,7 +110,7 @@ def decode_text(data: bytes, encoding: str) -> str:
     Raises:
         BadTextError: The bytes are not in the encoding, or are no text at all.
     """
-    marked = _marked_encoding(data[:4])
+    marked = marked_encoding(data[:4])
     narrow = marked in (None, "utf-8-sig") and _ascii_compatible(marked or encoding)
     # NUL bytes never occur in text, except in encodings where they are half of a letter.
     if narrow and b"\0" in data:
@@ -164,6 +166,42 @@ def _wide_lines(stream: BinaryIO, encoding: str, bound: int) -> Iterator[Line]:
                 yield Line(number, line)
 
 
+def read_whole(path: Path, encoding: str, max_characters: int) -> str:
+    """Read a text file that cannot be read line by line.
+
+    Args:
+        path: A plain, ``.gz`` or ``.zst`` file.
+        encoding: The encoding of a file without a byte order mark.
+        max_characters: Length of the longest text wanted; the file may be as long as a line of :func:`read_lines`.
+
+    Raises:
+        BadTextError: It is longer, in another encoding, or no text.
+        BrokenSourceError: It cannot be read to its end.
+    """
+    bound = _longest(max_characters)
+    with _told(path), _open_bytes(path) as stream:
+        data = stream.read(bound + 1)
+    if len(data) > bound:
+        raise BadTextError(TOO_LONG, f"more than {bound:,} bytes")
+    return decode_text(data, encoding)
+
+
+def _longest(max_characters: int) -> int:
+    # A character outside the basic plane takes 12 bytes as JSON escapes; the spare megabyte is for other columns.
+    return 12 * max_characters + (1 << 20)
+
+
+@contextlib.contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Say of which file what cannot be read is."""
+    try:
+        yield
+    except (OSError, EOFError, zlib.error, zstd.ZstdError) as error:
+        raise BrokenSourceError(f"{path} is truncated, corrupt or unreadable ({error})") from error
+    except UnicodeDecodeError as error:
+        raise BrokenSourceError(f"{path} cannot be decoded: {_wrong(error)}") from error
+
+
 def read_lines(path: Path, encoding: str, max_characters: int) -> Iterator[Line]:
     """Stream the lines of a file, line ends kept, whatever is wrong with single ones.
 
@@ -178,18 +216,12 @@ def read_lines(path: Path, encoding: str, max_characters: int) -> Iterator[Line]
     Raises:
         BrokenSourceError: The file cannot be read to its end.
     """
-    # A character outside the basic plane takes 12 bytes as JSON escapes; the spare megabyte is for other columns.
-    bound = 12 * max_characters + (1 << 20)
-    try:
-        with _open_bytes(path) as stream:
-            marked = _marked_encoding(stream.peek(4)[:4])  # type: ignore[attr-defined]
-            if marked == "utf-8-sig":
-                yield from _byte_lines(stream, "utf-8", bound)
-            elif marked is None and _ascii_compatible(encoding):
-                yield from _byte_lines(stream, encoding, bound)
-            else:
-                yield from _wide_lines(stream, marked or encoding, bound)
-    except (OSError, EOFError, zlib.error, zstd.ZstdError) as error:
-        raise BrokenSourceError(f"{path} is truncated, corrupt or unreadable ({error})") from error
-    except UnicodeDecodeError as error:
-        raise BrokenSourceError(f"{path} cannot be decoded: {_wrong(error)}") from error
+    bound = _longest(max_characters)
+    with _told(path), _open_bytes(path) as stream:
+        marked = marked_encoding(stream.peek(4)[:4])  # type: ignore[attr-defined]
+        if marked == "utf-8-sig":
+            yield from _byte_lines(stream, "utf-8", bound)
+        elif marked is None and _ascii_compatible(encoding):
+            yield from _byte_lines(stream, encoding, bound)
+        else:
+            yield from _wide_lines(stream, marked or encoding, bound)

@@ -163,4 +163,5 @@ class DocSplitTransform:
             cut=sum(pair.seen < pair.tokens for pair in pairs),
             tokens=sum(pair.tokens for pair in pairs),
             seen=sum(pair.seen for pair in pairs),
+            total=len(rows),
         )

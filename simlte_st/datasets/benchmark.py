@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from datasets import Dataset
 
 from simlte_st.data.document import Document
-from simlte_st.data.documents import ReadReport
+from simlte_st.data.report import ReadReport
 from simlte_st.errors import ConfigurationError
 
 SPLITS = ("train", "validation", "test")

@@ -19,7 +19,8 @@ from datasets.arrow_writer import ArrowWriter
 from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
-from simlte_st.data.documents import DocumentReader, ReadReport
+from simlte_st.data.documents import DocumentReader
+from simlte_st.data.report import ReadReport
 from simlte_st.datasets.benchmark import Benchmark, CitationBenchmark
 from simlte_st.datasets.citations import CitationSet, FoundPapers
 from simlte_st.datasets.labelled import Found, LabelledSet, ReadOptions

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from simlte_st.cli.arguments import print_result
-from simlte_st.cli.main import main
+from simlte_st.cli.arguments import expand_sources, print_result
+from simlte_st.cli.main import build_parser, main
+from simlte_st.errors import DataError
 
 
 @pytest.mark.parametrize(
@@ -50,3 +51,70 @@ def test_results_are_one_json_object(capsys: pytest.CaptureFixture[str]) -> None
     assert not {"\x1b", "\x9b", "\u202e"} & set(out)
     print_result(argparse.Namespace(json=False), "for people", values)
     assert capsys.readouterr().out == "for people\n"
+
+
+@pytest.fixture
+def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with a few files."""
+    for name in ("notes/b.txt", "notes/a.txt", "notes/deep/c.txt", "a[1].txt", "rows.jsonl"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text('{"text": "one two"}')
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_patterns_are_replaced_by_what_they_match(notes: Path) -> None:
+    assert expand_sources(["notes/*.txt"]) == ["notes/a.txt", "notes/b.txt"]
+    assert expand_sources(["rows.jsonl", "notes/**/*.txt"]) == [
+        "rows.jsonl", "notes/a.txt", "notes/b.txt", "notes/deep/c.txt"
+    ]  # fmt: skip
+    assert expand_sources(["a[1].txt"]) == ["a[1].txt"], "a name that is there is no pattern"
+    assert expand_sources(["hub:name:train[:10%]", "notes"]) == ["hub:name:train[:10%]", "notes"]
+    assert expand_sources(["20news"]) == ["20news"]
+    with pytest.raises(DataError, match=r"No file or folder matches the pattern 'notes/\*\.csv'"):
+        expand_sources(["rows.jsonl", "notes/*.csv"])
+    with pytest.raises(DataError, match=r"no file or folder 'nothing\.jsonl'"):
+        expand_sources(["rows.jsonl", "nothing.jsonl"])
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "train SOURCE --output out",
+        "encode model SOURCE --output out.parquet",
+        "index model SOURCE --output out",
+        "data stats SOURCE --quiet",
+        "models build simlte-bert SOURCE",
+        "analyze redundancy SOURCE",
+        "analyze attention SOURCE --model model",
+        "analyze layers SOURCE --model model",
+        "evaluate model --data SOURCE",
+        "evaluate model --data rows.jsonl --test-data SOURCE",
+    ],
+)
+def test_every_command_takes_several_sources(command: str, notes: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = "test_data" if "--test-data" in command else "data" if "--data" in command else "source"
+
+    def parsed(*sources: str) -> object:
+        words = [part for word in command.split() for part in (sources if word == "SOURCE" else [word])]
+        return getattr(build_parser().parse_args(words), name)
+
+    assert parsed("rows.jsonl") == "rows.jsonl"
+    assert parsed("rows.jsonl", "notes/*.txt") == ["rows.jsonl", "notes/a.txt", "notes/b.txt"]
+    with pytest.raises(SystemExit) as end:
+        parsed("notes/*.csv")
+    assert end.value.code == 1
+    assert capsys.readouterr().err == "simlte: No file or folder matches the pattern 'notes/*.csv'.\n"
+
+
+def test_without_a_source_there_is_a_default() -> None:
+    assert build_parser().parse_args(["models", "build", "simlte-bert"]).source is None
+
+
+def test_several_sources_are_read_and_copies_told(notes: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["data", "stats", "notes", "rows.jsonl", "a[[]1].txt", "--quiet"]) == 0
+    read = capsys.readouterr()
+    assert read.out.startswith("notes, rows.jsonl, a[1].txt\n")
+    assert read.err.startswith("read 5 documents (83 characters); 3 are copies of others\n")
+    assert main(["analyze", "layers", "notes", "rows.jsonl", "--model", "no", "--output", "rows.jsonl"]) == 1
+    assert "rows.jsonl holds the documents (rows.jsonl)" in capsys.readouterr().err

@@ -165,6 +165,10 @@ def test_the_packaged_documents_are_no_option(home: Path, capsys: pytest.Capture
     write_json(home / "models" / "simlte-bert.run" / "settings.json", told)
     assert main(["models", "list"]) == 0
     assert "simlte-bert\tinterrupted: simlte models build simlte-bert --resume\n" in capsys.readouterr().out
+    write_json(home / "models" / "simlte-bert.run" / "settings.json", {**told, "source": "builtins.list of 2"})
+    assert main(["models", "list"]) == 0
+    said = capsys.readouterr().out
+    assert "simlte-bert\tinterrupted: the same simlte models build simlte-bert command with --resume\n" in said
 
 
 def test_remove(source: Path, encoder_path: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -169,4 +169,4 @@ def test_rows_round_trip_through_json() -> None:
 
 
 def test_no_tokens_no_division() -> None:
-    assert Coverage(0, 0, 0, 0).share == 1.0
+    assert Coverage(0, 0, 0, 0, 0).share == 1.0

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from odd_texts import texts
-from reading_support import packed
+from reading_support import packed, page, write_docx, write_pdf
 
 from simlte_st.data.documents import read_documents
 from simlte_st.errors import DataError
@@ -21,11 +21,17 @@ from simlte_st.errors import DataError
 SUFFIXES = (
     ".txt", ".md", ".jsonl", ".csv", ".tsv", ".parquet", ".jsonl.gz", ".csv.gz", ".tsv.gz", ".jsonl.zst", ".csv.zst"
 )  # fmt: skip
+FORMATTED = (".html", ".pdf", ".docx")
 # What parsers look for: quotes, ends, marks of encodings, escapes, heads of compressed files.
 ODD_BYTES = [
     b"\0", b'"', b"\n", b"\r", b"\xff\xfe", b"\xef\xbb\xbf", b"\xff\xfe\0\0", b"\\ud800", b"{", b"]", b"PAR1",
     b"\x1f\x8b",
 ]  # fmt: skip
+
+
+def plain(text: str) -> str:
+    """Leave out what a PDF's simplest font and XML cannot hold."""
+    return "".join(character for character in text if character.isascii() and character.isprintable())
 
 
 def write(path: Path, rows: list[str]) -> bytes:
@@ -36,6 +42,12 @@ def write(path: Path, rows: list[str]) -> bytes:
         packed(path, "".join(json.dumps({"text": text, "n": n}) + "\n" for n, text in enumerate(rows)).encode())
     elif path.suffix in (".txt", ".md"):
         path.write_bytes("\n\n".join(rows).encode())
+    elif path.suffix == ".html":
+        path.write_bytes(page("<p>".join(rows)).encode())
+    elif path.suffix == ".pdf":
+        write_pdf(path, *([plain(row)] for row in rows))
+    elif path.suffix == ".docx":
+        write_docx(path, [plain(row) for row in rows])
     else:
         stream = io.StringIO()
         writer = csv.writer(stream, delimiter="," if ".csv" in path.suffixes else "\t")
@@ -59,7 +71,7 @@ def damages(draw: st.DrawFn, data: bytes) -> bytes:
     return data
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("suffix", [*SUFFIXES, *FORMATTED])
 @settings(deadline=None, max_examples=40, derandomize=True)
 @given(data=st.data(), rows=st.lists(texts, min_size=1, max_size=4))
 def test_damaged_files_are_an_error_or_counted(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 import tracemalloc
+from array import array
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simlte_st.data.document import Document, content_id
-from simlte_st.data.documents import DocumentReader, read_documents
+from simlte_st.data.documents import DocumentReader, _copies, read_documents
 from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError
 
 
@@ -199,12 +200,12 @@ def test_a_row_without_the_text_column_is_counted() -> None:
 
 
 def test_an_empty_corpus_says_what_became_of_it(tmp_path: Path) -> None:
-    with pytest.raises(EmptyCorpusError, match=r"read 0 documents.*skipped 2: 1 empty .*1 not a string"):
+    with pytest.raises(EmptyCorpusError, match=r"no usable document\.\nskipped 2:\n  1 empty .*\n  1 not a string"):
         list(read_documents([{"text": " "}, {"text": None}]))
     with pytest.raises(EmptyCorpusError, match="the list holds no usable document"):
         list(read_documents([]))
-    (tmp_path / "a.pdf").write_text("x")
-    with pytest.raises(EmptyCorpusError, match=r"ignored 1: 1 \.pdf"):
+    (tmp_path / "a.xls").write_text("x")
+    with pytest.raises(EmptyCorpusError, match=r"ignored 1: 1 \.xls"):
         list(read_documents(tmp_path))
 
 
@@ -223,17 +224,48 @@ def test_limit_counts_usable_documents_and_is_told() -> None:
     assert reader.report.skipped == {"empty": 2}
 
 
+def test_copies_are_counted_and_kept() -> None:
+    rows = [{"text": text} for text in ("a", "b", "a", "a\0", "A", "a ", "b")]
+    reader = read_documents(rows)
+    assert len(list(reader)) == 7
+    assert reader.report.copies == 3, "to the letter, after mending"
+    assert reader.report.summary().startswith("read 7 documents (8 characters); 3 are copies of others\n")
+    assert reader.report.to_dict()["copies"] == 3
+    for limit, copies, told in ((2, 0, ""), (3, 1, "; 1 is a copy of another")):
+        reader = read_documents(rows, limit=limit)
+        for _, _ in zip(range(limit), reader, strict=False):  # who takes just so many, as islice does
+            pass
+        assert reader.report.copies == copies
+        assert reader.report.summary().splitlines()[0] == f"read {limit} documents ({limit} characters){told}"
+
+
+def test_counting_copies_holds_few_bytes_a_document() -> None:
+    texts = array("Q", range(100_000))
+    assert _copies(texts) == 0
+    texts.extend(range(10))
+    assert _copies(texts) == 10
+    assert texts.itemsize == 8
+    assert _copies(array("Q")) == 0
+
+
+def test_tables_in_a_folder_are_not_read_but_told(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("text\na\n")
+    with pytest.raises(EmptyCorpusError, match=r"ignored 1: 1 \.csv\ntables in a folder .* as FOLDER/\*\.csv"):
+        list(read_documents(tmp_path))
+
+
 def test_summary_and_dict() -> None:
     rows = [{"text": "x" * 1000, "id": str(number)} for number in range(2000)]
     rows += [{"text": ""}, {"text": None}, {"text": "a\0", "id": "nul"}]
     reader = read_documents(rows)
     list(reader)
-    lines = reader.report.summary().splitlines()
-    assert lines[0] == (
-        "read 2,001 documents (2.0 M characters); "
-        "skipped 2: 1 empty (first: item 2,000), 1 not a string (first: item 2,001: NoneType)"
-    )
-    assert lines[1] == "mended 1: 1 NUL characters removed (first: item 2,002: 1)"
+    assert reader.report.summary().splitlines() == [
+        "read 2,001 documents (2.0 M characters); 1,999 are copies of others",
+        "skipped 2:",
+        "  1 empty (first: item 2,000)",
+        "  1 not a string (first: item 2,001: NoneType)",
+        "mended 1: 1 NUL characters removed (first: item 2,002: 1)",
+    ]
     written = json.loads(json.dumps(reader.report.to_dict()))
     assert written["documents"] == 2001
     assert written["skipped"] == {"empty": 1, "not a string": 1}
@@ -258,10 +290,10 @@ def test_a_source_that_does_not_exist(source: str) -> None:
         read_documents(source)
 
 
-@pytest.mark.parametrize("name", ["a.json", "a", "a.txt.gz", "a.parquet.zst", "a.gz"])
+@pytest.mark.parametrize("name", ["a.xls", "a", "a.txt.gz", "a.parquet.zst", "a.gz"])
 def test_an_unknown_suffix_lists_the_known_ones(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("a")
-    with pytest.raises(DataError, match=r"unknown kind.*\.jsonl, \.ndjson, \.csv, \.tsv or \.parquet"):
+    with pytest.raises(DataError, match=r"unknown kind.*\.jsonl, \.ndjson, \.json, \.csv or \.tsv file.*\.parquet"):
         read_documents(tmp_path / name)
 
 

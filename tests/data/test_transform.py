@@ -293,7 +293,7 @@ def corpus_of(tokens: list[list[int]]) -> Dataset:
 
 def test_documents_that_fit_are_covered() -> None:
     coverage = views(budget=20).coverage(corpus_of([[5] * 4, [3, 3], [7]]))
-    assert coverage == Coverage(documents=3, cut=0, tokens=33, seen=33)
+    assert coverage == Coverage(documents=3, cut=0, tokens=33, seen=33, total=3)
     assert coverage.share == 1.0
     assert views(budget=None).coverage(corpus_of([[5] * 4, [500, 3]])).share == 1.0
 
@@ -301,17 +301,19 @@ def test_documents_that_fit_are_covered() -> None:
 def test_what_a_pass_cannot_see_is_counted() -> None:
     # 2 views of 10 tokens: two sentences of the first document, one in each view; all of the second one
     coverage = views(budget=10).coverage(corpus_of([[10] * 8, [5, 5]]))
-    assert coverage == Coverage(documents=2, cut=1, tokens=90, seen=30)
+    assert coverage == Coverage(documents=2, cut=1, tokens=90, seen=30, total=2)
     assert coverage.share == pytest.approx(1 / 3)
     assert coverage.summary() == "one pass sees 33.3% of the tokens; a part of 1 of 2 documents stays unseen in it"
 
 
 def test_at_most_so_many_documents_spread_evenly() -> None:
     corpus = corpus_of([[number, number] for number in range(1, 40)])
-    assert views().coverage(corpus, most=20) == Coverage(20, 0, 2 * 400, 2 * 400)  # every other
+    coverage = views().coverage(corpus, most=20)
+    assert coverage == Coverage(20, 0, 2 * 400, 2 * 400, 39)  # every other
+    assert coverage.summary().endswith("a part of 0 of 20 documents looked at (there are 39) stays unseen in it")
     assert views().coverage(corpus, most=38).documents <= 38
     assert views().coverage(corpus, most=39).documents == 39
-    assert views().coverage(corpus, most=1) == Coverage(1, 0, 2, 2)
+    assert views().coverage(corpus, most=1) == Coverage(1, 0, 2, 2, 39)
     assert views().coverage(corpus_of([[2, 2]] * 600)).documents == 600  # several batches
 
 

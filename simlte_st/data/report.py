@@ -1,0 +1,107 @@
+"""What came of reading a source."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from simlte_st.data.streams import WRONG_ENCODING
+from simlte_st.data.tables import TABLE_SUFFIXES
+
+_EXAMPLES = 3
+_KINDS = 8
+_EXAMPLE_LENGTH = 200
+_WIDTH = 80
+
+
+def _count(number: int, noun: str) -> str:
+    for size, letter in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if number >= size:
+            return f"{number / size:.1f} {letter} {noun}s"
+    return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
+@dataclass
+class ReadReport:
+    """What came of reading a source: never fewer rows than it has, whatever became of them.
+
+    Attributes:
+        source: The source, as it was given.
+        documents: Number of documents read.
+        characters: Their characters.
+        skipped: Number of rows or files that gave no document, by reason.
+        repaired: Number of documents that were mended and kept, by what was mended.
+        copies: Number of documents whose text is that of an earlier one, to the letter; they are kept. Known when the
+            source or the ``limit`` was reached.
+        ignored: Number of things that are no documents (files of other kinds by suffix, blank lines), by kind.
+        examples: For each reason in ``skipped`` and ``repaired``, where the first few are and what they are.
+        text_column: Column the text was read from, for tables; of several, the last one's, as for the other columns.
+        id_column: Column the id was read from; None where ids were made.
+        label_column: Column the label was read from.
+        finished: Whether the source was read to its end.
+        stopped_at: The ``limit`` at which reading stopped, if it did.
+    """
+
+    source: str
+    documents: int = 0
+    characters: int = 0
+    skipped: dict[str, int] = field(default_factory=dict)
+    repaired: dict[str, int] = field(default_factory=dict)
+    copies: int = 0
+    ignored: dict[str, int] = field(default_factory=dict)
+    examples: dict[str, list[str]] = field(default_factory=dict)
+    text_column: str | None = None
+    id_column: str | None = None
+    label_column: str | None = None
+    finished: bool = False
+    stopped_at: int | None = None
+
+    def note(self, counts: dict[str, int], reason: str, where: str, what: str = "") -> None:
+        """Count something among ``skipped`` or ``repaired``, and keep the first few as examples."""
+        counts[reason] = counts.get(reason, 0) + 1
+        examples = self.examples.setdefault(reason, [])
+        if len(examples) < _EXAMPLES:
+            example = f"{where}: {what}" if what else where
+            # Names and messages come from the data: they may hold what cannot be printed.
+            examples.append(example[:_EXAMPLE_LENGTH].encode("utf-8", "replace").decode("utf-8"))
+
+    def _tally(self, verb: str, counts: dict[str, int]) -> str:
+        parts = []
+        ordered = sorted(counts.items(), key=lambda item: -item[1])
+        for reason, number in ordered[:_KINDS]:
+            first = self.examples.get(reason)
+            parts.append(f"{number:,} {reason}" + (f" (first: {first[0]})" if first else ""))
+        if rest := ordered[_KINDS:]:
+            parts.append(f"{sum(number for _, number in rest):,} of {len(rest):,} other kinds")
+        told = f"{verb} {sum(counts.values()):,}:"
+        line = f"{told} {', '.join(parts)}"
+        return line if len(parts) == 1 or len(line) <= _WIDTH else "\n  ".join([told, *parts])
+
+    def troubles(self) -> list[str]:
+        """Tell in lines what was skipped, mended and ignored, and what can be done about it."""
+        lines = []
+        for verb, counts in (("skipped", self.skipped), ("mended", self.repaired), ("ignored", self.ignored)):
+            if counts:
+                lines.append(self._tally(verb, counts))
+        if table := next((kind for kind in self.ignored if kind in TABLE_SUFFIXES), None):
+            lines.append(f"tables in a folder are read where they are named, for example as FOLDER/*{table}")
+        if WRONG_ENCODING in self.skipped:
+            lines.append(
+                "if the files are in another encoding, name it with encoding= (on the command line: --encoding)"
+            )
+        return lines
+
+    def summary(self) -> str:
+        """Tell in a few lines what was read, skipped, mended and ignored."""
+        noun = "document" if self.documents == 1 else "documents"
+        line = f"read {self.documents:,} {noun} ({_count(self.characters, 'character')})"
+        if self.copies:
+            line += "; 1 is a copy of another" if self.copies == 1 else f"; {self.copies:,} are copies of others"
+        lines = [line, *self.troubles()]
+        if self.stopped_at is not None:
+            lines.append(f"stopped at the limit of {self.stopped_at:,}; the rest of the source was not read")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the report as a dictionary that can be written as JSON."""
+        return asdict(self)

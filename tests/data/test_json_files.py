@@ -1,0 +1,91 @@
+"""``.json`` files: arrays of objects or of strings, JSON lines under another name, and what is neither."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reading_support import texts
+
+from simlte_st.data.document import content_id
+from simlte_st.data.documents import read_documents
+from simlte_st.errors import DataError, EmptyCorpusError
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_an_array_of_objects_is_a_table(tmp_path: Path, indent: int | None) -> None:
+    rows = [{"id": f"d{number}", "body": f"tëxt {number}", "kind": "x"} for number in range(300)]
+    (tmp_path / "a.json").write_text(json.dumps(rows, indent=indent))
+    (tmp_path / "b.json.gz").write_bytes(gzip.compress(json.dumps(rows, ensure_ascii=False, indent=indent).encode()))
+    (tmp_path / "c.JSON").write_text("\n" + json.dumps(rows, indent=indent), encoding="utf-16")
+    for path in tmp_path.iterdir():
+        reader = read_documents(path, label_column="kind")
+        assert [(item.id, item.text, item.label) for item in reader] == [(row["id"], row["body"], "x") for row in rows]
+        assert reader.report.text_column == "body"
+
+
+def test_an_array_of_strings_is_texts(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('["one two",\n "three", 4, null]')
+    reader = read_documents(tmp_path / "a.json")
+    assert [(item.id, item.text) for item in reader] == [(content_id(text), text) for text in ("one two", "three")]
+    assert reader.report.skipped == {"not a string": 2}
+    with pytest.raises(DataError, match=r"item 0 of .*a\.json is a bare string, .*no columns"):
+        texts(tmp_path / "a.json", text_column="body")
+
+
+@pytest.mark.parametrize(
+    "lines", [['{"text": "a"}'], ['{"text": "a"}', '{"text": "b"}'], ["", '{"text": "a"}', "{cut"]]
+)
+def test_json_lines_in_truth(tmp_path: Path, lines: list[str]) -> None:
+    (tmp_path / "a.json").write_text("\n".join(lines))
+    reader = read_documents(tmp_path / "a.json")
+    assert [item.text for item in reader][:1] == ["a"]
+    assert reader.report.skipped == ({"malformed JSON": 1} if "{cut" in lines else {})
+
+
+def test_a_first_line_that_is_cut_is_counted(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"text": "cut\n{"text": "a"}\n')
+    reader = read_documents(tmp_path / "a.json")
+    assert [item.text for item in reader] == ["a"]
+    assert reader.report.skipped == {"malformed JSON": 1}
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ('{\n "data": [], "version": 1\n}', r"holds one object \(keys: data, version\)\. Make it an array of objects"),
+        (json.dumps({f"k{n}": n for n in range(50)}, indent=1), r"k7, \.\.\.\)\. Make"),
+        ("3", "holds one int"),
+        ('[{"text": "a"},', "is no valid JSON: "),
+        ("", "is no valid JSON: "),
+        ("[" * 100_000, "is no valid JSON: "),
+        (b'["caf\xe9"]', "wrong encoding .*--encoding"),
+        (b'["\0"]', "binary"),
+        ("[]", "no usable document"),
+        ("[[1], [2]]", "no usable document.*\n.*not a string"),
+        ('{"a": 1}', "Cannot tell which column"),
+    ],
+)  # fmt: skip
+def test_anything_else_is_an_error(tmp_path: Path, content: Any, told: str) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(DataError, match=told) as error:
+        texts(path)
+    assert len(str(error.value)) < 500
+
+
+def test_an_array_is_bounded_as_a_line_is(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(["word " * 300] * 1000))
+    assert len(texts(path)) == 1000
+    with pytest.raises(DataError, match=r"longer than max_characters \(more than .* bytes\); write it as JSON lines"):
+        texts(path, max_characters=1000)
+    path.write_text(json.dumps(["word " * 300, "short"]))
+    reader = read_documents(path, max_characters=1000)
+    assert [item.text for item in reader] == ["short"]
+    path.write_text(json.dumps([{"text": " "}]))
+    with pytest.raises(EmptyCorpusError, match="1 empty"):
+        texts(path)
