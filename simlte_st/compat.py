@@ -20,7 +20,7 @@ from transformers.utils import logging
 from simlte_st.errors import ModelError
 
 if TYPE_CHECKING:  # at run time this module must not import what may be half imported
-    from sentence_transformers import SentenceTransformer
+    from sentence_transformers import SentenceTransformer, SentenceTransformerTrainingArguments
     from sentence_transformers.base.modules import Transformer
 
 _LM_HEAD = ("lm_head.dense", "gelu", "lm_head.layer_norm", "lm_head.decoder")
@@ -161,6 +161,15 @@ def enable_checkpointing(encoder: PreTrainedModel) -> None:
     """Let an encoder compute each layer again in the backward pass; transformers has renamed what does it."""
     enable = getattr(encoder, "activation_checkpointing_enable", None) or encoder.gradient_checkpointing_enable
     enable({"use_reentrant": False})
+
+
+def use_one_gpu(arguments: SentenceTransformerTrainingArguments, device: str) -> None:
+    """Let the Trainer use one GPU of several: it takes all, through ``DataParallel``, and begins with the first."""
+    chosen = torch.device(device) if ":" in device else torch.device(device, 0)
+    arguments._setup_devices  # noqa: B018  # would otherwise overwrite both when it is first asked for
+    torch.cuda.set_device(chosen)
+    arguments.__dict__["_setup_devices"] = chosen
+    arguments._n_gpu = 1
 
 
 def load_modules_of(model_class: type[SentenceTransformer], classes: Sequence[type[torch.nn.Module]]) -> None:

@@ -37,6 +37,10 @@ class StoreError(SimlteError, OSError):
     """An index cannot be read or written: it is incomplete, from a newer version, or the disk is full."""
 
 
+class HubError(SimlteError, RuntimeError):
+    """A model cannot be uploaded to the Hugging Face Hub: no token, no answer, or it was refused."""
+
+
 class TrainingDiverged(SimlteError, ArithmeticError):
     """A loss or a weight is no longer a finite number; the last good checkpoint is kept.
 

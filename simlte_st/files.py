@@ -205,8 +205,12 @@ def check_apart(source: Any, output: Path) -> None:
 
 def changes(saved: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, str]:
     """Tell what has changed since settings were saved: by the name of a setting, what it was and is."""
+
+    def shown(value: Any) -> str:
+        return "not given" if value is None else repr(value)
+
     return {
-        name: f"{name}: was {saved.get(name)!r}, is {settings.get(name)!r}"
+        name: f"{name}: was {shown(saved.get(name))}, is {shown(settings.get(name))}"
         for name in sorted({*saved, *settings})
         if saved.get(name) != settings.get(name)
     }

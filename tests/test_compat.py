@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from sentence_transformers import SentenceTransformer
+from sentence_transformers import SentenceTransformer, SentenceTransformerTrainingArguments
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from torch import Tensor
@@ -40,6 +40,7 @@ from simlte_st.compat import (
     readable_length,
     readable_tokens,
     slice_rows,
+    use_one_gpu,
     view_budget,
     with_encoder,
 )
@@ -292,3 +293,15 @@ def test_the_length_survives_saving(bert_path: Path, tmp_path: Path) -> None:
     SentenceTransformer(modules=[transformer, pooling], device="cpu").save_pretrained(str(tmp_path / "saved"))
     loaded = SentenceTransformer(str(tmp_path / "saved"), device="cpu")
     assert (readable_length(loaded), view_budget(loaded)) == (24, 22)
+
+
+def test_the_trainer_uses_the_gpu_that_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen: list[torch.device] = []
+    monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
+    arguments = SentenceTransformerTrainingArguments(output_dir=str(tmp_path), use_cpu=True)
+    arguments._n_gpu = 2
+    use_one_gpu(arguments, "cuda:1")
+    assert (arguments.device, arguments.n_gpu, arguments.train_batch_size) == (torch.device("cuda:1"), 1, 8)
+    use_one_gpu(arguments, "cuda")
+    assert arguments.device == torch.device("cuda:0")
+    assert chosen == [torch.device("cuda:1"), torch.device("cuda:0")]

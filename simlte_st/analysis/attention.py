@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from operator import length_hint
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
-from tqdm.auto import tqdm
 
 from simlte_st.analysis.cls_attention import Reading, read_texts
 from simlte_st.analysis.tagging import TaggedWord, Tagger, batches, described
+from simlte_st.bars import complete, progress_bar
 from simlte_st.compat import readable_length
 from simlte_st.data.documents import read_documents
 from simlte_st.errors import ConfigurationError, DataError
@@ -266,8 +267,9 @@ def measure_attention(
     length = _common_length(models, max_seq_length)
     sums: dict[str, list[NDArray[np.float64]]] = {name: [] for name in models}
     tokens: dict[str, list[tuple[int, int]]] = {name: [] for name in models}  # of each document, and those cut
-    with tqdm(desc="Reading", unit="doc", disable=not progress) as bar:
-        for batch in batches(read_documents(documents)):
+    reader = read_documents(documents)
+    with progress_bar("Reading", length_hint(reader, 0) or None, shown=progress) as bar:
+        for batch in batches(reader):
             texts = [document.text for document in batch]
             readings = {
                 name: read_texts(model, texts, layer=layer, max_seq_length=length, batch_size=batch_size)
@@ -281,6 +283,7 @@ def measure_attention(
                     sums[name].append(attention.sums())
                     tokens[name].append((attention.tokens, attention.cut))
             bar.update(len(batch))
+        complete(bar)
     stacked = {name: np.stack(found) for name, found in sums.items()}
     first = next(iter(models))
     return AttentionResult(

@@ -13,9 +13,9 @@ import torch
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 from torch.nn import functional
-from tqdm.auto import tqdm
 
 from simlte_st.analysis.figures import drawn_figure, finish_axes, plain
+from simlte_st.bars import with_progress_bar
 from simlte_st.compat import encoder_of
 from simlte_st.data.documents import read_documents
 from simlte_st.errors import ModelError
@@ -63,7 +63,9 @@ def measure_layers(
     found = {}
     for name, model in models.items():
         parts = []
-        for start in tqdm(range(0, len(texts), batch_size), desc=name, unit="batch", disable=not progress):
+        for start in with_progress_bar(
+            range(0, len(texts), batch_size), f"Reading ({name})", unit="batch", shown=progress
+        ):
             parts.append(successive_cosines(model, texts[start : start + batch_size]))
         cosines = np.concatenate(parts)
         low, high = np.quantile(cosines, [0.1, 0.9], axis=0)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from operator import length_hint
 from typing import Any
 
-from tqdm.auto import tqdm
-
 from simlte_st.analysis.tagging import TaggedWord, Tagger, batches, described
+from simlte_st.bars import complete, progress_bar
 from simlte_st.data.documents import read_documents
 from simlte_st.data.words import count_words
 from simlte_st.evaluation.statistics import bootstrap_interval
@@ -140,12 +140,14 @@ def measure_redundancy(
         closest to the paper's numbers for 20News.
     """
     measured: list[tuple[int, float | None]] = []
-    with tqdm(desc="Tagging", unit="doc", disable=not progress) as bar:
-        for batch in batches(read_documents(documents)):
+    reader = read_documents(documents)
+    with progress_bar("Tagging", length_hint(reader, 0) or None, shown=progress) as bar:
+        for batch in batches(reader):
             texts = [document.text for document in batch]
             for text, words in zip(texts, tagger.tag(texts), strict=True):
                 measured.append((count_words(text), redundancy(nouns_and_verbs(words, counted))))
             bar.update(len(batch))
+        complete(bar)
     return RedundancyResult(
         buckets=tuple(_bucket(measured, shortest, longest, seed) for shortest, longest in BUCKETS),
         all=_bucket(measured, 0, None, seed),

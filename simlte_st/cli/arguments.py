@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import glob
 import inspect
+import logging
 import os
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -51,6 +52,13 @@ def print_result(arguments: argparse.Namespace, text: str, values: Mapping[str, 
         print(UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", to_json(values)))
     else:
         print(wrapped(text))
+
+
+def add_device_argument(parser: argparse._ActionsContainer) -> None:
+    """Add what tells where a model computes."""
+    parser.add_argument(
+        "--device", metavar="NAME", help="where the model computes: cpu, cuda, cuda:1 or mps (default: a GPU, if any)"
+    )
 
 
 RESULT_FILES = ("output", "bars", "heatmap", "lines")
@@ -130,6 +138,52 @@ def _attribute_texts(kind: type) -> dict[str, str]:
         line = re.sub(r" None: [^.]*\.", "", line).replace(", or None,", "").rstrip(".")
         found[name] = line if line[1].isupper() else line[0].lower() + line[1:]
     return found
+
+
+QUOTES = "'\""
+_PARAMETER = re.compile(
+    r"""(?<![\w/.\\-])(?P<name>[a-z]\w*)(?:=(?P<value>'[^']*'|"[^"]*"|[\w.+-]*\w|)|(?![\w/\\]|\.\w|\())"""
+)
+"""A parameter in a message: ``name='value'``, ``name=3``, ``name=``, or the name alone."""
+
+
+def in_options(text: str, options: Collection[str]) -> str:
+    """Say a message in the words of the command line: ``batch_size=1`` is ``--batch-size 1`` there.
+
+    Messages name parameters as Python has them, for those who call the functions.
+
+    Args:
+        text: The message.
+        options: Names of the command's options, as Python has them. Words that are not one of these stay, and those
+            without an underscore, unless a value is given: they are words of English, too.
+    """
+
+    def shown(match: re.Match[str]) -> str:
+        name, value = match["name"], match["value"]
+        if name not in options or (value is None and "_" not in name):
+            return match[0]
+        flag = f"--{name.replace('_', '-')}"
+        if value in ("True", "False"):
+            return flag if value == "True" else flag.replace("--", "--no-", 1)
+        return f"{flag} {value.strip(QUOTES)}" if value else flag
+
+    return _PARAMETER.sub(shown, text)
+
+
+class OptionFormatter(logging.Formatter):
+    """Formats log lines as :func:`in_options` says messages, wrapped.
+
+    Args:
+        options: See there.
+    """
+
+    def __init__(self, options: Collection[str]) -> None:
+        super().__init__("%(message)s")
+        self.options = options
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Format a line."""
+        return wrapped(in_options(super().format(record), self.options))
 
 
 def reading_options(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from simlte_st.cli.arguments import (
     SOURCE_HELP,
     Sources,
     add_common_arguments,
+    add_device_argument,
     add_json_argument,
     add_source_arguments,
     print_result,
@@ -39,6 +40,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--normalize", action="store_true", help="scale vectors to length 1")
     parser.add_argument("--resume", action="store_true", help="go on with an interrupted run")
     parser.add_argument("--overwrite", action="store_true", help="replace the output")
+    add_device_argument(parser)
     add_json_argument(parser)
     add_source_arguments(parser)
     add_common_arguments(parser)
@@ -52,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     from simlte_st.models.encode import encode_documents
 
     reader = read_documents(arguments.source, **reading_options(arguments))
-    model = load_model(arguments.model).model
+    model = load_model(arguments.model, device=arguments.device).model
     report = encode_documents(
         model,
         reader,

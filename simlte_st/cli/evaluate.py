@@ -10,6 +10,7 @@ from simlte_st.cli.arguments import (
     SOURCE_HELP,
     Sources,
     add_common_arguments,
+    add_device_argument,
     add_json_argument,
     add_overwrite_argument,
     add_source_arguments,
@@ -63,6 +64,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--segmenter", default="punkt", help="punkt or nupunkt (default: %(default)s)")
     parser.add_argument("--output", metavar="FILE.json", help="write the results there too")
     add_overwrite_argument(parser)
+    add_device_argument(parser)
     add_json_argument(parser)
     add_source_arguments(parser)
     add_common_arguments(parser)
@@ -82,7 +84,9 @@ def run(arguments: argparse.Namespace) -> int:
     )
     from simlte_st.files import write_json
     from simlte_st.models.base import load_model
+    from simlte_st.models.device import check_device
 
+    check_device(arguments.device)
     check_result_files(arguments, arguments.data, arguments.test_data)
     reader = read_documents(arguments.data, label_column=arguments.label, **reading_options(arguments))
     # The probes need all documents, the halves a few: without labels, no more are held.
@@ -98,7 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
             train, test = split_by_label(documents, 0.3, arguments.seed)
     bases = _bases(arguments)
     names = list(dict.fromkeys([*bases.values(), *arguments.models]))
-    models = {name: load_model(name).model for name in names}
+    models = {name: load_model(name, device=arguments.device).model for name in names}
     halves = compare_halves(
         models,
         drawn,

@@ -10,6 +10,7 @@ from simlte_st.cli.arguments import (
     SOURCE_HELP,
     Sources,
     add_common_arguments,
+    add_device_argument,
     add_json_argument,
     add_source_arguments,
     print_result,
@@ -44,6 +45,7 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("--sync", action="store_true", help="remove documents that are no longer in the source")
     parser.add_argument("--batch-size", type=int, default=32, metavar="N", help="default: %(default)s")
+    add_device_argument(parser)
     add_json_argument(parser)
     add_source_arguments(parser)
     add_common_arguments(parser)
@@ -60,7 +62,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     reader = read_documents(arguments.source, metadata=True, **reading_options(arguments))
     check_apart(arguments.source, Path(arguments.output))
-    index = Index.create(arguments.output, arguments.model, parts=arguments.parts, exist_ok=True)
+    index = Index.create(
+        arguments.output, arguments.model, parts=arguments.parts, exist_ok=True, device=arguments.device
+    )
     report = index.add(reader, batch_size=arguments.batch_size, sync=arguments.sync, progress=not arguments.quiet)
     note(reader.report.summary())
     print_result(arguments, report.summary(), {"index": arguments.output, **asdict(report)})

@@ -12,8 +12,9 @@ from typing import TextIO, cast
 
 from simlte_st import __version__
 from simlte_st.cli import analyze, convert, data, encode, evaluate, index, link, models, search, serve, train
+from simlte_st.cli.arguments import OptionFormatter, in_options
 from simlte_st.cli.parser import CommandParser
-from simlte_st.cli.terminal import PrintableStream, WrappingFormatter, note
+from simlte_st.cli.terminal import PrintableStream, note
 from simlte_st.errors import SimlteError, TrainingInterrupted
 
 COMMANDS = (train, encode, index, search, link, serve, evaluate, analyze, data, convert, models)
@@ -61,9 +62,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(WrappingFormatter())
-    logging.basicConfig(level=logging.WARNING, handlers=[handler])
+    options = vars(arguments).keys()
+    lines = logging.StreamHandler(sys.stderr)
+    lines.setFormatter(OptionFormatter(options))
+    logging.basicConfig(level=logging.WARNING, handlers=[lines])
     logging.getLogger("simlte_st").setLevel(logging.DEBUG if arguments.verbose else logging.INFO)
     if not arguments.verbose:
         _quiet_libraries()
@@ -79,7 +81,7 @@ def _run(arguments: argparse.Namespace) -> int:
     except Exception as error:
         if arguments.debug:
             raise
-        note(f"simlte: {_message(error)}")
+        note(f"simlte: {in_options(_message(error), options)}")
         return 1
 
 

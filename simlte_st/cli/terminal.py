@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import shutil
 import sys
@@ -68,11 +67,3 @@ def wrapped(text: str, indent: int | None = None) -> str:
 def note(text: str) -> None:
     """Print what is no result: on standard error, wrapped."""
     print(wrapped(text), file=sys.stderr)
-
-
-class WrappingFormatter(logging.Formatter):
-    """Writes a message of the log without ornament, wrapped."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Write a message."""
-        return wrapped(super().format(record))

@@ -13,10 +13,12 @@ from simlte_st.cli.arguments import (
     Sources,
     add_common_arguments,
     add_dataclass_arguments,
+    add_device_argument,
     add_json_argument,
     add_source_arguments,
     print_result,
 )
+from simlte_st.cli.terminal import note
 from simlte_st.models.names import usage_example
 from simlte_st.training.presets import Preset
 
@@ -49,6 +51,12 @@ def add_parser(subparsers: Any) -> None:
         "--name", help="a name instead of a folder: it goes to your model folder (SIMLTE_ST_HOME, else the "
         "platform's cache place), for simlte_st.SentenceTransformer(NAME)",
     )  # fmt: skip
+    parser.add_argument(
+        "--push-to-hub", metavar="OWNER/NAME",
+        help="upload the finished model with its card to the Hugging Face Hub; that it can be is checked before "
+        "training",
+    )  # fmt: skip
+    parser.add_argument("--public", action="store_true", help="with --push-to-hub: a new repository is not private")
     parser.add_argument("--resume", action="store_true", help="go on with an interrupted run")
     parser.add_argument("--overwrite", action="store_true", help="replace what is at the output")
 
@@ -94,6 +102,7 @@ def add_parser(subparsers: Any) -> None:
         help="column of classes, folders or tags that has a say in the verdict; training does not see it",
     )  # fmt: skip
     group.add_argument("--bf16", action=argparse.BooleanOptionalAction, help="default: where the hardware has it")
+    add_device_argument(group)
     group.add_argument("--workers", type=int, default=0, metavar="N", help="processes that make batches")
     group.add_argument("--save-steps", type=int, metavar="N", help="steps between checkpoints")
     add_json_argument(parser)
@@ -104,12 +113,23 @@ def add_parser(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Train."""
+    from simlte_st.errors import ConfigurationError
     from simlte_st.training.train import train
+    from simlte_st.training.upload import check_upload
 
     options = {name: value for name, value in vars(arguments).items() if name in signature(train).parameters}
     options |= {item.name: getattr(arguments, item.name) for item in fields(Preset) if item.name != "view"}
     options |= {"output": _target(arguments), "progress": not arguments.quiet, "view": _view(arguments)}
-    return report(train(**options), arguments)
+    if arguments.public and arguments.push_to_hub is None:
+        raise ConfigurationError("--public is for --push-to-hub: without it nothing is uploaded.")
+    if arguments.push_to_hub is not None:
+        check_upload(arguments.push_to_hub)
+    result = train(**options)
+    status = report(result, arguments)
+    if arguments.push_to_hub is not None:
+        address = result.push_to_hub(arguments.push_to_hub, private=not arguments.public)
+        note(f"Uploaded: {address}")
+    return status
 
 
 def report(result: TrainingResult, arguments: argparse.Namespace) -> int:

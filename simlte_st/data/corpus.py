@@ -6,13 +6,15 @@ import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from operator import length_hint
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from datasets import Dataset
-from tqdm.auto import tqdm
 
+from simlte_st.bars import with_progress_bar
 from simlte_st.data.document import Outline, SegmentedDocument
 from simlte_st.data.documents import read_documents
 from simlte_st.data.segmenters import PunktSegmenter, Segmenter, make_segmenter, peek
@@ -117,11 +119,12 @@ def write_corpus(
     """
     directory = Path(directory)
     if not (directory / "corpus.json").exists():
-        first, stream = peek(read_documents(documents), lambda document: len(document.text))
+        reader = read_documents(documents)
+        first, stream = peek(reader, lambda document: len(document.text))
         cut = make_segmenter(segmenter, lambda: (document.text for document in first))
         if isinstance(cut, PunktSegmenter):
             write_json(directory / "punkt.json", cut.to_dict())
-        bar = tqdm(stream, desc="Segmenting", unit="doc", disable=not progress)
+        bar = with_progress_bar(stream, "Segmenting", length_hint(reader, 0), shown=progress)
         report = CorpusReport()
         with atomic_path(directory / "corpus.arrow") as path:
             _write_rows(path, _usable_rows(bar, cut, count_tokens, view, report))
@@ -154,6 +157,19 @@ def _write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
                 batch, characters = [], 0
         if batch:
             writer.write_batch(pa.RecordBatch.from_pylist(batch, schema=SCHEMA))
+
+
+def count_longer(corpus: Dataset, budget: int | None) -> int:
+    """Count the documents of a corpus that have more tokens than a budget; None is no bound."""
+    if budget is None:
+        return 0
+    longer = 0
+    for batch in corpus.with_format("arrow").select_columns("tokens").iter(batch_size=1000):
+        tokens = batch["tokens"].combine_chunks()
+        sums = np.concatenate([[0], np.cumsum(tokens.values.to_numpy())])
+        ends = sums[tokens.offsets.to_numpy()]
+        longer += int((np.diff(ends) > budget).sum())
+    return longer
 
 
 @dataclass(frozen=True, slots=True)

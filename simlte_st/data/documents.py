@@ -14,7 +14,7 @@ import numpy as np
 from simlte_st.data.columns import Columns, Event, Row, Skip
 from simlte_st.data.document import Document, content_id
 from simlte_st.data.report import ReadReport
-from simlte_st.data.sources import NOT_A_STRING, Reading, open_source
+from simlte_st.data.sources import NOT_A_STRING, Reading, open_source, source_size
 from simlte_st.data.streams import TOO_LONG, BrokenSourceError, check_encoding
 from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError
 
@@ -91,7 +91,13 @@ class DocumentReader:
     """
 
     def __init__(
-        self, name: str, events: Callable[[], Iterator[Event]], max_characters: int, limit: int | None, once: bool
+        self,
+        name: str,
+        events: Callable[[], Iterator[Event]],
+        max_characters: int,
+        limit: int | None,
+        once: bool,
+        size: Callable[[], int | None] = lambda: None,
     ) -> None:
         self.report = ReadReport(name)
         self._name = name
@@ -99,10 +105,18 @@ class DocumentReader:
         self._max_characters = max_characters
         self._limit = limit
         self._once = once
+        self._size = size
         self._started = False
 
     def __repr__(self) -> str:
         return f"DocumentReader({self._name})"
+
+    def __length_hint__(self) -> int:
+        """Tell how many documents there are at most, where that is known without reading: for progress bars."""
+        if self.report.finished or self.report.stopped_at is not None:
+            return self.report.documents
+        known = [size for size in (self._size(), self._limit) if size is not None]
+        return min(known) if known else NotImplemented
 
     def __iter__(self) -> Iterator[Document]:
         """Read the source from its beginning.
@@ -268,4 +282,5 @@ def read_documents(
             raise ConfigurationError("A DocumentReader is read as it was made: give limit=, columns, metadata= there.")
         return source
     name, events = open_source(source, Reading(asked, check_encoding(encoding), max_characters))
-    return DocumentReader(name, events, max_characters, limit, once=isinstance(source, Iterator))
+    once = isinstance(source, Iterator)
+    return DocumentReader(name, events, max_characters, limit, once, size=lambda: source_size(source))

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from safetensors import safe_open
 from safetensors.numpy import save_file
 from scipy.cluster.hierarchy import DisjointSet
-from tqdm.auto import tqdm
 
+from simlte_st.bars import with_progress_bar
 from simlte_st.data.document import Document, SegmentedDocument
 from simlte_st.data.documents import read_documents
 from simlte_st.data.words import word_spans
@@ -159,9 +159,7 @@ def find_duplicates(
     seen: dict[bytes, int] = {}
     alike: DisjointSet = DisjointSet()
     exact, told = 0, _TELL
-    for number, text in enumerate(
-        tqdm(_texts(documents), desc="Finding copies", unit="doc", total=total, disable=not progress)
-    ):
+    for number, text in enumerate(with_progress_bar(_texts(documents), "Finding copies", total, shown=progress)):
         words = _words(text)
         digest = hashlib.blake2b("\x00".join(words).encode("utf-8", "surrogatepass"), digest_size=16).digest()
         first = seen.setdefault(digest, number)

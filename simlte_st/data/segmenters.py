@@ -7,6 +7,7 @@ eats text is found out at once.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import logging
 from collections import Counter
@@ -145,11 +146,19 @@ def make_segmenter(segmenter: str | Segmenter, sample: Callable[[], Iterable[str
         installed = PunktSegmenter.installed()
         if installed is not None:
             return installed
-        logger.info("NLTK's punkt_tab is not installed: learning Punkt's parameters from a sample of the corpus.")
+        _tell_of_learning()
         return PunktSegmenter.learn(sample())
     if segmenter == "nupunkt":
         return NupunktSegmenter()
     raise ConfigurationError(f"Unknown segmenter {segmenter!r}: use 'punkt', 'nupunkt' or a callable.")
+
+
+@functools.cache  # a run makes several segmenters
+def _tell_of_learning() -> None:
+    logger.info(
+        "NLTK's punkt_tab is not installed: where sentences end is learned from a sample of the documents. "
+        "Nothing has to be done; a few sentences may be cut elsewhere."
+    )
 
 
 def peek(items: Iterable[T], size: Callable[[T], int], enough: int = SAMPLE_CHARACTERS) -> tuple[list[T], Iterator[T]]:

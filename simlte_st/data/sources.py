@@ -6,8 +6,10 @@ malformed line, a file that cannot be decoded) is given as a ``Skip``, so that t
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
+import operator
 import os
 import re
 import stat
@@ -21,7 +23,7 @@ from simlte_st.data.columns import MISSING_COLUMN, Columns, Event, RawRow, Row, 
 from simlte_st.data.document import Document
 from simlte_st.data.formatted import FORMATTED_SUFFIXES, MISSING_EXTRA, formatted_text, require_reader
 from simlte_st.data.json_files import json_items
-from simlte_st.data.places import FILE_SUFFIXES, SHOWN_LENGTH, are_places, is_hub, labelled, place_labels
+from simlte_st.data.places import FILE_SUFFIXES, SHOWN_LENGTH, are_places, is_hub, is_place, labelled, place_labels
 from simlte_st.data.streams import TOO_LONG, BadTextError, BrokenSourceError, decode_text
 from simlte_st.data.tables import dataset_table, frame_table, mappings_table, open_table, table_suffix
 from simlte_st.errors import DataError, MissingExtraError
@@ -95,6 +97,25 @@ def open_source(source: Any, how: Reading) -> tuple[str, Events]:
             f"LazyFrame). Documents are read from {FORMS}."
         )
     return name, lambda: _items(source, name, how.asked)
+
+
+def source_size(source: Any) -> int | None:
+    """Tell how many rows, items or text files a source has, where that costs nothing to know; else None."""
+    if isinstance(source, (str, os.PathLike)):
+        place: str = os.fspath(source)
+        if os.path.isdir(place):
+            return sum(name.lower().endswith(FILE_SUFFIXES) for _, _, names in os.walk(place) for name in names)
+        if table_suffix(Path(place)) == ".parquet" and os.path.isfile(place):
+            import pyarrow
+            import pyarrow.parquet as pq
+
+            with contextlib.suppress(OSError, pyarrow.ArrowException):  # who reads it is told what is wrong with it
+                return int(pq.read_metadata(place).num_rows)
+        return None
+    if isinstance(source, (list, tuple)) and source and is_place(source[0]):
+        return None  # each may be a table
+    size = int(operator.length_hint(source, -1))
+    return None if size < 0 else size
 
 
 def _is(source: object, module: str, *names: str) -> bool:

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from datasets import Dataset, Features, Value, concatenate_datasets
 from datasets.arrow_writer import ArrowWriter
 from numpy.typing import NDArray
-from tqdm.auto import tqdm
 
+from simlte_st.bars import with_progress_bar
 from simlte_st.data.documents import DocumentReader
 from simlte_st.data.report import ReadReport
 from simlte_st.datasets.benchmark import Benchmark, CitationBenchmark
@@ -181,7 +181,7 @@ def _stored(
     ids: set[str] = set()
 
     def rows() -> Iterable[dict[str, Any]]:
-        for document in tqdm(iter(reader), desc="Reading", unit="doc", disable=not progress):
+        for document in with_progress_bar(reader, "Reading", shown=progress):
             if isinstance(found, FoundPapers):
                 ids.add(document.id)
             yield {

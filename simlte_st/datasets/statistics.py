@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from tqdm.auto import tqdm
 
+from simlte_st.bars import with_progress_bar
 from simlte_st.data.document import Document
 from simlte_st.data.documents import read_documents
 from simlte_st.datasets.benchmark import Benchmark, CitationBenchmark, PrintedStatistics
@@ -56,7 +56,7 @@ def statistics(source: Any, *, progress: bool = False) -> Statistics:
     words = array("I")
     labels: Counter[str | None] = Counter()
     splits: Counter[str] = Counter()
-    for document in tqdm(documents, desc="Reading", unit="doc", disable=not progress):
+    for document in with_progress_bar(documents, "Reading", shown=progress):
         words.append(len(document.text.split()))
         labels[document.label] += 1
         if document.split is not None:

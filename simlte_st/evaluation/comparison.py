@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -73,7 +74,13 @@ def compare_halves(
     words = agreement_of_scores(TfidfScores([*anchors, *positives]), seed=seed)
     results = {TFIDF: HalvesComparison(words, tfidf_split_half(anchors, positives, seed=seed))}
     for name, model in models.items():
-        embeddings = encode_texts(model, anchors + positives, batch_size=batch_size, show_progress_bar=progress)
+        embeddings = encode_texts(
+            model,
+            anchors + positives,
+            batch_size=batch_size,
+            show_progress_bar=progress,
+            bar_name=f"Encoding halves of held-out documents ({os.path.basename(name) or name})",
+        )
         first, second = embeddings[: len(anchors)], embeddings[len(anchors) :]
         results[name] = HalvesComparison(
             structure_agreement(first, second, seed=seed), split_half_retrieval(first, second, seed=seed)
@@ -201,6 +208,7 @@ def compare_probes(
             max_seq_length=max_seq_length,
             batch_size=batch_size,
             show_progress_bar=progress,
+            bar_name=f"Encoding labelled documents ({os.path.basename(name) or name})",
         )
         train_x, test_x = rows[: len(train_texts)], rows[len(train_texts) :]
         results[name] = ProbeComparison(

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sentence_transformers.sentence_transformer.evaluation import BaseEvaluator
 
+from simlte_st.bars import counting_texts, progress_bar
 from simlte_st.compat import readable_tokens
 from simlte_st.errors import ConfigurationError
 
@@ -49,7 +50,13 @@ def reading_at_most(model: SentenceTransformer, max_seq_length: int | None) -> I
 
 
 def encode_texts(
-    model: SentenceTransformer, texts: Sequence[str], *, max_seq_length: int | None = None, **options: Any
+    model: SentenceTransformer,
+    texts: Sequence[str],
+    *,
+    max_seq_length: int | None = None,
+    show_progress_bar: bool = False,
+    bar_name: str = "Encoding",
+    **options: Any,
 ) -> NDArray[np.float32]:
     """Encode with the frozen model, each text once; sentence-transformers sorts them by length itself.
 
@@ -57,13 +64,19 @@ def encode_texts(
         model: The model.
         texts: The texts.
         max_seq_length: As in :func:`reading_at_most`.
-        **options: Those of ``SentenceTransformer.encode``, such as ``batch_size``, ``prompt`` and ``truncate_dim``.
+        show_progress_bar: Show a progress bar.
+        bar_name: What it is called.
+        **options: Others of ``SentenceTransformer.encode``, such as ``batch_size``, ``prompt`` and ``truncate_dim``.
 
     Returns:
         Embeddings, shape ``[len(texts), dim]``, float32, in the order of ``texts``.
     """
-    with reading_at_most(model, max_seq_length):
-        embeddings = model.encode(list(texts), **{"show_progress_bar": False, **options, "convert_to_numpy": True})
+    with (
+        reading_at_most(model, max_seq_length),
+        progress_bar(bar_name, len(texts), unit="text", shown=show_progress_bar) as bar,
+        counting_texts(model, bar),
+    ):
+        embeddings = model.encode(list(texts), **options, show_progress_bar=False, convert_to_numpy=True)
     return np.asarray(embeddings, dtype=np.float32)
 
 

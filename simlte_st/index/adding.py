@@ -6,13 +6,14 @@ import hashlib
 import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from operator import length_hint
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from tqdm.auto import tqdm
 
+from simlte_st.bars import complete, progress_bar
 from simlte_st.data.document import Document, content_id
 from simlte_st.data.documents import DocumentReader, read_documents
 from simlte_st.data.segmenters import PunktSegmenter, Segmenter, make_segmenter, peek
@@ -117,15 +118,15 @@ def add_documents(
     first, stream = peek(_named(reader), lambda document: len(document.text))
     segmenter = _segmenter(folder / PUNKT_FILE, first)
     _learn(store, metadata, first)
-    bar = tqdm(desc="Indexing", unit="doc", disable=not progress)
-    for batch in _batches(stream):
-        new = {document.id: document for document in batch if document.id not in seen}
-        report.unchanged += len(batch) - len(new)
-        seen |= new.keys()
-        _learn(store, metadata, new.values())
-        _add_batch(store, encoder, metadata, segmenter if parts else None, list(new.values()), batch_size, report)
-        bar.update(len(batch))
-    bar.close()
+    with progress_bar("Indexing", length_hint(reader, 0) or None, shown=progress) as bar:
+        for batch in _batches(stream):
+            new = {document.id: document for document in batch if document.id not in seen}
+            report.unchanged += len(batch) - len(new)
+            seen |= new.keys()
+            _learn(store, metadata, new.values())
+            _add_batch(store, encoder, metadata, segmenter if parts else None, list(new.values()), batch_size, report)
+            bar.update(len(batch))
+        complete(bar)
     if sync:
         if reader.report.stopped_at is not None:
             raise ConfigurationError("Only a part of the documents was read (--limit): nothing is removed for it.")

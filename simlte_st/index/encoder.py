@@ -24,6 +24,7 @@ class Encoder:
 
     Args:
         model: The model, or its name or folder.
+        device: Where a model computes that is given by its name; None for a GPU, if there is one.
 
     Attributes:
         budget: Tokens of a document that the model reads, special tokens and prompt not counted; None for no bound.
@@ -31,8 +32,8 @@ class Encoder:
         dimension: Size of a vector.
     """
 
-    def __init__(self, model: Model) -> None:
-        self._model = model if isinstance(model, SentenceTransformer) else load_model(model).model
+    def __init__(self, model: Model, device: str | None = None) -> None:
+        self._model = model if isinstance(model, SentenceTransformer) else load_model(model, device=device).model
         self.name: str | None = None
         if not isinstance(model, SentenceTransformer):  # a folder is found from anywhere
             self.name = os.path.abspath(model) if os.path.isdir(model) else os.fspath(model)

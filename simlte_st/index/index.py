@@ -57,8 +57,10 @@ class Index:
         calibration: The threshold of :meth:`calibrate`; None where there is none yet.
     """
 
-    def __init__(self, folder: Path, settings: dict[str, Any], store: Store, model: Model | None) -> None:
-        self.folder, self._settings, self._store, self._model = folder, settings, store, model
+    def __init__(
+        self, folder: Path, settings: dict[str, Any], store: Store, model: Model | None, device: str | None = None
+    ) -> None:
+        self.folder, self._settings, self._store, self._model, self._device = folder, settings, store, model, device
         self.parts: bool = settings["parts"]
         self.calibration = Calibration(**settings["calibration"]) if settings["calibration"] else None
 
@@ -71,7 +73,13 @@ class Index:
 
     @classmethod
     def create(
-        cls, path: str | os.PathLike[str], model: Model, *, parts: bool | None = None, exist_ok: bool = False
+        cls,
+        path: str | os.PathLike[str],
+        model: Model,
+        *,
+        parts: bool | None = None,
+        exist_ok: bool = False,
+        device: str | None = None,
     ) -> Index:
         """Make an index.
 
@@ -82,41 +90,45 @@ class Index:
                 many as the model reads. It is then found by its best passage. None: as the index is that is there, else
                 no.
             exist_ok: Open the index that is there, if it was made with the same model and ``parts``.
+            device: Where a model computes that is given by its name, such as ``"cpu"`` or ``"cuda:1"``; None for a GPU,
+                if there is one.
 
         Raises:
-            ConfigurationError: Something is there, or it was made otherwise, or another process writes.
+            ConfigurationError: Something is there, or it was made otherwise, there is no such device, or another
+                process writes.
             ModelError: There is no such model, or the index there has another.
             StoreError: It cannot be written.
             MissingExtraError: LanceDB is not installed.
         """
         folder = Path(path)
         if exist_ok and (folder / SETTINGS_FILE).exists():
-            index = cls.open(folder, model).load()
+            index = cls.open(folder, model, device).load()
             if parts not in (None, index.parts):
                 made = "with" if index.parts else "without"
                 raise ConfigurationError(f"{folder} was made {made} passages (parts): make another index.")
             return index
-        encoder = Encoder(model)
+        encoder = Encoder(model, device)
         settings, store = make_folder(folder, encoder, bool(parts))
-        index = cls(folder, settings, store, model)
+        index = cls(folder, settings, store, model, device)
         index.__dict__["_encoder"] = encoder
         return index
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], model: Model | None = None) -> Index:
+    def open(cls, path: str | os.PathLike[str], model: Model | None = None, device: str | None = None) -> Index:
         """Open an index.
 
         Args:
             path: Its folder.
             model: The model it was made with, where it is not found by the name that it had. It is loaded, and compared
                 with what the index knows of it, when it is first needed.
+            device: Where it computes, as for :meth:`create`.
 
         Raises:
             StoreError: There is no index, it is incomplete, or made by a newer version.
             MissingExtraError: LanceDB is not installed.
         """
         folder = Path(path)
-        return cls(folder, read_settings(folder), Store.open(folder), model)
+        return cls(folder, read_settings(folder), Store.open(folder), model, device)
 
     def load(self) -> Index:
         """Load the model now rather than when it is first needed, and give the index.
@@ -130,7 +142,7 @@ class Index:
 
     @cached_property
     def _encoder(self) -> Encoder:
-        return load_encoder(self.folder, self._settings, self._model)
+        return load_encoder(self.folder, self._settings, self._model, self._device)
 
     @cached_property
     def _segmenter(self) -> Segmenter:

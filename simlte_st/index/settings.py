@@ -68,13 +68,14 @@ def read_settings(folder: Path) -> dict[str, Any]:
     return settings
 
 
-def load_encoder(folder: Path, settings: dict[str, Any], model: Any) -> Encoder:
+def load_encoder(folder: Path, settings: dict[str, Any], model: Any, device: str | None = None) -> Encoder:
     """Load the model of an index.
 
     Args:
         folder: The index.
         settings: Its settings.
         model: The model, or its name or folder; None for the name that the index has.
+        device: Where it computes; None for a GPU, if there is one.
 
     Raises:
         ConfigurationError: The model had no name, and none is given.
@@ -84,7 +85,7 @@ def load_encoder(folder: Path, settings: dict[str, Any], model: Any) -> Encoder:
     if wanted is None:
         raise ConfigurationError(f"The model of {folder} had no name: give it with model= (--model).")
     try:
-        encoder = Encoder(wanted)
+        encoder = Encoder(wanted, device)
     except ModelError as error:
         if model is not None:
             raise

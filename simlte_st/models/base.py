@@ -20,6 +20,7 @@ from simlte_st.chunk_mean.modeling import SimlteChunkMeanModel
 from simlte_st.compat import load_stock, readable_length, readable_tokens
 from simlte_st.errors import ConfigurationError, MissingExtraError, ModelError
 from simlte_st.files import MODEL_FILE, is_model
+from simlte_st.models.device import check_device
 from simlte_st.models.names import find_model, hub_repositories, not_loaded
 from simlte_st.modules import OWN_MODULES
 
@@ -67,7 +68,8 @@ class LoadedModel:
         """
         length = max_seq_length or self.model.max_seq_length
         if self.drawn:
-            return load_model(self.name, pooling, length, next(self.model.parameters()).dtype)
+            dtype = next(self.model.parameters()).dtype
+            return load_model(self.name, pooling, length, dtype, str(self.model.device))
         model = deepcopy(self.model)
         if pooling != "keep":
             _set_pooling(model, self.name, pooling)
@@ -80,6 +82,7 @@ def load_model(
     pooling: str = "keep",
     max_seq_length: int | None = None,
     dtype: torch.dtype | None = None,
+    device: str | None = None,
 ) -> LoadedModel:
     """Load a model.
 
@@ -93,6 +96,7 @@ def load_model(
         max_seq_length: Tokens to read of an input, special tokens included; None keeps the model's.
         dtype: Type of the weights; None keeps the checkpoint's. Training wants ``torch.float32``: on weights of half
             precision an optimizer's small steps are lost.
+        device: Where it computes, such as ``"cpu"`` or ``"cuda:1"``; None for a GPU, if there is one.
 
     Returns:
         The model.
@@ -100,14 +104,15 @@ def load_model(
     Raises:
         ModelError: There is no such model, it is incomplete or damaged, it does not end in token embeddings and
             pooling, a weight is no finite number, or its tokenizer has tokens without an embedding.
-        ConfigurationError: It has no positions for ``max_seq_length`` tokens.
+        ConfigurationError: It has no positions for ``max_seq_length`` tokens, or there is no such device.
     """
+    check_device(device)
     source, name = find_model(name), os.fspath(name)
     numbers = torch.get_rng_state()
     if Path(source, _SETTINGS).is_file() and not is_model(Path(source)):
         raise not_loaded(name, f"{MODEL_FILE} is missing, so that nobody knows how it pools. Fetch or make it again.")
     try:
-        model = load_stock(source, OWN_MODULES, model_kwargs={} if dtype is None else {"dtype": dtype})
+        model = load_stock(source, OWN_MODULES, device=device, model_kwargs={} if dtype is None else {"dtype": dtype})
     except (MissingExtraError, MemoryError):
         raise
     except Exception as error:  # what is damaged breaks the libraries anywhere, with any error of theirs

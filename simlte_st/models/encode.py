@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
+from operator import length_hint
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,8 @@ import pyarrow.parquet as pq
 import torch
 from filelock import FileLock
 from sentence_transformers import SentenceTransformer
-from tqdm.auto import tqdm
 
+from simlte_st.bars import complete, counting_texts, progress_bar
 from simlte_st.compat import view_budget
 from simlte_st.data.document import Document
 from simlte_st.data.documents import DocumentReader, read_documents
@@ -63,6 +64,10 @@ class EncodingReport:
     cut_documents: int = 0
     cut_tokens: int = 0
     dimension: int = 0
+
+    def __str__(self) -> str:
+        """Give the summary."""
+        return self.summary()
 
     def summary(self) -> str:
         """Say it in a sentence."""
@@ -141,28 +146,35 @@ def _encode_parts(
     """Make the parts that are missing; give their number."""
     count = tokenizer_counter(model.tokenizer)
     done_before = part_size * sum(1 for _ in parts.glob("part-*.parquet"))
-    bar = tqdm(desc="Encoding", unit="doc", initial=done_before, disable=not progress)
+    batches = _read_batches(reader, part_size, parts)
+    first = list(islice(batches, 1))  # what is wrong with the source shows before a bar does
     number = 0
-    for number, batch in enumerate(_read_batches(reader, part_size, parts), start=1):
-        path, ids, texts = _part(parts, number), [one.id for one in batch], [one.text for one in batch]
-        digest = _digest(part.encode("utf-8") for one in batch for part in (one.id, one.text))
-        if path.exists():
-            if (pq.read_schema(path).metadata or {}).get(DOCUMENTS) != digest.encode("ascii"):
-                raise ResumeError(f"{path} holds other documents than the source has now: start anew (--overwrite).")
-            continue
-        vectors = model.encode(texts, batch_size=batch_size, normalize_embeddings=normalize, show_progress_bar=False)
-        _check_finite(vectors, ids)
-        flat = pa.array(np.asarray(vectors, dtype=np.float32).reshape(-1))
-        columns = {
-            "id": pa.array(ids, type=pa.string()),
-            "vector": pa.FixedSizeListArray.from_arrays(flat, len(vectors[0])),
-            "tokens": pa.array(count(texts), type=pa.int64()),
-        }
-        with atomic_path(path) as temporary:
-            pq.write_table(pa.table(columns).replace_schema_metadata({DOCUMENTS: digest}), temporary)
-        _give_back()
-        bar.update(len(batch))
-    bar.close()
+    with progress_bar("Encoding", length_hint(reader, 0) or None, initial=done_before, shown=progress) as bar:
+        for number, batch in enumerate(itertools.chain(first, batches), start=1):
+            bar.total = length_hint(reader, 0) or None  # what was read to its end is known by now
+            path, ids, texts = _part(parts, number), [one.id for one in batch], [one.text for one in batch]
+            digest = _digest(part.encode("utf-8") for one in batch for part in (one.id, one.text))
+            if path.exists():
+                if (pq.read_schema(path).metadata or {}).get(DOCUMENTS) != digest.encode("ascii"):
+                    raise ResumeError(
+                        f"{path} holds other documents than the source has now: start anew (--overwrite)."
+                    )
+                continue
+            with counting_texts(model, bar):
+                vectors = model.encode(
+                    texts, batch_size=batch_size, normalize_embeddings=normalize, show_progress_bar=False
+                )
+            _check_finite(vectors, ids)
+            flat = pa.array(np.asarray(vectors, dtype=np.float32).reshape(-1))
+            columns = {
+                "id": pa.array(ids, type=pa.string()),
+                "vector": pa.FixedSizeListArray.from_arrays(flat, len(vectors[0])),
+                "tokens": pa.array(count(texts), type=pa.int64()),
+            }
+            with atomic_path(path) as temporary:
+                pq.write_table(pa.table(columns).replace_schema_metadata({DOCUMENTS: digest}), temporary)
+            _give_back()
+        complete(bar)
     if _part(parts, number + 1).exists():
         raise ResumeError(f"{parts} holds more documents than the source has now: start anew (--overwrite).")
     return number

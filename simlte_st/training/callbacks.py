@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import sys
 import threading
 from pathlib import Path
 from types import FrameType
@@ -16,6 +17,7 @@ from tqdm.auto import tqdm
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
+from simlte_st.bars import progress_bar
 from simlte_st.data.transform import DocSplitTransform
 from simlte_st.errors import ResumeError
 from simlte_st.files import atomic_path
@@ -159,10 +161,9 @@ class ProgressBarCallback(TrainerCallback):
     ) -> None:
         """Open the bar, at the right place if the run resumes."""
         if state.is_world_process_zero:
-            self._bar = tqdm(
-                desc="Training",
-                unit="doc",
-                total=state.max_steps * self.documents_per_step,
+            self._bar = progress_bar(
+                "Training",
+                state.max_steps * self.documents_per_step,
                 initial=state.global_step * self.documents_per_step,
             )
 
@@ -220,7 +221,8 @@ class InterruptCallback(TrainerCallback):
             return  # a data loading worker, which got both the handler and the signal from us
         self.interrupted = True
         self.restore()  # the next one is not ours
-        tqdm.write("Stopping after this step; a checkpoint will be written. Ctrl-C again stops at once.")
+        line = "Stopping after this step; a checkpoint will be written. Ctrl-C again stops at once."
+        tqdm.write(line, file=sys.stderr)
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from sentence_transformers import SentenceTransformer
 
+from simlte_st.compat import view_budget
+from simlte_st.data.corpus import count_longer
 from simlte_st.data.document import Document
 from simlte_st.errors import DataError
 from simlte_st.evaluation.comparison import compare_halves, compare_probes
@@ -23,7 +24,7 @@ from simlte_st.training.interpolation import choose_interpolation, interpolate
 from simlte_st.training.lora import merge_lora
 from simlte_st.training.model import Trainee
 from simlte_st.training.prepare import Prepared, probe_documents
-from simlte_st.training.result import RUN_FILE, TrainingResult
+from simlte_st.training.result import RUN_FILE, TrainingResult, reading_summary, shown_base
 from simlte_st.training.run import RunFolder, RunOptions
 
 logger = logging.getLogger(__name__)
@@ -84,6 +85,8 @@ def finish(
         kept=kept,
         gain=gain,
         interpolation=interpolation,
+        reads=trainee.reads,
+        longer=count_longer(prepared.dataset, view_budget(model)),
         log=fitted.log,
     )
     if kept == "base":
@@ -114,7 +117,9 @@ def measure_gain(
     probes = None
     if options.probe is not None:
         train, test = split_by_label(probe_documents(held_out), 0.5, options.seed)
-        found = compare_probes(models, train, test, draws=20, head="logistic", seed=options.seed)
+        found = compare_probes(
+            models, train, test, draws=20, head="logistic", seed=options.seed, progress=options.progress
+        )
         probes = found["base"].few_shot, found["trained"].few_shot
     verdict = give_verdict(halves["base"].structure, halves["trained"].structure, probes, options.seed)
     numbers = {name: result.metrics() for name, result in halves.items()}
@@ -148,17 +153,17 @@ def extend_model_card(path: Path, run: Mapping[str, Any]) -> None:
 def run_section(run: Mapping[str, Any]) -> str:
     """Describe a run in Markdown."""
     corpus, coverage, preset = run["corpus"], run["coverage"], run["preset"]
-    base = Path(run["base"]).name if os.path.isdir(run["base"]) else run["base"]  # where it lies concerns nobody
     lines = [
         "## DocSplit training",
         "",
-        f"Trained without labels by simlte_st from `{base}`: two views of one document should lie close, other "
-        f"documents far. Views: `{preset['view']}`.",
+        f"Trained without labels by simlte_st from `{shown_base(run['base'])}`: two views of one document should lie "
+        f"close, other documents far. Views: `{preset['view']}`.",
         "",
         f"- Documents: {corpus['documents']:,} ({corpus['tokens']:,} tokens, {corpus['sentences']:,} sentences; "
         f"the longest has {corpus['longest']:,} tokens)",
         f"- Seen in one pass: {coverage['share']:.1%} of the tokens; a part of {coverage['cut']:,} of "
         f"{coverage['documents']:,} documents looked at stays unseen in it",
+        f"- {reading_summary(run['reads'], run['longer'], corpus['documents'])}",
     ]
     skipped = {**run["read"].get("skipped", {}), **corpus["left_out"]}
     if skipped:

@@ -21,7 +21,8 @@ from sentence_transformers import (
 from transformers import PrinterCallback, TrainerCallback, TrainerState
 from transformers.trainer import TRAINER_STATE_NAME
 
-from simlte_st.compat import encoder_of, load_stock
+from simlte_st.bars import logs_above_bars
+from simlte_st.compat import encoder_of, load_stock, use_one_gpu
 from simlte_st.data.duplicates import find_duplicates
 from simlte_st.errors import TrainingInterrupted
 from simlte_st.modules import OWN_MODULES
@@ -43,6 +44,7 @@ from simlte_st.training.lora import LoraStateCallback
 from simlte_st.training.model import Trainee, warn_of_pooling
 from simlte_st.training.prepare import Prepared
 from simlte_st.training.run import RunFolder, RunOptions
+from simlte_st.training.step_time import StepTimeCallback
 
 logger = logging.getLogger(__name__)
 
@@ -111,20 +113,25 @@ def set_up(trainee: Trainee, prepared: Prepared, folder: RunFolder, options: Run
     """
     model, preset = trainee.model, trainee.preset
     batches = make_batches(trainee, prepared.dataset, options)
-    max_steps = options.max_steps
-    steps = max_steps or math.ceil(batches.steps * preset.epochs)
-    if max_steps is None and options.settings.get("epochs") is None and steps < preset.least_steps:
-        steps = max_steps = preset.least_steps
+    steps = options.max_steps or math.ceil(batches.steps * preset.epochs)
+    if options.max_steps is None and options.settings.get("epochs") is None:
+        steps = max(steps, preset.least_steps)
+    passes = round(steps / batches.steps, 1)
+    logger.info(
+        "%d step%s planned, %s pass%s over the %s documents.",
+        steps, "" if steps == 1 else "s", f"{passes:g}", "" if passes == 1 else "es", f"{len(prepared.dataset):,}",
+    )  # fmt: skip
     warn_of_pooling(trainee.base, preset, steps)
     arguments = training_arguments(
         folder.checkpoints,
         batch_size=batches.size,
         epochs=preset.epochs,
         steps=steps,
-        max_steps=max_steps,
+        max_steps=steps,  # and not what the Trainer would make of the epochs: this number is told everywhere
         learning_rate=preset.learning_rate,
         warmup=preset.warmup,
         bf16=options.dtype == "bfloat16",
+        device=options.device,
         seed=options.seed,
         batch_sampler=batches.sampler,
         dataloader_num_workers=options.workers,
@@ -143,6 +150,7 @@ def set_up(trainee: Trainee, prepared: Prepared, folder: RunFolder, options: Run
         *([ProgressBarCallback(batches.size * arguments.world_size)] if options.progress else []),
         *([] if adapters is None else [adapters]),
         divergence,
+        StepTimeCallback(trainee.loss),
         CompleteCallback(),
         interrupt,
     ]
@@ -171,7 +179,8 @@ def fit(fitting: Fitting, folder: RunFolder) -> Fitted:
     state = restore_finished(model, checkpoint, fitting.adapters)
     if state is None:
         try:
-            trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+            with logs_above_bars():
+                trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
         finally:
             interrupt.restore()
             fitting.divergence.release()
@@ -243,6 +252,7 @@ def training_arguments(
     warmup: float = 0.0,
     max_steps: int | None = None,
     bf16: bool = False,
+    device: str | None = None,
     seed: int = 0,
     **others: Any,
 ) -> SentenceTransformerTrainingArguments:
@@ -257,11 +267,12 @@ def training_arguments(
         warmup: Share of the steps over which it rises.
         max_steps: Stop after so many steps instead.
         bf16: Compute in bfloat16.
+        device: Where to compute; None for a GPU, if there is one.
         seed: The run's seed.
         **others: Further arguments of the class.
     """
-    accelerator = torch.cuda.is_available() or torch.backends.mps.is_available()
-    return SentenceTransformerTrainingArguments(
+    accelerator = device != "cpu" and (torch.cuda.is_available() or torch.backends.mps.is_available())
+    arguments = SentenceTransformerTrainingArguments(
         output_dir=str(output_dir),
         per_device_train_batch_size=batch_size,
         num_train_epochs=epochs,
@@ -278,6 +289,9 @@ def training_arguments(
         disable_tqdm=True,  # our own bar counts documents
         **others,
     )
+    if arguments.n_gpu > 1 or (device or "").startswith("cuda"):
+        use_one_gpu(arguments, device or "cuda")  # else batches would be as many times as large, and fewer
+    return arguments
 
 
 def make_trainer(

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from sentence_transformers import SentenceTransformer
 from torch import Tensor
-from tqdm.auto import tqdm
 
+from simlte_st.bars import with_progress_bar
 from simlte_st.compat import forget_model_card_text, view_budget
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.data.views import View
@@ -142,7 +142,9 @@ def choose_interpolation(
     line = _Line(base, adapted, model)
     scores: dict[float, StructureResult] = {}
     try:
-        for weight in tqdm(tried, desc="Interpolating", unit="model", disable=not progress):
+        for weight in with_progress_bar(
+            tried, "Trying weights between base and trained model", unit="model", shown=progress
+        ):
             line.go_to(weight)
             embeddings = encode_texts(model, anchors + positives, batch_size=batch_size)
             scores[weight] = structure_agreement(embeddings[: len(anchors)], embeddings[len(anchors) :], seed=seed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -62,7 +62,7 @@ class Trainee:
         """
         if self.origin.base is not None:
             return self.base.model.eval()
-        return load_model(self.origin.name, dtype=torch.float32).model.eval()
+        return load_model(self.origin.name, dtype=torch.float32, device=str(self.model.device)).model.eval()
 
 
 def make_trainee(folder: RunFolder, options: RunOptions) -> Trainee:
@@ -76,12 +76,12 @@ def make_trainee(folder: RunFolder, options: RunOptions) -> Trainee:
         ModelError: The base cannot be loaded or cannot be trained this way.
         ConfigurationError: A setting does not fit the base.
     """
-    base = load_model(options.base, dtype=torch.float32)
+    base = load_model(options.base, dtype=torch.float32, device=options.device)
     preset = (options.named_preset or preset_for(base)).changed(**options.settings)
     if options.lora is not None and isinstance(options.preset, str) and options.settings.get("learning_rate") is None:
         preset = preset.changed(learning_rate=LEARNING_RATE_FACTOR * preset.learning_rate)
     logger.info("%s", preset.summary())
-    origin = make_origin(base, preset, folder, options.seed)
+    origin = replace(make_origin(base, preset, folder, options.seed), device=options.device)
     try:
         model = origin.model(preset.max_view_length)
     except ConfigurationError as error:
@@ -125,12 +125,14 @@ class Origin:
         pooling: Pooling to load it with.
         head: The MLM head, where the folder has none although the base has; None to find it by the name.
         base: The base as it was loaded, where that is what is trained.
+        device: Where it computes; None for a GPU, if there is one.
     """
 
     name: str
     pooling: PoolingName
     head: MLMHead | None = None
     base: LoadedModel | None = None
+    device: str | None = None
 
     def model(self, max_seq_length: int | None = None) -> SentenceTransformer:
         """Make a model to train: another one at each call, in float32 where the base is.
@@ -144,7 +146,7 @@ class Origin:
         """
         if self.base is not None:
             return self.base.copy(self.pooling, max_seq_length).model
-        return load_model(self.name, self.pooling, max_seq_length, torch.float32).model
+        return load_model(self.name, self.pooling, max_seq_length, torch.float32, self.device).model
 
 
 def preset_for(base: LoadedModel) -> Preset:

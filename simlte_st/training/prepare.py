@@ -8,6 +8,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import length_hint
 from typing import Any
 
 from datasets import Dataset
@@ -90,7 +91,7 @@ def prepare(reader: DocumentReader, trainee: Trainee, folder: RunFolder, options
         )
     assert views.report is not None
     coverage = views.coverage(dataset)
-    logger.info("%s", coverage.summary())
+    logger.info("%s.", coverage.summary().capitalize())
     return Prepared(dataset, held_out, saved["read"], views.report, coverage)
 
 
@@ -120,11 +121,19 @@ class HeldOut:
     seed: int = 0
     documents: list[Document] = field(default_factory=list)
 
-    def divert(self, documents: Iterable[Document]) -> Iterator[Document]:
-        """Yield the documents to train on; those held out gather in :attr:`documents`.
+    def divert(self, documents: Iterable[Document]) -> Iterable[Document]:
+        """Give the documents to train on, to be iterated once; those held out gather in :attr:`documents`.
 
         As long as too few are held out, those that may be needed wait; they come when it is known that they are not.
         """
+        return _Diverted(self, documents)
+
+    def left(self, documents: int) -> int:
+        """Estimate how many of so many documents are left to train on; exact is what :meth:`divert` does."""
+        wanted = max(min(self.most, self.share * documents), min(self.least, self.most, 3 * self.share * documents))
+        return max(0, documents - round(wanted))
+
+    def _rest(self, documents: Iterable[Document]) -> Iterator[Document]:
         least = min(self.least, self.most)
         waiting: list[tuple[float, Document]] = []
         for document in documents:
@@ -146,3 +155,18 @@ class HeldOut:
     def _drawn(self, document_id: str) -> float:
         key = f"held out\x00{self.seed}\x00{document_id}".encode("utf-8", "surrogatepass")
         return float(int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "big") / 2**64)
+
+
+@dataclass(frozen=True)
+class _Diverted:
+    """The documents to train on, which tell about how many they are: for the progress bar."""
+
+    holder: HeldOut
+    documents: Iterable[Document]
+
+    def __iter__(self) -> Iterator[Document]:
+        return self.holder._rest(self.documents)
+
+    def __length_hint__(self) -> int:
+        known = length_hint(self.documents, -1)
+        return NotImplemented if known < 0 else self.holder.left(known)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from simlte_st.data.corpus import CorpusReport, Coverage
+from simlte_st.models.names import LONGER_HINT
 from simlte_st.training.presets import Preset
 
 if TYPE_CHECKING:
@@ -35,6 +37,8 @@ class TrainingResult:
         gain: The verdict on held-out documents, what it is made of, and the numbers for TF-IDF, the base (reading as
             much as the trained model, where it has the positions) and the trained model; None if too few were held out.
         interpolation: How much of the trained weights the model has (``weight``), and what led to it; None for all.
+        reads: Tokens of a text that the model reads, special tokens included; None for no bound.
+        longer: Documents trained on that are longer.
         log: The Trainer's log lines.
     """
 
@@ -50,6 +54,8 @@ class TrainingResult:
     kept: Literal["trained", "base"] = "trained"
     gain: dict[str, Any] | None = None
     interpolation: dict[str, Any] | None = None
+    reads: int | None = None
+    longer: int = 0
     log: list[dict[str, Any]] = field(default_factory=list)
 
     def load(self, **options: Any) -> SentenceTransformer:
@@ -62,20 +68,38 @@ class TrainingResult:
 
         return SentenceTransformer(self.output, **options)
 
+    def push_to_hub(self, name: str, *, private: bool = True) -> str:
+        """Upload the finished model with its card to the Hugging Face Hub.
+
+        Args:
+            name: The repository, ``OWNER/NAME``; :func:`~simlte_st.training.check_upload` checks it before training.
+            private: Make a new repository private.
+
+        Returns:
+            Address of the commit.
+
+        Raises:
+            HubError: It failed; the message has the command to try again. The model stays where it is.
+        """
+        from simlte_st.training.upload import upload
+
+        return upload(self.output, name, private=private)
+
     def __str__(self) -> str:
         """Give the summary."""
         return self.summary()
 
     def summary(self) -> str:
-        """Say in a few lines what was done, and whether it helped."""
+        """Say in at most five lines what was done, and whether it helped."""
         left_out = {**self.read["skipped"], **self.corpus.left_out}
         steps = f"{self.steps:,} step{'' if self.steps == 1 else 's'}"
         lines = [
             f"Trained on {self.corpus.documents:,} documents: {steps} in {self.seconds:,.0f} s "
-            f"({self.documents_per_second:.2g} documents a second, in {self.dtype}).",
-            f"Seen and cut: {self.coverage.summary()}.",
+            f"({self.documents_per_second:.2g} documents a second, in {self.dtype}). "
             "Left out: " + (", ".join(f"{count:,} {reason}" for reason, count in left_out.items()) or "none") + ".",
-            self.gain["summary"] if self.gain else "Too few documents were held out to measure the gain.",
+            f"Seen and cut: {self.coverage.summary()}.",
+            reading_summary(self.reads, self.longer, self.corpus.documents),
+            self.gain["summary"] if self.gain else "No documents, or too few, were held out to measure the gain.",
         ]
         if self.kept == "base":
             lines.append(
@@ -98,8 +122,32 @@ class TrainingResult:
             "kept": self.kept,
             "gain": self.gain,
             "interpolation": self.interpolation,
+            "reads": self.reads,
+            "longer": self.longer,
             "log": self.log,
         }
+
+
+def reading_summary(reads: int | None, longer: int, documents: int) -> str:
+    """Say how much of a text a model reads, and how to read more where that is less than some documents have.
+
+    Args:
+        reads: Tokens, special tokens included; None for no bound.
+        longer: Documents that are longer.
+        documents: Of so many.
+    """
+    if reads is None:
+        return "The model reads a text whole, however long."
+    text = f"The model reads the first {reads:,} tokens of a text: "
+    if not longer:
+        return f"{text}none of the {documents:,} documents is longer."
+    verb = "is" if longer == 1 else "are"
+    return f"{text}{longer:,} of the {documents:,} documents {verb} longer. {LONGER_HINT}"
+
+
+def shown_base(base: str) -> str:
+    """Name the base of a model for others: of a folder only the name, for where it lies concerns nobody."""
+    return Path(base).name if os.path.isdir(base) else base
 
 
 def trained_path(output: Path) -> Path:

@@ -30,6 +30,7 @@ from simlte_st.files import (
     sweep,
     write_json,
 )
+from simlte_st.models.device import check_device
 from simlte_st.training.callbacks import last_complete_checkpoint
 from simlte_st.training.presets import Preset, get_preset
 from simlte_st.training.result import trained_path
@@ -42,9 +43,13 @@ def cpu_bf16() -> list[str]:
     return [name for name in ("avx512_bf16", "amx_bf16") if capabilities.get(name)]
 
 
-def bf16_available() -> bool:
-    """Tell whether bfloat16 runs in hardware here: on the GPU, or on a CPU with AVX512-BF16 or AMX."""
-    if torch.cuda.is_available():
+def bf16_available(device: str | None = None) -> bool:
+    """Tell whether bfloat16 runs in hardware here: on the GPU, or on a CPU with AVX512-BF16 or AMX.
+
+    Args:
+        device: Where the model computes; None for a GPU, if there is one.
+    """
+    if torch.cuda.is_available() and (device is None or torch.device(device).type == "cuda"):
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     return bool(cpu_bf16())
 
@@ -72,8 +77,10 @@ class RunOptions:
     workers: int = 0
     save_steps: int | None = None
     progress: bool = True
+    device: str | None = None
 
     def __post_init__(self) -> None:
+        check_device(self.device)
         # What is wrong with the preset's settings shows before anything is read or written.
         (self.named_preset or Preset()).changed(**self.settings)
         if not 0 <= self.held_out <= 0.5:
@@ -107,14 +114,19 @@ class RunOptions:
     @property
     def dtype(self) -> str:
         """What the forward and backward passes compute in: ``"bfloat16"`` or ``"float32"``."""
-        return "bfloat16" if (bf16_available() if self.bf16 is None else self.bf16) else "float32"
+        return "bfloat16" if (bf16_available(self.device) if self.bf16 is None else self.bf16) else "float32"
 
     def decisive(self) -> dict[str, Any]:
-        """Give what decides the outcome, as JSON values: all but the workers, the checkpoints and the bars."""
-        without = ("workers", "save_steps", "progress", "bf16", "settings")
+        """Give what decides the outcome, as JSON values: not the workers, the device, the checkpoints and the bars."""
+        without = ("workers", "save_steps", "progress", "device", "bf16", "settings")
         values = {item.name: described(getattr(self, item.name)) for item in fields(self) if item.name not in without}
         settings = {name: described(value) for name, value in sorted(self.settings.items()) if value is not None}
         return {**values, "settings": settings, "dtype": self.dtype}
+
+
+def _flat(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Put the settings of the preset that were replaced beside the others: each is compared by itself."""
+    return {**{name: value for name, value in told.items() if name != "settings"}, **told.get("settings", {})}
 
 
 def described(value: Any) -> Any:
@@ -191,7 +203,7 @@ class RunFolder:
             done = f" {self.output} is finished." if self.output.exists() else ""
             raise ResumeError(f"There is no interrupted run at {self.path}.{done}")
         saved = read_json(self.path / SETTINGS_FILE)
-        different = changes(saved, settings)
+        different = changes(_flat(saved), _flat(settings))
         if list(different) == ["dtype"]:
             option = "--bf16" if saved["dtype"] == "bfloat16" else "--no-bf16"
             raise ResumeError(

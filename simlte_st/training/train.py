@@ -44,6 +44,7 @@ def train(
     probe: str | None = None,
     seed: int = 0,
     bf16: bool | None = None,
+    device: str | None = None,
     workers: int = 0,
     save_steps: int | None = None,
     resume: bool = False,
@@ -77,6 +78,8 @@ def train(
         seed: Decides everything that is drawn.
         bf16: Compute in bfloat16; None where the hardware has it (some CPUs do), so that numbers differ between
             machines. The result says which it was.
+        device: Where the model computes, such as ``"cpu"`` or ``"cuda:1"``; None for a GPU, if there is one. A run may
+            be resumed on another.
         workers: Processes that make batches; 0 makes them in the training process.
         save_steps: Steps between checkpoints; None for about ten a run.
         resume: Go on with the interrupted run at ``OUTPUT.run``. All other settings must be the same.
@@ -89,8 +92,8 @@ def train(
 
     Raises:
         DataError: The source cannot be read, or has too few usable documents.
-        ConfigurationError: A setting is out of its range, there is something at ``output`` already, the documents are
-            in there, or another process is at work on it.
+        ConfigurationError: A setting is out of its range, there is no such device, there is something at ``output``
+            already, the documents are in there, or another process is at work on it.
         ResumeError: There is nothing to resume, or it was started with other settings.
         ModelError: The base cannot be loaded or cannot be trained this way.
         TrainingInterrupted: Ctrl-C. The step was finished and a checkpoint written, to go on from with ``resume=True``.
@@ -113,6 +116,7 @@ def train(
         workers=workers,
         save_steps=save_steps,
         progress=progress,
+        device=device,
     )
     reading = {"text_column": text_column, "id_column": id_column, "encoding": encoding, "limit": limit}
     reader = read_documents(source, label_column=probe, **reading)  # type: ignore[arg-type]

@@ -115,7 +115,7 @@ def test_bars(source: Path, asked: list[tuple[str, bool]], encoder_path: Path, t
         ("--heatmap map.png", "map.png: a figure of this kind ends in .html"),
         ("--document d1", "--heatmap"),
         ("--heatmap {out}/map.html --document d99", "has the id 'd99'"),
-        ("--layer 7", "layer=7"),
+        ("--layer 7", "--layer 7"),
     ],
 )
 @pytest.mark.usefixtures("asked")

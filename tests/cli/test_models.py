@@ -55,9 +55,9 @@ def test_convert_to_chunks(encoder_path: Path, tmp_path: Path, capsys: pytest.Ca
     assert f"{encoder_path} reads 64 tokens; {output} reads 300." in capsys.readouterr().out
     assert SentenceTransformer(str(output), device="cpu").encode(["ba " * 250]).shape == (1, 32)
     assert main(shlex.split(f"{command} --attention-window 32 --overwrite")) == 1
-    assert "attention_window=32 is for backbone='longformer': leave it out." in capsys.readouterr().err
+    assert "--attention-window 32 is for --backbone longformer: leave it out." in capsys.readouterr().err
     assert main(shlex.split(f"convert {encoder_path} --overlap 4 --output {tmp_path / 'long'}")) == 1
-    assert "overlap=4 is for backbone='chunk-mean': leave it out." in capsys.readouterr().err
+    assert "--overlap 4 is for --backbone chunk-mean: leave it out." in capsys.readouterr().err
 
 
 def test_a_name_instead_of_a_folder(

@@ -7,10 +7,13 @@ import time
 import tracemalloc
 from array import array
 from collections.abc import Iterator
+from operator import length_hint
 from pathlib import Path
 from typing import Any
 
 import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -451,3 +454,23 @@ def test_all_other_columns_are_kept_where_they_are_asked_for(tmp_path: Path) -> 
 def test_a_reader_is_not_asked_for_metadata_later() -> None:
     with pytest.raises(ConfigurationError, match="metadata= there"):
         read_documents(read_documents(["a"]), metadata=True)
+
+
+def test_a_reader_tells_how_many_documents_there_are_at_most(tmp_path: Path) -> None:
+    for name in ("a.txt", "b.md", "c.png"):
+        (tmp_path / name).write_text("Words.")
+    pq.write_table(pa.table({"text": ["One.", "", "Three."]}), tmp_path / "table.parquet")
+    (tmp_path / "broken.parquet").write_text("no table")
+    (tmp_path / "lines.jsonl").write_text('{"text": "One."}\n{"text": "Two."}\n')
+
+    def hint(source: Any, **options: Any) -> int:
+        return length_hint(read_documents(source, **options), -1)
+
+    assert hint(["One.", "Two."]) == hint(tmp_path) == 2
+    assert hint(["One.", "Two."], limit=1) == 1
+    assert hint(tmp_path / "table.parquet") == 3
+    assert hint(tmp_path / "lines.jsonl", limit=5) == 5
+    unknown = (tmp_path / "lines.jsonl", tmp_path / "broken.parquet", (text for text in ["One."]), [tmp_path / "a.txt"])
+    assert [hint(source) for source in unknown] == [-1] * 4
+    reader = read_documents(tmp_path / "table.parquet")
+    assert len(list(reader)) == length_hint(reader) == 2, "what was read is known"

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from nltk.tabdata import TabEncoder
 
+from simlte_st.data import segmenters
 from simlte_st.data.segmenters import (
     NupunktSegmenter,
     PunktSegmenter,
@@ -234,3 +235,12 @@ def test_peek_gives_back_the_full_stream(enough: int, taken: int) -> None:
 def test_peek_at_an_empty_stream() -> None:
     first, everything = peek([], len)
     assert (first, list(everything)) == ([], [])
+
+
+def test_learning_is_told_once_a_process(no_nltk_data: Path, caplog: pytest.LogCaptureFixture) -> None:
+    segmenters._tell_of_learning.cache_clear()
+    with caplog.at_level("INFO", "simlte_st"):
+        for _ in range(3):
+            make_segmenter("punkt", lambda: SAMPLE)
+    assert len(caplog.messages) == 1
+    assert "a sample of the documents" in caplog.messages[0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -120,3 +122,43 @@ def test_an_interrupted_run_says_where_it_stopped(
     with pytest.raises(TrainingInterrupted, match=r"Stopped at step 1 of 12; a checkpoint is written to .*model\.run"):
         fit(set_up(*begun), begun[2])
     assert begun[2].checkpoint is not None
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"epochs": 1.5},
+        {"epochs": 2.3, "batch_size": 5},
+        {"epochs": 1.7, "duplicates": "exact"},
+        {"epochs": 1.3, "batching": "tokens", "batch_tokens": 900},
+        {"least_steps": 9},
+        {"max_steps": 4},
+    ],
+    ids=lambda told: " ".join(told),
+)
+def test_every_place_tells_the_same_number_of_steps(
+    told: dict[str, Any],
+    encoder_path: Path,
+    documents: list[str],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    trainee, prepared, run, options = begin(encoder_path, documents[:21], tmp_path, pooling="cls", **told)
+    with caplog.at_level("INFO", "simlte_st"):
+        ready = set_up(trainee, prepared, run, options)
+    [planned] = [int(number) for number in re.findall(r"(\d+) steps planned, [\d.]+ pass(?:es)? over", caplog.text)]
+    [warned] = [int(number) for number in re.findall(r"few steps \((\d+)\)", caplog.text)]
+    assert ready.trainer.args.max_steps == planned == warned, "planned by us, not once more by the Trainer"
+
+    def stop(self: Any, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
+        control.should_save = control.should_training_stop = self.interrupted = state.global_step == 2
+        return control
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fitting.InterruptCallback, "on_step_end", stop)
+        with pytest.raises(TrainingInterrupted, match=f"step 2 of {warned};"):
+            fit(ready, run)
+    fitted = fit(set_up(trainee, prepared, run, options), replace(run, resume=True))
+    assert fitted.steps == warned
+    assert fitted.log[-1]["step"] == warned

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from operator import length_hint
+
 from simlte_st.data import Document
 from simlte_st.training.prepare import HeldOut
 
@@ -39,3 +41,11 @@ def test_no_more_than_asked_for_and_none_at_zero() -> None:
     few, none = HeldOut(0.5, most=10), HeldOut(0.0)
     assert len(list(few.divert(CORPUS))) == 1990
     assert list(none.divert(CORPUS)) == CORPUS
+
+
+def test_how_many_are_left_to_train_on_is_told_before_they_are_read() -> None:
+    assert length_hint(HeldOut().divert(CORPUS)) == len(CORPUS) - 200
+    assert length_hint(HeldOut().divert(CORPUS[:50])) == 50 - 15, "of few, three times the share"
+    assert length_hint(HeldOut(share=0.0).divert(CORPUS)) == len(CORPUS)
+    assert length_hint(HeldOut().divert(iter([])), -1) == 0
+    assert length_hint(HeldOut().divert(document for document in CORPUS), -1) == -1

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -21,7 +22,7 @@ def test_bf16_is_asked_of_the_hardware(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_decides_the_outcome_names_the_dtype_and_not_the_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "bf16_available", lambda: True)
+    monkeypatch.setattr(run, "bf16_available", lambda device: True)
     decisive = RunOptions("base", settings={"scale": 10.0, "epochs": None}, workers=4).decisive()
     assert decisive["dtype"] == "bfloat16"
     assert decisive["settings"] == {"scale": 10.0}
@@ -34,10 +35,10 @@ def test_a_run_does_not_go_on_in_another_dtype_unasked(tmp_path: Path, monkeypat
         return RunFolder.open(tmp_path / "model", options.decisive(), resume=True, overwrite=False)
 
     for here, there, asked in ((True, False, "--bf16"), (False, True, "--no-bf16")):
-        monkeypatch.setattr(run, "bf16_available", lambda here=here: here)
+        monkeypatch.setattr(run, "bf16_available", lambda device, here=here: here)
         RunFolder.open(tmp_path / "model", RunOptions("base").decisive(), resume=False, overwrite=True)
         assert resume(RunOptions("base")).path == tmp_path / "model.run"
-        monkeypatch.setattr(run, "bf16_available", lambda there=there: there)
+        monkeypatch.setattr(run, "bf16_available", lambda device, there=there: there)
         with pytest.raises(ResumeError, match=f"Add {asked} to go on"):
             resume(RunOptions("base"))
         assert resume(RunOptions("base", bf16=here)).resume  # the same options otherwise
@@ -140,3 +141,12 @@ def test_what_is_compared_on_resume_is_the_same_in_another_process() -> None:
     assert found[:3] == ["a", "builtins.list of 2", "DocumentReader(the list)"]
     assert found[-1] == repr(DocSplit())
     assert len(set(found)) == len(values)
+
+
+def test_changed_settings_are_told_one_by_one(tmp_path: Path) -> None:
+    def told(**settings: Any) -> dict[str, Any]:
+        return RunOptions("base", bf16=False, settings=settings).decisive()
+
+    RunFolder.open(tmp_path / "model", told(batch_size=8, epochs=1.0), resume=False, overwrite=False)
+    with pytest.raises(ResumeError, match=r"settings \(batch_size: was 8, is 16; warmup: was not given, is 0.1\)\."):
+        RunFolder.open(tmp_path / "model", told(batch_size=16, epochs=1.0, warmup=0.1), resume=True, overwrite=False)

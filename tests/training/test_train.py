@@ -27,7 +27,7 @@ from simlte_st.errors import (
     ModelError,
     ResumeError,
 )
-from simlte_st.models.names import model_path
+from simlte_st.models.names import LONGER_HINT, model_path
 from simlte_st.modules import TokenAttention
 from simlte_st.training.train import build_model
 
@@ -106,6 +106,9 @@ def test_the_account_is_complete_and_the_card_tells_it(trained: Path, documents:
         assert row["id"] not in card
     assert "# model" in card
     assert "A long document ..." in card
+    assert f"- The model reads the first 64 tokens of a text: {run['longer']} of the" in card
+    assert run["longer"] == run["corpus"]["documents"], "12 sentences of 8 words"
+    assert LONGER_HINT in card
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_does_not(

@@ -1,0 +1,85 @@
+"""The finished model to the Hugging Face Hub; that it can go there is checked before training."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from huggingface_hub import HfApi, get_token
+from huggingface_hub.utils import HFValidationError, validate_repo_id  # type: ignore[attr-defined]
+
+from simlte_st.errors import ConfigurationError, HubError
+from simlte_st.files import read_json, write_json
+from simlte_st.models.sentence_transformer import SentenceTransformer
+from simlte_st.training.result import RUN_FILE, shown_base
+
+_PLACEHOLDER = "sentence_transformers_model_id"  # what a card calls a model that is nowhere yet
+
+
+def check_upload(name: str) -> None:
+    """Check that a model can be uploaded under a name, before work begins: the Hub is asked whose the token is.
+
+    Args:
+        name: The repository, ``OWNER/NAME``.
+
+    Raises:
+        ConfigurationError: It is no such name, or its owner is another account.
+        HubError: There is no token, it may not write, or the Hub does not answer.
+    """
+    try:
+        validate_repo_id(name)
+        if name.count("/") != 1:
+            raise HFValidationError("the owner is missing")
+    except HFValidationError as error:
+        raise ConfigurationError(f"push_to_hub={name!r}: give OWNER/NAME, the name on the Hub ({error}).") from None
+    if get_token() is None:
+        raise HubError("An upload needs a token of the Hub: log in with hf auth login, or set HF_TOKEN.")
+    try:
+        account = HfApi().whoami()
+    except Exception as error:  # no network, a token that is not valid: each library version has its own class
+        raise HubError(
+            f"The Hub does not say whose the token is, so nothing could be uploaded: {_why(error)}"
+        ) from error
+    if account.get("auth", {}).get("accessToken", {}).get("role") == "read":
+        raise HubError("The token may only read: make one that may write, and log in with it (hf auth login).")
+    owners = [account["name"], *(group["name"] for group in account.get("orgs", []))]
+    if name.split("/")[0].lower() not in map(str.lower, owners):
+        raise ConfigurationError(f"push_to_hub={name!r}: the token is of {owners[0]}; use one of {', '.join(owners)}.")
+
+
+def upload(output: Path, name: str, *, private: bool = True) -> str:
+    """Upload a finished model with its card.
+
+    Where the base lies on this machine is not told: of its folder only the name goes along.
+
+    Args:
+        output: The model's folder, which stays as it is.
+        name: The repository, ``OWNER/NAME``. One that is there gets a new commit and stays as private as it is.
+        private: Make a new repository private.
+
+    Returns:
+        Address of the commit.
+
+    Raises:
+        HubError: It failed; the message has the command to try again.
+    """
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(shutil.copytree(output, Path(folder, "model")))
+            run = read_json(path / RUN_FILE)
+            write_json(path / RUN_FILE, {**run, "base": shown_base(run["base"])})
+            card = path / "README.md"
+            card.write_text(card.read_text(encoding="utf-8").replace(_PLACEHOLDER, name), encoding="utf-8")
+            model = SentenceTransformer(path, device="cpu")
+            return str(model.push_to_hub(name, private=private, local_model_path=str(path), exist_ok=True))
+    except Exception as error:  # whatever it is: hours of training must not end in a traceback
+        flag = " --private" if private else ""
+        raise HubError(
+            f"The model is finished, in {output}, but was not uploaded: {_why(error)}\n"
+            f"Try again with: hf upload {name} {output}{flag}"
+        ) from error
+
+
+def _why(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else 'no reason given'}"

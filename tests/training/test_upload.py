@@ -1,0 +1,148 @@
+"""Uploading a finished model: what is checked before, what goes along, and what is said where it fails."""
+
+from __future__ import annotations
+
+import functools
+import json
+import shlex
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from sentence_transformers import SentenceTransformer
+
+import simlte_st.training.train as training
+from simlte_st.cli import train as command
+from simlte_st.cli.main import main
+from simlte_st.errors import ConfigurationError, HubError
+from simlte_st.training import check_upload, upload
+from simlte_st.training.upload import upload as upload_model
+
+ACCOUNT = {"name": "Ada", "orgs": [{"name": "engines"}], "auth": {"accessToken": {"role": "write"}}}
+
+
+class Hub:
+    """What stands for ``HfApi``: it answers as told, and keeps what it gets."""
+
+    def __init__(self, account: Any = ACCOUNT, failure: Exception | None = None) -> None:
+        self.account, self.failure = account, failure
+        self.created: list[dict[str, Any]] = []
+        self.files: dict[str, str] = {}
+
+    def __call__(self, **options: Any) -> Hub:
+        return self
+
+    def whoami(self) -> Any:
+        if isinstance(self.account, Exception):
+            raise self.account
+        return self.account
+
+    def create_repo(self, **options: Any) -> Any:
+        self.created.append(options)
+        return SimpleNamespace(repo_id=options["repo_id"])
+
+    def upload_folder(self, folder_path: str, **options: Any) -> Any:
+        if self.failure is not None:
+            raise self.failure
+        self.files = {
+            path.name: path.read_text() for path in Path(folder_path).glob("*.*") if path.suffix != ".safetensors"
+        }
+        return SimpleNamespace(commit_url=f"https://hub/{options['repo_id']}/commit/1")
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Hub:
+    made = Hub()
+    monkeypatch.setattr(upload, "HfApi", made)
+    monkeypatch.setattr("sentence_transformers.base.model.HfApi", made)
+    monkeypatch.setattr(upload, "get_token", lambda: "hf_token")
+    return made
+
+
+@pytest.fixture
+def finished(encoder_path: Path, tmp_path: Path) -> Path:
+    """A model's folder with the account of its run."""
+    path = tmp_path / "finished"
+    model = SentenceTransformer(str(encoder_path), device="cpu")
+    model.save_pretrained(str(path))
+    (path / "simlte.json").write_text(json.dumps({"base": str(encoder_path), "steps": 3}))
+    return path
+
+
+def test_a_name_that_is_the_users_passes(hub: Hub) -> None:
+    check_upload("ada/model")
+    check_upload("engines/model-2")
+
+
+@pytest.mark.parametrize("name", ["model", "ada/mo del", "ada/model/2", "ada/-model", "someone/model"])
+def test_other_names_are_refused(name: str, hub: Hub) -> None:
+    with pytest.raises(ConfigurationError, match=f"push_to_hub='{name}'"):
+        check_upload(name)
+
+
+@pytest.mark.parametrize(
+    ("account", "told"),
+    [
+        ({**ACCOUNT, "auth": {"accessToken": {"role": "read"}}}, "may only read"),
+        (ConnectionError("no route\nto the host"), "ConnectionError: no route$"),
+    ],
+    ids=["read only", "no network"],
+)
+def test_a_token_that_cannot_upload_is_told(account: Any, told: str, hub: Hub) -> None:
+    hub.account = account
+    with pytest.raises(HubError, match=told):
+        check_upload("ada/model")
+
+
+def test_no_token_is_told(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upload, "get_token", lambda: None)
+    with pytest.raises(HubError, match="hf auth login"):
+        check_upload("ada/model")
+
+
+@pytest.mark.parametrize("private", [True, False])
+def test_the_folder_goes_with_its_card_and_no_path_of_this_machine(hub: Hub, finished: Path, private: bool) -> None:
+    before = {path.name: path.read_bytes() for path in finished.glob("*.*")}
+    assert upload_model(finished, "ada/model", private=private) == "https://hub/ada/model/commit/1"
+    assert [(made["repo_id"], made["private"]) for made in hub.created] == [("ada/model", private)]
+    assert 'SentenceTransformer("ada/model")' in hub.files["README.md"]
+    run = json.loads(hub.files["simlte.json"])
+    assert run["steps"] == 3
+    assert "/" not in run["base"]
+    assert {path.name: path.read_bytes() for path in finished.glob("*.*")} == before
+
+
+def test_a_failed_upload_leaves_the_model_and_says_how_to_try_again(hub: Hub, finished: Path) -> None:
+    hub.failure = TimeoutError("the line is dead")
+    with pytest.raises(HubError, match="TimeoutError: the line is dead") as error:
+        upload_model(finished, "ada/model")
+    assert f"hf upload ada/model {finished} --private" in str(error.value)
+    assert SentenceTransformer(str(finished), device="cpu").max_seq_length
+
+
+def test_the_command_checks_before_it_trains(
+    hub: Hub, finished: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done: list[Any] = []
+
+    class Result:
+        def push_to_hub(self, name: str, *, private: bool) -> str:
+            done.append((name, private))
+            return "https://hub/commit"
+
+    @functools.wraps(training.train)
+    def train(**options: Any) -> Result:
+        done.append("trained")
+        return Result()
+
+    monkeypatch.setattr(training, "train", train)
+    monkeypatch.setattr(command, "report", lambda result, arguments: 0)
+    assert main(shlex.split("train texts --output model --push-to-hub someone/model")) == 1
+    assert "--push-to-hub someone/model: the token is of Ada" in capsys.readouterr().err
+    assert main(shlex.split("train texts --output model --public")) == 1
+    assert done == []
+    assert main(shlex.split("train texts --output model --push-to-hub ada/model")) == 0
+    assert main(shlex.split("train texts --output model --push-to-hub ada/model --public")) == 0
+    assert done == ["trained", ("ada/model", True), "trained", ("ada/model", False)]
+    assert "Uploaded: https://hub/commit" in capsys.readouterr().err
