@@ -90,7 +90,8 @@ def _make_holder(target: Path) -> Path:
     return Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=_HOLDER, dir=target.parent))
 
 
-def _is_abandoned(holder: Path) -> bool:
+def is_abandoned(holder: Path) -> bool:
+    """Tell whether no process is at work in a work folder, or in what :func:`atomic_path` makes."""
     lock = FileLock(holder / _LOCK)
     try:
         lock.acquire(timeout=0)
@@ -112,7 +113,7 @@ def restore(target: Path) -> list[Path]:
     """
     found = []
     for holder in sorted(target.parent.glob(f".{glob.escape(target.name)}.{'?' * 8}{_HOLDER}")):
-        if not _is_abandoned(holder):
+        if not is_abandoned(holder):
             continue
         if not target.exists() and (holder / _before(target)).exists():
             os.replace(holder / _before(target), target)
@@ -139,7 +140,7 @@ def sweep(target: Path) -> None:
 
 
 def _remove(abandoned: list[Path]) -> None:
-    for path in filter(_is_abandoned, abandoned):  # asked again: it may just have been made when it was first seen
+    for path in filter(is_abandoned, abandoned):  # asked again: it may just have been made when it was first seen
         shutil.rmtree(path, ignore_errors=True)
 
 
@@ -222,6 +223,10 @@ SETTINGS_FILE = "settings.json"
 """What a work folder has: everything that decides the outcome."""
 
 
+RUN = ".run"
+"""What the work folder of a training is called after the name of its model."""
+
+
 def is_model(folder: Path) -> bool:
     """Tell whether a folder holds a model."""
     return os.path.isfile(folder / MODEL_FILE)  # where Path.is_file would raise, may the folder not be looked into
@@ -273,13 +278,14 @@ def check_free(target: Path, overwrite: bool) -> None:
 
 
 def write_json(target: str | os.PathLike[str], value: Any) -> None:
-    """Write ``value`` as indented UTF-8 JSON to ``target``, atomically.
-
-    JSON has no infinite numbers, and none that is no number: they become null.
-    """
-    text = json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False)
+    """Write ``value`` as :func:`to_json` does to ``target``, in UTF-8, atomically."""
     with atomic_path(target) as temporary:
-        temporary.write_text(text + "\n", encoding="utf-8")
+        temporary.write_text(to_json(value) + "\n", encoding="utf-8")
+
+
+def to_json(value: Any) -> str:
+    """Write ``value`` as indented JSON, which has no infinite numbers, and none that is no number: they become null."""
+    return json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def _finite(value: Any) -> Any:

@@ -174,18 +174,30 @@ class AttentionResult:
     tagger: dict[str, str]
     seed: int
 
-    def table(self) -> str:
-        """Make a Markdown table, a row for each class; weights and shares in percent."""
+    def table(self, width: int | None = None) -> str:
+        """Make a Markdown table, a row for each class; weights and shares in percent.
+
+        Args:
+            width: Columns that a line shall have at most: where one table would be wider, each model has its own, below
+                its name. None makes one table.
+        """
+        titles = {name: f"a word, % [95%]: {name}" for name in self.models}
+        table = self._table(titles)
+        if width is None or table.find("\n") <= width:
+            return table
+        return "\n\n".join(f"{name}\n{self._table({name: 'a word, % [95%]'})}" for name in titles)
+
+    def _table(self, titles: Mapping[str, str]) -> str:
         header = ["[CLS] attends to"]
-        for name in self.models:
-            header += [f"a word, % [95%]: {name}", "all, %"]
+        for name, title in titles.items():
+            header += [title, "all, %"]
             if name in self.changes:
                 header.append("change of a word's")
         rows = []
         for kind in CLASSES:
             row = [kind]
-            for name, model in self.models.items():
-                found = model.classes[kind]
+            for name in titles:
+                found = self.models[name].classes[kind]
                 row += [_percent(found.weight), _percent(found.share, interval=False)]
                 if name in self.changes:
                     row.append(self._change(name, kind))

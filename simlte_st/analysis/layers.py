@@ -19,7 +19,7 @@ from simlte_st.bars import with_progress_bar
 from simlte_st.compat import encoder_of
 from simlte_st.data.documents import read_documents
 from simlte_st.errors import ModelError
-from simlte_st.evaluation.table import markdown_table
+from simlte_st.evaluation.table import markdown_table, short_names
 
 
 @dataclass(frozen=True)
@@ -109,8 +109,13 @@ def successive_cosines(model: SentenceTransformer, texts: Iterable[str]) -> NDAr
     return torch.stack(steps, dim=1).cpu().numpy()
 
 
-def layers_table(found: Mapping[str, LayerSimilarity]) -> str:
-    """Lay out the cosines, a row a layer."""
+def layers_table(found: Mapping[str, LayerSimilarity], width: int | None = None) -> str:
+    """Lay out the cosines, a row a layer.
+
+    Args:
+        found: What :func:`measure_layers` gave.
+        width: Columns that a line shall have at most; longer names lose their beginning. None shows them whole.
+    """
     layers = max(len(values.mean) for values in found.values())
     rows = []
     for layer in range(layers):
@@ -119,7 +124,10 @@ def layers_table(found: Mapping[str, LayerSimilarity]) -> str:
             here = layer < len(values.mean)
             row.append(f"{values.mean[layer]:.3f} [{values.low[layer]:.3f}, {values.high[layer]:.3f}]" if here else "")
         rows.append(row)
-    return markdown_table(["layer", *found], rows)
+    names = {name: name for name in found}
+    if width is not None:
+        names = short_names(list(found), max(20, (width - len("| layer |")) // len(found) - len("  |")))
+    return markdown_table(["layer", *names.values()], rows)
 
 
 def write_layer_lines(path: str | os.PathLike[str], found: Mapping[str, LayerSimilarity]) -> None:

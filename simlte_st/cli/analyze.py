@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import sys
+from collections.abc import Mapping
 from typing import Any
 
 from simlte_st.cli.arguments import (
     SOURCE_HELP,
     Sources,
     add_common_arguments,
+    add_json_argument,
     add_overwrite_argument,
     add_source_arguments,
     check_result_files,
+    print_result,
     reading_options,
 )
+from simlte_st.cli.terminal import note, terminal_width
 
 
 def add_parser(subparsers: Any) -> None:
@@ -25,6 +28,10 @@ def add_parser(subparsers: Any) -> None:
         description="The papers' analyses, on any corpus and model. redundancy and attention need spaCy and a pipeline "
         'of its: pip install "simlte-st[pos]".',
         allow_abbrev=False,
+        examples=(
+            "simlte analyze redundancy my_documents",
+            "simlte analyze attention my_documents --model bert-base --compare my-model",
+        ),
     )
     commands = parser.add_subparsers(required=True, metavar="ANALYSIS")
 
@@ -33,6 +40,10 @@ def add_parser(subparsers: Any) -> None:
         help="how often documents repeat their nouns and verbs",
         description="Nouns and verbs to distinct ones, by the length of the documents (equation 2 and table 3).",
         allow_abbrev=False,
+        examples=(
+            "simlte analyze redundancy my_documents",
+            "simlte analyze redundancy posts.csv --limit 1000 --output nouns.json",
+        ),
     )
     redundancy.add_argument("source", metavar="SOURCE", nargs="+", action=Sources, help=SOURCE_HELP)
     _add_tagging(redundancy)
@@ -44,6 +55,11 @@ def add_parser(subparsers: Any) -> None:
         description="Attention from [CLS] to nouns, verbs, adjectives and other words (figure 3 and appendix C), in "
         "one model or before and after training.",
         allow_abbrev=False,
+        examples=(
+            "simlte analyze attention my_documents --model my-model --bars attention.svg",
+            "simlte analyze attention my_documents --model bert-base --compare my-model",
+            "simlte analyze attention my_documents --model my-model --heatmap words.html",
+        ),
     )
     attention.add_argument("source", metavar="SOURCE", nargs="+", action=Sources, help=SOURCE_HELP)
     _add_models(attention)
@@ -64,6 +80,10 @@ def add_parser(subparsers: Any) -> None:
         description="Cosine of each token between a layer and the one before (TA-SBERT, figures 7 and 8): mean, and "
         "between which values eight tokens in ten lie. In one model or before and after training.",
         allow_abbrev=False,
+        examples=(
+            "simlte analyze layers my_documents --model my-model --lines layers.svg",
+            "simlte analyze layers my_documents --model bert-base --compare my-model",
+        ),
     )
     layers.add_argument("source", metavar="SOURCE", nargs="+", action=Sources, help=SOURCE_HELP)
     _add_models(layers)
@@ -78,11 +98,16 @@ def add_parser(subparsers: Any) -> None:
         description="A heat map of the weight of each token in the embedding of a text, in models with token attention "
         "(TA-SBERT, tables 1 and 2).",
         allow_abbrev=False,
+        examples=(
+            'simlte analyze weights "The storm flooded the town." --model my-model',
+            'simlte analyze weights "The storm flooded the town." --model my-model --json',
+        ),
     )
     weights.add_argument("text", metavar="TEXT", help="the text itself")
     _add_models(weights)
     weights.add_argument("--heatmap", metavar="FILE.html", help="draw it; else the tokens and weights are printed")
     add_overwrite_argument(weights)
+    add_json_argument(weights)
     add_common_arguments(weights)
     weights.set_defaults(run=run_weights)
 
@@ -100,6 +125,7 @@ def _add_tagging(parser: argparse.ArgumentParser) -> None:
 def _add_reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", metavar="FILE.json", help="write the results there too")
     add_overwrite_argument(parser)
+    add_json_argument(parser)
     add_source_arguments(parser)
     add_common_arguments(parser)
 
@@ -114,21 +140,26 @@ def _model_names(arguments: argparse.Namespace) -> list[str]:
     return list(dict.fromkeys(name for name in (arguments.model, arguments.compare) if name))
 
 
+def _report(arguments: argparse.Namespace, text: str, values: Mapping[str, Any]) -> None:
+    """Print what was found, and write it to the file of results."""
+    from simlte_st.files import write_json
+
+    print_result(arguments, text, values)
+    if arguments.output:
+        write_json(arguments.output, values)
+
+
 def run_redundancy(arguments: argparse.Namespace) -> int:
     """Measure redundancy."""
     from simlte_st.analysis import SpacyTagger, measure_redundancy
     from simlte_st.data.documents import read_documents
-    from simlte_st.files import write_json
 
     check_result_files(arguments, arguments.source)
     tagger = SpacyTagger(arguments.pipeline)
     reader = read_documents(arguments.source, **reading_options(arguments))
     result = measure_redundancy(reader, tagger, seed=arguments.seed, progress=not arguments.quiet)
-    print(reader.report.summary(), file=sys.stderr)
-    print(result.table())
-    print(result.summary())
-    if arguments.output:
-        write_json(arguments.output, {"data": arguments.source, **result.to_dict()})
+    note(reader.report.summary())
+    _report(arguments, f"{result.table()}\n{result.summary()}", {"data": arguments.source, **result.to_dict()})
     return 0
 
 
@@ -138,7 +169,6 @@ def run_attention(arguments: argparse.Namespace) -> int:
     from simlte_st.analysis.figures import HEAT_MAP_FORMATS, check_figure
     from simlte_st.data.documents import read_documents
     from simlte_st.errors import ConfigurationError, DataError
-    from simlte_st.files import write_json
     from simlte_st.models.base import load_model
 
     check_result_files(arguments, arguments.source)
@@ -166,11 +196,9 @@ def run_attention(arguments: argparse.Namespace) -> int:
         seed=arguments.seed,
         progress=not arguments.quiet,
     )
-    print(reader.report.summary(), file=sys.stderr)
-    print(result.table())
-    print(result.summary())
-    if arguments.output:
-        write_json(arguments.output, {"data": arguments.source, **result.to_dict()})
+    note(reader.report.summary())
+    text = f"{result.table(terminal_width())}\n{result.summary()}"
+    _report(arguments, text, {"data": arguments.source, **result.to_dict()})
     if arguments.bars:
         write_bars(arguments.bars, result)
     if drawn:
@@ -184,7 +212,6 @@ def run_layers(arguments: argparse.Namespace) -> int:
     from simlte_st.analysis import layers_table, measure_layers, write_layer_lines
     from simlte_st.analysis.figures import check_figure
     from simlte_st.data.documents import read_documents
-    from simlte_st.files import write_json
     from simlte_st.models.base import load_model
 
     check_result_files(arguments, arguments.source)
@@ -193,11 +220,10 @@ def run_layers(arguments: argparse.Namespace) -> int:
     reader = read_documents(arguments.source, **reading_options(arguments))
     models = {name: load_model(name).model for name in _model_names(arguments)}
     found = measure_layers(models, reader, batch_size=arguments.batch_size, progress=not arguments.quiet)
-    print(reader.report.summary(), file=sys.stderr)
-    print(layers_table(found))
-    if arguments.output:
-        values = {name: similarity.to_dict() for name, similarity in found.items()}
-        write_json(arguments.output, {"data": arguments.source, "models": values})
+    note(reader.report.summary())
+    values = {name: similarity.to_dict() for name, similarity in found.items()}
+    text = layers_table(found, terminal_width())
+    _report(arguments, text, {"data": arguments.source, "models": values})
     if arguments.lines:
         write_layer_lines(arguments.lines, found)
     return 0
@@ -218,9 +244,15 @@ def run_weights(arguments: argparse.Namespace) -> int:
     texts = {text for text, _ in found.values()}
     if arguments.heatmap and len(texts) > 1:
         raise ConfigurationError("One model writes contractions out, the other does not: draw them one by one.")
-    for name, (text, spans) in found.items():
-        rows = [[text[span.start : span.stop], f"{span.weight:.1f}%"] for span in spans]
-        print(f"{name}\n{markdown_table(['token', 'weight'], rows)}")
+    tokens: dict[str, list[dict[str, Any]]] = {
+        name: [{"token": text[span.start : span.stop], "weight": span.weight} for span in spans]
+        for name, (text, spans) in found.items()
+    }
+    tables = []
+    for name, weighed in tokens.items():
+        rows = [[each["token"], f"{each['weight']:.1f}%"] for each in weighed]
+        tables.append(f"{name}\n{markdown_table(['token', 'weight'], rows)}")
+    print_result(arguments, "\n".join(tables), {"text": arguments.text, "models": tokens})
     if arguments.heatmap:
         panels = {name: spans for name, (_, spans) in found.items()}
         note = "Share of each token in the embedding; special tokens have the rest."

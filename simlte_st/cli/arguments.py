@@ -8,10 +8,12 @@ import inspect
 import logging
 import os
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from simlte_st.cli.terminal import UNPRINTABLE, wrapped
 
 
 def add_source_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,6 +31,27 @@ def add_common_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="show no progress bars")
     parser.add_argument("--verbose", action="store_true", help="show the libraries' messages too")
     parser.add_argument("--debug", action="store_true", help="show where in the code an error comes from")
+
+
+def add_json_argument(parser: argparse.ArgumentParser) -> None:
+    """Add what makes a command print for machines; :func:`print_result` prints."""
+    parser.add_argument("--json", action="store_true", help="print the result as one JSON object, and nothing else")
+
+
+def print_result(arguments: argparse.Namespace, text: str, values: Mapping[str, Any]) -> None:
+    """Print what a command found on standard output.
+
+    Args:
+        arguments: Of the command, which has :func:`add_json_argument`.
+        text: For people; lines that are too wide are wrapped.
+        values: The same as JSON values, printed instead with ``--json``.
+    """
+    from simlte_st.files import to_json
+
+    if arguments.json:  # what would be a command to a terminal is written as JSON has it, which then stays JSON
+        print(UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", to_json(values)))
+    else:
+        print(wrapped(text))
 
 
 def add_device_argument(parser: argparse._ActionsContainer) -> None:
@@ -148,7 +171,7 @@ def in_options(text: str, options: Collection[str]) -> str:
 
 
 class OptionFormatter(logging.Formatter):
-    """Formats log lines as :func:`in_options` says messages.
+    """Formats log lines as :func:`in_options` says messages, wrapped.
 
     Args:
         options: See there.
@@ -160,7 +183,7 @@ class OptionFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Format a line."""
-        return in_options(super().format(record), self.options)
+        return wrapped(in_options(super().format(record), self.options))
 
 
 def reading_options(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -194,7 +217,7 @@ class Sources(argparse.Action):
         try:
             found = expand_sources([values] if isinstance(values, str) else list(values or ()))
         except DataError as error:
-            parser.exit(1, f"simlte: {error}\n")
+            parser.exit(1, wrapped(f"simlte: {error}\n"))
         if found:
             setattr(namespace, self.dest, found[0] if len(found) == 1 else found)
 

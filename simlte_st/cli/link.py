@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
+import json
 from typing import Any
 
 from simlte_st.cli.search import add_search_arguments, check_format, search_options, show
+from simlte_st.cli.terminal import note, wrapped
 from simlte_st.errors import ConfigurationError
 
 
@@ -18,6 +19,11 @@ def add_parser(subparsers: Any) -> None:
         description="Find the documents that belong to others. Several seeds are one question. With --calibrate: "
         "choose the threshold by labelled pairs and keep it in the index, for every later simlte link.",
         allow_abbrev=False,
+        examples=(
+            "simlte link articles.index article-17 notes.txt --top 20 --why",
+            "simlte link articles.index --calibrate labels.jsonl --precision 0.95",
+            "simlte link articles.index article-17 --format jsonl",
+        ),
     )
     parser.add_argument("index", metavar="INDEX", help="folder of the index")
     parser.add_argument("seeds", metavar="SEED", nargs="*", help="an id of the index, a file, or a text")
@@ -38,9 +44,10 @@ def run(arguments: argparse.Namespace) -> int:
     check_format(arguments)
     index = Index.open(arguments.index, arguments.model)
     if arguments.calibrate:
-        print(index.calibrate(arguments.calibrate, arguments.precision).summary())
+        found = index.calibrate(arguments.calibrate, arguments.precision)
+        print(json.dumps(found.to_dict()) if arguments.format == "jsonl" else wrapped(found.summary()))
         return 0
     hits = index.link(arguments.seeds, **search_options(arguments))
     if hits.threshold is not None and arguments.threshold is None and index.calibration is not None:
-        print(f"calibrated {index.calibration.summary()}", file=sys.stderr)
+        note(f"calibrated {index.calibration.summary()}")
     return show(hits, arguments)

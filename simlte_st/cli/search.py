@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
-import sys
 import unicodedata
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from simlte_st.cli.arguments import add_common_arguments, add_overwrite_argument, check_result_files
+from simlte_st.cli.terminal import note, terminal_width
 from simlte_st.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -24,6 +23,11 @@ def add_parser(subparsers: Any) -> None:
         help="find documents of an index by text",
         description="Find documents of an index by text: by vectors, by BM25, or by the ranks in both.",
         allow_abbrev=False,
+        examples=(
+            'simlte search articles.index "floods in the north" --top 5',
+            'simlte search articles.index "floods" --where "year > 2010" --why',
+            'simlte search articles.index "floods" --format jsonl --output hits.jsonl',
+        ),
     )
     parser.add_argument("index", metavar="INDEX", help="folder of the index")
     parser.add_argument("text", metavar="TEXT", help="what to look for")
@@ -80,8 +84,7 @@ def show(hits: Hits, arguments: argparse.Namespace) -> int:
     from simlte_st.files import atomic_path
 
     if arguments.format == "table":
-        width = shutil.get_terminal_size().columns
-        print("\n".join(table_lines(hits, width)) if hits else "No document was found.")
+        print("\n".join(table_lines(hits, terminal_width())) if hits else "No document was found.")
         return 0
     lines = (json.dumps(hit.to_dict(), ensure_ascii=False) for hit in hits)
     if not arguments.output:
@@ -95,13 +98,12 @@ def show(hits: Hits, arguments: argparse.Namespace) -> int:
             pq.write_table(hits.to_arrow(), temporary)
         else:
             temporary.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    print(f"{len(hits):,} hits written to {arguments.output}", file=sys.stderr)
+    note(f"{len(hits):,} hits written to {arguments.output}")
     return 0
 
 
 def table_lines(hits: Hits, width: int) -> Iterator[str]:
-    """Lay out hits in lines of at most ``width`` columns, and of 40 at least."""
-    width = max(40, width)
+    """Lay out hits in lines of at most ``width`` columns."""
     names = min(max(4, *(_columns(hit.id) for hit in hits)), width // 3)
     left = width - names - 18
     yield f"{'rank':>4}  {_cell('id', names)}  {'cosine':>6}  {'bm25':>6}"[: width - 1]

@@ -26,6 +26,10 @@ def add_parser(subparsers: Any) -> None:
         description="A page on this machine alone: hits with reasons, and documents beside their nearest neighbours. "
         "Ctrl-C ends it.",
         allow_abbrev=False,
+        examples=(
+            "simlte serve articles.index --open",
+            "simlte serve articles.index --port 8600",
+        ),
     )
     parser.add_argument("index", metavar="INDEX", help="folder of the index")
     parser.add_argument("--model", metavar="MODEL", help="the model of the index, where it is elsewhere now")

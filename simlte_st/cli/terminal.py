@@ -1,11 +1,14 @@
-"""What reaches the terminal: names, labels and messages come from other people's files, and may hold its commands."""
+"""What reaches the terminal: as wide as it is, and without its commands, which other people's files may hold."""
 
 from __future__ import annotations
 
 import re
+import shutil
+import sys
+import textwrap
 from typing import Any, TextIO
 
-_COMMANDS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Control characters but tab and end of line, and what reverses the direction of the text after it."""
 
 _CURSOR = re.compile(r"(\n|\x1b\[A)*")
@@ -14,7 +17,7 @@ _CURSOR = re.compile(r"(\n|\x1b\[A)*")
 
 def printable(text: str) -> str:
     r"""Write what a terminal would obey as Python does: an escape as ``\x1b``."""
-    return _COMMANDS.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+    return UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
 class PrintableStream:
@@ -33,3 +36,34 @@ class PrintableStream:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
+
+
+def terminal_width() -> int:
+    """Give the columns of the terminal: 80 where there is none, 40 at least."""
+    return max(40, shutil.get_terminal_size().columns)
+
+
+def wrapped(text: str, indent: int | None = None) -> str:
+    """Break lines that are wider than the terminal, at spaces.
+
+    What is laid out already stays as it is: tables, indented lines such as code, and lines with tabs.
+
+    Args:
+        text: The text.
+        indent: Break indented lines too; so many spaces go before what follows.
+    """
+    width = terminal_width()
+    lines = []
+    for line in text.split("\n"):
+        laid_out = line.startswith("|") or "\t" in line or (indent is None and line.startswith(" "))
+        if laid_out or len(line) <= width:
+            lines.append(line)
+        else:
+            settings: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+            lines += textwrap.wrap(line, width, subsequent_indent=" " * (indent or 0), **settings)
+    return "\n".join(lines)
+
+
+def note(text: str) -> None:
+    """Print what is no result: on standard error, wrapped."""
+    print(wrapped(text), file=sys.stderr)

@@ -14,8 +14,11 @@ from simlte_st.cli.arguments import (
     add_common_arguments,
     add_dataclass_arguments,
     add_device_argument,
+    add_json_argument,
     add_source_arguments,
+    print_result,
 )
+from simlte_st.cli.terminal import note
 from simlte_st.models.names import usage_example
 from simlte_st.training.presets import Preset
 
@@ -31,6 +34,12 @@ def add_parser(subparsers: Any) -> None:
         description="Train a DocSplit model on documents without labels. The finished model loads with stock "
         "sentence-transformers. Ctrl-C leaves a checkpoint to go on from with --resume.",
         allow_abbrev=False,
+        examples=(
+            "simlte train my_documents --output my-model",
+            "simlte train my_documents --output my-model --resume",
+            "simlte train papers.parquet --probe topic --name papers",
+            "simlte train papers.parquet --preset docsplit-longformer --output long-model",
+        ),
     )
     parser.add_argument("source", metavar="SOURCE", nargs="+", action=Sources, help=SOURCE_HELP)
     parser.add_argument(
@@ -96,6 +105,7 @@ def add_parser(subparsers: Any) -> None:
     add_device_argument(group)
     group.add_argument("--workers", type=int, default=0, metavar="N", help="processes that make batches")
     group.add_argument("--save-steps", type=int, metavar="N", help="steps between checkpoints")
+    add_json_argument(parser)
     add_source_arguments(parser)
     add_common_arguments(parser)
     parser.set_defaults(run=run)
@@ -115,17 +125,17 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.push_to_hub is not None:
         check_upload(arguments.push_to_hub)
     result = train(**options)
-    status = report(result)
+    status = report(result, arguments)
     if arguments.push_to_hub is not None:
         address = result.push_to_hub(arguments.push_to_hub, private=not arguments.public)
-        print(f"\nUploaded: {address}")
+        note(f"Uploaded: {address}")
     return status
 
 
-def report(result: TrainingResult) -> int:
+def report(result: TrainingResult, arguments: argparse.Namespace) -> int:
     """Say what a run did, and how to use the model; the exit status is 0."""
-    print(result.summary())
-    print(f"Use it:\n\n{usage_example(str(result.output))}")
+    text = f"{result.summary()}\nUse it:\n\n{usage_example(str(result.output))}"
+    print_result(arguments, text, {"output": str(result.output), **result.to_dict()})
     return 0
 
 

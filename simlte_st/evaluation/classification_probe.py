@@ -118,8 +118,8 @@ class ClassificationProbeEvaluator(EmbeddingEvaluator):
         head: ``"mlp"``, the paper's, or ``"logistic"``, faster.
         learning_rate: Learning rate of the MLP head.
         probe_batch_size: Batch size of the MLP head.
-        **settings: Those of every evaluator: :class:`~simlte_st.evaluation.EvaluatorSettings`. ``max_seq_length`` is
-            the paper's 512 where it is not given. The MLP of draw i starts from ``seed + i``.
+        **settings: Those of every evaluator: :class:`~simlte_st.evaluation.EvaluatorSettings`. The paper's
+            ``max_seq_length`` is 512. The MLP of draw i starts from ``seed + i``.
 
     Raises:
         DataError: Texts and labels differ in number, labels cannot be used, or there are fewer than two classes.
@@ -140,7 +140,6 @@ class ClassificationProbeEvaluator(EmbeddingEvaluator):
         probe_batch_size: int = 8,
         **settings: Unpack[EvaluatorSettings],
     ) -> None:
-        settings.setdefault("max_seq_length", 512)
         super().__init__(
             csv_prefix="classification_probe" if shots is None else "few_shot_probe",
             primary_metric="accuracy" if shots is None else "accuracy_mean",

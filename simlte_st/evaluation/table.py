@@ -8,42 +8,78 @@ from simlte_st.evaluation.comparison import HalvesComparison, ProbeComparison
 
 
 def comparison_table(
-    halves: Mapping[str, HalvesComparison], probes: Mapping[str, ProbeComparison] | None = None, shots: int = 5
+    halves: Mapping[str, HalvesComparison],
+    probes: Mapping[str, ProbeComparison] | None = None,
+    shots: int = 5,
+    width: int | None = None,
 ) -> str:
-    """Make a Markdown table, a row a model.
+    """Make Markdown tables, a row a model: one of what documents say without labels, one of the probes with labels.
 
     Args:
         halves: What the halves of documents say, by model; may be empty.
         probes: Probe results by model.
         shots: Examples a class of the few-shot probe, for its heading.
+        width: Columns that a line shall have at most; longer names lose their beginning. None shows them whole.
 
     Returns:
-        The table; numbers are percentages.
+        The tables, with an empty line between them; numbers are percentages, F1 is macro-F1.
     """
-    header = ["model"]
+    tables = []
     if halves:
-        header += ["same neighbours [95%]", "split-half top-1"]
-    if probes:
-        header += [f"{shots}-shot accuracy", f"{shots}-shot macro-F1", "full accuracy", "full macro-F1"]
-    rows = []
-    for name in halves or probes or {}:
-        row = [name]
-        if halves:
-            structure = halves[name].structure
-            row += [
-                _interval(structure.agreement, structure.low, structure.high),
-                f"{100 * halves[name].split_half.top1:.1f}",
+        rows = [
+            [
+                name,
+                _interval(result.structure.agreement, result.structure.low, result.structure.high),
+                f"{100 * result.split_half.top1:.1f}",
             ]
-        if probes:
-            metrics = probes[name].metrics()
-            row += [
+            for name, result in halves.items()
+        ]
+        tables.append(named_table(["without labels", "same neighbours [95%]", "split-half top-1"], rows, width))
+    if probes:
+        rows = []
+        for name, probe in probes.items():
+            metrics = probe.metrics()
+            row = [
                 _spread(metrics["few_shot_accuracy_mean"], metrics["few_shot_accuracy_deviation"]),
                 _spread(metrics["few_shot_macro_f1_mean"], metrics["few_shot_macro_f1_deviation"]),
                 f"{100 * metrics['full_accuracy']:.1f}",
                 f"{100 * metrics['full_macro_f1']:.1f}",
             ]
-        rows.append(row)
-    return markdown_table(header, rows)
+            rows.append([name, *row])
+        header = ["with labels", f"{shots}-shot acc.", f"{shots}-shot F1", "full acc.", "full F1"]
+        tables.append(named_table(header, rows, width))
+    return "\n\n".join(tables)
+
+
+def named_table(header: Sequence[str], rows: Sequence[Sequence[str]], width: int | None = None) -> str:
+    """Lay out a Markdown table whose rows begin with names, which are shortened where it would be too wide.
+
+    Args:
+        header: Heads of the columns.
+        rows: Their cells; the first of a row is a name.
+        width: As for :func:`comparison_table`.
+    """
+    table = markdown_table(header, rows)
+    over = 0 if width is None else len(table.partition("\n")[0]) - width
+    if over <= 0:
+        return table
+    longest = max(len(row[0]) for row in rows) - over
+    names = short_names([row[0] for row in rows], max(longest, len(header[0])))
+    return markdown_table(header, [[names[row[0]], *row[1:]] for row in rows])
+
+
+def short_names(names: Sequence[str], width: int) -> dict[str, str]:
+    """Shorten names, such as paths, to their ends, where these tell them apart.
+
+    Args:
+        names: The names.
+        width: Characters that a name may have.
+
+    Returns:
+        What to show for each name; all of them whole where two ends are the same.
+    """
+    shown = {name: name if len(name) <= width else f"…{name[len(name) - width + 1 :]}" for name in names}
+    return shown if len(set(shown.values())) == len(shown) else {name: name for name in names}
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

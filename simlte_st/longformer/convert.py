@@ -165,7 +165,7 @@ def _load(path: str | os.PathLike[str]) -> PreTrainedModel:
         with quiet_transformers(), torch.random.fork_rng(devices=[]):
             return AutoModel.from_pretrained(path)  # type: ignore[no-any-return]
     except OSError as error:
-        raise ModelError(f"{os.fspath(path)!r} could not be loaded: {error}") from error
+        raise ModelError(f"{os.fspath(path)!r} could not be loaded: {error}") from None
 
 
 def _check_type(kind: str) -> None:

@@ -26,6 +26,9 @@ from simlte_st.modules import OWN_MODULES
 
 logger = logging.getLogger(__name__)
 
+_FORESEEN = (OSError, ValueError, SafetensorError)
+"""What the libraries raise of a model that cannot be loaded, in words that can be passed on."""
+
 _SETTINGS = "config_sentence_transformers.json"  # what sentence-transformers writes beside modules.json
 
 
@@ -113,7 +116,8 @@ def load_model(
     except (MissingExtraError, MemoryError):
         raise
     except Exception as error:  # what is damaged breaks the libraries anywhere, with any error of theirs
-        raise not_loaded(name, _problem(error)) from error
+        said = isinstance(error, _FORESEEN)  # then the chain has nothing that the message has not
+        raise not_loaded(name, _problem(error)) from (None if said else error)
     _check_weights(model, name)
     tuned, drawn = _is_tuned(source), not torch.equal(numbers, torch.get_rng_state())
     if not isinstance(model[0], Transformer):
@@ -140,7 +144,7 @@ def _problem(error: Exception) -> str:
             "its weights are a pickle that is damaged or holds more than tensors. It is not read further: that could "
             "run code. Get the model as model.safetensors."
         )
-    if isinstance(error, (OSError, ValueError, SafetensorError)):
+    if isinstance(error, _FORESEEN):
         return str(error)
     return f"it is incomplete or damaged ({type(error).__name__}: {error})."
 

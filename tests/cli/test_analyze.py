@@ -79,6 +79,27 @@ def test_attention(
     assert asked == [("en_core_web_sm", False)]
 
 
+def test_tables_fit_the_terminal_and_are_there_as_json(
+    source: Path,
+    asked: list[tuple[str, bool]],
+    encoder_path: Path,
+    bert_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    models = f"--model {encoder_path} --compare {bert_path} --limit 3 --quiet"
+    monkeypatch.setenv("COLUMNS", "80")
+    for analysis in ("attention", "layers"):
+        assert main(shlex.split(f"analyze {analysis} {source} {models}")) == 0
+        table = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
+        assert max(map(len, table)) <= 80
+    for command in (f"attention {source} {models}", f"layers {source} {models}", f"redundancy {source} --quiet"):
+        assert main(shlex.split(f"analyze {command} --json")) == 0
+        values = json.loads(capsys.readouterr().out)
+        assert values["data"] == str(source)
+        assert command.startswith("redundancy") or set(values["models"]) == {str(encoder_path), str(bert_path)}
+
+
 def test_bars(source: Path, asked: list[tuple[str, bool]], encoder_path: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed (the extra figures)")
     bars = tmp_path / "bars.svg"
@@ -136,3 +157,7 @@ def test_weights(bert_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
     out = capsys.readouterr().out
     assert [line.split("|")[1].strip() for line in out.splitlines() if "%" in line][:1] == ["ca"]
     assert "will" in heat_map.read_text()
+    assert main(["analyze", "weights", "ca won't ba", "--model", str(model), "--json"]) == 0
+    tokens = json.loads(capsys.readouterr().out)["models"][str(model)]
+    assert tokens[0]["token"] == "ca"
+    assert 0 < sum(token["weight"] for token in tokens) < 100

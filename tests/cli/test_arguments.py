@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import argparse
 import functools
+import json
 import logging
 import time
 from pathlib import Path
@@ -11,7 +13,7 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 import simlte_st.training.train as training
-from simlte_st.cli.arguments import expand_sources, in_options
+from simlte_st.cli.arguments import expand_sources, in_options, print_result
 from simlte_st.cli.main import build_parser, main
 from simlte_st.errors import ConfigurationError, DataError
 
@@ -45,6 +47,17 @@ def test_results_do_not_replace_a_file_unasked(
         assert "holds the documents" in capsys.readouterr().err
     assert precious.read_text() == "years"
     assert source.read_text() == '{"text": "a"}\n'
+
+
+def test_results_are_one_json_object(capsys: pytest.CaptureFixture[str]) -> None:
+    values = {"name": "\x1b[2J\x9b\u202ea", "mean": float("nan"), "text": "Größe"}
+    print_result(argparse.Namespace(json=True), "for people", values)
+    out = capsys.readouterr().out
+    assert json.loads(out) == {**values, "mean": None}
+    assert "Größe" in out
+    assert not {"\x1b", "\x9b", "\u202e"} & set(out)
+    print_result(argparse.Namespace(json=False), "for people", values)
+    assert capsys.readouterr().out == "for people\n"
 
 
 @pytest.fixture

@@ -105,6 +105,18 @@ def test_the_list(capsys: pytest.CaptureFixture[str]) -> None:
     assert "LDC User Agreement" in out
 
 
+def test_the_list_fits_the_terminal_and_is_there_as_json(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["data", "list"]) == 0
+    assert max(len(line.expandtabs()) for line in capsys.readouterr().out.splitlines()) <= 80
+    assert main(["data", "list", "--json"]) == 0
+    values = json.loads(capsys.readouterr().out)
+    assert values["20news"]["hub"] == "SetFit/20_newsgroups"
+    assert len(values["aan"]["forms"]) == 2
+
+
 def test_what_cannot_be(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(shlex.split("data stats imdb --quiet")) == 1
     assert "no data set and no file or folder 'imdb'. The data sets are fakenews, 20news" in capsys.readouterr().err

@@ -77,6 +77,8 @@ def test_a_calibrated_threshold_is_named(index: Path, tmp_path: Path, capfd: pyt
     labels.write_text("\n".join(map(json.dumps, rows)))
     out, _ = run(f"link {index} --calibrate {labels} --precision 0.9", capfd)
     assert "of 7 labelled pairs 3 are taken, 100.0% of them rightly" in out
+    out, _ = run(f"link {index} --calibrate {labels} --precision 0.9 --format jsonl", capfd)
+    assert json.loads(out)["precision"] == 1.0
     out, err = run(f"link {index} d0 --format jsonl", capfd)
     assert {json.loads(line)["id"] for line in out.splitlines()} == set(ranked[:3])
     assert err.startswith("calibrated threshold ")
@@ -96,6 +98,8 @@ def test_changed_sources(
     out, _ = run(command, capfd)
     assert "0 documents added, 3 replaced, 5 removed, 0 as they were; 0 texts encoded" in out
     assert "column year: 3 values left out, not of its type (first: document 'd0')" in out
+    values = json.loads(run(f"{command} --json", capfd)[0])
+    assert (values["added"], values["unchanged"], values["index"]) == (0, 3, str(index))
     assert "0 documents added" in run(command.replace(" --parts", ""), capfd)[0], "it has passages all the same"
     assert os.path.exists(index / "settings.json")
     inside = f"index {encoder_path} {source} --output {tmp_path} --quiet"

@@ -62,10 +62,10 @@ def test_train_encode_evaluate(
     assert main(shlex.split(evaluate)) == 0
     table = capsys.readouterr().out
     for row in ("TF-IDF", str(encoder_path), str(model)):  # the base is found in the model's folder
-        assert re.search(rf"^\| {re.escape(row)} +\|", table, re.MULTILINE), table
+        assert len(re.findall(rf"^\| {re.escape(row)} +\|", table, re.MULTILINE)) == 2, table
     values = json.loads(results.read_text())["results"]
     assert set(values) == {"TF-IDF", str(encoder_path), str(model)}
-    assert {"halves", "probes", "verdict"} == set(values[str(model)])
+    assert {"halves", "probes", "verdict", "max_seq_length"} == set(values[str(model)])
     assert f"{model}, against {encoder_path}: " in table
 
 
@@ -92,8 +92,60 @@ def test_evaluate_on_a_test_set_and_against_a_base(
     command = f"evaluate {encoder_path} --base {bert_path} --data {labelled} --label kind --test-data {labelled} "
     assert main(shlex.split(command + "--head logistic --draws 2 --shots 3 --quiet")) == 0
     table = capsys.readouterr().out
-    assert "3-shot macro-F1" in table
+    assert "3-shot F1" in table
     assert str(bert_path) in table
+
+
+def test_evaluate_fits_the_terminal_and_says_what_was_read(
+    labelled: Path,
+    encoder_path: Path,
+    bert_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    command = f"evaluate {encoder_path} --base {bert_path} --data {labelled} --label kind --head logistic --draws 2"
+    assert main(shlex.split(f"{command} --quiet")) == 0
+    out = capsys.readouterr().out
+    paths = (str(encoder_path), str(bert_path))
+    for line in out.splitlines():
+        assert len(line) <= 80 or any(path in line for path in paths), line
+    assert max(len(line) for line in out.splitlines() if line.startswith("|")) <= 80
+    said = " ".join(out.split())
+    assert said.startswith(f"{encoder_path}, against {bert_path}: ")  # the verdict
+    assert f"The models read at most: {bert_path} 64 tokens, {encoder_path} 64 tokens." in said
+    assert re.search(rf"For the probes {re.escape(paths[0])} read 64 tokens of a text; 48 of 48 were longer: \d", said)
+    assert "simlte convert MODEL --backbone chunk-mean" in out
+
+    assert main(shlex.split(f"{command} --max-seq-length 9 --quiet --json")) == 0
+    captured = capsys.readouterr()
+    result = json.loads(captured.out)["results"][str(encoder_path)]
+    assert (result["max_seq_length"], result["probes"]["reading"]["max_seq_length"]) == (64, 9)
+    assert result["probes"]["reading"]["cut_texts"] == 48
+    assert {"halves", "probes", "verdict"} < set(result)
+    assert "read 48 documents" in captured.err
+
+
+def test_train_and_encode_report_as_json(
+    folder: Path, encoder_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, vectors = tmp_path / "model", tmp_path / "vectors.parquet"
+    train = f"train {folder} --base {encoder_path} --output {model} --max-steps 1 --batch-size 4 --held-out 0"
+    assert main(shlex.split(f"{train} --quiet --json")) == 0
+    values = json.loads(capsys.readouterr().out)
+    assert (values["output"], values["steps"], values["kept"]) == (str(model), 1, "trained")
+    assert main(shlex.split(f"encode {model} {folder} --output {vectors} --quiet --json")) == 0
+    values = json.loads(capsys.readouterr().out)
+    assert (values["output"], values["documents"], values["cut_documents"]) == (str(vectors), 48, 48)
+
+
+def test_a_model_that_is_nowhere_is_told_in_the_words_of_the_command(
+    labelled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(shlex.split(f"encode nomodel {labelled} --output {tmp_path / 'v.parquet'}")) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("simlte: The model 'nomodel' could not be loaded: ")
+    assert "--base" not in said
 
 
 @pytest.mark.parametrize(

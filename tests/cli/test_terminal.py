@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from tqdm import tqdm
 
+from simlte_st.cli.arguments import OptionFormatter
 from simlte_st.cli.main import main
-from simlte_st.cli.terminal import PrintableStream, printable
+from simlte_st.cli.terminal import PrintableStream, printable, terminal_width, wrapped
 
 
 def test_commands_to_the_terminal_are_shown() -> None:
@@ -43,3 +44,27 @@ def test_names_and_messages_cannot_command_the_terminal(
     assert r"\x1b]0;owned\x07" in said
     assert "\x1b" not in said
     assert "\x07" not in said
+
+
+def test_messages_are_wrapped_and_what_is_laid_out_is_not(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "50")
+    table, code, row = f"| {'a ' * 40}|", f"    {'b ' * 40}", f"name\t{'c ' * 40}"
+    words = "some words " * 12
+    shown = wrapped("\n".join([table, words, code, row]))
+    assert [line for line in shown.split("\n") if len(line) > 50] == [table, code, row]
+    assert " ".join(shown.split()) == " ".join(f"{table} {words} {code} {row}".split())
+    path = f"/a/path-with-hyphens/{'x' * 60}"
+    assert path in wrapped(f"There is nothing at {path}, or nothing that can be read.").split("\n")[1]
+    broken = wrapped(f"  from  {words}", indent=8).split("\n")
+    assert max(map(len, broken)) <= 50
+    assert all(line.startswith(" " * 8 + "w") or line.startswith(" " * 8 + "s") for line in broken[1:])
+    record = logging.LogRecord("simlte_st", logging.INFO, "", 0, words, (), None)
+    assert max(map(len, OptionFormatter(()).format(record).split("\n"))) <= 50
+    assert main(["data", "stats", "there-is-no-such-folder"]) == 1
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) > 2
+    assert max(map(len, said)) <= 50
+    monkeypatch.setenv("COLUMNS", "7")
+    assert terminal_width() == 40

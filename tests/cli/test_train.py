@@ -31,7 +31,7 @@ def test_every_setting_of_a_preset_is_an_option_and_reaches_train(monkeypatch: p
         options += [f"--{name.replace('_', '-')}"] + ([] if value is True else [str(value)])
     told: dict[str, Any] = {}
     monkeypatch.setattr(training, "train", functools.wraps(training.train)(lambda **options: told.update(options)))
-    monkeypatch.setattr(command, "report", lambda result: 0)
+    monkeypatch.setattr(command, "report", lambda result, arguments: 0)
     others = ["--output", "model", "--bf16", "--workers", "2", "--seed", "3", "--limit", "9", "--lora", "4", "--quiet"]
     assert main(["train", "texts", *others, *options]) == 0
     assert {name: told[name] for name in given} == given

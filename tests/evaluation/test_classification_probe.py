@@ -145,7 +145,7 @@ def test_batch_size_is_that_of_encoding_and_the_heads_has_its_own_name(
     evaluator = ClassificationProbeEvaluator(*parts, probe_batch_size=40, learning_rate=1e-6)
     assert evaluator(model)["accuracy"] < metrics["accuracy"]
     assert seen == [5, 32]
-    settings = {"max_seq_length": 512, "seed": 0, "probe_batch_size": 40, "learning_rate": 1e-6}
+    settings = {"seed": 0, "probe_batch_size": 40, "learning_rate": 1e-6}
     assert evaluator.get_config_dict() == {"head": "mlp", **settings}
 
 
@@ -166,7 +166,8 @@ def test_evaluator_restores_the_length_when_encoding_fails(
 ) -> None:
     model = tiny_model_for_evaluation()
     texts, labels = labelled_texts
-    evaluator = ClassificationProbeEvaluator(texts[:40], labels[:40], texts[40:], labels[40:], truncate_dim=8)
+    parts = (texts[:40], labels[:40], texts[40:], labels[40:])
+    evaluator = ClassificationProbeEvaluator(*parts, max_seq_length=512, truncate_dim=8)
 
     def fail(*args: object, **kwargs: object) -> None:
         assert model.max_seq_length == 64

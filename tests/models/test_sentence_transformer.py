@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import logging
 import shutil
+import traceback
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,8 @@ import sentence_transformers
 
 import simlte_st
 from simlte_st.errors import ConfigurationError, ModelError
+from simlte_st.longformer import convert_to_longformer
+from simlte_st.models.base import load_model
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.names import model_path
 from simlte_st.models.sentence_transformer import SentenceTransformer
@@ -46,6 +49,15 @@ def test_modules_instead_of_a_name(encoder_path: Path) -> None:
     assert SentenceTransformer(modules=list(stock), device="cpu").encode(["Ba."]).shape == (1, 32)
 
 
+def test_a_name_that_is_nowhere_is_told_without_the_errors_of_the_libraries() -> None:
+    for load in (SentenceTransformer, load_model, convert_to_longformer):
+        with pytest.raises(ModelError, match="'no-such-model' could not be loaded") as caught:
+            load("no-such-model")
+        shown = "".join(traceback.format_exception(caught.value))
+        assert "direct cause" not in shown
+        assert "During handling" not in shown
+
+
 def test_our_name_that_is_nowhere() -> None:
     with pytest.raises(ModelError, match="simlte models build simlte-longformer"):
         SentenceTransformer("simlte-longformer")
@@ -65,7 +77,7 @@ def test_what_is_cut_is_told(longformer_path: Path, caplog: pytest.LogCaptureFix
         cut = model.encode([words(101), words(7)], show_progress_bar=show)
     assert caplog.messages == [
         "1 of 2 texts were longer than the 100 tokens that the model reads: 0.9% of all tokens were cut. To read them "
-        "whole: simlte convert MODEL --backbone chunk-mean --max-length N --output LONGER"
+        "whole:\n    simlte convert MODEL --backbone chunk-mean --max-length N --output LONGER"
     ]
     np.testing.assert_allclose(cut, whole, atol=1e-6)
 

@@ -137,7 +137,7 @@ def test_the_command_checks_before_it_trains(
         return Result()
 
     monkeypatch.setattr(training, "train", train)
-    monkeypatch.setattr(command, "report", lambda result: 0)
+    monkeypatch.setattr(command, "report", lambda result, arguments: 0)
     assert main(shlex.split("train texts --output model --push-to-hub someone/model")) == 1
     assert "--push-to-hub someone/model: the token is of Ada" in capsys.readouterr().err
     assert main(shlex.split("train texts --output model --public")) == 1
@@ -145,4 +145,4 @@ def test_the_command_checks_before_it_trains(
     assert main(shlex.split("train texts --output model --push-to-hub ada/model")) == 0
     assert main(shlex.split("train texts --output model --push-to-hub ada/model --public")) == 0
     assert done == ["trained", ("ada/model", True), "trained", ("ada/model", False)]
-    assert "Uploaded: https://hub/commit" in capsys.readouterr().out
+    assert "Uploaded: https://hub/commit" in capsys.readouterr().err
