@@ -11,6 +11,7 @@ from typing import Any, TextIO
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Control characters but tab and end of line, and what reverses the direction of the text after it."""
 
+_PARAMETER = re.compile(r"(?:\w+=|--[\w-]+) \(on the command line: ([^)]*)\)")
 _CURSOR = re.compile(r"(\n|\x1b\[A)*")
 """How tqdm goes from one bar to another: a write of nothing else."""
 
@@ -44,7 +45,7 @@ def terminal_width() -> int:
 
 
 def wrapped(text: str, indent: int | None = None) -> str:
-    """Break lines that are wider than the terminal, at spaces.
+    """Break lines that are wider than the terminal, at spaces; name options, where parameters of Python stand beside.
 
     What is laid out already stays as it is: tables, indented lines such as code, and lines with tabs.
 
@@ -54,7 +55,7 @@ def wrapped(text: str, indent: int | None = None) -> str:
     """
     width = terminal_width()
     lines = []
-    for line in text.split("\n"):
+    for line in _PARAMETER.sub(r"\1", text).split("\n"):
         laid_out = line.startswith("|") or "\t" in line or (indent is None and line.startswith(" "))
         if laid_out or len(line) <= width:
             lines.append(line)

@@ -21,7 +21,7 @@ else:
 
 COMPRESSED = (".gz", ".zst")
 WRONG_ENCODING = "wrong encoding"
-TOO_LONG = "longer than max_characters"
+TOO_LONG = "too long"
 BINARY = "binary"
 
 # UTF-32 first: its little-endian mark begins with the one of UTF-16.

@@ -143,7 +143,7 @@ def _json_objects(path: Path, encoding: str, max_characters: int) -> Iterator[Ra
         try:
             values = json.loads(line.text)
         except (ValueError, RecursionError) as error:  # ValueError: also a number of thousands of digits
-            yield Skip(where, MALFORMED_JSON, str(error))
+            yield Skip(where, MALFORMED_JSON, getattr(error, "msg", str(error)).removesuffix(" at"))
             continue
         if isinstance(values, dict):
             yield RawRow(where, str(line.number - 1), values)

@@ -89,7 +89,7 @@ def sample_documents(documents: Any, most: int, seed: int) -> list[Document]:
     source = list(documents) if isinstance(documents, Iterator) else documents
     reader = read_documents(source)
     rows = set(sample_rows(sum(1 for _ in reader), most, seed))
-    if reader.report.skipped:
+    if reader.report.skipped and reader is not source:  # a reader of theirs has a report of its own
         logger.warning("%s", reader.report.summary())
     return [document for row, document in enumerate(reader) if row in rows]
 

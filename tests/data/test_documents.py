@@ -80,7 +80,7 @@ def test_a_used_up_iterator_is_refused_and_not_read_as_empty() -> None:
 @pytest.mark.parametrize(
     ("value", "reason"),
     [("", "empty"), (" \n\t\u00a0", "empty"), ("\0\0", "empty"), (None, "not a string"), (3, "not a string"),
-     (["a"], "not a string"), ("x" * 21, "longer than max_characters")],
+     (["a"], "not a string"), ("x" * 21, "too long")],
 )  # fmt: skip
 def test_unusable_texts_are_counted_with_an_example(value: object, reason: str) -> None:
     reader = read_documents([{"text": "good"}, {"text": value}], max_characters=20)
@@ -396,11 +396,11 @@ def test_a_line_of_fifty_megabytes(tmp_path: Path, suffix: str) -> None:
     assert next(iter(reader)).text == text
     reader = read_documents(path)
     if suffix == ".txt":
-        with pytest.raises(EmptyCorpusError, match="longer than max_characters"):
+        with pytest.raises(EmptyCorpusError, match="too long"):
             list(reader)
     else:
         assert [document.text for document in reader] == ["short"]
-    assert reader.report.skipped == {"longer than max_characters": 1}
+    assert reader.report.skipped == {"too long": 1}
     assert time.process_time() - start < 15  # of this process, whatever else the machine does
 
 

@@ -85,7 +85,7 @@ def test_odd_html_is_counted(tmp_path: Path) -> None:
     (tmp_path / "tags.html").write_text(page("<br>"))
     (tmp_path / "good.html").write_text(page("good"))
     found = skipped(tmp_path, max_characters=1000)
-    assert found == {"damaged": 1, "longer than max_characters": 2, "binary": 1, "empty": 2}
+    assert found == {"damaged": 1, "too long": 2, "binary": 1, "empty": 2}
 
 
 def test_pdfs_that_hold_no_text_are_counted(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_pdfs_that_hold_no_text_are_counted(tmp_path: Path) -> None:
         ("open.pdf", "A sentence of a page."),
     ]
     assert reader.report.skipped == {
-        "damaged": 3, "encrypted": 1, "without text (scanned?)": 1, "longer than max_characters": 1
+        "damaged": 3, "encrypted": 1, "without text (scanned?)": 1, "too long": 1
     }  # fmt: skip
     assert reader.report.examples["without text (scanned?)"] == ["scan.pdf: 2 pages"]
 

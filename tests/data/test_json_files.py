@@ -81,7 +81,7 @@ def test_an_array_is_bounded_as_a_line_is(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text(json.dumps(["word " * 300] * 1000))
     assert len(texts(path)) == 1000
-    with pytest.raises(DataError, match=r"longer than max_characters \(more than .* bytes\); write it as JSON lines"):
+    with pytest.raises(DataError, match=r"too long \(more than .* bytes\); write it as JSON lines"):
         texts(path, max_characters=1000)
     path.write_text(json.dumps(["word " * 300, "short"]))
     reader = read_documents(path, max_characters=1000)

@@ -99,7 +99,7 @@ def test_unreadable_and_huge_files_do_not_end_the_run(tmp_path: Path) -> None:
         file.truncate(10**12)  # sparse: reading it would take all memory
     reader = read_documents(tmp_path)
     assert [document.id for document in reader] == ["good.txt"]
-    assert reader.report.skipped == {"unreadable": 1, "longer than max_characters": 1}
+    assert reader.report.skipped == {"unreadable": 1, "too long": 1}
 
 
 def test_a_list_of_paths_is_no_list_of_texts(tmp_path: Path) -> None:
@@ -291,7 +291,7 @@ def test_a_line_beyond_all_bounds_is_passed_over_and_the_next_is_read(tmp_path: 
     path.write_text('{"text": "' + "x" * 3_000_000 + '"}\n{"text": "ok"}\n')
     reader = read_documents(path, max_characters=10)
     assert [(document.id, document.text) for document in reader] == [("1", "ok")]
-    assert reader.report.skipped == {"longer than max_characters": 1}
+    assert reader.report.skipped == {"too long": 1}
 
 
 # The hub

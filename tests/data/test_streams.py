@@ -88,4 +88,4 @@ def test_a_small_file_that_unpacks_to_very_much(tmp_path: Path, suffix: str) -> 
         assert tracemalloc.get_traced_memory()[1] < 20e6
     finally:
         tracemalloc.stop()
-    assert reader.report.skipped["longer than max_characters"] == 1
+    assert reader.report.skipped["too long"] == 1

@@ -368,7 +368,7 @@ for path, kind in (({str(repeated)!r}, EmptyCorpusError), ({str(packed)!r}, Data
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024, "MiB more")
 """
     out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
-    assert "skipped 500: 500 longer than max_characters" in out
+    assert "skipped 500: 500 too long" in out
     assert "would unpack to 150,000,0" in out
     assert int(out.splitlines()[-1].split()[0]) < 60
 

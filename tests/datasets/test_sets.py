@@ -57,7 +57,7 @@ def test_news_csv(tmp_path: Path) -> None:
         assert benchmark.report.skipped == {
             "empty": 1,
             "unknown label": 1,
-            "longer than max_characters": 1,
+            "too long": 1,
             "wrong number of fields": 1,
             "malformed row": 1,
         }
@@ -76,8 +76,8 @@ def test_a_quote_that_is_never_closed_swallows_a_bounded_part(tmp_path: Path) ->
     ids = [item.id for item in benchmark.documents()]
     # twice the longest text and 65,536 characters: 37 rows are lost with it, the ones after them are not
     assert ids == ["100", *(str(100 + n) for n in range(39, 60))]
-    assert benchmark.report.skipped == {"longer than max_characters": 1}
-    assert benchmark.report.examples["longer than max_characters"][0].startswith("lines 4 to ")
+    assert benchmark.report.skipped == {"too long": 1}
+    assert benchmark.report.examples["too long"][0].startswith("lines 4 to ")
 
 
 def test_a_limit_reads_no_further(tmp_path: Path) -> None:

@@ -1,0 +1,226 @@
+"""A stranger's first hour: every command on documents as they lie about, and what it says.
+
+    python -m benchmarks.first_hour
+
+A folder is filled with the packaged BBC News as text files, JSON lines with copies and broken rows, a CSV
+with semicolons, and a file too large to be a document. Then come the commands of the README, each in a process of its
+own, also wrong ones, and one that is interrupted. Each must end as expected, say what is expected, show no traceback,
+and print no line of words wider than 80 columns (tables, bars, paths and code may be). What failed stands in the table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from benchmarks.records import RESULTS, environment, environment_lines, write_results
+from simlte_st.data import Document
+from simlte_st.datasets import load_benchmark
+from simlte_st.evaluation.splits import sample_rows
+from simlte_st.evaluation.table import markdown_table
+from simlte_st.models.names import PACKAGED_BASE
+
+WIDTH = 80
+SIMLTE = "from simlte_st.cli.main import main; raise SystemExit(main())"
+HUGE = 20_000_001
+"""Characters of the file that is too large: one more than a document may have by default."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A command of the hour.
+
+    Attributes:
+        title: What the stranger wants.
+        command: Words after ``simlte``, or a Python program.
+        says: Regular expressions that what it prints matches.
+        status: The exit status that is right.
+        python: Whether ``command`` is a Python program.
+        interrupt: A pattern of what is waited for before the process gets Ctrl-C.
+    """
+
+    title: str
+    command: tuple[str, ...]
+    says: tuple[str, ...]
+    status: int = 0
+    python: bool = False
+    interrupt: str = ""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a step: seconds, what it printed, and what was wrong with that."""
+
+    step: Step
+    seconds: float
+    printed: str
+    wrong: tuple[str, ...]
+
+
+LOAD = "{}from sentence_transformers import SentenceTransformer; print(SentenceTransformer('./{}').encode(['a']).shape)"
+
+
+def steps(base: str, max_steps: int) -> Iterator[Step]:
+    """Give the hour's commands: the model that is adapted, and the steps of each training."""
+    few = ("--max-steps", str(max_steps), "--max-view-length", "64")
+    yield Step("What is there?", ("data", "stats", "pile"), (r"read \d+ documents", "1 too long", r"1 \.jsonl"))
+    yield Step(
+        "Several files", ("data", "stats", "pile/rows.jsonl", "pile/*.csv"), ("copies of others", "malformed|not")
+    )
+    yield Step("A pattern that matches nothing", ("data", "stats", "pile/*.doc"), ("matches the pattern",), status=1)
+    yield Step("No output", ("train", "pile"), ("--output DIR or --name NAME",), status=1)
+    yield Step("An option misspelt", ("train", "pile", "--epoch", "2"), ("--epochs",), status=2)
+    yield Step("An output in a file", ("train", "pile", "--output", "pile/0.txt/m"), ("no folder",), status=1)
+    told = ("Trained on", "The model reads the first", "Use it")
+    yield Step("Train", ("train", "pile", "pile/*.csv", "--base", base, "--output", "model", *few), told)
+    yield Step("Again", ("train", "pile", "--base", base, "--output", "model"), ("exists already",), status=1)
+    yield Step("Is it better?", ("evaluate", "model", "--base", base, "--data", "pile"), ("against", "same neighb"))
+    labels = ("--data", "pile/rows.jsonl", "--label", "topic")
+    yield Step("With classes", ("evaluate", "model", "--base", base, *labels), ("against", "full"))
+    values = ("evaluate", base, *labels, "--json", "--quiet", "--head", "logistic")
+    yield Step("For a program", values, ('"full_macro_f1"',))
+    yield Step("A class that is not there", ("evaluate", base, *labels[:3], "nope"), ("no column 'nope'",), status=1)
+    encode = ("encode", "model", "pile")
+    cut = (r"% of all tokens|tokens were cut", "simlte convert")
+    yield Step("Vectors", (*encode, "--output", "vectors.parquet"), cut)
+    yield Step(
+        "A model that is nowhere", ("encode", "nomodel", "pile", "--output", "v.parquet"), ("nomodel",), status=1
+    )
+    longer = ("convert", "model", "--backbone", "chunk-mean", "--max-length", "4096", "--output", "longer")
+    yield Step("A longer model", longer, ("4,?096",))
+    yield Step(
+        "Vectors of whole documents", ("encode", "longer", "pile", "--output", "whole.parquet"), ("vectors|encoded",)
+    )
+    stop = ("train", "pile", "--base", base, "--output", "second", *few, "--save-steps", "1")
+    yield Step("Ctrl-C", stop, ("--resume",), status=130, interrupt="second.run/**/checkpoint-1")
+    yield Step("Again without --resume", stop, ("--resume",), status=1)
+    yield Step("On it goes", (*stop, "--resume"), told)
+    shape = r"\(1, \d+\)"
+    yield Step("The model in Python", (LOAD.format("", "model"),), (shape,), python=True)
+    yield Step("The longer one", (LOAD.format("import simlte_st; ", "longer"),), (shape,), python=True)
+    yield Step("By name", ("train", "pile", "--base", base, "--name", "mine", *few), ('SentenceTransformer\\("mine"',))
+    yield Step("Which names?", ("models", "list"), ("mine",))
+    yield Step("Away with it", ("models", "remove", "mine"), ("mine",))
+
+
+def fill(folder: Path, documents: Sequence[Document]) -> None:
+    """Write documents in many forms, and what is none."""
+    folder.mkdir()
+    quarter = len(documents) // 4
+    for number, document in enumerate(documents[:quarter]):
+        (folder / f"{number}.txt").write_text(document.text, encoding="utf-8")
+    (folder / "latin.txt").write_bytes("Café, naïve, déjà vu: written long ago.".encode("latin-1"))
+    (folder / "empty.md").write_text("", encoding="utf-8")
+    (folder / "huge.txt").write_text("word " * (HUGE // 5 + 1), encoding="utf-8")
+    (folder / "photo.jpg").write_bytes(b"\xff\xd8\xff")
+    rows = [json.dumps({"text": document.text, "topic": document.label}) for document in documents[quarter:-quarter]]
+    rows[3:3] = ['{"text": "cut off', '{"topic": "no text"}', '{"text": 7, "topic": "a number"}', *rows[:5]]
+    (folder / "rows.jsonl").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    with (folder / "table.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, delimiter=";")
+        writer.writerow(["id", "text", "topic"])
+        writer.writerows(
+            [number, document.text, document.label] for number, document in enumerate(documents[-quarter:])
+        )
+
+
+def take(step: Step, folder: Path) -> Outcome:
+    """Run a step in a process of its own."""
+    program = step.command[0] if step.python else SIMLTE
+    command = [sys.executable, "-c", program, *(() if step.python else step.command)]
+    environment = {**os.environ, "COLUMNS": str(WIDTH), "SIMLTE_ST_HOME": str(folder / "home"), "HF_HUB_OFFLINE": "1"}
+    began = time.perf_counter()
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    with subprocess.Popen(command, cwd=folder, env=environment, **streams) as process:  # type: ignore[call-overload]
+        while step.interrupt and process.poll() is None and not any(folder.glob(step.interrupt)):
+            time.sleep(0.05)
+        if step.interrupt and process.poll() is None:
+            process.send_signal(signal.SIGINT)
+        printed = process.communicate()[0].decode("utf-8", "replace")
+    return Outcome(step, time.perf_counter() - began, printed, tuple(faults(step, process.returncode, printed)))
+
+
+def faults(step: Step, status: int, printed: str) -> Iterator[str]:
+    """Tell what is wrong with what a step printed."""
+    if status != step.status:
+        yield f"exit status {status}, not {step.status}"
+    if "Traceback" in printed:
+        yield "a traceback"
+    for wanted in step.says:
+        if not re.search(wanted, " ".join(printed.split())):
+            yield f"does not say {wanted!r}"
+    for line in () if step.python else printed.splitlines():
+        words = line.rpartition("\r")[2]
+        if len(words) > WIDTH and not re.search(r"\d%\||/s\]|^\||^ {4}|^\{|/\S{40}", words):
+            yield f"{len(words)} columns: {words[:60]}..."
+
+
+def main(argv: Sequence[str] | None = None, take: Callable[[Step, Path], Outcome] = take) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--base", default=PACKAGED_BASE, metavar="MODEL", help="default: %(default)s")
+    parser.add_argument("--documents", type=int, default=400, help="of BBC News (default: %(default)s)")
+    parser.add_argument("--max-steps", type=int, default=6, help="of each training (default: %(default)s)")
+    parser.add_argument("--output", type=Path, default=RESULTS, help="folder (default: %(default)s)")
+    options = parser.parse_args(argv)
+    rows = load_benchmark("bbc").rows
+    texts = [
+        Document(str(row), rows["text"][row], label=rows["label"][row])
+        for row in sample_rows(len(rows), options.documents, seed=0)
+    ]
+    outcomes = []
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        fill(folder / "pile", texts)
+        for step in steps(options.base, options.max_steps):
+            outcomes.append(take(step, folder))
+            print(f"== {step.title}: {outcomes[-1].seconds:.0f} s {'; '.join(outcomes[-1].wrong)}", flush=True)
+            print(outcomes[-1].printed, flush=True)
+    report(outcomes, options)
+    return sum(bool(outcome.wrong) for outcome in outcomes)
+
+
+def report(outcomes: Sequence[Outcome], options: argparse.Namespace) -> None:
+    """Write the table and all that was printed."""
+    found = environment()
+    table = markdown_table(
+        ["step", "command", "seconds", "wrong"],
+        [
+            [
+                outcome.step.title,
+                "Python" if outcome.step.python else f"`simlte {' '.join(outcome.step.command)}`".replace("|", "\\|"),
+                f"{outcome.seconds:.0f}",
+                "; ".join(outcome.wrong) or "nothing",
+            ]
+            for outcome in outcomes
+        ],
+    )
+    lines = [
+        "# A stranger's first hour",
+        "",
+        f"{options.documents} articles of BBC News as text files, JSON lines and a CSV with semicolons; copies, broken "
+        f"rows and a file that is too large among them; {options.max_steps} steps a training. Each command in a "
+        f"process of its own, {WIDTH} columns. What each printed is in `first_hour.json`.",
+        "",
+        table,
+        "",
+        *environment_lines([found]),
+        "",
+        f"    python -m benchmarks.first_hour --documents {options.documents} --max-steps {options.max_steps}",
+    ]
+    record = {"environment": found, "steps": [asdict(outcome) for outcome in outcomes]}
+    write_results("first_hour", lines, record, options.output)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
