@@ -30,7 +30,8 @@ def test_the_hour(encoder_path: Path, tmp_path: Path, monkeypatch: pytest.Monkey
         out = io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
             try:
-                status = main(step.command)
+                quick = ("--head", "logistic") if "--label" in step.command else ()  # the papers' probe takes a minute
+                status = main([*step.command, *quick])
             except SystemExit as end:
                 status = int(str(end.code))
         return Outcome(step, 0.0, out.getvalue(), tuple(faults(step, status, out.getvalue())))
