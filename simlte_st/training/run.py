@@ -14,6 +14,7 @@ import torch
 from filelock import FileLock
 
 from simlte_st.data.documents import DocumentReader
+from simlte_st.data.places import is_place
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.errors import ConfigurationError, ResumeError, SimlteError
 from simlte_st.extras import require
@@ -135,6 +136,8 @@ def described(value: Any) -> Any:
         return value
     if isinstance(value, os.PathLike):
         return os.fspath(value)
+    if isinstance(value, (list, tuple)) and value and all(map(is_place, value)):
+        return [os.fspath(each) for each in value]
     if is_dataclass(value) or isinstance(value, DocumentReader):
         return repr(value)
     named = value if hasattr(value, "__qualname__") else type(value)

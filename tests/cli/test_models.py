@@ -169,6 +169,10 @@ def test_the_packaged_documents_are_no_option(home: Path, capsys: pytest.Capture
     assert main(["models", "list"]) == 0
     said = capsys.readouterr().out
     assert "simlte-bert\tinterrupted: the same simlte models build simlte-bert command with --resume\n" in said
+    several = {**told, "source": [__file__, "hub:owner/name"], "encoding": "utf-8"}
+    write_json(home / "models" / "simlte-bert.run" / "settings.json", several)
+    assert main(["models", "list"]) == 0
+    assert f"simlte models build simlte-bert {__file__} hub:owner/name --resume\n" in capsys.readouterr().out
 
 
 def test_remove(source: Path, encoder_path: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -141,6 +141,7 @@ def test_what_is_compared_on_resume_is_the_same_in_another_process() -> None:
     assert found[:3] == ["a", "builtins.list of 2", "DocumentReader(the list)"]
     assert found[-1] == repr(DocSplit())
     assert len(set(found)) == len(values)
+    assert described([Path(__file__), Path("b")]) == [__file__, "b"], "which files they were is compared on resume"
 
 
 def test_changed_settings_are_told_one_by_one(tmp_path: Path) -> None:
