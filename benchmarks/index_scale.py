@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import shlex
 import shutil
 import statistics
 import subprocess
@@ -164,6 +165,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--repeats", type=int, default=5, metavar="N", help="turns of all queries")
     parser.add_argument("--work", type=Path, default=Path("index_scale.work"), help="folder of vectors and indices")
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder (default: %(default)s)")
+    parser.add_argument("--sides", nargs="+", choices=SIDES, default=[*SIDES], help="libraries (default: all)")
     parser.add_argument("--side", choices=SIDES, help=argparse.SUPPRESS)  # one side's process
     options = parser.parse_args(argv)
     if options.side:
@@ -173,7 +175,7 @@ def main(argv: list[str] | None = None) -> None:
     vectors, more, queries = make_vectors(options)
     nearest = [exact(part, queries) for part in (vectors, np.concatenate([vectors, more]))]
     del vectors, more
-    sides = {name: Side(name, options) for name in SIDES}
+    sides = {name: Side(name, options) for name in options.sides}
     rows: dict[str, dict[str, Any]] = {
         name: {"build_seconds": side.ask("build")["seconds"]} for name, side in sides.items()
     }
@@ -314,7 +316,8 @@ def search(
 def report(rows: dict[str, dict[str, Any]], options: argparse.Namespace) -> None:
     """Write the page."""
     found = environment()
-    packages = {name: version(name) for side in SIDES.values() for name in side.packages}
+    packages = {name: version(name) for side in options.sides for name in SIDES[side].packages}
+    some = "" if len(options.sides) == len(SIDES) else f" --sides {shlex.join(options.sides)}"
 
     def rate(values: list[float]) -> str:
         return f"{statistics.median(values):,.0f} ({min(values):,.0f} to {max(values):,.0f})"
@@ -344,12 +347,12 @@ def report(rows: dict[str, dict[str, Any]], options: argparse.Namespace) -> None
         "",
         table,
         "",
-        f"    python -m benchmarks.index_scale --vectors {options.vectors} --more {options.more}",
+        f"    python -m benchmarks.index_scale --vectors {options.vectors} --more {options.more}{some}",
         "",
         *environment_lines([{**found, **packages}]),
         "",
     ]
-    write_results("index_scale", page, record, options.output)
+    write_results(f"index_scale_{options.vectors}", page, record, options.output)
 
 
 if __name__ == "__main__":
