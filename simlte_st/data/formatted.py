@@ -23,9 +23,8 @@ UNPACKS = "unpacking to far more than text does"
 NO_TEXT = "without text (scanned?)"
 MISSING_EXTRA = f'not readable without the extra {EXTRA}: pip install "simlte-st[{EXTRA}]"'
 
-_LARGE = (
-    20_000_000  # bytes, below which a file is unpacked however it is packed; its tree takes 30 times as much memory
-)
+# Bytes, below which a file is unpacked however it is packed; its tree takes 30 times as much memory.
+_LARGE = 20_000_000
 _MOST_PACKED = 100  # times smaller than what it unpacks to
 
 _HTML_SPACE = re.compile(r"[ \t\n\f\r]+")
@@ -33,19 +32,8 @@ _BLANK_LINES = re.compile(r"\n{3,}")
 _META = re.compile(rb"""<meta[^>]{0,200}?charset\s{0,9}=\s{0,9}["']?\s{0,9}([\w.:-]{1,40})""", re.IGNORECASE)
 _META_BYTES = 1024  # the standard says that it stands among the first of them
 _UNSEEN = {
-    "head",
-    "script",
-    "style",
-    "template",
-    "noscript",
-    "nav",
-    "svg",
-    "math",
-    "object",
-    "iframe",
-    "select",
-    "button",
-}
+    "head", "script", "style", "template", "noscript", "nav", "svg", "math", "object", "iframe", "select", "button"
+}  # fmt: skip
 _BLOCKS = (
     "address", "article", "aside", "blockquote", "body", "center", "dd", "details", "dialog", "div", "dl", "dt",
     "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "li",
