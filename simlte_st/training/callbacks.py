@@ -221,7 +221,7 @@ class InterruptCallback(TrainerCallback):
             return  # a data loading worker, which got both the handler and the signal from us
         self.interrupted = True
         self.restore()  # the next one is not ours
-        line = "Stopping after this step; a checkpoint will be written. Ctrl-C again stops at once."
+        line = "Stopping after this step, with a checkpoint. Ctrl-C again stops at once."
         tqdm.write(line, file=sys.stderr)
 
     def on_step_end(
