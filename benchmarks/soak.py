@@ -169,11 +169,11 @@ def clear(folder: Path) -> None:
 # Encoding without end
 
 
-def mixed_texts(until: float, seed: int) -> Iterator[str]:
-    """Give articles, and pieces of all lengths of them, until the clock says so."""
+def mixed_texts(seconds: float, seed: int) -> Iterator[str]:
+    """Give articles, and pieces of all lengths of them, for so many seconds from the first on."""
     articles = [document.text for document in read_documents(packaged_corpus_path(), encoding="latin-1")]
-    draw = random.Random(seed)
-    while time.monotonic() < until:
+    draw, began = random.Random(seed), time.monotonic()
+    while time.monotonic() < began + seconds:
         words = draw.choice(articles).split()
         length = round(len(words) ** draw.random())  # as many of 1 to 10 words as of 10 to 100
         first = draw.randrange(len(words) - length + 1)
@@ -195,7 +195,7 @@ def encode_for(minutes: float, every: float, output: Path, seed: int) -> dict[st
     watcher.start()
     try:
         made = encode_documents(
-            model, mixed_texts(began + 60 * minutes, seed), output, settings={"model": PACKAGED_BASE}, part_size=256
+            model, mixed_texts(60 * minutes, seed), output, settings={"model": PACKAGED_BASE}, part_size=256
         )
     finally:
         stop.set()

@@ -102,8 +102,8 @@ class TrainingResult:
             self.gain["summary"] if self.gain else "No documents, or too few, were held out to measure the gain.",
         ]
         if self.kept == "base":
-            lines.append(
-                f"So {self.output} holds the base as it was; what was trained is in {trained_path(self.output)} "
+            lines[-1] += (
+                f" So {self.output} holds the base as it was; what was trained is in {trained_path(self.output)} "
                 "(--keep trained keeps it in any case)."
             )
         return "\n".join(lines)

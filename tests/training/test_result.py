@@ -16,7 +16,7 @@ from simlte_st.training.result import TrainingResult, reading_summary
 def made(**options: Any) -> TrainingResult:
     return TrainingResult(
         output=Path("model"), steps=5, seconds=20.0, documents_per_second=8.0, preset=Preset(), dtype="float32",
-        read={"skipped": {"empty": 3}}, corpus=CorpusReport(documents=52), coverage=Coverage(52, 40, 1000, 220),
+        read={"skipped": {"empty": 3}}, corpus=CorpusReport(documents=52), coverage=Coverage(52, 40, 1000, 220, 52),
         **options,
     )  # fmt: skip
 
@@ -26,9 +26,9 @@ def test_a_result_is_printed_in_five_lines() -> None:
     lines = str(result).splitlines()
     assert len(lines) == 5
     assert lines[0].endswith("Left out: 3 empty.")
-    assert (
-        lines[2] == f"The model reads the first 256 tokens of a text: 47 of the 52 documents are longer. {LONGER_HINT}"
-    )
+    reads = f"The model reads the first 256 tokens of a text: 47 of the 52 documents are longer. {LONGER_HINT}"
+    assert lines[2:4] == reads.splitlines()
+    assert lines[4].startswith("No difference. So model holds the base as it was")
     assert {"reads": 256, "longer": 47}.items() <= result.to_dict().items()
 
 
