@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pooling_support
+import pytest
+import torch
+from pooling_support import flattened
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Transformer
+from sentence_transformers.sentence_transformer.modules import Pooling
+
+import simlte_st
+from simlte_st.errors import ConfigurationError
+from simlte_st.modules import PositionPooling
+
+batch = partial(pooling_support.batch, size=8)
+
+
+@pytest.fixture
+def module() -> PositionPooling:
+    return PositionPooling(8, power=0.5, flat=4)
+
+
+@pytest.mark.parametrize("left", [False, True])
+def test_tokens_weigh_less_the_further_on_they_are(module: PositionPooling, left: bool) -> None:
+    features = batch((9, 3, 1), left=left)
+    found = module(dict(features))
+    first = [1.0] * 4 + [(n / 4) ** -0.5 for n in range(5, 10)]
+    for row, length in enumerate((9, 3, 1)):
+        weights = torch.tensor(first[:length]) / sum(first[:length])
+        kept = features["attention_mask"][row].bool()
+        tokens = features["token_embeddings"][row][kept]
+        torch.testing.assert_close(found["sentence_embedding"][row], weights @ tokens)
+        torch.testing.assert_close(found["token_attention"][row][kept], weights)
+        assert not found["token_attention"][row][~kept].any()
+
+
+def test_short_texts_have_the_stock_mean() -> None:
+    features = batch((40, 64, 17))
+    stock = Pooling(8, "mean")(dict(features))["sentence_embedding"]
+    torch.testing.assert_close(PositionPooling(8)(dict(features))["sentence_embedding"], stock)
+
+
+def test_without_power_all_texts_have(module: PositionPooling) -> None:
+    module.power = 0.0
+    features = batch((30, 11))
+    stock = Pooling(8, "mean")(dict(features))["sentence_embedding"]
+    torch.testing.assert_close(module(dict(features))["sentence_embedding"], stock)
+
+
+def test_flattened_is_padded(module: PositionPooling) -> None:
+    padded = batch((5, 2, 9))
+    for more in ({}, {"prompt_length": 1}):
+        module.include_prompt = not more
+        one, two = module({**padded, **more}), module({**flattened(padded), **more})
+        torch.testing.assert_close(one["sentence_embedding"], two["sentence_embedding"])
+
+
+def test_positions_are_counted_after_a_prompt_that_is_left_out(module: PositionPooling) -> None:
+    features = batch((9,))
+    module.include_prompt = False
+    rest = {name: values[:, 3:] for name, values in features.items()}
+    found = module({**features, "prompt_length": 3})["sentence_embedding"]
+    torch.testing.assert_close(found, module(rest)["sentence_embedding"])
+
+
+def test_odd_batches(module: PositionPooling) -> None:
+    none = {**batch((3,)), "attention_mask": torch.zeros(1, 3, dtype=torch.int64)}
+    found = module(none)
+    assert not found["sentence_embedding"].any()
+    assert not found["token_attention"].any()
+    empty = module({"token_embeddings": torch.zeros(0, 4, 8), "attention_mask": torch.zeros(0, 4, dtype=torch.int64)})
+    assert empty["sentence_embedding"].shape == (0, 8)
+
+
+@pytest.mark.parametrize("settings", [{"embedding_dimension": 0}, {"flat": 0}, {"power": -0.1}])
+def test_sizes_are_positive(settings: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match="at least 1"):
+        PositionPooling(**{"embedding_dimension": 8, **settings})
+
+
+def test_a_model_with_it_is_saved_and_loaded(bert_path: Path, tmp_path: Path) -> None:
+    pooling = PositionPooling(32, power=0.3, flat=2)
+    model = SentenceTransformer(modules=[Transformer(str(bert_path)), pooling], device="cpu")
+    vectors = model.encode(["one two three.", "four five."])
+    model.save_pretrained(str(tmp_path / "model"))
+    ours = simlte_st.SentenceTransformer(str(tmp_path / "model"), device="cpu")
+    assert isinstance(ours[1], PositionPooling)
+    assert (ours[1].power, ours[1].flat) == (0.3, 2)
+    torch.testing.assert_close(torch.tensor(ours.encode(["one two three.", "four five."])), torch.tensor(vectors))
