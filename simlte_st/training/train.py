@@ -11,10 +11,8 @@ from transformers import set_seed
 
 from simlte_st.data.documents import read_documents
 from simlte_st.data.segmenters import Segmenter
-from simlte_st.datasets.bbc import packaged_corpus_path
-from simlte_st.errors import ConfigurationError
 from simlte_st.files import check_apart
-from simlte_st.models.names import OWN_MODELS, PACKAGED_BASE, model_path
+from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.training.finish import finish
 from simlte_st.training.fit import fit, set_up
 from simlte_st.training.model import make_trainee
@@ -134,29 +132,3 @@ def train(
         return finish(trainee, prepared, fitted, folder, options)
     finally:
         folder.release()
-
-
-def build_model(name: str, source: Any = None, **options: Any) -> TrainingResult:
-    """Train the packaged base with the papers' preset, into the user's model folder.
-
-    Args:
-        name: ``"simlte-longformer"`` (the base is converted to 4,096 tokens first) or ``"simlte-bert"``.
-        source: The documents; None for the packaged BBC News.
-        **options: Of :func:`train`.
-
-    Returns:
-        What was done.
-
-    Raises:
-        ConfigurationError: Another name.
-        MissingExtraError: The packages with the base and the documents are not installed.
-    """
-    if name not in OWN_MODELS:
-        raise ConfigurationError(
-            f"{name!r} is none of {', '.join(OWN_MODELS)}. A model of another name is made with: "
-            f"simlte train SOURCE --name {name}"
-        )
-    if source is None:
-        source = str(packaged_corpus_path())
-        options.setdefault("encoding", "latin-1")
-    return train(source, model_path(name), base=PACKAGED_BASE, preset=OWN_MODELS[name], **options)

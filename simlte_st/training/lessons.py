@@ -1,0 +1,134 @@
+"""What a model that reads whole documents is taught: the embeddings that the base has of them, piece by piece."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import torch
+from datasets import Dataset
+from numpy.typing import NDArray
+from sentence_transformers import SentenceTransformer
+
+from simlte_st.data.document import Document
+from simlte_st.errors import DataError
+from simlte_st.files import atomic_path, write_json
+from simlte_st.models.base import load_model
+from simlte_st.modules.position_pooling import FLAT, POWER
+
+logger = logging.getLogger(__name__)
+
+PIECE = 254
+"""Tokens of a piece that the teacher reads at a time: with the special tokens 256, the length that the base has."""
+
+SHORT = (8, 64)
+"""Fewest and most tokens of a short excerpt."""
+
+
+def lessons(
+    documents: Iterable[Document],
+    base: str,
+    folder: Path,
+    *,
+    taught: int,
+    seen: int,
+    seed: int = 0,
+    dtype: str = "float32",
+    device: str | None = None,
+    progress: bool = True,
+) -> Dataset:
+    """Make what the student learns from, or find it in the folder of a run that is resumed.
+
+    Args:
+        documents: What it learns to read.
+        base: The teacher: a folder or a name.
+        folder: Keeps the lessons.
+        taught: Tokens of a document that the teacher reads.
+        seen: Tokens that the student will see of it.
+        seed: Decides the short excerpts.
+        dtype: What the teacher computes in, ``"float32"`` or ``"bfloat16"``.
+        device: Where the teacher computes.
+        progress: Show a bar.
+
+    Returns:
+        A row for the beginning of each document and one for a short excerpt of it: ``id``, ``text``, ``tokens`` (as
+        the student will see, special tokens included) and ``label``, the teacher's embedding.
+
+    Raises:
+        DataError: Fewer than two documents.
+    """
+    path = folder / "lessons.parquet"
+    if not path.exists():
+        began = time.perf_counter()
+        teacher = load_model(base, dtype=torch.float32, device=device).model
+        rows: dict[str, list[Any]] = {"id": [], "text": [], "tokens": []}
+        for document in documents:
+            for text, tokens in _excerpts(teacher, document, taught, Random(f"{seed} {document.id}")):
+                rows["id"].append(document.id)
+                rows["text"].append(text)
+                rows["tokens"].append(min(tokens, seen))
+        count = len(set(rows["id"]))
+        if count < 2:
+            raise DataError(f"{count} document{'s' * (count != 1)} to learn from: at least 2 are needed.")
+        logger.info("The teacher reads %s documents.", f"{count:,}")
+        with torch.autocast(teacher.device.type, torch.bfloat16, enabled=dtype == "bfloat16"):
+            rows["label"] = list(teach(teacher, rows["text"], progress))
+        with atomic_path(path) as temporary:
+            Dataset.from_dict(rows).to_parquet(str(temporary))
+        write_json(
+            folder / "lessons.json",
+            {"documents": count, "tokens": sum(rows["tokens"]), "seconds": time.perf_counter() - began},
+        )
+    return Dataset.from_parquet(str(path), keep_in_memory=True)
+
+
+def _excerpts(teacher: SentenceTransformer, document: Document, most: int, rng: Random) -> list[tuple[str, int]]:
+    """Cut the beginning of a document, and a short piece from anywhere in it; each with its number of tokens."""
+    spans = _offsets(teacher, document.text)[: most - 2]
+    if len(spans) == 0:
+        return []
+    long = document.text[: spans[-1][1]], len(spans) + 2
+    length = rng.randint(*SHORT)
+    if len(spans) <= length:
+        return [long]
+    begin = rng.randint(0, len(spans) - length)
+    return [long, (document.text[spans[begin][0] : spans[begin + length - 1][1]], length + 2)]
+
+
+def _offsets(model: SentenceTransformer, text: str) -> NDArray[np.int64]:
+    """Tell where each token begins and ends, ``[tokens, 2]``."""
+    found = model.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+    return np.array(found["offset_mapping"], dtype=np.int64).reshape(-1, 2)
+
+
+def teach(teacher: SentenceTransformer, texts: Sequence[str], progress: bool = False) -> NDArray[np.float32]:
+    """Compute the teacher's embeddings: weighted means over pieces, of length 1.
+
+    Args:
+        teacher: An encoder of short texts.
+        texts: Each with one token or more.
+        progress: Show a bar.
+
+    Returns:
+        Shape ``[N, dim]``.
+    """
+    pieces: list[str] = []
+    owner: list[int] = []
+    weights: list[float] = []
+    for number, text in enumerate(texts):
+        spans = _offsets(teacher, text)
+        weight = np.maximum(1.0, np.arange(1, len(spans) + 1) / FLAT) ** -POWER
+        for begin in range(0, len(spans), PIECE):
+            pieces.append(text[spans[begin][0] : spans[min(begin + PIECE, len(spans)) - 1][1]])
+            owner.append(number)
+            weights.append(float(weight[begin : begin + PIECE].sum()))
+    found = teacher.encode(pieces, batch_size=64, normalize_embeddings=True, show_progress_bar=progress)
+    sums = np.zeros((len(texts), found.shape[1]), dtype=np.float64)
+    np.add.at(sums, owner, np.asarray(weights)[:, None] * found)
+    unit: NDArray[np.float32] = (sums / np.linalg.norm(sums, axis=1, keepdims=True)).astype(np.float32)
+    return unit
