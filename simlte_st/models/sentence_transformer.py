@@ -21,7 +21,8 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
     """``sentence_transformers.SentenceTransformer`` with three additions.
 
     1. A name is looked for among folders, the models that ``simlte train --name`` left (in ``SIMLTE_ST_HOME``, else in
-       the platform's cache place), the models that packages carry, and the Hub, in this order.
+       the platform's cache place), the models that packages carry, and the Hub, in this order. The models of this
+       package are put together from their base when they are first asked for, and kept beside the others.
     2. ``encode`` logs a warning when it had to cut texts: how many, and what share of all tokens. ``max_seq_length``
        never exceeds the positions that the model has.
     3. Models with modules of this package (:mod:`simlte_st.modules`) load; the stock class wants
