@@ -21,6 +21,7 @@ from filelock import FileLock
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Pooling
 from torch import Tensor, nn
 
 from simlte_st.compat import encoder_of, quiet_transformers
@@ -29,6 +30,7 @@ from simlte_st.files import HOME_VARIABLE, atomic_path, check_place, restore
 from simlte_st.models.base import load_model
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.names import OWN_MODELS, base_of_own_models, model_path
+from simlte_st.modules import PositionPooling
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +64,7 @@ def untrained(name: str, base: str | os.PathLike[str]) -> SentenceTransformer:
     """Make the model that training begins with, and that the difference is added to.
 
     Args:
-        name: ``"simlte-longformer"``, for which the base is converted, or ``"simlte-bert"``.
+        name: ``"simlte-longformer"``, for which the base is converted and pools by position, or ``"simlte-bert"``.
         base: Folder or name of the base, all-MiniLM-L6-v2.
 
     Returns:
@@ -84,7 +86,10 @@ def untrained(name: str, base: str | os.PathLike[str]) -> SentenceTransformer:
         convert_base(
             base, converted, backbone="longformer", max_length=_READS[name], attention_window=128, positions="tile"
         )
-        return load_model(converted, **loading).model
+        model = load_model(converted, **loading).model
+    pooling = next(place for place, module in enumerate(model) if isinstance(module, Pooling))
+    model[pooling] = PositionPooling(encoder_of(model).config.hidden_size)
+    return model
 
 
 def put_together(name: str) -> Path:

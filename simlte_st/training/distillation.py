@@ -28,12 +28,11 @@ from simlte_st.errors import ConfigurationError
 from simlte_st.extras import require
 from simlte_st.files import atomic_path, read_json, write_json
 from simlte_st.models.base import load_model
-from simlte_st.models.names import OWN_MODELS, PACKAGED_BASE, model_path
+from simlte_st.models.names import OWN_MODELS, PACKAGED_BASE, base_of_own_models, model_path
 from simlte_st.models.shipped import (
     BUILD_FILE,
     DIFFERENCE_FILE,
     add_difference,
-    base_of_own_models,
     take_difference,
     untrained,
     write_difference,
@@ -99,11 +98,11 @@ class Build:
         first, last = self.distance
         return (
             "## Training\n\n"
-            f"Trained without labels by simlte_st from `{PACKAGED_BASE}`. The base, frozen, is the teacher: the "
-            f"weighted mean of its embeddings of pieces of {PIECE} tokens, over the first {TAUGHT[self.name]:,} tokens of a "
-            f"document. The student sees {READ[self.name]:,} tokens at once and learns by low-rank adapters (rank "
-            f"{RANK}) to have the teacher's embedding, of short excerpts too, so that short texts stay as they "
-            "were.\n\n"
+            f"Trained without labels by simlte_st from `{PACKAGED_BASE}`. The base, frozen, is the teacher: "
+            f"the weighted mean of its embeddings of pieces of {PIECE} tokens, over the first {TAUGHT[self.name]:,} "
+            f"tokens of a document. The student sees {READ[self.name]:,} tokens at once and learns by low-rank "
+            f"adapters (rank {RANK}) to have the teacher's embedding, of short excerpts too: "
+            "short texts shall stay as they were.\n\n"
             f"- Documents: {self.documents:,} ({self.tokens:,} tokens seen)\n"
             f"- Steps: {self.steps:,} of about {BATCH_TOKENS:,} tokens; learning rate {LEARNING_RATE:g}\n"
             f"- Time: {self.teaching_seconds:,.0f} s for the teacher, {self.training_seconds:,.0f} s of training\n"
@@ -181,7 +180,7 @@ def build_model(
     set_seed(seed)
     try:
         with folder.beginning():
-            base = base_of_own_models()
+            base = str(base_of_own_models())
             reader = read_documents(source, **reading)  # type: ignore[arg-type]
             lesson: dict[str, Any] = {"seed": seed, "dtype": dtype, "device": device, "progress": progress}
             table = lessons(reader, base, folder.path, taught=TAUGHT[name], seen=READ[name], **lesson)
@@ -201,7 +200,8 @@ def build_model(
         with atomic_path(folder.output) as path:
             finished = untrained(name, base)
             path.mkdir()
-            write_difference(path / DIFFERENCE_FILE, take_difference(finished, model.to("cpu"), RANK))
+            difference = take_difference(finished, model.to("cpu"), RANK)
+            write_difference(path / DIFFERENCE_FILE, difference, {"name": name, "seed": seed, "steps": build.steps})
             add_difference(finished, path / DIFFERENCE_FILE)  # the model that users get, from the same numbers
             finished.model_card_data.model_name = name
             finished.save_pretrained(str(path))

@@ -10,6 +10,8 @@ from random import Random
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import torch
 from datasets import Dataset
 from numpy.typing import NDArray
@@ -79,12 +81,12 @@ def lessons(
         with torch.autocast(teacher.device.type, torch.bfloat16, enabled=dtype == "bfloat16"):
             rows["label"] = list(teach(teacher, rows["text"], progress))
         with atomic_path(path) as temporary:
-            Dataset.from_dict(rows).to_parquet(str(temporary))
+            pq.write_table(pa.table(rows), temporary)
         write_json(
             folder / "lessons.json",
             {"documents": count, "tokens": sum(rows["tokens"]), "seconds": time.perf_counter() - began},
         )
-    return Dataset.from_parquet(str(path), keep_in_memory=True)
+    return Dataset(pq.read_table(path))
 
 
 def _excerpts(teacher: SentenceTransformer, document: Document, most: int, rng: Random) -> list[tuple[str, int]]:

