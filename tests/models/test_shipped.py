@@ -146,6 +146,14 @@ def test_only_what_changed_is_kept_in_half_precision(base: Path, tmp_path: Path)
     )
 
 
+def test_what_rounding_adds_to_a_tiny_change_is_no_change_of_a_higher_rank(base: Path) -> None:
+    start, model = untrained(BERT, base), untrained(BERT, base)
+    layer = "encoder.layer.1.attention.self.query.weight"
+    with torch.no_grad():
+        model[0].auto_model.get_parameter(layer).add_(torch.outer(torch.arange(32.0), torch.ones(32)) / 1e9)
+    assert set(take_difference(start, model, 1)) == {f"{layer}.left", f"{layer}.right"}
+
+
 def change_embeddings(model: SentenceTransformer) -> None:
     model[0].auto_model.get_input_embeddings().weight[7] += 0.1
 
@@ -386,7 +394,7 @@ def test_without_the_package_the_hub_has_the_base(tiny: Path, tmp_path: Path, mo
     made = simlte_st.SentenceTransformer(BERT, device="cpu")
     assert cosines(made, model, ["Ba bei bo."]).min() > 1 - 1e-5
     # What is in the cache may be less than the model; then the Hub is asked, for the files that are needed.
-    asked = []
+    asked: list[object] = []
 
     def fetch(repository: str, **options: object) -> str:
         if options.get("local_files_only"):
@@ -396,10 +404,16 @@ def test_without_the_package_the_hub_has_the_base(tiny: Path, tmp_path: Path, mo
         return str(snapshot)
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", fetch)
+    monkeypatch.setattr(
+        "huggingface_hub.HfApi.model_info", lambda self, *repository, **options: asked.append((repository, options))
+    )
     (snapshot / "model.safetensors").unlink()
     assert base_of_own_models() == snapshot
     assert base_of_own_models() == snapshot
-    assert asked == [(names.HUB_BASE, ["*.json", "vocab.txt", "model.safetensors"])]
+    assert asked == [
+        ((names.HUB_BASE,), {"timeout": 5}),
+        (names.HUB_BASE, ["*.json", "vocab.txt", "model.safetensors"]),
+    ]
 
 
 def test_no_base_at_all(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
