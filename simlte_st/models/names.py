@@ -210,12 +210,13 @@ def base_of_own_models() -> Path:
 
 
 def _fetch_base() -> Path:
-    from huggingface_hub import snapshot_download
+    from huggingface_hub import HfApi, snapshot_download
 
     cache = os.environ.get("SENTENCE_TRANSFORMERS_HOME")
     try:
-        folder = snapshot_download(HUB_BASE, cache_dir=cache, allow_patterns=_HUB_BASE_FILES, etag_timeout=_SECONDS)
-        if not Path(folder, _WEIGHTS).is_file():  # what was in the cache, as the Hub did not answer
+        HfApi().model_info(HUB_BASE, timeout=_SECONDS)  # where nobody answers, the download would wait for minutes
+        folder = snapshot_download(HUB_BASE, cache_dir=cache, allow_patterns=_HUB_BASE_FILES)
+        if not Path(folder, _WEIGHTS).is_file():  # the Hub answers no more, and this was in the cache
             raise FileNotFoundError(f"{folder} has no {_WEIGHTS}")
     except Exception as error:  # each version of the library has its own classes
         raise ModelError(

