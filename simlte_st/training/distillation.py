@@ -32,6 +32,7 @@ from simlte_st.models.names import OWN_MODELS, PACKAGED_BASE, base_of_own_models
 from simlte_st.models.shipped import (
     BUILD_FILE,
     DIFFERENCE_FILE,
+    DIGEST_FILE,
     add_difference,
     take_difference,
     untrained,
@@ -176,7 +177,9 @@ def build_model(
     dtype = "bfloat16" if (bf16_available(device) if bf16 is None else bf16) else "float32"
     reading = {"text_column": text_column, "id_column": id_column, "encoding": encoding, "limit": limit}
     told = {"build": name, "source": described(source), **reading, "max_steps": max_steps, "seed": seed, "dtype": dtype}
-    folder = RunFolder.open(model_path(name), told, resume=resume, overwrite=overwrite)
+    target = model_path(name)
+    overwrite = overwrite or (target / DIGEST_FILE).is_file()  # a copy of the one that comes with the package
+    folder = RunFolder.open(target, told, resume=resume, overwrite=overwrite)
     set_seed(seed)
     try:
         with folder.beginning():

@@ -12,7 +12,7 @@ from simlte_st import SentenceTransformer
 from simlte_st.errors import ConfigurationError, DataError, TrainingInterrupted
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE
-from simlte_st.models.shipped import DIFFERENCE_FILE
+from simlte_st.models.shipped import DIFFERENCE_FILE, DIGEST_FILE
 from simlte_st.training import distillation
 from simlte_st.training.distillation import build_model
 from simlte_st.training.fit import Fitted, Fitting, fit
@@ -61,6 +61,7 @@ def test_a_longformer_is_built_and_found_by_its_name(
     assert nearer > before
     with pytest.raises(ConfigurationError, match="exists already"):
         build_model("simlte-longformer", texts)
+    assert "Cosine distance to the teacher: 0." in (build.output / "README.md").read_text()
 
 
 def test_an_interrupted_build_ends_with_the_same_bytes(
@@ -77,12 +78,16 @@ def test_an_interrupted_build_ends_with_the_same_bytes(
         return fit(fitting, folder)
 
     monkeypatch.setattr(distillation, "BATCH_TOKENS", 1300)
+    (home / "models" / "simlte-bert").mkdir(parents=True)
+    for file in (DIGEST_FILE, "modules.json"):
+        (home / "models" / "simlte-bert" / file).touch()  # put together from the package: not in the way
     whole = build_model("simlte-bert", texts, max_steps=3, **QUIET).output.rename(tmp_path / "whole")
     with monkeypatch.context() as patch:
         patch.setattr(distillation, "fit", stop)
         with pytest.raises(TrainingInterrupted):
             build_model("simlte-bert", texts, max_steps=3, **QUIET)
     parted = build_model("simlte-bert", texts, max_steps=3, resume=True, **QUIET)
+    assert not (parted.output / DIGEST_FILE).exists()
     for name in (DIFFERENCE_FILE, "model.safetensors"):
         assert (parted.output / name).read_bytes() == (whole / name).read_bytes()
     assert SentenceTransformer("simlte-bert", device="cpu").max_seq_length == 512
