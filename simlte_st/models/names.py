@@ -12,7 +12,7 @@ from typing import Literal
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.extras import require
 from simlte_st.files import RUN, SETTINGS_FILE, home, is_model
-from simlte_st.models.registration import is_own_architecture
+from simlte_st.models.registration import has_own_modules, is_own_architecture
 
 Backbone = Literal["longformer", "chunk-mean"]
 """What a base that reads too little is made into."""
@@ -143,7 +143,7 @@ def find_model(name: str | os.PathLike[str]) -> str:
     if folder is not None:
         return folder
     if text in OWN_MODELS:
-        raise ModelError(f"There is no {text!r} yet. Make it with: simlte models build {text}")
+        raise ModelError(f"There is no {text!r} yet. Make it with: simlte models build {text} SOURCE")
     raise not_loaded(
         text,
         f"there is no such folder, the Hub cannot be reached ({kind}), and its cache does not have it. Where it can be "
@@ -237,8 +237,8 @@ def usage_example(path: str | os.PathLike[str]) -> str:
     """Show how to use a model, in Python, indented.
 
     Args:
-        path: Its folder. A model with a name is shown by that, and one of our architectures with the import that
-            registers it.
+        path: Its folder. A model with a name is shown by that, one with modules of ours with our class, and one of our
+            architectures with the import that registers it.
     """
     folder, shown = Path(path), os.fspath(path)
     if folder.parent == models_folder():
@@ -246,7 +246,9 @@ def usage_example(path: str | os.PathLike[str]) -> str:
     else:
         shown = shown if shown.startswith(("/", ".")) else f"./{shown}"
         lines = ["from sentence_transformers import SentenceTransformer", f'model = SentenceTransformer("{shown}")']
-        if is_own_architecture(folder):
+        if has_own_modules(folder):
+            lines[0] = "from simlte_st import SentenceTransformer"
+        elif is_own_architecture(folder):
             lines.insert(0, "import simlte_st  # its architecture")
     lines.append('vectors = model.encode(["A long document ...", "Another one ..."])')
     return "\n".join(f"    {line}" for line in lines)

@@ -35,6 +35,12 @@ def is_own_architecture(folder: Path) -> bool:
     return config.exists() and str(read_json(config).get("model_type", "")).startswith("simlte_")
 
 
+def has_own_modules(folder: Path) -> bool:
+    """Tell whether a model's folder has modules of this package, which its own SentenceTransformer loads."""
+    modules = folder / "modules.json"
+    return modules.exists() and any(module["type"].startswith("simlte_st.") for module in read_json(modules))
+
+
 def _import_architectures() -> None:
     for name in _ARCHITECTURES:
         importlib.import_module(name)

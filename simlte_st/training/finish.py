@@ -17,7 +17,7 @@ from simlte_st.evaluation.comparison import compare_halves, compare_probes
 from simlte_st.evaluation.splits import split_by_label
 from simlte_st.evaluation.verdict import give_verdict
 from simlte_st.files import atomic_path, write_json
-from simlte_st.models.registration import is_own_architecture
+from simlte_st.models.registration import has_own_modules, is_own_architecture
 from simlte_st.training.divergence import check_weights
 from simlte_st.training.fit import Fitted
 from simlte_st.training.interpolation import choose_interpolation, interpolate
@@ -144,8 +144,10 @@ def extend_model_card(path: Path, run: Mapping[str, Any]) -> None:
         run: The values of the run's ``simlte.json``.
     """
     card = path.read_text(encoding="utf-8").rstrip()
-    if is_own_architecture(path.parent):
-        stock = "from sentence_transformers import SentenceTransformer\n"
+    stock = "from sentence_transformers import SentenceTransformer\n"
+    if has_own_modules(path.parent):
+        card = card.replace(stock, "from simlte_st import SentenceTransformer\n", 1)
+    elif is_own_architecture(path.parent):
         card = card.replace(stock, f"import simlte_st  # the model's architecture\n{stock}", 1)
     path.write_text(card + "\n\n" + run_section(run), encoding="utf-8")
 

@@ -35,6 +35,7 @@ from simlte_st.evaluation import CosineScores, citation_retrieval, fit_probe
 from simlte_st.evaluation.splits import TEST, stratified_split
 from simlte_st.evaluation.statistics import unit_rows
 from simlte_st.files import read_json
+from simlte_st.models import shipped
 
 
 @pytest.fixture
@@ -65,7 +66,8 @@ def shared(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def command(shared: Path, encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """A run with the tiny encoder in place of the packaged one."""
+    """A run with the tiny encoder in place of the packaged one, and without what the package ships."""
+    monkeypatch.setattr(shipped, "FOLDER", tmp_path / "nothing")
     monkeypatch.setattr(models, "PACKAGED_BASE", str(encoder_path))
     monkeypatch.setattr(models, "TOKENS", 128)
     monkeypatch.setattr(models, "VIEW", 32)

@@ -159,7 +159,7 @@ def test_our_names_that_are_nowhere_say_what_makes_them(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shipped, "FOLDER", tmp_path / "weights")
-    with pytest.raises(ModelError, match=rf"no '{name}' yet.*simlte models build {name}$"):
+    with pytest.raises(ModelError, match=rf"no '{name}' yet.*simlte models build {name} SOURCE$"):
         find_model(name)
     asked = []
 

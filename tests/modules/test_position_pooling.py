@@ -14,6 +14,7 @@ from sentence_transformers.sentence_transformer.modules import Pooling
 
 import simlte_st
 from simlte_st.errors import ConfigurationError
+from simlte_st.models.names import usage_example
 from simlte_st.modules import PositionPooling
 
 batch = partial(pooling_support.batch, size=8)
@@ -90,4 +91,5 @@ def test_a_model_with_it_is_saved_and_loaded(bert_path: Path, tmp_path: Path) ->
     ours = simlte_st.SentenceTransformer(str(tmp_path / "model"), device="cpu")
     assert isinstance(ours[1], PositionPooling)
     assert (ours[1].power, ours[1].flat) == (0.3, 2)
+    assert "from simlte_st import SentenceTransformer" in usage_example(tmp_path / "model")
     torch.testing.assert_close(torch.tensor(ours.encode(["one two three.", "four five."])), torch.tensor(vectors))
