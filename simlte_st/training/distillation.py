@@ -42,6 +42,7 @@ from simlte_st.training.batching import ConfiguredBatchSampler, TokenBudgetBatch
 from simlte_st.training.callbacks import CompleteCallback, InterruptCallback, ProgressBarCallback
 from simlte_st.training.divergence import DivergenceCallback, check_weights
 from simlte_st.training.dropout import set_dropout
+from simlte_st.training.finish import extend_model_card
 from simlte_st.training.fit import Batches, Fitting, documents_of_step, fit, make_trainer, training_arguments
 from simlte_st.training.lessons import PIECE, lessons
 from simlte_st.training.lora import LoraStateCallback, add_lora, merge_lora
@@ -208,8 +209,7 @@ def build_model(
             add_difference(finished, path / DIFFERENCE_FILE)  # the model that users get, from the same numbers
             finished.model_card_data.model_name = name
             finished.save_pretrained(str(path))
-            card = (path / "README.md").read_text(encoding="utf-8").rstrip()
-            (path / "README.md").write_text(f"{card}\n\n{build.section()}", encoding="utf-8")
+            extend_model_card(path / "README.md", build.section())
             write_json(path / BUILD_FILE, build.to_dict())
         folder.close()
         return build

@@ -133,15 +133,15 @@ def save_result(model: SentenceTransformer, result: TrainingResult, output: Path
         model.save_pretrained(str(path))
         run = {"base": base, "seed": seed, **result.to_dict()}
         write_json(path / RUN_FILE, run)
-        extend_model_card(path / "README.md", run)
+        extend_model_card(path / "README.md", run_section(run))
 
 
-def extend_model_card(path: Path, run: Mapping[str, Any]) -> None:
-    """Append the run's data, settings and results to the card that sentence-transformers wrote.
+def extend_model_card(path: Path, section: str) -> None:
+    """Append what a run did to the card that sentence-transformers wrote, and mend how it loads the model.
 
     Args:
         path: The ``README.md`` in the model's folder.
-        run: The values of the run's ``simlte.json``.
+        section: Markdown.
     """
     card = path.read_text(encoding="utf-8").rstrip()
     stock = "from sentence_transformers import SentenceTransformer\n"
@@ -149,7 +149,7 @@ def extend_model_card(path: Path, run: Mapping[str, Any]) -> None:
         card = card.replace(stock, "from simlte_st import SentenceTransformer\n", 1)
     elif is_own_architecture(path.parent):
         card = card.replace(stock, f"import simlte_st  # the model's architecture\n{stock}", 1)
-    path.write_text(card + "\n\n" + run_section(run), encoding="utf-8")
+    path.write_text(card + "\n\n" + section, encoding="utf-8")
 
 
 def run_section(run: Mapping[str, Any]) -> str:
