@@ -55,6 +55,7 @@ def add_parser(subparsers: Any) -> None:
     build.add_argument("--max-steps", type=int, metavar="N", help="stop after N steps (default: one pass)")
     build.add_argument("--resume", action="store_true", help="go on with an interrupted run")
     build.add_argument("--overwrite", action="store_true", help="replace the model of that name")
+    build.add_argument("--bf16", action=argparse.BooleanOptionalAction, help="default: where the hardware has it")
     add_json_argument(build)
     add_device_argument(build)
     add_source_arguments(build)
@@ -95,6 +96,7 @@ def run_build(arguments: argparse.Namespace) -> int:
         arguments.source,
         max_steps=arguments.max_steps,
         seed=arguments.seed,
+        bf16=arguments.bf16,
         resume=arguments.resume,
         overwrite=arguments.overwrite,
         device=arguments.device,

