@@ -77,7 +77,7 @@ class Build:
         training_seconds: Time of the training, in the process that ended it.
         dtype: What the passes computed in.
         seed: Decided everything that was drawn.
-        distance: Mean cosine distance to the teacher of the batches of the last tenth, and of the first.
+        distance: Mean cosine distance to the teacher in the first fifth of the training and in the last.
     """
 
     output: Path
@@ -273,6 +273,7 @@ def _set_up(
 
 
 def _distances(log: Sequence[dict[str, Any]]) -> tuple[float, float]:
-    """Give the loss in the first and in the last line of the log that has one."""
+    """Average the loss over the first fifth of the log and over the last: batches are of unlike lengths."""
     losses = [float(line["loss"]) for line in log if "loss" in line]
-    return (losses[0], losses[-1]) if losses else (math.nan, math.nan)
+    part = math.ceil(len(losses) / 5)
+    return (sum(losses[:part]) / part, sum(losses[-part:]) / part) if losses else (math.nan, math.nan)
