@@ -143,6 +143,7 @@ def _resume_command(name: str, folder: Path) -> str:
     for option in ("max_steps", "seed", "text_column", "id_column", "encoding", "limit"):
         if told[option] != usual.get(option):
             words += [f"--{option.replace('_', '-')}", str(told[option])]
+    words.append("--bf16" if told["dtype"] == "bfloat16" else "--no-bf16")  # the default may be another elsewhere
     return shlex.join([*words, "--resume"])
 
 

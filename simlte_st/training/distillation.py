@@ -56,11 +56,12 @@ LEARNING_RATE = 5e-4
 WARMUP = 0.05
 BATCH_TOKENS = 8192
 
-TAUGHT = {"simlte-bert": 4096, "simlte-longformer": 2048}
-"""Tokens of a document that the teacher reads. Of simlte-bert's it tells more than the student sees."""
+TAUGHT = 4096
+"""Tokens of a document that the teacher reads."""
 
-READ = {"simlte-bert": 512, "simlte-longformer": 2048}
-"""Tokens of a document that the student sees in training."""
+READ = {"simlte-bert": (512,), "simlte-longformer": (2048, 512)}
+"""Tokens of a document that the student sees in training, in a row for each; most first. What it does not see it
+learns to tell from what it does, which made better embeddings of short documents than the teacher's own."""
 
 
 @dataclass(frozen=True)
@@ -98,11 +99,12 @@ class Build:
     def section(self) -> str:
         """Describe it in Markdown, for the model's card."""
         first, last = self.distance
+        read = " or ".join(f"{length:,}" for length in READ[self.name])
         return (
             "## Training\n\n"
             f"Trained without labels by simlte_st from `{PACKAGED_BASE}`. The base, frozen, is the teacher: "
-            f"the weighted mean of its embeddings of pieces of {PIECE} tokens, over the first {TAUGHT[self.name]:,} "
-            f"tokens of a document. The student sees {READ[self.name]:,} tokens at once and learns by low-rank "
+            f"the weighted mean of its embeddings of pieces of {PIECE} tokens, over the first {TAUGHT:,} tokens "
+            f"of a document. The student sees the first {read} tokens and learns by low-rank "
             f"adapters (rank {RANK}) to have the teacher's embedding, of short excerpts too: "
             "short texts shall stay as they were.\n\n"
             f"- Documents: {self.documents:,} ({self.tokens:,} tokens seen)\n"
@@ -187,7 +189,7 @@ def build_model(
             base = str(base_of_own_models())
             reader = read_documents(source, **reading)  # type: ignore[arg-type]
             lesson: dict[str, Any] = {"seed": seed, "dtype": dtype, "device": device, "progress": progress}
-            table = lessons(reader, base, folder.path, taught=TAUGHT[name], seen=READ[name], **lesson)
+            table = lessons(reader, base, folder.path, taught=TAUGHT, seen=READ[name], **lesson)
             if not folder.base.exists():
                 with atomic_path(folder.base) as path:
                     untrained(name, base).save_pretrained(str(path), create_model_card=False)
@@ -231,7 +233,7 @@ def _set_up(
     """Make the Trainer."""
     add_lora(model, RANK, seed=seed)
     set_dropout(model, 0.0)
-    model.max_seq_length = READ[name]
+    model.max_seq_length = max(READ[name])
     loss = EmbedDistillLoss(model, distance_metric="cosine")
     lengths = np.array(table["tokens"], dtype=np.int64)[:, None]
     sampler = ConfiguredBatchSampler(

@@ -38,7 +38,7 @@ def lessons(
     folder: Path,
     *,
     taught: int,
-    seen: int,
+    seen: Sequence[int],
     seed: int = 0,
     dtype: str = "float32",
     device: str | None = None,
@@ -51,15 +51,16 @@ def lessons(
         base: The teacher: a folder or a name.
         folder: Keeps the lessons.
         taught: Tokens of a document that the teacher reads.
-        seen: Tokens that the student will see of it.
+        seen: Tokens that the student will see of it, one row for each: of fewer it learns to tell the whole.
         seed: Decides the short excerpts.
         dtype: What the teacher computes in, ``"float32"`` or ``"bfloat16"``.
         device: Where the teacher computes.
         progress: Show a bar.
 
     Returns:
-        A row for the beginning of each document and one for a short excerpt of it: ``id``, ``text``, ``tokens`` (as
-        the student will see, special tokens included) and ``label``, the teacher's embedding.
+        Rows for the beginning of each document and one for a short excerpt of it: ``id``, ``text``, ``tokens`` (as
+        the student will see, special tokens included) and ``label``, the teacher's embedding: of a beginning that
+        of the whole document, as far as it is taught.
 
     Raises:
         DataError: Fewer than two documents.
@@ -69,17 +70,22 @@ def lessons(
         began = time.perf_counter()
         teacher = load_model(base, dtype=torch.float32, device=device).model
         rows: dict[str, list[Any]] = {"id": [], "text": [], "tokens": []}
+        taught_texts: list[str] = []
+        labels: list[int] = []
         for document in documents:
-            for text, tokens in _excerpts(teacher, document, taught, Random(f"{seed} {document.id}")):
+            for label, text, tokens in _excerpts(teacher, document, taught, seen, Random(f"{seed} {document.id}")):
+                if not taught_texts or taught_texts[-1] != label:
+                    taught_texts.append(label)
                 rows["id"].append(document.id)
                 rows["text"].append(text)
-                rows["tokens"].append(min(tokens, seen))
+                rows["tokens"].append(tokens)
+                labels.append(len(taught_texts) - 1)
         count = len(set(rows["id"]))
         if count < 2:
             raise DataError(f"{count} document{'s' * (count != 1)} to learn from: at least 2 are needed.")
         logger.info("The teacher reads %s documents.", f"{count:,}")
         with torch.autocast(teacher.device.type, torch.bfloat16, enabled=dtype == "bfloat16"):
-            rows["label"] = list(teach(teacher, rows["text"], progress))
+            rows["label"] = list(teach(teacher, taught_texts, progress)[labels])
         with atomic_path(path) as temporary:
             pq.write_table(pa.table(rows), temporary)
         write_json(
@@ -89,17 +95,26 @@ def lessons(
     return Dataset(pq.read_table(path))
 
 
-def _excerpts(teacher: SentenceTransformer, document: Document, most: int, rng: Random) -> list[tuple[str, int]]:
-    """Cut the beginning of a document, and a short piece from anywhere in it; each with its number of tokens."""
-    spans = _offsets(teacher, document.text)[: most - 2]
-    if len(spans) == 0:
+def _excerpts(
+    teacher: SentenceTransformer, document: Document, taught: int, seen: Sequence[int], rng: Random
+) -> list[tuple[str, str, int]]:
+    """Cut the beginnings of a document, and a short piece from anywhere in it.
+
+    Each with the text whose embedding is to be learned and with its number of tokens.
+    """
+    spans = _offsets(teacher, document.text)[: taught - 2]
+    count = len(spans)
+    if count == 0:
         return []
-    long = document.text[: spans[-1][1]], len(spans) + 2
+    whole = document.text[: spans[-1][1]]
+    lengths = sorted({min(length - 2, count) for length in seen}, reverse=True)
+    rows = [(whole, document.text[: spans[length - 1][1]], length + 2) for length in lengths]
     length = rng.randint(*SHORT)
-    if len(spans) <= length:
-        return [long]
-    begin = rng.randint(0, len(spans) - length)
-    return [long, (document.text[spans[begin][0] : spans[begin + length - 1][1]], length + 2)]
+    if count > length:
+        begin = rng.randint(0, count - length)
+        short = document.text[spans[begin][0] : spans[begin + length - 1][1]]
+        rows.append((short, short, length + 2))
+    return rows
 
 
 def _offsets(model: SentenceTransformer, text: str) -> NDArray[np.int64]:

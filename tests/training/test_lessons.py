@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,19 +39,34 @@ def test_of_a_long_one_the_beginning_weighs_more(teacher: SentenceTransformer, m
     assert forwards @ backwards > 0.98, "without weights the order of the parts hardly matters"
 
 
-def test_lessons_depend_on_seed_and_document_only(tmp_path: Path) -> None:
+def test_lessons_depend_on_seed_and_document_only(tmp_path: Path, teacher: SentenceTransformer) -> None:
     texts = ("The violin is old. " * 3, "The harbour is old. " * 80, "A court. " * 50, "Glaciers melt. " * 4)
     documents = [Document(f"d{number}", text) for number, text in enumerate(texts)]
 
-    def taught(name: str, rows: list[Document], seed: int = 0) -> dict[tuple[str, int], str]:
+    def taught(name: str, rows: list[Document], seed: int = 0) -> list[dict[str, Any]]:
         (tmp_path / name).mkdir()
-        table = lessons(rows, PACKAGED_BASE, tmp_path / name, taught=300, seen=200, seed=seed, progress=False)
-        return {(row["id"], row["tokens"]): row["text"] for row in table}
+        table = lessons(rows, PACKAGED_BASE, tmp_path / name, taught=300, seen=(200, 50), seed=seed, progress=False)
+        return sorted(table.to_list(), key=lambda row: (row["id"], -row["tokens"]))
 
-    one = taught("one", documents)
-    assert one == taught("two", documents[::-1])
-    assert one != taught("three", documents, seed=1)
-    assert max(tokens for _, tokens in one) == 200
-    assert max(map(len, one.values())) == 59 * 20 + len("The harbour is"), "298 tokens of it"
-    again = lessons((), PACKAGED_BASE, tmp_path / "one", taught=300, seen=200, progress=False)
-    assert again["text"] == list(one.values()), "a run that is resumed has its lessons"
+    one, two = taught("one", documents), taught("two", documents[::-1])
+    assert [row["text"] for row in one] == [row["text"] for row in two]
+    assert [row["text"] for row in one] != [row["text"] for row in taught("three", documents, seed=1)]
+    assert [row["tokens"] for row in one if row["id"] == "d1"][:2] == [200, 50]
+    assert [row["tokens"] for row in one if row["id"] == "d2"][:2] == [152, 50], "not longer than the document"
+    assert sum(row["text"] == texts[0].strip() for row in one) == 1, "what is short is no lesson twice"
+    again = lessons((), PACKAGED_BASE, tmp_path / "one", taught=300, seen=(200, 50), progress=False)
+    assert sorted(again["text"]) == sorted(row["text"] for row in one), "a run that is resumed has its lessons"
+
+
+def test_of_a_beginning_the_whole_is_to_be_told(tmp_path: Path, teacher: SentenceTransformer) -> None:
+    """The label is the teacher's embedding of what the student does not see too, as far as it is taught."""
+    text = "Violins are made of wood. " * 20 + "The court was in session. " * 90
+    documents = [Document("long", text), Document("short", "The harbour is old.")]
+    table = lessons(documents, PACKAGED_BASE, tmp_path, taught=302, seen=(102,), progress=False).to_list()
+    row = next(row for row in table if row["tokens"] == 102)
+    ends = [
+        end
+        for _, end in teacher.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
+    ]
+    assert (row["id"], row["text"]) == ("long", text[: ends[99]])
+    np.testing.assert_allclose(row["label"], teach(teacher, [text[: ends[299]]])[0], atol=1e-5)
