@@ -12,8 +12,6 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,7 +26,8 @@ from simlte_st.errors import ConfigurationError
 from simlte_st.extras import require
 from simlte_st.files import atomic_path, read_json, write_json
 from simlte_st.models.base import load_model
-from simlte_st.models.names import OWN_MODELS, PACKAGED_BASE, base_of_own_models, model_path
+from simlte_st.models.device import check_device
+from simlte_st.models.names import OWN_MODELS, base_of_own_models, model_path
 from simlte_st.models.shipped import (
     BUILD_FILE,
     DIFFERENCE_FILE,
@@ -38,15 +37,16 @@ from simlte_st.models.shipped import (
     untrained,
     write_difference,
 )
+from simlte_st.modules.position_pooling import FLAT, POWER
 from simlte_st.training.batching import ConfiguredBatchSampler, TokenBudgetBatchSampler
+from simlte_st.training.build import Build
 from simlte_st.training.callbacks import CompleteCallback, InterruptCallback, ProgressBarCallback
 from simlte_st.training.divergence import DivergenceCallback, check_weights
 from simlte_st.training.dropout import set_dropout
-from simlte_st.training.finish import extend_model_card
 from simlte_st.training.fit import Batches, Fitting, documents_of_step, fit, make_trainer, training_arguments
-from simlte_st.training.lessons import PIECE, lessons
+from simlte_st.training.lessons import ACCOUNT_FILE, PIECE, lessons
 from simlte_st.training.lora import LoraStateCallback, add_lora, merge_lora
-from simlte_st.training.run import RunFolder, bf16_available, described
+from simlte_st.training.run import RunFolder, bf16_available, described, several_processes
 from simlte_st.training.step_time import StepTimeCallback
 
 logger = logging.getLogger(__name__)
@@ -62,66 +62,6 @@ TAUGHT = 4096
 READ = {"simlte-bert": (512,), "simlte-longformer": (2048, 512)}
 """Tokens of a document that the student sees in training, in a row for each; most first. What it does not see it
 learns to tell from what it does, which made better embeddings of short documents than the teacher's own."""
-
-
-@dataclass(frozen=True)
-class Build:
-    """What was done, and the model's folder.
-
-    Attributes:
-        output: The folder.
-        name: The model.
-        documents: Documents read.
-        tokens: Their tokens, as far as the student saw them.
-        steps: Optimizer steps.
-        teaching_seconds: Time of the teacher.
-        training_seconds: Time of the training, in the process that ended it.
-        dtype: What the passes computed in.
-        seed: Decided everything that was drawn.
-        distance: Mean cosine distance to the teacher in the first fifth of the training and in the last.
-    """
-
-    output: Path
-    name: str
-    documents: int
-    tokens: int
-    steps: int
-    teaching_seconds: float
-    training_seconds: float
-    dtype: str
-    seed: int
-    distance: tuple[float, float]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give it as JSON values."""
-        return {name: value for name, value in asdict(self).items() if name != "output"}
-
-    def section(self) -> str:
-        """Describe it in Markdown, for the model's card."""
-        first, last = self.distance
-        read = " or ".join(f"{length:,}" for length in READ[self.name])
-        return (
-            "## Training\n\n"
-            f"Trained without labels by simlte_st from `{PACKAGED_BASE}`. The base, frozen, is the teacher: "
-            f"the weighted mean of its embeddings of pieces of {PIECE} tokens, over the first {TAUGHT:,} tokens "
-            f"of a document. The student sees the first {read} tokens and learns by low-rank "
-            f"adapters (rank {RANK}) to have the teacher's embedding, of short excerpts too: "
-            "short texts shall stay as they were.\n\n"
-            f"- Documents: {self.documents:,} ({self.tokens:,} tokens seen)\n"
-            f"- Steps: {self.steps:,} of about {BATCH_TOKENS:,} tokens; learning rate {LEARNING_RATE:g}\n"
-            f"- Time: {self.teaching_seconds:,.0f} s for the teacher, {self.training_seconds:,.0f} s of training\n"
-            f"- Cosine distance to the teacher: {first:.4f} at first, {last:.4f} at last\n"
-            f"- Seed: {self.seed}; computed in {self.dtype}\n"
-        )
-
-    def summary(self) -> str:
-        """Say it in two lines."""
-        first, last = self.distance
-        return (
-            f"{self.name}: {self.documents:,} documents, {self.tokens:,} tokens, {self.steps:,} steps in "
-            f"{(self.teaching_seconds + self.training_seconds) / 60:.0f} min ({self.dtype}).\n"
-            f"Cosine distance to the teacher: {first:.4f} at first, {last:.4f} at last."
-        )
 
 
 def build_model(
@@ -176,13 +116,16 @@ def build_model(
         )
     if max_steps is not None and max_steps < 1:
         raise ConfigurationError(f"max_steps={max_steps}: at least one step is needed.")
+    if several_processes():
+        raise ConfigurationError("simlte_st's own models are made in one process: start it without torchrun.")
+    check_device(device)
     require("peft", "lora", "making this model")
     dtype = "bfloat16" if (bf16_available(device) if bf16 is None else bf16) else "float32"
     reading = {"text_column": text_column, "id_column": id_column, "encoding": encoding, "limit": limit}
     told = {"build": name, "source": described(source), **reading, "max_steps": max_steps, "seed": seed, "dtype": dtype}
     target = model_path(name)
-    overwrite = overwrite or (target / DIGEST_FILE).is_file()  # a copy of the one that comes with the package
-    folder = RunFolder.open(target, told, resume=resume, overwrite=overwrite)
+    copied = (target / DIGEST_FILE).is_file()  # the one that comes with the package
+    folder = RunFolder.open(target, told, resume=resume, overwrite=overwrite, replaces=copied)
     set_seed(seed)
     try:
         with folder.beginning():
@@ -198,25 +141,49 @@ def build_model(
         fitted = fit(fitting, folder)
         merge_lora(model)
         check_weights(model, "at the end")
-        account = read_json(folder.path / "lessons.json")
+        account = read_json(folder.path / ACCOUNT_FILE)
         build = Build(
-            folder.output, name, account["documents"], account["tokens"], fitted.steps, account["seconds"],
-            fitted.seconds, dtype, seed, _distances(fitted.log),
-        )  # fmt: skip
+            output=folder.output,
+            name=name,
+            documents=account["documents"],
+            sha256=account["sha256"],
+            tokens=account["tokens"],
+            steps=fitted.steps,
+            teaching_seconds=account["seconds"],
+            training_seconds=fitted.seconds,
+            device=model.device.type,
+            threads=torch.get_num_threads(),
+            dtype=dtype,
+            seed=seed,
+            distance=_distances(fitted.log),
+            recipe=_recipe(name),
+        )
         with atomic_path(folder.output) as path:
             finished = untrained(name, base)
             path.mkdir()
             difference = take_difference(finished, model.to("cpu"), RANK)
             write_difference(path / DIFFERENCE_FILE, difference, {"name": name, "seed": seed, "steps": build.steps})
             add_difference(finished, path / DIFFERENCE_FILE)  # the model that users get, from the same numbers
-            finished.model_card_data.model_name = name
-            finished.save_pretrained(str(path))
-            extend_model_card(path / "README.md", build.section())
+            finished.save_pretrained(str(path), create_model_card=False)
+            (path / "README.md").write_text(build.card(), encoding="utf-8")
             write_json(path / BUILD_FILE, build.to_dict())
         folder.close()
         return build
     finally:
         folder.release()
+
+
+def _recipe(name: str) -> dict[str, Any]:
+    return {
+        "student_lengths": list(READ[name]),
+        "teacher_length": TAUGHT,
+        "piece": PIECE,
+        "power": POWER,
+        "flat": FLAT,
+        "rank": RANK,
+        "learning_rate": LEARNING_RATE,
+        "batch_tokens": BATCH_TOKENS,
+    }
 
 
 def _set_up(

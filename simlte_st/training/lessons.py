@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import time
 from collections.abc import Iterable, Sequence
@@ -26,10 +27,15 @@ from simlte_st.modules.position_pooling import FLAT, POWER
 logger = logging.getLogger(__name__)
 
 PIECE = 254
-"""Tokens of a piece that the teacher reads at a time: with the special tokens 256, the length that the base has."""
+"""Tokens of a piece that the teacher reads at a time: with the special tokens 256, the length that the base has. A
+word on a cut can have more tokens in two parts than as a whole; then the teacher does not see the last of them."""
 
 SHORT = (8, 64)
 """Fewest and most tokens of a short excerpt."""
+
+ACCOUNT_FILE = "lessons.json"
+"""In the folder of the lessons: of how many documents they were made, which (SHA-256 of ids and texts), and how long it
+took."""
 
 
 def lessons(
@@ -59,8 +65,8 @@ def lessons(
 
     Returns:
         Rows for the beginning of each document and one for a short excerpt of it: ``id``, ``text``, ``tokens`` (as
-        the student will see, special tokens included) and ``label``, the teacher's embedding: of a beginning that
-        of the whole document, as far as it is taught.
+        the student will see, special tokens included) and ``label``, the teacher's embedding, float32, ``[dim]``: of a
+        beginning that of the whole document, as far as it is taught.
 
     Raises:
         DataError: Fewer than two documents.
@@ -72,7 +78,9 @@ def lessons(
         rows: dict[str, list[Any]] = {"id": [], "text": [], "tokens": []}
         taught_texts: list[str] = []
         labels: list[int] = []
+        digest = hashlib.sha256()
         for document in documents:
+            digest.update(f"{document.id}\n{document.text}\n".encode("utf-8", "surrogatepass"))
             for label, text, tokens in _excerpts(teacher, document, taught, seen, Random(f"{seed} {document.id}")):
                 if not taught_texts or taught_texts[-1] != label:
                     taught_texts.append(label)
@@ -86,12 +94,15 @@ def lessons(
         logger.info("The teacher reads %s documents.", f"{count:,}")
         with torch.autocast(teacher.device.type, torch.bfloat16, enabled=dtype == "bfloat16"):
             rows["label"] = list(teach(teacher, taught_texts, progress)[labels])
-        with atomic_path(path) as temporary:
+        account = {
+            "documents": count,
+            "sha256": digest.hexdigest(),
+            "tokens": sum(rows["tokens"]),
+            "seconds": time.perf_counter() - began,
+        }
+        write_json(folder / ACCOUNT_FILE, account)
+        with atomic_path(path) as temporary:  # last: where it is, the account is too
             pq.write_table(pa.table(rows), temporary)
-        write_json(
-            folder / "lessons.json",
-            {"documents": count, "tokens": sum(rows["tokens"]), "seconds": time.perf_counter() - began},
-        )
     return Dataset(pq.read_table(path))
 
 

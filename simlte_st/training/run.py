@@ -55,6 +55,11 @@ def bf16_available(device: str | None = None) -> bool:
     return bool(cpu_bf16())
 
 
+def several_processes() -> bool:
+    """Tell whether this is one of several processes that train together, as under torchrun."""
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1
+
+
 @dataclass(frozen=True)
 class RunOptions:
     """What :func:`~simlte_st.training.train` was told, apart from the documents; see there.
@@ -98,7 +103,7 @@ class RunOptions:
             if self.lora < 1:
                 raise ConfigurationError(f"lora={self.lora}: the rank of the adapters is at least 1.")
             require("peft", "lora", "LoRA")
-        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        if several_processes():
             raise ConfigurationError(
                 "simlte_st.train() runs in one process. For several, use DocSplitTransform with "
                 "SentenceTransformerTrainer (examples/trainer_transform.py) under torchrun, and "
@@ -162,7 +167,9 @@ class RunFolder:
     lock: FileLock | None = None
 
     @classmethod
-    def open(cls, output: Path, settings: dict[str, Any], *, resume: bool, overwrite: bool) -> RunFolder:
+    def open(
+        cls, output: Path, settings: dict[str, Any], *, resume: bool, overwrite: bool, replaces: bool = False
+    ) -> RunFolder:
         """Make the work folder, or find the one of an interrupted run.
 
         Args:
@@ -170,6 +177,7 @@ class RunFolder:
             settings: Everything that decides the outcome, as JSON values. Kept in the folder, and compared on resume.
             resume: Go on with the run that was interrupted.
             overwrite: Replace a finished model, and drop an interrupted run.
+            replaces: Replace a finished model, whatever ``overwrite`` is: it is a copy of what can be had again.
 
         Raises:
             ConfigurationError: There is a model or a run already, and neither ``resume`` nor ``overwrite``; something
@@ -180,7 +188,7 @@ class RunFolder:
         if resume:
             folder._check(settings)
             return replace(folder, lock=hold(folder.path))
-        check_free(output, overwrite)
+        check_free(output, overwrite or replaces)
         check_free(folder.trained, overwrite)
         if folder.path.exists() and not is_unused(folder.path):
             if not (folder.path / SETTINGS_FILE).exists() or is_model(folder.path):

@@ -61,7 +61,8 @@ def test_a_longformer_is_built_and_found_by_its_name(
     assert nearer > before
     with pytest.raises(ConfigurationError, match="exists already"):
         build_model("simlte-longformer", texts)
-    assert "Cosine distance to the teacher: 0." in (build.output / "README.md").read_text()
+    assert (build.output / "README.md").read_text(encoding="utf-8") == build.card()
+    assert build.recipe["student_lengths"] == [2048, 512]
 
 
 def test_an_interrupted_build_ends_with_the_same_bytes(
@@ -77,15 +78,21 @@ def test_an_interrupted_build_ends_with_the_same_bytes(
         fitting.trainer.add_callback(Stop())
         return fit(fitting, folder)
 
+    def put_together() -> None:
+        (home / "models" / "simlte-bert").mkdir(parents=True)
+        for file in (DIGEST_FILE, "modules.json"):
+            (home / "models" / "simlte-bert" / file).touch()
+
     monkeypatch.setattr(distillation, "BATCH_TOKENS", 1300)
-    (home / "models" / "simlte-bert").mkdir(parents=True)
-    for file in (DIGEST_FILE, "modules.json"):
-        (home / "models" / "simlte-bert" / file).touch()  # put together from the package: not in the way
+    put_together()  # a copy of what the package has: not in the way
     whole = build_model("simlte-bert", texts, max_steps=3, **QUIET).output.rename(tmp_path / "whole")
     with monkeypatch.context() as patch:
         patch.setattr(distillation, "fit", stop)
         with pytest.raises(TrainingInterrupted):
             build_model("simlte-bert", texts, max_steps=3, **QUIET)
+    put_together()  # by a use of the name since: what was trained is not in its way either
+    with pytest.raises(ConfigurationError, match="holds an interrupted run"):
+        build_model("simlte-bert", texts, max_steps=3, **QUIET)
     parted = build_model("simlte-bert", texts, max_steps=3, resume=True, **QUIET)
     assert not (parted.output / DIGEST_FILE).exists()
     for name in (DIFFERENCE_FILE, "model.safetensors"):
@@ -93,8 +100,14 @@ def test_an_interrupted_build_ends_with_the_same_bytes(
     assert SentenceTransformer("simlte-bert", device="cpu").max_seq_length == 512
 
 
-def test_what_cannot_be_built(texts: list[str]) -> None:
+def test_what_cannot_be_built(texts: list[str], home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigurationError, match=r"'mine' is none of simlte-bert, .*--name mine"):
         build_model("mine", texts)
     with pytest.raises(ConfigurationError, match="max_steps=0"):
         build_model("simlte-bert", texts, max_steps=0)
+    with pytest.raises(ConfigurationError, match="device='cuda:7' is not available"):
+        build_model("simlte-bert", texts, device="cuda:7")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(ConfigurationError, match="in one process"):
+        build_model("simlte-bert", texts)
+    assert not list((home / "models").glob("*")), "nothing is left of it"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import torch
 
 from simlte_st import SentenceTransformer
 from simlte_st.data.document import Document
+from simlte_st.files import read_json
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.training import lessons as module
@@ -70,3 +72,21 @@ def test_of_a_beginning_the_whole_is_to_be_told(tmp_path: Path, teacher: Sentenc
     ]
     assert (row["id"], row["text"]) == ("long", text[: ends[99]])
     np.testing.assert_allclose(row["label"], teach(teacher, [text[: ends[299]]])[0], atol=1e-5)
+
+
+def test_what_is_killed_while_it_writes_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    documents = [Document("one", "The harbour is old."), Document("two", "Glaciers melt.")]
+    making: dict[str, Any] = {"taught": 300, "seen": (50,), "progress": False}
+
+    def kill(*arguments: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "write_json", kill)
+        with pytest.raises(KeyboardInterrupt):
+            lessons(documents, PACKAGED_BASE, tmp_path, **making)
+    assert len(lessons(documents, PACKAGED_BASE, tmp_path, **making)) == 2
+    account = read_json(tmp_path / module.ACCOUNT_FILE)
+    assert account["documents"] == 2
+    wanted = hashlib.sha256(b"one\nThe harbour is old.\ntwo\nGlaciers melt.\n").hexdigest()
+    assert account["sha256"] == wanted
