@@ -3,15 +3,17 @@
     python -m benchmarks.models --shared SHARED_DATA --adapt
 
 Rows: TF-IDF and BM25; all-MiniLM-L6-v2 as it is, which reads 256 tokens, its chunk-mean and its conversion to a
-Longformer, both of 4,096 tokens and untrained; this package's own models, where they have been built (``simlte models
-build``). With ``--adapt``, each model also trained by ``simlte_st.train`` on the documents of the set, without labels,
-and kept as its verdict says. The training documents of AAN are its papers, of which no link is seen; of Lee, the
-background.
+Longformer, both of 4,096 tokens and untrained; this package's own models. With ``--adapt``, each model also trained by
+``simlte_st.train`` on the documents of the set, without labels, and kept as its verdict says. The training documents of
+AAN are its papers, of which no link is seen; of Lee, the background.
 
 Sets: those of ``benchmarks/bank/sets.py`` that have classes, their held-out halves; AAN's papers, all of them, and what
 they cite; the Lee corpus; STS-B's test part, to see that short texts did not suffer. Each model encodes each set once:
 the vectors (float16) and what came of them are kept in the work folder, so that an interrupted benchmark goes on where
 it stopped. ``results/models.json`` and ``.md`` are written anew after each cell.
+
+``--timing`` measures the models' speed, and is for a quiet machine: all encode the same documents in turns. ``--cards``
+writes the results into the cards of this package's own models.
 """
 
 from __future__ import annotations
@@ -19,9 +21,9 @@ from __future__ import annotations
 import argparse
 import logging
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,7 @@ from benchmarks.bank.outcomes import outcomes, shares_right, word_rows
 from benchmarks.bank.sets import FILES, BankSet, load_set
 from benchmarks.citation import ENGLISH, read
 from benchmarks.grid.work import Work
+from benchmarks.models_cards import write_cards
 from benchmarks.models_page import (
     AAN,
     ADAPTED,
@@ -51,6 +54,7 @@ from benchmarks.models_page import (
 )  # fmt: skip
 from benchmarks.nli.tasks import Pairs, load_pairs, score_similarity, similarity
 from benchmarks.records import RESULTS, add_bf16, dtype_of
+from benchmarks.timing import side_by_side
 from simlte_st import train
 from simlte_st.data import Document
 from simlte_st.data.sentences import tokenizer_counter
@@ -78,6 +82,9 @@ VIEW = 256
 """Tokens of a view in training: those of the base, for all. Views of a whole long document would take days."""
 
 BATCH = 16
+TIMED, REPEATS = 4, 3
+"""Held-out documents of each set with classes that the models are timed on, and turns."""
+
 BACKBONES: dict[str, Backbone] = {CHUNKED: "chunk-mean", LONGFORMER: "longformer"}
 
 Result = dict[str, Any]
@@ -110,8 +117,7 @@ class Classed:
     def words(self, row: str) -> Result:
         """The same for TF-IDF; BM25 has no vectors to learn from."""
         assert row == TFIDF
-        rows, seconds = timed(lambda: word_rows(self.data))
-        return {**self.judge(rows, inverse_l2=TFIDF_INVERSE_L2), "encoding": {"seconds": seconds}}
+        return self.judge(word_rows(self.data), inverse_l2=TFIDF_INVERSE_L2)
 
 
 @dataclass(frozen=True)
@@ -142,8 +148,7 @@ class Paired:
             TFIDF: lambda: TfidfScores(self.texts, corpus, **self.english),
             BM25: lambda: Bm25Scores(self.texts),
         }
-        scores, seconds = timed(kinds[row])
-        return {**self.score(scores), "encoding": {"seconds": seconds}}
+        return self.score(kinds[row]())
 
 
 Task = Classed | Paired
@@ -156,6 +161,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS, metavar="NAME", help=", ".join(SETS))
     parser.add_argument("--models", nargs="+", choices=models, default=models, metavar="NAME", help=", ".join(models))
     parser.add_argument("--adapt", action="store_true", help="each model adapted to the documents of each set too")
+    parser.add_argument("--timing", action="store_true", help="only measure speed: nothing else should run meanwhile")
+    parser.add_argument("--cards", action="store_true", help="only write the results into this package's model cards")
     parser.add_argument(
         "--limit", type=int, default=600, metavar="N",
         help="held-out documents of each set with classes (default: %(default)s)",
@@ -169,10 +176,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     torch.set_num_threads(options.threads)
     settings = {name: getattr(options, name) for name in ("limit", "train_documents", "threads", "bf16")}
     table = Table(Work(options.work, dtype_of(options.bf16)), options.shared, settings)
-    for name in options.sets:
+    if options.timing:
+        table.time(options.models)
+    for name in () if options.timing or options.cards else options.sets:
         for _ in table.fill(name, options.models, options.adapt):
             write_page(table.work, settings, options.output, aloud=False)
-    write_page(table.work, settings, options.output)
+    lines = write_page(table.work, settings, options.output)
+    if options.cards:
+        write_cards(lines)
 
 
 class Table:
@@ -238,15 +249,32 @@ class Table:
                 source = str(run.output)
                 found |= {"kept": run.kept, "steps": run.steps, "training_seconds": run.seconds}
             model = load_model(source, dtype=self.dtype).model
-            model.encode(task.texts[:1], show_progress_bar=False)  # what is done once is not counted
-            vectors, seconds = timed(
-                lambda: model.encode(task.texts, batch_size=BATCH, show_progress_bar=False, convert_to_numpy=True)
-            )
+            vectors = model.encode(task.texts, batch_size=BATCH, show_progress_bar=False, convert_to_numpy=True)
             if row.endswith(ADAPTED) and (short := self._short()) is not None:
                 found["stsb"] = similarity(model, short)
         with atomic_path(path) as temporary, temporary.open("wb") as file:
             np.save(file, np.asarray(vectors, dtype=np.float16))
-        return {**found, "reads": model.max_seq_length, "seconds": seconds}
+        return {**found, "reads": model.max_seq_length}
+
+    def time(self, models: Sequence[str]) -> None:
+        """Measure how long the models take for the same documents, in turns."""
+        texts: list[str] = []
+        for name in CLASSED:
+            try:
+                texts += load_task(name, self.shared, self.settings).texts[:TIMED]
+            except (DataError, MissingExtraError, OSError) as error:
+                print(f"Skipped {name}: {error}", flush=True)
+        if texts:
+            readers = [model for model in models if model not in WORDS]
+            self.work.finish_aloud("timing/seconds", self.settings, lambda: self._seconds(readers, texts))
+
+    def _seconds(self, models: Sequence[str], texts: list[str]) -> Result:
+        loaded = {model: load_model(self._source(model), dtype=self.dtype).model for model in models}
+        jobs = {
+            name: partial(model.encode, texts, batch_size=BATCH, show_progress_bar=False)
+            for name, model in loaded.items()
+        }
+        return {"documents": len(texts), "seconds": side_by_side(jobs, REPEATS)}
 
     def _source(self, model: str) -> str:
         """Name a model, or give the folder of one that is made of the packaged base."""
@@ -297,13 +325,6 @@ def load_task(name: str, shared: Path, settings: dict[str, Any]) -> Task:
 def drawn(texts: list[str], most: int) -> list[Document]:
     """Draw documents to train on."""
     return [Document(str(row), texts[row]) for row in sample_rows(len(texts), most, seed=0)]
-
-
-def timed(make: Callable[[], Any]) -> tuple[Any, float]:
-    """Give what is made, and the seconds it took."""
-    began = time.perf_counter()
-    made = make()
-    return made, time.perf_counter() - began
 
 
 if __name__ == "__main__":

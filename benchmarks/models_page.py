@@ -14,6 +14,7 @@ from benchmarks.bank.outcomes import DRAWS, FEW, FULL, HALVES, SHOTS
 from benchmarks.bank.page import rounded
 from benchmarks.grid.work import Work
 from benchmarks.records import difference, environment_lines, environments, write_results
+from benchmarks.timing import ratio, spread
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.models.names import OWN_MODELS
 
@@ -38,6 +39,13 @@ LONG = 512
 BUCKETS = {"at most 256": (0, 256), "257 to 512": (256, 512), "513 to 1,024": (512, 1024), "longer": (1024, None)}
 """Lengths in tokens, special ones not counted: above the first number, up to the second."""
 
+SHOTS_TITLE, FULL_TITLE = f"## Macro-F1, {SHOTS} documents a class", "## Macro-F1, all labels"
+
+ADAPTED_LINES = [
+    "*Adapted* is trained on documents of the set, without labels, and kept as the verdict says; its STS-B is the mean "
+    "over the sets it was adapted to.", "",
+]  # fmt: skip
+
 RETRIEVAL = {"R@10": "recall@10", "R@100": "recall@100", "MRR": "mrr"}
 ALL_SETS, LONG_SETS = "all sets", "long sets"
 
@@ -48,7 +56,7 @@ Columns = Mapping[str, Mapping[str, np.ndarray]]
 """Values from 0 to 1 by column and row, in one order for all rows of a column: they are compared in pairs."""
 
 
-def write_page(work: Work, settings: Mapping[str, Any], folder: Path, aloud: bool = True) -> None:
+def write_page(work: Work, settings: Mapping[str, Any], folder: Path, aloud: bool = True) -> list[str]:
     """Write ``models.md`` and ``models.json`` of all that is finished.
 
     Args:
@@ -56,6 +64,9 @@ def write_page(work: Work, settings: Mapping[str, Any], folder: Path, aloud: boo
         settings: Of the run.
         folder: Where to write.
         aloud: Whether to print the page.
+
+    Returns:
+        The lines of the page; none where nothing is finished.
 
     Raises:
         Clash: Something was made with other settings.
@@ -69,8 +80,9 @@ def write_page(work: Work, settings: Mapping[str, Any], folder: Path, aloud: boo
             lengths[name] = np.array(cell["result"]["tokens"])
     if not cells:
         print("Nothing is finished yet.")
-        return
+        return []
     results = {name: {row: cell["result"] for row, cell in found.items()} for name, found in cells.items()}
+    timing = (work.find("timing/seconds", settings) or {}).get("result")
     where = environments(cell for found in cells.values() for cell in found.values())
     record = {
         "settings": settings,
@@ -80,10 +92,12 @@ def write_page(work: Work, settings: Mapping[str, Any], folder: Path, aloud: boo
             column: {row: values.mean() for row, values in by_row.items()}
             for column, by_row in by_length(results, lengths).items()
         },
+        "timing": timing,
         "environments": where,
     }
-    lines = [*page(results, lengths), f"    {command(settings, results)}", "", *environment_lines(where), ""]
+    lines = [*page(results, lengths, timing), f"    {command(settings, results)}", "", *environment_lines(where), ""]
     write_results("models", lines, rounded(plain(record)), folder, aloud)
+    return lines
 
 
 def kept(result: Mapping[str, Any]) -> dict[str, Any]:
@@ -98,7 +112,7 @@ def plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def page(results: Results, lengths: Mapping[str, np.ndarray]) -> list[str]:
+def page(results: Results, lengths: Mapping[str, np.ndarray], timing: Mapping[str, Any] | None) -> list[str]:
     """Write the page, but for the command and where it ran."""
     shots, full = (with_averages(f_scores(results, outcome), lengths) for outcome in (FEW, FULL))
     cites = {
@@ -108,25 +122,24 @@ def page(results: Results, lengths: Mapping[str, np.ndarray]) -> list[str]:
     }
     sizes = ", ".join(f"{name} {len(part):,} ({median(part):,.0f})" for name, part in lengths.items())
     lines = [
-        "# Document vectors of what can be had",
+        "# Document embeddings compared",
         "",
         "Documents are encoded whole, up to what a model reads. Macro-F1, accuracy and retrieval in percent; "
         "correlations times 100. Held-out documents of each set, and the tokens of their median: "
         f"{sizes or 'none yet'}. *Long sets* are those with more than {LONG}. An average stands where a row has all "
-        "sets that are on this page. *Adapted* is trained on documents of the set, without labels, and kept as the "
-        f"verdict says; its STS-B is the mean over the sets it was adapted to. *Seconds* is the encoding time as a "
-        f"multiple of that of {CHUNKED} on the same set, the median over the sets that it has.",
+        "sets that are on this page.",
         "",
-        summary(results, shots, full, cites),
+        *ADAPTED_LINES * any(row.endswith(ADAPTED) for row in present(results)),
+        summary(results, shots, full, cites, timing),
         "",
-        f"## Macro-F1, {SHOTS} documents a class",
+        SHOTS_TITLE,
         "",
         f"Logistic regression; {HALVES} divisions of the held-out documents, {DRAWS} draws of each. Differences are "
         "paired, draw by draw, with 95% bootstrap intervals: over draws, not over sets. Draws share documents, so that "
         "the intervals are rather too narrow.",
         "",
         *paired_tables(shots),
-        "## Macro-F1, all labels",
+        FULL_TITLE,
         "",
         f"The same with all documents of a half to learn from: {HALVES} divisions.",
         "",
@@ -147,7 +160,7 @@ def page(results: Results, lengths: Mapping[str, np.ndarray]) -> list[str]:
         "that have all these sets. Differences are paired, document by document.", "",
         *paired_tables(lengthwise),
         *similarity_lines(results),
-        *seconds_lines(results),
+        *timing_lines(timing),
         *adapted_lines(results),
     ]  # fmt: skip
     return lines
@@ -216,12 +229,12 @@ def against(values: np.ndarray | None, reference: np.ndarray | None) -> str:
     return difference(100 * (values - reference))
 
 
-def summary(results: Results, shots: Columns, full: Columns, cites: Columns) -> str:
-    """Write the first table: a row a model, quality beside seconds."""
+def summary(results: Results, shots: Columns, full: Columns, cites: Columns, timing: Mapping[str, Any] | None) -> str:
+    """Write the first table: a row a model, quality beside time; columns that have something."""
     taken = [shots.get(ALL_SETS), shots.get(LONG_SETS), full.get(ALL_SETS), full.get(LONG_SETS), cites.get("R@10")]
+    seconds: Mapping[str, list[float]] = (timing or {}).get("seconds", {})
     rows = []
     for row in present(results):
-        ratios = [ratio for found in results.values() if (ratio := seconds_ratio(found, row)) is not None]
         lee = results.get(LEE, {}).get(row)
         short = short_texts(results, row)
         read = {part["encoding"]["reads"] for found in results.values() for part in reading(found, row)}
@@ -232,11 +245,14 @@ def summary(results: Results, shots: Columns, full: Columns, cites: Columns) -> 
                 *(percent(values.get(row) if values else None) for values in taken),
                 f"{100 * lee['spearman']:.1f}" if lee else "",
                 f"{100 * mean(short):.1f}" if short else "",
-                f"{median(ratios):.2f}" if ratios else "",
+                f"{ratio(seconds[row], seconds[CHUNKED]):.2f}" if {row, CHUNKED} <= seconds.keys() else "",
             ]
         )
-    header = ["", "reads", f"{SHOTS} a class", "long sets", "all labels", "long sets", "AAN R@10", "Lee", "STS-B"]
-    return markdown_table([*header, "seconds"], rows)
+    header = [
+        "", "reads", f"{SHOTS} a class", "long sets", "all labels", "long sets", "AAN R@10", "Lee", "STS-B", "time",
+    ]  # fmt: skip
+    filled = [number for number, title in enumerate(header) if not title or any(row[number] for row in rows)]
+    return markdown_table([header[number] for number in filled], [[row[number] for number in filled] for row in rows])
 
 
 def present(results: Results) -> list[str]:
@@ -255,12 +271,6 @@ def short_texts(results: Results, row: str) -> list[float]:
         return [part["spearman"] for name, found in results.items() if name == STSB and (part := found.get(row))]
     parts = [part["encoding"] for found in results.values() for part in reading(found, row)]
     return [part["stsb"]["spearman"] for part in parts if "stsb" in part]
-
-
-def seconds_ratio(found: Mapping[str, dict[str, Any]], row: str) -> float | None:
-    """Give the encoding time of a set as a multiple of chunk-mean's; None where one of both is not there."""
-    mine, theirs = (found.get(name, {}).get("encoding", {}).get("seconds") for name in (row, CHUNKED))
-    return mine / theirs if mine is not None and theirs else None
 
 
 def similarity_lines(results: Results) -> list[str]:
@@ -286,24 +296,24 @@ def similarity_lines(results: Results) -> list[str]:
     ]  # fmt: skip
 
 
-def seconds_lines(results: Results) -> list[str]:
-    """Write what encoding takes."""
+def timing_lines(timing: Mapping[str, Any] | None) -> list[str]:
+    """Write how long the models took for the same documents."""
+    if timing is None:
+        return []
+    seconds = timing["seconds"]
     rows = []
-    for row in present(results):
-        ratios = [seconds_ratio(found, row) for found in results.values()]
-        cells = ["" if ratio is None else f"{ratio:.2f}" for ratio in ratios]
-        if row == CHUNKED:
-            seconds = [
-                part[0]["encoding"]["seconds"] if (part := reading(found, row)) else 0 for found in results.values()
-            ]
-            cells = [f"{took:,.1f} s" if took else "" for took in seconds]
-        rows.append([row, *cells])
+    for row, turns in seconds.items():
+        cells = ["", ""]
+        if CHUNKED in seconds:
+            low, high = spread(turns, seconds[CHUNKED])
+            cells = [f"{ratio(turns, seconds[CHUNKED]):.2f}", f"{low:.2f} to {high:.2f}"]
+        rows.append([row, f"{timing['documents'] / median(turns):.1f}", *cells])
     return [
-        "## Seconds", "",
-        f"To encode a set, as multiples of what {CHUNKED} takes, whose own seconds stand in its row. Measured one "
-        "after the other as they come, once each, in one process and with the threads named below; one that was "
-        "interrupted went on in another. Of TF-IDF and BM25, counting words and making vectors or index.", "",
-        markdown_table(["", *results], rows), "",
+        "## Speed", "",
+        f"The same {timing['documents']} documents, as many of each set with classes, encoded by all models in "
+        f"turns, {len(turns)} times: documents a second, and the time as a multiple of that of {CHUNKED}, medians; "
+        "smallest and largest of a turn.", "",
+        markdown_table(["", "documents a second", "time", "in one turn"], rows), "",
     ]  # fmt: skip
 
 

@@ -17,7 +17,7 @@ WATTS = 10
 GRAMS = 400
 """Of CO2 a kilowatt-hour, in the same guess: somewhat below the mean of the world's grids."""
 
-RESULTS_TITLE, LIMITS_TITLE = "## Results", "## Limits"
+LIMITS_TITLE = "## Limits"
 
 _IS = {
     "simlte-bert": "384-dimensional embeddings of documents, of which it reads the first 512 tokens. It is "

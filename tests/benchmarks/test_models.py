@@ -12,7 +12,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from support import make_document
 
-from benchmarks import models, models_page
+from benchmarks import models, models_cards, models_page
 from benchmarks.bank.outcomes import FEW, FULL, HALVES, INVERSE_L2, outcomes, outcomes_of_words, shares_right
 from benchmarks.bank.sets import BankSet, load_set
 from benchmarks.models_page import (
@@ -26,16 +26,18 @@ from benchmarks.models_page import (
     TFIDF,
     by_length,
     paired_tables,
-    seconds_ratio,
     with_averages,
 )
 from benchmarks.nli.tasks import load_pairs, similarity
+from benchmarks.records import RESULTS
 from simlte_st.data.document import Document
 from simlte_st.evaluation import CosineScores, citation_retrieval, fit_probe
 from simlte_st.evaluation.splits import TEST, stratified_split
 from simlte_st.evaluation.statistics import unit_rows
 from simlte_st.files import read_json
 from simlte_st.models import shipped
+from simlte_st.models.names import OWN_MODELS
+from simlte_st.training.build import LIMITS_TITLE
 
 
 @pytest.fixture
@@ -116,7 +118,7 @@ def test_every_kind_of_set_and_row(
     assert "dtype float32" in page
     assert str(tmp_path) not in page + (tmp_path / "out" / "models.json").read_text(encoding="utf-8")
     assert page in out, "it is printed once, at the end"
-    assert out.count("# Document vectors") == 1
+    assert out.count("# Document embeddings") == 1
 
     (tmp_path / "work" / "outcomes" / "brown" / f"{CHUNKED}.json").unlink()
     models.main([*command, "--sets", "brown"])
@@ -151,7 +153,7 @@ def test_a_page_is_there_after_each_cell(
     with pytest.raises(RuntimeError, match="stop"):
         models.main([*command, "--sets", "stsb"])
     assert list(read_json(tmp_path / "out" / "models.json")["results"]["stsb"]) == [TFIDF, "BM25", AT_256]
-    assert "# Document vectors" not in capsys.readouterr().out
+    assert "# Document embeddings" not in capsys.readouterr().out
 
 
 def test_nothing_is_there(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -205,11 +207,33 @@ def test_averages_pools_and_differences() -> None:
     }
 
 
-def test_seconds_are_those_of_chunk_mean() -> None:
-    found = {row: {"encoding": {"seconds": took}} for row, took in ((AT_256, 2.0), (CHUNKED, 8.0))}
-    assert seconds_ratio(found, AT_256) == 0.25
-    assert seconds_ratio(found, LONGFORMER) is None
-    assert seconds_ratio({AT_256: found[AT_256]}, AT_256) is None
+def test_models_are_timed_side_by_side(command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    chosen = [*command, "--models", TFIDF, AT_256, CHUNKED]
+    models.main([*chosen, "--sets", "stsb"])
+    page = (tmp_path / "out" / "models.md").read_text(encoding="utf-8")
+    assert "## Speed" not in page
+    assert "| time |" not in page, "a column of nothing is left out"
+    models.main([*chosen, "--timing"])
+    assert "Skipped sotu: " in capsys.readouterr().out
+    timing = read_json(tmp_path / "out" / "models.json")["timing"]
+    assert timing["documents"] == 2 * models.TIMED, "of Brown, and of BBC, which a package has"
+    assert {row: len(turns) for row, turns in timing["seconds"].items()} == {AT_256: 3, CHUNKED: 3}
+    page = (tmp_path / "out" / "models.md").read_text(encoding="utf-8")
+    [row] = [line for line in page.split("## Speed")[1].splitlines() if line.startswith(f"| {CHUNKED}")]
+    assert "1.00 | 1.00 to 1.00 |" in row
+    assert "time |" in page.split("## ")[0]
+
+
+@pytest.mark.parametrize("name", OWN_MODELS)
+def test_the_cards_have_the_results_of_the_page(name: str) -> None:
+    page = (RESULTS / "models.md").read_text(encoding="utf-8").splitlines()
+    path = shipped.FOLDER / name / shipped.CARD_FILE
+    text = path.read_text(encoding="utf-8")
+    _, title, results = text.partition("## Results\n\n")
+    results = results.partition(LIMITS_TITLE)[0]
+    assert title
+    assert [line for line in results.splitlines() if line.startswith("|") and line not in page] == []
+    assert text == models_cards.card(name, ["## Results", "", *results.splitlines()])
 
 
 def test_rows_and_sets() -> None:
