@@ -9,7 +9,7 @@ from simlte_st.errors import ConfigurationError
 from simlte_st.modules.pooling import WeightedPooling
 
 POWER = 0.25
-"""How fast weights fall: of 0, .25, .5 and 1, the middle ones did best on seven sets of documents, equally well."""
+"""How fast weights fall: of 0, .25, .5 and 1, the middle two did best, equally well, on seven sets of documents."""
 
 FLAT = 64
 """Tokens at the beginning that weigh the same: sentences, and most paragraphs, have the plain mean."""
