@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Transformer
+from sentence_transformers.sentence_transformer.modules import Pooling
 from torch import Tensor
 
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
+from simlte_st.training.dropout import set_dropout
 
 Columns = list[dict[str, Any]]
 Results = dict[str, Tensor | None]
@@ -38,6 +42,38 @@ def cut(documents: list[str], rows: int = 6) -> tuple[list[str], ...]:
 
 def columns_of(model: SentenceTransformer, documents: list[str], columns: int = 2) -> Columns:
     return [model.preprocess(texts) for texts in cut(documents)[:columns]]
+
+
+class Flattened(Transformer):
+    """Takes the tokens of all rows as one row, as Transformer does with flash attention."""
+
+    def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        rows = features["input_ids"][0].split(features["cu_seq_lens_q"].diff().tolist())
+        ids = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=-1)
+        mask = ids >= 0
+        padded = super().forward({"input_ids": ids.clamp(min=0), "attention_mask": mask.long()})
+        features["token_embeddings"] = padded["token_embeddings"][mask].unsqueeze(0)
+        return features
+
+
+def flatten(features: dict[str, Any]) -> dict[str, Any]:
+    mask = features["attention_mask"].bool()
+    lengths = mask.sum(dim=1)
+    return {
+        "input_ids": features["input_ids"][mask].unsqueeze(0),
+        "cu_seq_lens_q": torch.cat([torch.zeros(1, dtype=torch.int32), lengths.cumsum(0).int()]),
+        "max_length_q": int(lengths.max()),
+    }
+
+
+def flattening(path: Path) -> SentenceTransformer:
+    """A model for flattened columns, in training and without dropout."""
+    transformer = Flattened(str(path))
+    model = SentenceTransformer(
+        modules=[transformer, Pooling(transformer.get_embedding_dimension(), "mean")], device="cpu"
+    )
+    set_dropout(model, 0.0)
+    return model.train()
 
 
 def total(value: dict[str, Tensor] | Tensor) -> Tensor:

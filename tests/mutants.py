@@ -103,6 +103,23 @@ MUTANTS = [
         "simlte_st/losses/multi_similarity_triplet.py", "test_multi_similarity_triplet.py",
         "own = labels.clone()", "own = labels",
     ),
+    *(
+        ("simlte_st/losses/reconstruction.py", "losses/test_reconstruction.py", old, new)
+        for old, new in (
+            ('repad_flattened_features(out) if "cu_seq_lens_q" in out else out', "out"),
+            ("if with_graph and not torch.is_grad_enabled()", "if False"),
+            ("with_graph and not", "not"),
+            ("list(loss.modules())", "[loss]"),
+            ("_model_of(self.loss).register", "self.model.register"),
+            ("self.weight * len(columns) *", "self.weight *"),
+            ("/ max(1, len(targets))", "/ len(targets)"),
+        )
+    ),
+    ("simlte_st/training/callbacks.py", "test_callbacks.py", "isinstance(part, LossStateMixin)", "part is loss"),
+    ("simlte_st/training/callbacks.py", "test_callbacks.py", "*metrics[:1], *states[:1]", "*metrics[:1]"),
+    ("simlte_st/modules/pooling.py", "modules/test_token_attention.py", "mask.shape != embeddings.shape[:2]", "False"),
+    ("simlte_st/modules/pooling.py", "modules/test_token_attention.py", "[-1] != self.embedding_dimension", " is None"),
+    ("simlte_st/analysis/token_weights.py", "test_token_weights.py", "model.eval()", "pass"),
 ]  # fmt: skip
 """File, tests, what stands there, and what is put in its place: once, at its last occurrence."""
 

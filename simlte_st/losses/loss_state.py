@@ -36,7 +36,7 @@ class LossStateMixin(nn.Module):
         if set(own) != set(state):
             raise ConfigurationError(
                 f"The saved loss has the parameters {sorted(state)}, this one {sorted(own)}: "
-                "resume with the loss and the MLM settings that the run was started with."
+                "resume with the loss and the settings that the run was started with."
             )
         self.load_state_dict(state, strict=False)  # the model's are missing
 

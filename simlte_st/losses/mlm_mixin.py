@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from simlte_st.compat import encoder_of
 from simlte_st.errors import ConfigurationError, DataError, ModelError
 from simlte_st.losses.batch_metrics import BatchMetrics
+from simlte_st.losses.chunked_cross_entropy import check_chunk_size
 from simlte_st.losses.columns import LABELS, Features, row_count, take_rows
 from simlte_st.losses.loss_state import LossStateMixin
 from simlte_st.losses.masking import IGNORE, TokenMasker
@@ -52,8 +53,7 @@ class MLMLossMixin(LossStateMixin):
             raise ConfigurationError(f"mlm_input={mlm_input!r}: use 'separate' or 'shared'.")
         if not isinstance(mlm_head, MLMHead) and mlm_head not in ("auto", "pretrained", "fresh"):
             raise ConfigurationError(f"mlm_head={mlm_head!r}: use 'auto', 'pretrained', 'fresh' or an MLMHead.")
-        if not isinstance(mlm_chunk_size, int) or mlm_chunk_size < 1:
-            raise ConfigurationError(f"mlm_chunk_size={mlm_chunk_size!r}: must be a whole number from 1.")
+        check_chunk_size("mlm_chunk_size", mlm_chunk_size)
         if not 0 < mlm_share <= 1:
             raise ConfigurationError(f"mlm_share={mlm_share}: must lie between 0 (exclusive) and 1.")
         if mlm_share < 1 and mlm_input == "shared":

@@ -6,13 +6,13 @@ from typing import Any
 
 import torch
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.losses.gradcache import CachedLossMixin
+from sentence_transformers.base.losses import uses_gradient_cache
 from sentence_transformers.util.tensor import repad_flattened_features
 from torch import Tensor, nn
 
 from simlte_st.compat import encoder_of
 from simlte_st.errors import ConfigurationError, ModelError
-from simlte_st.losses.chunked_cross_entropy import HeadPrecision, chunked_cross_entropy
+from simlte_st.losses.chunked_cross_entropy import HeadPrecision, check_chunk_size, chunked_cross_entropy
 from simlte_st.losses.columns import row_count
 from simlte_st.losses.loss_state import LossStateMixin
 
@@ -21,13 +21,19 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
     """Any loss of sentence-transformers, and beside it the prediction of all tokens from their embeddings.
 
     ``r = softmax(E Wr')`` (TA-SBERT, Eq. 5), cross-entropy with the ids of all real tokens, those of special tokens
-    too: nothing is masked. The mean over all tokens, times the number of columns of texts (Eq. 7 adds the columns up),
-    times ``weight``, is added to the other loss. The token embeddings are those that the other loss computes first: no
-    second pass, and a later one over masked copies is left alone.
+    too: nothing is masked. The mean over the tokens of all columns of texts, times the number of columns, times
+    ``weight``, is added to the other loss. The token embeddings are those that the other loss computes first: no second
+    pass, and a later one over masked copies is left alone.
 
-    The head ``Wr`` begins as PyTorch's linear layers do. It is no part of the model; ``LossStateCallback``, one of
-    :func:`~simlte_st.trainer_callbacks`, keeps it with checkpoints, and lets it compute in bfloat16 where the Trainer
-    does: in 32 bits it takes longer than a small encoder.
+    Eq. 7, ``L_sen + 0.017 (L_recon(r1) + L_recon(r2))``, adds the columns up, and does not say what an ``L_recon`` is
+    divided by. If it is the mean over its own column, PyTorch's default, this departs from it: there a token counts the
+    more the fewer its column has, here all tokens count the same. Both are equal where the columns have equally many
+    real tokens. One mean over all also needs no columns told apart: some losses give the model all in one pass.
+
+    The head ``Wr`` begins as PyTorch's linear layers do. It is no part of the model: give the Trainer
+    :class:`simlte_st.training.LossStateCallback`, ``callbacks=[LossStateCallback(loss)]``, which keeps the head with
+    checkpoints and lets it compute in bfloat16 where the Trainer does: in 32 bits it costs more than a small encoder.
+    It is one of :func:`~simlte_st.trainer_callbacks`, for those who train on DocSplit's views.
 
     Args:
         loss: The other loss, such as ``SoftmaxLoss`` (Eq. 6), ``MultipleNegativesRankingLoss`` or
@@ -44,7 +50,9 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
         and logs them.
 
     Raises:
-        ConfigurationError: ``weight`` is negative, or the other loss has gradient caching, whose passes keep no graph.
+        ConfigurationError: ``weight`` is negative, or ``chunk_size`` not a whole number from 1; or the other loss, or
+            one that it wraps, has gradient caching, whose passes keep no graph (where that is not known of a loss, its
+            first batch tells), or ``mlm_input="shared"``; or it does not keep the model.
         ModelError: The model has no encoder with word embeddings.
     """
 
@@ -52,19 +60,22 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
         super().__init__()
         if weight < 0:
             raise ConfigurationError(f"weight={weight}: must not be negative.")
-        if isinstance(loss, CachedLossMixin):
-            raise ConfigurationError(
-                f"{type(loss).__name__} computes embeddings without their graph first: use the loss without gradient "
-                "caching, and a smaller batch."
-            )
-        if getattr(loss, "mlm_input", None) == "shared" and getattr(loss, "mlm_weight", 0) > 0:
+        check_chunk_size("chunk_size", chunk_size)
+        inner = list(loss.modules())
+        cached = [part for part in inner if uses_gradient_cache(part)]
+        if cached:
+            raise _without_graph(cached[-1])  # those that wrap it say so too
+        if any(getattr(part, "mlm_input", None) == "shared" and getattr(part, "mlm_weight", 0) > 0 for part in inner):
             raise ConfigurationError(
                 "mlm_input='shared': there the model reads masked texts only, whose tokens cannot be told. Use "
                 "mlm_input='separate'."
             )
-        model = getattr(loss, "model", None)
+        model = _model_of(loss)
         if not isinstance(model, SentenceTransformer):
-            raise ConfigurationError(f"{type(loss).__name__} has no SentenceTransformer as .model.")
+            raise ConfigurationError(
+                f"{type(loss).__name__} has no SentenceTransformer as .model: use a loss of sentence-transformers, or "
+                "keep there the model that yours trains."
+            )
         self.loss = loss
         self.model = model
         self.weight = weight
@@ -84,12 +95,15 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
         columns = list(sentence_features)
         wanted = sum(row_count(features) for features in columns)
         seen: list[dict[str, Any]] = []
+        with_graph = torch.is_grad_enabled()
 
         def see(module: nn.Module, inputs: Any, output: dict[str, Any]) -> None:
             if sum(row_count(features) for features in seen) < wanted:
+                if with_graph and not torch.is_grad_enabled():
+                    raise _without_graph(self.loss)
                 seen.append(dict(output))
 
-        hook = self.model.register_forward_hook(see)
+        hook = _model_of(self.loss).register_forward_hook(see)
         try:
             found = self.loss(columns, labels)
         finally:
@@ -125,3 +139,15 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
     year = {2022},
 }
 """
+
+
+def _model_of(loss: nn.Module) -> Any:
+    """Find the model that a loss runs, as it is now: the Trainer wraps it."""
+    return getattr(loss, "model", getattr(loss, "sentence_embedder", None))  # the latter is the batch triplet losses'
+
+
+def _without_graph(loss: nn.Module) -> ConfigurationError:
+    return ConfigurationError(
+        f"{type(loss).__name__} computes embeddings without their graph first: use the loss without gradient caching, "
+        "and a smaller batch."
+    )

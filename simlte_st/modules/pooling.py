@@ -11,6 +11,7 @@ from torch import Tensor
 from typing_extensions import Self
 
 from simlte_st.compat import mask_without_prompt
+from simlte_st.errors import ModelError
 
 
 class WeightedPooling(Module):
@@ -23,7 +24,8 @@ class WeightedPooling(Module):
     Features:
         ``token_embeddings`` ``[B, S, d]`` and ``attention_mask`` ``[B, S]``, or flattened (``cu_seq_lens_q``), become
         ``sentence_embedding`` ``[B, d]``, of the token embeddings' dtype, and ``token_attention`` ``[B, S]``, float32:
-        a weight a token, 0 at padding, the sum of a text 1. A text without a token that counts has 0 in both.
+        a weight a token, 0 at padding, the sum of a text 1. A text without a token that counts has 0 in both. Without
+        a mask all tokens count.
     """
 
     embedding_dimension: int
@@ -42,12 +44,27 @@ class WeightedPooling(Module):
         raise NotImplementedError
 
     def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        """Add ``sentence_embedding`` and ``token_attention``."""
+        """Add ``sentence_embedding`` and ``token_attention``.
+
+        Raises:
+            ModelError: The token embeddings are of another size than d, or the mask is not theirs.
+        """
         padded = repad_flattened_features(dict(features)) if "cu_seq_lens_q" in features else features
         embeddings = padded["token_embeddings"]
+        if embeddings.shape[-1] != self.embedding_dimension:
+            raise ModelError(
+                f"The encoder gives token embeddings of {embeddings.shape[-1]} numbers, and {type(self).__name__} was "
+                f"made for {self.embedding_dimension}: make it with embedding_dimension={embeddings.shape[-1]}."
+            )
         mask = padded.get("attention_mask")
-        if mask is None or mask.shape[-1] != embeddings.shape[1]:
+        if mask is None:  # some encoders' tokenizers make none
             mask = torch.ones(embeddings.shape[:2], dtype=torch.int64, device=embeddings.device)
+        if mask.shape != embeddings.shape[:2]:
+            raise ModelError(
+                f"The attention mask has the shape {tuple(mask.shape)}, the token embeddings {tuple(embeddings.shape)}:"
+                f" which of them are padding cannot be told. {type(self).__name__} needs a text encoder that gives one "
+                "embedding for each token."
+            )
         if not self.include_prompt and "prompt_length" in features:
             mask = mask_without_prompt(mask, features["prompt_length"])
         vectors, features["token_attention"] = self.pool(embeddings, mask.bool())

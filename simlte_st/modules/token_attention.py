@@ -19,7 +19,7 @@ VARIANCE = 0.02
 
 
 class TokenAttention(WeightedPooling):
-    """Pool token embeddings E, in the place of ``Pooling`` (TA-SBERT, Eq. 1 to 4).
+    r"""Pool token embeddings E, in the place of ``Pooling`` (TA-SBERT, Eq. 1 to 4).
 
     ``Q = E Wq``, ``K = E Wk``, ``T = E Wt``; ``A = softmax(Q K' / sqrt(d))``; ``O = softmax(A T / sqrt(s_max))``, one
     weight a token; ``V = sum O * E``. Both softmaxes are over real tokens. ``A`` is only ever multiplied by ``T``, so
@@ -30,9 +30,11 @@ class TokenAttention(WeightedPooling):
     input sentence length" and has ``0 < s <= 128``. Here it is the most tokens that a text of the training may have, a
     constant: an embedding then does not depend on what else is in its batch. The larger, the nearer to a plain mean.
 
-    A learning rate of its own (the paper: 3e-5, the encoder 2e-5) it gets in the Trainer by
-    ``learning_rate_mapping={r"token_attention": 3e-5}`` of ``SentenceTransformerTrainingArguments``, where the model
-    was made with names, ``SentenceTransformer(modules=OrderedDict(transformer=..., token_attention=...))``.
+    The paper has a learning rate of 2e-5 for the encoder and 3e-5 for all else, this and what the losses learn
+    (``ReconstructionLoss``'s head, ``SoftmaxLoss``'s classifier). The Trainer gives it to all parameters but those of
+    the model's first module by ``learning_rate_mapping={r"^(?!.*\bmodel\.0\.)": 3e-5}`` of
+    ``SentenceTransformerTrainingArguments``, where the model is made of a list, ``modules=[transformer, pooling]``. Of
+    one with names, ``modules=OrderedDict(transformer=..., pooling=...)``, ``transformer`` takes the place of ``0``.
 
     Args:
         embedding_dimension: d, of token embeddings and so of the sentence embedding.

@@ -39,7 +39,7 @@ def checkpoint_directory(args: TrainingArguments, state: TrainerState) -> Path:
 
 
 class LossStateCallback(TrainerCallback):
-    """Saves the state of the loss (the MLM head, ...) with each checkpoint, and restores it when a run resumes.
+    """Saves the state of the loss (an MLM head, ...) with each checkpoint, and restores it when a run resumes.
 
     It also tells the loss to compute the head in bfloat16 where the Trainer computes the model so.
 
@@ -76,7 +76,7 @@ class LossStateCallback(TrainerCallback):
         path = checkpoint_directory(args, state) / LOSS_FILE
         if not path.exists():
             raise ResumeError(
-                f"{path} is missing: the run would go on with a new MLM head. "
+                f"{path} is missing: the run would go on with new parameters of the loss. "
                 "Resume from a checkpoint in the Trainer's output_dir that was written with LossStateCallback."
             )
         self.loss.load_extra_state(load_file(path))
@@ -139,10 +139,14 @@ def trainer_callbacks(views: DocSplitTransform, loss: nn.Module) -> list[Trainer
 
     Args:
         views: The transform: its callback tells it the epoch, so that views are drawn anew in each.
-        loss: The loss: its MLM head is saved with checkpoints, and its metrics are logged. A stock loss has neither.
+        loss: The loss: what this package's losses learn beside the model, a loss that it wraps included, is saved with
+            checkpoints, and the metrics of an MLM loss are logged. Stock losses have neither. Without a transform
+            give the Trainer :class:`LossStateCallback` and :class:`LossMetricsCallback` themselves.
     """
-    own = [LossMetricsCallback(loss), LossStateCallback(loss)] if isinstance(loss, MLMLossMixin) else []
-    return [views.callback, *own]
+    parts = list(loss.modules())  # outer ones first
+    metrics = [LossMetricsCallback(part) for part in parts if isinstance(part, MLMLossMixin)]
+    states = [LossStateCallback(part) for part in parts if isinstance(part, LossStateMixin)]
+    return [views.callback, *metrics[:1], *states[:1]]  # the outer one's state has those of the inner ones
 
 
 class ProgressBarCallback(TrainerCallback):

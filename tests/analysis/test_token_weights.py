@@ -14,13 +14,16 @@ TEXT = "Ca ba won't di"
 
 @pytest.fixture
 def weighing(bert_path: Path) -> SentenceTransformer:
-    return SentenceTransformer(modules=[BaseForm(str(bert_path)), TokenAttention(32)], device="cpu").eval()
+    """In training, where dropout would make the weights others each time."""
+    return SentenceTransformer(modules=[BaseForm(str(bert_path)), TokenAttention(32)], device="cpu").train()
 
 
 def test_the_weights_are_those_of_the_embedding(weighing: SentenceTransformer) -> None:
     shown, spans = token_weights(weighing, TEXT)
     assert shown == "Ca ba will not di"
     assert [shown[span.start : span.stop] for span in spans][:2] == ["Ca", "ba"]
+    assert weighing.training
+    weighing.eval()
     features = weighing(weighing.preprocess([TEXT]))
     special = features["token_attention"][0, [0, -1]].sum().item()
     assert sum(span.weight for span in spans) == pytest.approx(100 * (1 - special), rel=1e-4)

@@ -7,16 +7,14 @@ from typing import Any
 import pytest
 import torch
 from datasets import Dataset
-from losses_support import OPTIONS, Columns, both, columns_of, compare, cut, gradients, step
+from losses_support import OPTIONS, Columns, both, columns_of, compare, cut, flatten, flattening, gradients, step
 from sentence_transformers import (
     SentenceTransformer,
     SentenceTransformerTrainer,
     SentenceTransformerTrainingArguments,
 )
 from sentence_transformers.base.losses import column_merging_disabled
-from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.losses import CachedMultipleNegativesRankingLoss, MatryoshkaLoss
-from sentence_transformers.sentence_transformer.modules import Pooling
 from torch import Tensor
 
 from simlte_st.errors import ConfigurationError
@@ -62,39 +60,12 @@ def test_columns_that_do_not_fit_together(with_head: SentenceTransformer, docume
     compare(plain, cached, rtol=1e-5, atol=1e-5)
 
 
-class Flattened(Transformer):
-    """Takes the tokens of all rows as one row, as Transformer does with flash attention."""
-
-    def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        rows = features["input_ids"][0].split(features["cu_seq_lens_q"].diff().tolist())
-        ids = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=-1)
-        mask = ids >= 0
-        padded = super().forward({"input_ids": ids.clamp(min=0), "attention_mask": mask.long()})
-        features["token_embeddings"] = padded["token_embeddings"][mask].unsqueeze(0)
-        return features
-
-
-def flatten(features: dict[str, Any]) -> dict[str, Any]:
-    mask = features["attention_mask"].bool()
-    lengths = mask.sum(dim=1)
-    return {
-        "input_ids": features["input_ids"][mask].unsqueeze(0),
-        "cu_seq_lens_q": torch.cat([torch.zeros(1, dtype=torch.int32), lengths.cumsum(0).int()]),
-        "max_length_q": int(lengths.max()),
-    }
-
-
 @pytest.mark.parametrize("options", [{}, {"mlm_input": "shared"}, {"mlm_share": 0.5}], ids=str)
 def test_flattened_batches(
     perturbed_path: Path, with_head: SentenceTransformer, documents: list[str], options: dict[str, Any]
 ) -> None:
     columns = [flatten(column) for column in columns_of(with_head, documents)]
-    transformer = Flattened(str(perturbed_path))
-    model = SentenceTransformer(
-        modules=[transformer, Pooling(transformer.get_embedding_dimension(), "mean")], device="cpu"
-    )
-    set_dropout(model, 0.0)
-    plain, cached = both(model, columns, **options)
+    plain, cached = both(flattening(perturbed_path), columns, **options)
     compare(plain, cached, rtol=1e-5, atol=1e-5)
     if not options:
         padded = step(MultipleNegativesRankingMLMLoss(with_head), columns_of(with_head, documents))

@@ -50,7 +50,7 @@ def test_the_state_of_a_loss_is_its_own_and_that_of_the_losses_it_wraps(
     assert not torch.equal(first(columns, None), second(columns, None))
     second.load_extra_state(state)
     assert torch.equal(first(columns, None), second(columns, None))
-    with pytest.raises(ConfigurationError, match="MLM settings"):
+    with pytest.raises(ConfigurationError, match="resume with the loss"):
         second.load_extra_state({"word_head.bias": state["word_head.bias"]})
     with pytest.raises(RuntimeError, match="size mismatch"):
         second.load_extra_state({**state, "word_head.bias": torch.zeros(1)})

@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from losses_support import columns_of, cut, gradients, total
+from losses_support import columns_of, cut, flatten, flattening, gradients, total
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import (
+    BatchAllTripletLoss,
     CachedMultipleNegativesRankingLoss,
+    MatryoshkaLoss,
+    MegaBatchMarginLoss,
     MultipleNegativesRankingLoss,
     SoftmaxLoss,
 )
@@ -15,7 +20,11 @@ from torch import nn
 from torch.nn import functional
 
 from simlte_st.errors import ConfigurationError
-from simlte_st.losses import MultipleNegativesRankingMLMLoss, ReconstructionLoss
+from simlte_st.losses import (
+    CachedMultipleNegativesRankingMLMLoss,
+    MultipleNegativesRankingMLMLoss,
+    ReconstructionLoss,
+)
 from simlte_st.losses.masking import IGNORE
 from simlte_st.losses.mlm_head import MLMHead
 
@@ -59,6 +68,53 @@ def test_beside_any_loss_it_is_the_cross_entropy_of_all_tokens(
     assert not model._forward_hooks
 
 
+def test_columns_of_as_many_tokens_have_equation_7(model: SentenceTransformer, documents: list[str]) -> None:
+    model.eval()
+    texts = cut(documents)[0]
+    columns = [model.preprocess(texts), model.preprocess([*texts[3:], *texts[:3]])]
+    assert not columns[0]["attention_mask"].all()
+    loss = ReconstructionLoss(MultipleNegativesRankingLoss(model))
+    means = []
+    for features in columns:
+        told = nn.CrossEntropyLoss(ignore_index=IGNORE)  # over each column by itself
+        logits = loss.head(model(dict(features))["token_embeddings"])
+        means.append(told(logits.mT, features["input_ids"].where(features["attention_mask"] == 1, IGNORE)))
+    terms = loss([dict(features) for features in columns])
+    torch.testing.assert_close(terms["reconstruction"], 0.017 * (means[0] + means[1]))
+
+
+def test_flattened_is_padded(perturbed_path: Path, with_head: SentenceTransformer, documents: list[str]) -> None:
+    columns = columns_of(with_head, documents)
+    padded = ReconstructionLoss(MultipleNegativesRankingLoss(with_head))([dict(features) for features in columns])
+    loss = ReconstructionLoss(MultipleNegativesRankingLoss(flattening(perturbed_path)))
+    flat = loss([flatten(features) for features in columns])
+    torch.testing.assert_close(flat, padded)
+
+
+def test_of_a_cut_text_it_is_what_the_model_reads(model: SentenceTransformer, documents: list[str]) -> None:
+    model.eval()
+    whole = columns_of(model, documents)
+    loss = ReconstructionLoss(MultipleNegativesRankingLoss(model), weight=1.0)
+    model.max_seq_length = 6
+    columns = columns_of(model, documents)
+    assert [features["input_ids"].shape[1] for features in columns] == [6, 6]
+    found = loss([dict(features) for features in columns])["reconstruction"]
+    torch.testing.assert_close(found, full_logits(loss, model, columns))
+    assert found != full_logits(loss, model, whole)
+
+
+def test_single_columns_of_a_loss_that_names_its_model_otherwise(
+    model: SentenceTransformer, documents: list[str]
+) -> None:
+    model.eval()
+    [features] = columns_of(model, documents, 1)
+    loss = ReconstructionLoss(BatchAllTripletLoss(model), weight=1.0)
+    loss.model = nn.Sequential(model)  # the Trainer sets a wrapped model here, and not in that loss
+    terms = loss([dict(features)], torch.tensor([0, 0, 1, 1, 2, 2]))
+    torch.testing.assert_close(terms["reconstruction"], full_logits(loss, model, [features]))
+    assert list(loss.extra_state()) == ["head.weight"]
+
+
 def test_gradients_are_those_of_full_logits(model: SentenceTransformer, documents: list[str]) -> None:
     model.eval()
     columns = columns_of(model, documents)
@@ -89,9 +145,20 @@ def test_the_trainer_s_precision_is_the_head_s(model: SentenceTransformer, docum
 
 
 def test_only_special_tokens(model: SentenceTransformer) -> None:
+    model.eval()
+    loss = ReconstructionLoss(MultipleNegativesRankingLoss(model), weight=1.0)
+    columns = [model.preprocess(["", ""]), model.preprocess(["", ""])]
+    terms = loss([dict(features) for features in columns])
+    torch.testing.assert_close(terms["reconstruction"], full_logits(loss, model, columns))
+
+
+def test_only_padding(model: SentenceTransformer, documents: list[str]) -> None:
     loss = ReconstructionLoss(MultipleNegativesRankingLoss(model))
-    terms = loss([model.preprocess(["", ""]), model.preprocess(["", ""])])
-    assert torch.isfinite(total(terms))
+    columns = columns_of(model, documents)
+    terms = loss([{**column, "attention_mask": torch.zeros_like(column["attention_mask"])} for column in columns])
+    assert terms["reconstruction"] == 0
+    terms["reconstruction"].backward()
+    assert not any(value is not None and value.any() for value in gradients(loss).values())
 
 
 def test_the_head_is_state_and_decided_by_its_seed(model: SentenceTransformer) -> None:
@@ -109,15 +176,52 @@ def test_the_head_is_state_and_decided_by_its_seed(model: SentenceTransformer) -
         wrapped.load_extra_state(first.extra_state())
 
 
-def test_what_it_cannot_wrap(model: SentenceTransformer) -> None:
-    with pytest.raises(ConfigurationError, match="gradient caching"):
-        ReconstructionLoss(CachedMultipleNegativesRankingLoss(model))
+@pytest.mark.parametrize("wrap", [lambda loss: loss, lambda loss: MatryoshkaLoss(loss.model, loss, [32, 8])])
+def test_what_it_cannot_wrap(model: SentenceTransformer, wrap: Callable[[nn.Module], nn.Module]) -> None:
+    for kind in (CachedMultipleNegativesRankingLoss, CachedMultipleNegativesRankingMLMLoss):
+        with pytest.raises(ConfigurationError, match=f"^{kind.__name__} .* without gradient caching"):
+            ReconstructionLoss(wrap(kind(model)))
     with pytest.raises(ConfigurationError, match="mlm_input='shared'"):
-        ReconstructionLoss(MultipleNegativesRankingMLMLoss(model, mlm_input="shared"))
-    with pytest.raises(ConfigurationError, match="must not be negative"):
-        ReconstructionLoss(make("ranking", model), weight=-1)
-    with pytest.raises(ConfigurationError, match=r"no SentenceTransformer as \.model"):
+        ReconstructionLoss(wrap(MultipleNegativesRankingMLMLoss(model, mlm_input="shared")))
+    ReconstructionLoss(wrap(MultipleNegativesRankingMLMLoss(model, mlm_input="shared", mlm_weight=0)))
+    ReconstructionLoss(wrap(MegaBatchMarginLoss(model, use_mini_batched_version=False)))
+    with pytest.raises(ConfigurationError, match=r"MSELoss has no SentenceTransformer as \.model: use a loss of"):
         ReconstructionLoss(nn.MSELoss())
+
+
+@pytest.mark.parametrize("settings", [{"weight": -1}, {"chunk_size": -5}, {"chunk_size": 0}, {"chunk_size": 1.5}])
+def test_settings_that_are_none(model: SentenceTransformer, settings: dict[str, Any]) -> None:
+    [(name, value)] = settings.items()
+    with pytest.raises(ConfigurationError, match=f"^{name}={value}: must"):
+        ReconstructionLoss(make("ranking", model), **settings)
+
+
+class Cached(MultipleNegativesRankingLoss):
+    """Embeds without a graph first, and does not say so."""
+
+    def forward(self, sentence_features: Any, labels: Any) -> torch.Tensor:
+        with torch.no_grad():
+            for features in sentence_features:
+                self.model(dict(features))
+        value: torch.Tensor = super().forward(sentence_features, labels)
+        return value
+
+
+def test_embeddings_without_a_graph_are_told_by_the_first_batch(
+    model: SentenceTransformer, documents: list[str]
+) -> None:
+    columns = columns_of(model.eval(), documents)
+    loss = ReconstructionLoss(Cached(model), weight=1.0)
+    with pytest.raises(ConfigurationError, match=r"^Cached .* without gradient caching"):
+        loss(columns)
+    assert not model._forward_hooks
+    with torch.no_grad():
+        expected = full_logits(loss, model, columns)
+        torch.testing.assert_close(loss([dict(features) for features in columns])["reconstruction"], expected)
+    model.requires_grad_(False)  # where there is nothing to train but the head, embeddings have no graph anyway
+    loss = ReconstructionLoss(MultipleNegativesRankingLoss(model))
+    loss([dict(features) for features in columns])["reconstruction"].backward()
+    assert loss.head.weight.grad.any()
 
 
 def test_its_card_names_the_paper(model: SentenceTransformer, documents: list[str]) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import math
+import re
 from collections import OrderedDict
 from functools import partial
 from pathlib import Path
@@ -18,11 +19,12 @@ from sentence_transformers import (
     SentenceTransformerTrainingArguments,
 )
 from sentence_transformers.base.modules import Transformer
-from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+from sentence_transformers.sentence_transformer.losses import SoftmaxLoss
 from torch import Tensor
 
 import simlte_st
-from simlte_st.errors import ConfigurationError
+from simlte_st.errors import ConfigurationError, ModelError
+from simlte_st.losses import ReconstructionLoss
 from simlte_st.modules import TokenAttention, token_attention
 
 
@@ -101,6 +103,21 @@ def test_odd_batches(module: TokenAttention) -> None:
     assert nothing["sentence_embedding"].tolist() == torch.zeros(2, 8).tolist()
 
 
+def test_without_a_mask_all_tokens_count(module: TokenAttention) -> None:
+    features = batch((5, 5))
+    expected = module(dict(features))["sentence_embedding"]
+    del features["attention_mask"]
+    assert torch.equal(module(features)["sentence_embedding"], expected)
+
+
+def test_features_that_do_not_fit(module: TokenAttention) -> None:
+    features = batch((5, 3))
+    with pytest.raises(ModelError, match=r"embeddings of 12 numbers, and TokenAttention was made for 8"):
+        module({**features, "token_embeddings": torch.zeros(2, 5, 12)})
+    with pytest.raises(ModelError, match=r"shape \(2, 4\), the token embeddings \(2, 5, 8\)"):
+        module({**features, "attention_mask": features["attention_mask"][:, :4]})
+
+
 def test_weights_begin_as_the_paper_says() -> None:
     before = torch.get_rng_state()
     module = TokenAttention(256)
@@ -166,18 +183,26 @@ def test_a_model_with_it_is_saved_and_loaded(bert_path: Path, tmp_path: Path) ->
         SentenceTransformer(str(tmp_path / "model"), device="cpu")
 
 
-def test_its_learning_rate_is_its_own(bert_path: Path, tmp_path: Path) -> None:
-    modules = OrderedDict(transformer=Transformer(str(bert_path)), token_attention=TokenAttention(32))
-    model = SentenceTransformer(modules=modules, device="cpu")
+@pytest.mark.parametrize("named", [False, True])
+def test_all_but_the_encoder_has_the_learning_rate_that_is_documented(
+    bert_path: Path, tmp_path: Path, named: bool
+) -> None:
+    found = re.search(r'learning_rate_mapping={r"(.*?)": 3e-5}', TokenAttention.__doc__ or "")
+    assert found
+    pattern = found[1].replace("0", "transformer") if named else found[1]
+    parts = OrderedDict(transformer=Transformer(str(bert_path)), pooling=TokenAttention(32))
+    model = SentenceTransformer(modules=parts if named else list(parts.values()), device="cpu")
     arguments = SentenceTransformerTrainingArguments(
-        str(tmp_path), learning_rate=2e-5, learning_rate_mapping={"token_attention": 3e-5}, report_to=[], use_cpu=True
+        str(tmp_path), learning_rate=2e-5, learning_rate_mapping={pattern: 3e-5}, report_to=[], use_cpu=True
     )
-    data = Dataset.from_dict({"anchor": ["a b", "c d"], "positive": ["a", "c"]})
-    trainer = SentenceTransformerTrainer(model, arguments, data, loss=MultipleNegativesRankingLoss(model))
+    data = Dataset.from_dict({"first": ["a b", "c d"], "second": ["a", "c"], "label": [0, 1]})
+    loss = ReconstructionLoss(SoftmaxLoss(model, 32, num_labels=2))
+    trainer = SentenceTransformerTrainer(model, arguments, data, loss=loss)
     groups = trainer.create_optimizer().param_groups
     rates = {id(weight): group["lr"] for group in groups for weight in group["params"]}
-    assert {rates[id(weight)] for weight in modules["token_attention"].parameters()} == {3e-5}
-    assert {rates[id(weight)] for weight in modules["transformer"].parameters()} == {2e-5}
+    assert {rates[id(weight)] for weight in model[0].parameters()} == {2e-5}
+    for part in (model[1], loss.head, loss.loss.classifier):
+        assert {rates[id(weight)] for weight in part.parameters()} == {3e-5}
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -15,11 +16,13 @@ from sentence_transformers import (
     SentenceTransformerTrainer,
     SentenceTransformerTrainingArguments,
 )
-from torch import Tensor
+from sentence_transformers.sentence_transformer.losses import MatryoshkaLoss, MultipleNegativesRankingLoss
+from torch import Tensor, nn
 from transformers import TrainerCallback, TrainerControl, TrainerState
 
+from simlte_st.data.transform import DocSplitTransform
 from simlte_st.errors import ConfigurationError, ResumeError
-from simlte_st.losses import MultipleNegativesRankingMLMLoss
+from simlte_st.losses import MultipleNegativesRankingMLMLoss, ReconstructionLoss
 from simlte_st.training.batching import SeededBatchSampler
 from simlte_st.training.callbacks import (
     COMPLETE_FILE,
@@ -31,6 +34,7 @@ from simlte_st.training.callbacks import (
     ProgressBarCallback,
     checkpoint_directory,
     last_complete_checkpoint,
+    trainer_callbacks,
 )
 
 
@@ -43,11 +47,17 @@ class Calls(TrainerCallback):
 
 @pytest.fixture
 def make_trainer(encoder_path: Path, documents: list[str], tmp_path: Path) -> Callable[..., SentenceTransformerTrainer]:
-    def make(callbacks: Callable[[MultipleNegativesRankingMLMLoss], list[TrainerCallback]], **settings: Any) -> Any:
+    def make(
+        callbacks: Callable[[Any], list[TrainerCallback]],
+        wrap: Callable[[Any], Any] = lambda loss: loss,
+        **settings: Any,
+    ) -> Any:
         torch.manual_seed(0)
         model = SentenceTransformer(str(encoder_path), device="cpu")
-        loss = MultipleNegativesRankingMLMLoss(
-            model, mlm_weight=settings.pop("mlm_weight", 1.0), seed=settings.pop("head_seed", 0)
+        loss = wrap(
+            MultipleNegativesRankingMLMLoss(
+                model, mlm_weight=settings.pop("mlm_weight", 1.0), seed=settings.pop("head_seed", 0)
+            )
         )
         sentences = [document.split(". ") for document in documents[:24]]
         options = {
@@ -124,6 +134,58 @@ def test_a_resumed_run_goes_on_with_its_head(
     assert same(dict(resumed.model.state_dict()), dict(whole.model.state_dict()))
 
 
+@pytest.mark.parametrize("docsplit", [True, False])
+def test_a_loss_around_another_resumes_to_the_same_bytes(
+    make_trainer: Callable[..., SentenceTransformerTrainer], tmp_path: Path, docsplit: bool
+) -> None:
+    def trainer(seed: int) -> SentenceTransformerTrainer:
+        return make_trainer(
+            lambda loss: (
+                trainer_callbacks(DocSplitTransform(model=loss.model), loss) if docsplit else [LossStateCallback(loss)]
+            ),
+            lambda loss: ReconstructionLoss(
+                loss if docsplit else MultipleNegativesRankingLoss(loss.model), weight=1.0, seed=seed
+            ),
+            head_seed=seed,
+        )
+
+    def written() -> dict[str, bytes]:
+        return {
+            name: (tmp_path / "run" / "checkpoint-4" / name).read_bytes() for name in ("model.safetensors", LOSS_FILE)
+        }
+
+    trainer(0).train()
+    expected = written()
+    shutil.rmtree(tmp_path / "run" / "checkpoint-4")
+    resumed = trainer(1)
+    resumed.train(resume_from_checkpoint=str(tmp_path / "run" / "checkpoint-2"))
+    assert written() == expected
+    terms = {"contrastive", "mlm", "mean_cosine"} if docsplit else {"sentence"}
+    lines = [line for line in resumed.state.log_history if "loss" in line]
+    assert len(lines) == 4
+    assert all({"reconstruction", *terms} <= line.keys() for line in lines)
+    (tmp_path / "run" / "checkpoint-2" / LOSS_FILE).unlink()
+    with pytest.raises(ResumeError, match="with new parameters of the loss"):
+        trainer(0).train(resume_from_checkpoint=str(tmp_path / "run" / "checkpoint-2"))
+
+
+def test_the_callbacks_are_those_that_a_loss_needs(model: SentenceTransformer) -> None:
+    views = DocSplitTransform(model=model)
+    stock, own = MultipleNegativesRankingLoss(model), MultipleNegativesRankingMLMLoss(model)
+    around, around_own = ReconstructionLoss(stock), ReconstructionLoss(own)
+    expected: list[tuple[nn.Module, list[tuple[type, nn.Module]]]] = [
+        (stock, []),
+        (own, [(LossMetricsCallback, own), (LossStateCallback, own)]),
+        (around, [(LossStateCallback, around)]),
+        (around_own, [(LossMetricsCallback, own), (LossStateCallback, around_own)]),
+        (MatryoshkaLoss(model, own, [32, 8]), [(LossMetricsCallback, own), (LossStateCallback, own)]),
+    ]
+    for loss, wanted in expected:
+        first, *others = trainer_callbacks(views, loss)
+        assert first is views.callback
+        assert [(type(callback), callback.loss) for callback in others] == wanted  # type: ignore[attr-defined]
+
+
 def test_without_the_callback_a_resumed_run_has_another_head(
     make_trainer: Callable[..., SentenceTransformerTrainer], tmp_path: Path
 ) -> None:
@@ -198,7 +260,7 @@ def test_a_state_of_other_settings(model: SentenceTransformer, tmp_path: Path) -
     (tmp_path / "checkpoint-3").mkdir()
     LossStateCallback(loss).on_save(args, state_at(3), TrainerControl())
     loss.mlm_head.bias = None  # type: ignore[union-attr]
-    with pytest.raises(ConfigurationError, match="MLM settings"):
+    with pytest.raises(ConfigurationError, match="resume with the loss"):
         LossStateCallback(loss).on_train_begin(args, state_at(3), TrainerControl())
 
 
