@@ -35,8 +35,9 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
         **options: As in the stock class.
 
     Raises:
-        ModelError: There is no such model. Of a model of this package that has not been made, the message has the
-            command that makes it.
+        ModelError: There is no such model. Or one of this package cannot be put together: the message says what to
+            install.
+        ConfigurationError: It can be put together nowhere, since nothing can be written.
 
     Example:
         ::

@@ -13,7 +13,6 @@ import sentence_transformers
 import simlte_st
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.longformer import convert_to_longformer
-from simlte_st.models import shipped
 from simlte_st.models.base import load_model
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.names import model_path
@@ -57,12 +56,6 @@ def test_a_name_that_is_nowhere_is_told_without_the_errors_of_the_libraries() ->
         shown = "".join(traceback.format_exception(caught.value))
         assert "direct cause" not in shown
         assert "During handling" not in shown
-
-
-def test_our_name_that_is_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shipped, "FOLDER", tmp_path / "weights")
-    with pytest.raises(ModelError, match="simlte models build simlte-longformer"):
-        SentenceTransformer("simlte-longformer")
 
 
 def words(tokens: int) -> str:
