@@ -31,6 +31,7 @@ from simlte_st.models.names import (
     OWN_MODELS,
     base_of_own_models,
     find_model,
+    local_folder,
     model_path,
     named_models,
     packaged_base_installed,
@@ -484,7 +485,7 @@ def test_a_home_that_may_not_be_looked_into(tiny: Path, tmp_path: Path, monkeypa
     monkeypatch.setattr(os, "access", lambda path, mode: str(path) != str(closed) and access(path, mode))
     with pytest.raises(ConfigurationError, match=f"nothing can be written in {closed}.*{HOME_VARIABLE}"):
         find_model(BERT)
-    assert find_model("/no/such/model") == "/no/such/model"
+    assert local_folder("mine") is None
     assert named_models() == {}
     assert main(["models", "list"]) == 0
 
