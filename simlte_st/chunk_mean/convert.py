@@ -93,6 +93,15 @@ def to_chunk_mean(
     return result.train(model.training)
 
 
+def can_read_in_chunks(model: SentenceTransformer) -> bool:
+    """Tell whether :func:`to_chunk_mean` takes a model."""
+    try:
+        _parts(model)
+    except ModelError:
+        return False
+    return True
+
+
 def _parts(model: SentenceTransformer) -> tuple[Transformer, Pooling, bool]:
     """Take the model apart, or say why it cannot be wrapped."""
     name = "This model cannot read in chunks:"

@@ -21,6 +21,8 @@ from simlte_st.cli.arguments import (
 from simlte_st.cli.terminal import note, terminal_width
 
 if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
     from simlte_st.evaluation import ProbeComparison
 
 
@@ -143,7 +145,7 @@ def run(arguments: argparse.Namespace) -> int:
     text = [f"{name}, against {base}: {verdicts[name].summary()}\n" for name, base in bases.items()]
     text += [comparison_table(halves, probes, arguments.shots, terminal_width()), "", *_legend(lengths)]
     if probes:
-        text += _legend_of_probes(arguments, probes, len(train))
+        text += _legend_of_probes(arguments, models, probes, len(train))
     print_result(arguments, "\n".join(text), values)
     if arguments.output:
         write_json(arguments.output, values)
@@ -170,10 +172,13 @@ def _legend(lengths: Mapping[str, int | None]) -> list[str]:
 
 
 def _legend_of_probes(
-    arguments: argparse.Namespace, probes: Mapping[str, ProbeComparison], documents: int
+    arguments: argparse.Namespace,
+    models: Mapping[str, SentenceTransformer],
+    probes: Mapping[str, ProbeComparison],
+    documents: int,
 ) -> list[str]:
     """Say what the numbers with labels are, and what was read for them."""
-    from simlte_st.models.names import LONGER_HINT
+    from simlte_st.models.conversion import longer_hint
 
     read = {name: probe.reading for name, probe in probes.items() if probe.reading}
     lines = [
@@ -181,7 +186,7 @@ def _legend_of_probes(
         f"deviation of {arguments.draws} draws; full: from all {documents:,}. F1 is macro-F1. TF-IDF reads all words.",
         *(f"For the probes {name} {reading.summary()}." for name, reading in read.items()),
     ]
-    return lines + ([LONGER_HINT] if any(reading.cut_texts for reading in read.values()) else [])
+    return lines + list(dict.fromkeys(longer_hint(models[name]) for name, reading in read.items() if reading.cut_texts))
 
 
 def _bases(arguments: argparse.Namespace) -> dict[str, str]:

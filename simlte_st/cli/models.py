@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 from pathlib import Path
 from typing import Any
@@ -150,10 +151,12 @@ def _resume_command(name: str, folder: Path) -> str:
 def run_remove(arguments: argparse.Namespace) -> int:
     """Remove a model, and what an interrupted training of its name left."""
     from simlte_st.files import discard, hold
-    from simlte_st.models.names import model_path, models_folder, named_models, unfinished_runs
+    from simlte_st.models.names import OWN_MODELS, model_path, models_folder, named_models, unfinished_runs
 
     name, found = arguments.name, named_models()
     folder, run = found.get(name), unfinished_runs().get(name)
+    if folder is None and name in OWN_MODELS and os.path.isdir(model_path(name)):  # damaged, or empty
+        folder = model_path(name)
     if folder is None and run is None:
         raise ConfigurationError(
             f"{models_folder()} has no model and no interrupted training {name!r}. What it has: simlte models list"

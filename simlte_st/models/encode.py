@@ -41,7 +41,7 @@ from simlte_st.files import (
     sweep,
     write_json,
 )
-from simlte_st.models.names import LONGER_HINT
+from simlte_st.models.conversion import longer_hint
 
 DOCUMENTS = b"documents"
 """Metadata of a part: digest of the ids and texts of its documents."""
@@ -57,6 +57,7 @@ class EncodingReport:
         cut_documents: How many were longer than the model reads.
         cut_tokens: Tokens that the model did not read.
         dimension: Size of a vector.
+        advice: How those that were cut are read whole; empty where none was.
     """
 
     documents: int = 0
@@ -64,6 +65,7 @@ class EncodingReport:
     cut_documents: int = 0
     cut_tokens: int = 0
     dimension: int = 0
+    advice: str = ""
 
     def __str__(self) -> str:
         """Give the summary."""
@@ -77,7 +79,7 @@ class EncodingReport:
         share = self.cut_tokens / max(1, self.tokens)
         return (
             f"{text}; {self.cut_documents:,} were longer than the model reads: {share:.1%} of all tokens were cut. "
-            f"{LONGER_HINT}"
+            f"{self.advice}"
         )
 
 
@@ -129,7 +131,9 @@ def encode_documents(
     lock = _open_parts(output, parts, wanted, resume=resume, overwrite=overwrite)
     try:
         number = _encode_parts(model, reader, parts, part_size, batch_size, normalize, progress)
-        return _join_parts(parts, number, output, int(model.get_embedding_dimension() or 0), view_budget(model))
+        report = _join_parts(parts, number, output, int(model.get_embedding_dimension() or 0), view_budget(model))
+        report.advice = longer_hint(model) if report.cut_documents else ""
+        return report
     finally:
         lock.release()
 

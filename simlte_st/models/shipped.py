@@ -11,10 +11,10 @@ import hashlib
 import json
 import logging
 import os
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from filelock import FileLock
@@ -24,11 +24,11 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from torch import Tensor, nn
 
-from simlte_st.compat import encoder_of, quiet_transformers
+from simlte_st.compat import checkpoint_name, encoder_of, quiet_transformers, with_encoder
 from simlte_st.errors import ConfigurationError, ModelError
-from simlte_st.files import HOME_VARIABLE, atomic_path, check_place, restore
+from simlte_st.files import HOME_VARIABLE, MODEL_FILE, atomic_path, check_place, restore
+from simlte_st.longformer import convert_to_longformer
 from simlte_st.models.base import load_model
-from simlte_st.models.conversion import convert_base
 from simlte_st.models.names import OWN_MODELS, base_of_own_models, model_path
 from simlte_st.modules import PositionPooling
 
@@ -48,16 +48,16 @@ BUILD_FILE = "build.json"
 """The account of the run that made the difference."""
 
 DIGEST_FILE = "difference.sha256"
-"""What only a model that was put together has in its folder: the SHA-256 of the difference in it."""
+"""What only a model that was put together has in its folder: a line for each of its files, with the size in bytes and
+the name, and at last the SHA-256 of what it was made of."""
 
-_READS = {"simlte-bert": 512, "simlte-longformer": 4096}  # tokens
+RECIPE = 1
+"""Part of that digest. Raise it when models are put together in another way: when :func:`untrained` changes, or a
+default of :class:`~simlte_st.modules.PositionPooling`."""
+
+_AGAIN = "Install simlte-st again."
 _LOST = 1e-3
 """Share of a change, by its norm, that its factors may lack; rounding them to float16 takes a third of that."""
-
-
-def is_shipped(name: str) -> bool:
-    """Tell whether a model of this name comes with the package."""
-    return name in OWN_MODELS and (FOLDER / name / DIFFERENCE_FILE).is_file()
 
 
 def untrained(name: str, base: str | os.PathLike[str]) -> SentenceTransformer:
@@ -73,80 +73,127 @@ def untrained(name: str, base: str | os.PathLike[str]) -> SentenceTransformer:
 
     Raises:
         ConfigurationError: Another name.
-        ModelError: The base cannot be loaded or converted.
+        ModelError: The base cannot be loaded or converted, or is a bare language model.
     """
-    if name not in _READS:
-        raise ConfigurationError(f"{name!r} is none of {', '.join(_READS)}.")
-    loading: dict[str, Any] = {"max_seq_length": _READS[name], "dtype": torch.float32, "device": "cpu"}
-    if name == "simlte-bert":
-        return load_model(base, **loading).model
+    if name not in OWN_MODELS:
+        raise ConfigurationError(f"{name!r} is none of {', '.join(OWN_MODELS)}.")
+    converted, length = name == "simlte-longformer", OWN_MODELS[name]
     # Converting draws weights that are replaced at once: a seeded run shall not depend on whether it came to that.
-    with torch.random.fork_rng(devices=[]), tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        converted = Path(folder) / name
-        convert_base(
-            base, converted, backbone="longformer", max_length=_READS[name], attention_window=128, positions="tile"
-        )
-        model = load_model(converted, **loading).model
-    pooling = next(place for place, module in enumerate(model) if isinstance(module, Pooling))
-    model[pooling] = PositionPooling(encoder_of(model).config.hidden_size)
+    with torch.random.fork_rng(devices=[]):
+        reads = None if converted else length
+        loaded = load_model(base, max_seq_length=reads, dtype=torch.float32, device="cpu")
+        model, transformer = loaded.model, cast(Any, loaded.model[0])
+        if not loaded.tuned:
+            raise ModelError(f"{base} is no sentence encoder: it has no {MODEL_FILE} that says how it pools.")
+        if converted:
+            source = checkpoint_name(encoder_of(model))
+            encoder = convert_to_longformer(source, length, attention_window=128, positions="tile")
+            pooling = next(place for place, module in enumerate(model) if isinstance(module, Pooling))
+            model[0], model[pooling] = with_encoder(transformer, encoder), PositionPooling(encoder.config.hidden_size)
+            model.max_seq_length = length
     return model
 
 
 def put_together(name: str) -> Path:
-    """Make a shipped model of its base and its difference, in the user's model folder, in one rename.
+    """Make a model that comes with this package of its base and its difference, in the user's model folder.
 
-    Nothing is made where the model is there already, or a model that the user made under its name. One that was put
-    together from another difference, as an older version of this package does, is made anew. Of several processes that
-    ask for a model at once, one makes it and the others wait.
+    It is there in one rename. Nothing is made where it is there already, or a model that the user made under its name.
+    One that was put together from something else, as an older version of this package does, or of which a file is
+    missing or cut, is made anew. Of several processes that ask for a model at once, one makes it and the others wait.
 
     Args:
-        name: See :func:`is_shipped`.
+        name: One of :data:`~simlte_st.models.names.OWN_MODELS`.
 
     Returns:
         Its folder.
 
     Raises:
-        ModelError: No such model comes with the package, its base is neither installed nor to be had from the Hub, or
-            base or difference are damaged.
+        ModelError: Its base is neither installed nor to be had from the Hub, or base or difference are damaged or
+            cannot be read.
         ConfigurationError: The user's model folder cannot be written.
     """
-    if not is_shipped(name):
-        raise ModelError(f"No model {name!r} comes with this package.")
-    source, target = FOLDER / name, model_path(name)
-    digest = hashlib.sha256((source / DIFFERENCE_FILE).read_bytes()).hexdigest()
+    target, source = model_path(name), FOLDER / name
+    files = {file: _read(source / file) for file in (DIFFERENCE_FILE, CARD_FILE, BUILD_FILE)}
+    digest = _digest(files)
     if _stays(target, digest):
         return target
-    beside = {file: (source / file).read_bytes() for file in (CARD_FILE, BUILD_FILE)}
-    beside[DIGEST_FILE] = f"{digest}\n".encode("ascii")
     advice = f"Set the environment variable {HOME_VARIABLE} to a folder that can be written."
     check_place(target, advice)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(target.with_name(f".{name}.lock")):
+    with ExitStack() as held:
+        with _writing(target, advice):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            held.enter_context(FileLock(target.with_name(f".{name}.lock")))
             restore(target)  # the user's own may have been on the way when its process was killed
-            if not _stays(target, digest):
-                _make(name, source / DIFFERENCE_FILE, target, beside)
-    except (OSError, SafetensorError) as error:
-        raise ConfigurationError(f"{name} could not be written to {target}: {error}. {advice}") from error
+        if not _stays(target, digest):
+            base = base_of_own_models()
+            logger.info("Putting %s together, once: %s and what training added to it, into %s.", name, base, target)
+            held.enter_context(quiet_transformers())
+            model = untrained(name, base)
+            add_difference(model, source / DIFFERENCE_FILE)
+            with _writing(target, advice), atomic_path(target) as path:
+                model.save_pretrained(str(path), create_model_card=False)
+                for file in (CARD_FILE, BUILD_FILE):
+                    (path / file).write_bytes(files[file])
+                (path / DIGEST_FILE).write_text("\n".join([*_sizes(path), digest, ""]), encoding="utf-8")
     return target
 
 
+@contextmanager
+def _writing(target: Path, advice: str) -> Iterator[None]:
+    """Say what could not be written. What goes wrong with the base says so itself."""
+    try:
+        yield
+    except (OSError, SafetensorError) as error:
+        raise ConfigurationError(f"{target.name} could not be written to {target}: {error}. {advice}") from error
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ModelError(
+            f"{path}, which comes with this package, cannot be read ({error.strerror}). {_AGAIN}"
+        ) from None
+
+
+def _digest(files: Mapping[str, bytes]) -> str:
+    digest = hashlib.sha256(f"recipe {RECIPE}\n".encode("ascii"))
+    for name, content in files.items():
+        digest.update(f"{name} {len(content)}\n".encode("ascii"))
+        digest.update(content)
+    return digest.hexdigest()
+
+
+def _sizes(folder: Path) -> list[str]:
+    """Write down the size and the name of each file."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return [f"{path.stat().st_size} {path.relative_to(folder).as_posix()}" for path in files]
+
+
 def _stays(folder: Path, digest: str) -> bool:
-    """Tell whether there is a model with this difference, or what the user made, at a path."""
-    made_from = folder / DIGEST_FILE
-    return folder.is_dir() and (not made_from.is_file() or made_from.read_text(encoding="ascii").strip() == digest)
+    """Tell whether at a path is the whole model of this digest, or what the user made."""
+    try:
+        lines = (folder / DIGEST_FILE).read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError:
+        return False
+    except OSError:  # it has no such file, or may not be looked into: either way it is none of ours
+        return os.path.isdir(folder) and not _is_empty(folder)
+    return lines[-1:] == [digest] and _is_whole(folder, lines[:-1])
 
 
-def _make(name: str, difference: Path, target: Path, beside: Mapping[str, bytes]) -> None:
-    base = base_of_own_models()
-    logger.info("Putting %s together, once: %s and what training added to it, into %s.", name, base, target)
-    with quiet_transformers():
-        model = untrained(name, base)
-        add_difference(model, difference)
-        with atomic_path(target) as path:
-            model.save_pretrained(str(path), create_model_card=False)
-            for file, content in beside.items():
-                (path / file).write_bytes(content)
+def _is_whole(folder: Path, sizes: list[str]) -> bool:
+    try:
+        told = (line.split(" ", 1) for line in sizes)
+        return all(os.path.getsize(folder / name) == int(size) for size, name in told)
+    except (OSError, ValueError):  # a file is missing, or the lines are damaged
+        return False
+
+
+def _is_empty(folder: Path) -> bool:
+    try:
+        return not os.listdir(folder)
+    except OSError:
+        return False
 
 
 def take_difference(base_model: SentenceTransformer, model: SentenceTransformer, rank: int) -> dict[str, Tensor]:
@@ -218,9 +265,7 @@ def add_difference(model: SentenceTransformer, path: str | os.PathLike[str]) -> 
     try:
         factors = load_file(path)
     except (OSError, SafetensorError) as error:
-        raise ModelError(
-            f"The difference {os.fspath(path)} cannot be read: {error}. Install simlte-st again."
-        ) from None
+        raise ModelError(f"The difference {os.fspath(path)} cannot be read: {error}. {_AGAIN}") from None
     weights = _linear_weights(model)
     changes = {}
     for name in sorted({key.rpartition(".")[0] for key in factors}):

