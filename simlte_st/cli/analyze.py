@@ -87,7 +87,7 @@ def add_parser(subparsers: Any) -> None:
         examples=(
             "simlte analyze layers my_documents --model my-model --lines layers.svg",
             "simlte analyze layers my_documents --model bert-base --compare my-model",
-            'simlte analyze layers --text "A man is feeding a mouse to a snake." --model my-model --lines words.svg',
+            'simlte analyze layers --text "A man feeds a snake." --model my-model',
         ),
     )
     layers.add_argument("source", metavar="SOURCE", nargs="*", action=Sources, help=SOURCE_HELP)
