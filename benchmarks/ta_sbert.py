@@ -6,8 +6,8 @@ Trains the six rows of the paper's Tables 3 and 4 from each base, on pairs of SN
 similarity and the tasks of SentEval, beside the untrained base and TF-IDF; then the sweeps over the learning rate
 (Figure 9) and the weight of the reconstruction (Figure 6) from the first base, and what base form conversion changes
 and costs. What is finished stays in the work folder: an interrupted run goes on with the same command, and several
-processes can share the folder. ``--parts`` and ``--seeds`` choose; ``--report`` writes ``results/ta_sbert.json`` and
-``.md`` of what is finished, as every run does at its end.
+processes can share the folder. ``--parts`` and ``--seeds`` choose; ``--report`` writes ``results/ta_sbert.json``,
+``.md`` and the figures of what is finished, as every run does at its end.
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                 Bench(work, options.shared, options).make(options.parts)
             except KeyboardInterrupt:
                 raise SystemExit("Interrupted: the same command goes on.") from None
-    report(work, options.results)
+    report(work, options.shared, options.results)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,8 @@ from scipy.stats import ttest_1samp
 
 from benchmarks.grid.work import Work
 from benchmarks.nli.printed import AVERAGE, SIMILARITY, TRANSFER
-from benchmarks.nli.tasks import SENTEVAL, STS
+from benchmarks.nli.sweeps import sweeps
+from benchmarks.nli.tasks import FOLDS, SENTEVAL, STS, load_labelled
 from benchmarks.nli.training import BATCH, ROWS
 from benchmarks.records import environment_lines, environments, mean_deviation, write_results
 from simlte_st.evaluation.table import markdown_table
@@ -30,8 +31,17 @@ CLAIMS = (
 """What the paper says, the row that it says it of, and the row that it is compared with."""
 
 
-def report(work: Work, folder: Path) -> None:
-    """Write ``ta_sbert.md`` and ``ta_sbert.json`` of what is finished, and print the page.
+MARGIN = 1.0
+"""Points: a difference that surely is smaller than that is none."""
+
+
+def report(work: Work, shared: Path, folder: Path) -> None:
+    """Write ``ta_sbert.md``, ``ta_sbert.json`` and the figures of what is finished, and print the page.
+
+    Args:
+        work: The folder of what is finished.
+        shared: The folder of the data sets; how many texts of a task are read is counted there.
+        folder: Where they are written.
 
     Raises:
         SystemExit: Nothing is.
@@ -42,7 +52,10 @@ def report(work: Work, folder: Path) -> None:
     settings = next(iter(cells.values()))["settings"]
     made_in = environments(cells.values())
     results = {name: cell["result"] for name, cell in cells.items()}
-    lines = [*_begin(settings), *_bases(results), *_sweeps(results), *_conversion(results)]
+    lines = [*_begin(settings)]
+    if any(name.startswith("rows/") for name in results):
+        lines += [_tasks(shared, settings["transfer_texts"]), ""]
+    lines += [*_bases(results), *sweeps(results, folder), *_conversion(results)]
     lines += ["## How it was made", ""]
     lines += [*environment_lines(made_in), "", "    " + _command(cells), ""]
     kept = {name: cell["result"] | {"settings": cell["settings"]} for name, cell in sorted(cells.items())}
@@ -63,6 +76,21 @@ def _begin(settings: Mapping[str, Any]) -> Iterator[str]:
         if settings[key] is not None:
             yield f"Of each {what} at most {settings[key]:,} examples are read, drawn once."
     yield ""
+
+
+def _tasks(shared: Path, most: int | None) -> str:
+    """Say how many texts the tasks of SentEval have here, and which task of the paper's is not here."""
+    said = []
+    for name in SENTEVAL:
+        task = load_labelled(shared, name, most)
+        count = len(task.labels)
+        said.append(f"{name} {task.learn:,} / {count - task.learn:,}" if task.learn else f"{name} {count:,}")
+    missing = ", ".join(name for name in TRANSFER["none"] if name not in (*SENTEVAL, AVERAGE))
+    return (
+        f"SentEval's texts to train / test a classifier on ({FOLDS} folds where there is one number): "
+        f"{', '.join(said)}. {missing}, which the paper has too, is missing here; the paper's means are given without "
+        "it."
+    )
 
 
 def rows_of(results: Mapping[str, Any], base: str) -> dict[str, Seeds]:
@@ -87,10 +115,11 @@ def values_of(result: Mapping[str, Any], metric: str) -> dict[str, float]:
 
 
 def printed_of(row: str, metric: str) -> dict[str, float]:
-    """Give what the paper prints for a row."""
+    """Give what the paper prints for a row, in the mean only of tasks that are here."""
     if metric == "accuracy":
-        return TRANSFER.get(row, {})
-    return {name: cell[metric] for name, cell in SIMILARITY.get(row, {}).items()}
+        found = {name: TRANSFER[row][name] for name in SENTEVAL}
+        return {**found, AVERAGE: float(np.mean(list(found.values())))}
+    return {name: cell[metric] for name, cell in SIMILARITY[row].items()}
 
 
 def _bases(results: Mapping[str, Any]) -> Iterator[str]:
@@ -106,15 +135,22 @@ def _bases(results: Mapping[str, Any]) -> Iterator[str]:
             f"{100 * first['nli']['test']['accuracy']:.1f}% on pairs of other images (first row, first training)."
         )
         yield ""
-        untrained = {"TF-IDF": results.get("baselines/TF-IDF"), "not trained": results.get(f"baselines/{base}")}
+        baselines = {"TF-IDF": results.get("baselines/TF-IDF"), "not trained": results.get(f"baselines/{base}")}
+        untrained = {name: found for name, found in baselines.items() if found}
         for metric, title in zip(METRICS, ("Pearson", "Spearman", "Accuracy, SentEval"), strict=True):
             yield f"{title}, times 100:" if metric != "accuracy" else f"{title}, %:"
             yield ""
-            yield score_table(rows, {name: found for name, found in untrained.items() if found}, metric)
+            yield score_table(rows, untrained, metric)
             yield ""
+            yield from tfidf_ahead(rows, untrained, metric)
         yield "What the paper claims, as differences of the means, paired by seed, with 95% t intervals over seeds:"
         yield ""
         yield claim_table(rows)
+        yield ""
+        yield (
+            f"That something changes nothing holds where the whole interval lies within {MARGIN:g} point of 0. "
+            + changed(results)
+        )
         yield ""
 
 
@@ -134,6 +170,32 @@ def score_table(rows: Mapping[str, Seeds], untrained: Mapping[str, Any], metric:
         ]
         lines.append([row, *cells])
     return markdown_table(["", *names], lines)
+
+
+def tfidf_ahead(rows: Mapping[str, Seeds], untrained: Mapping[str, Any], metric: str) -> Iterator[str]:
+    """Say which rows TF-IDF is ahead of in the mean; nothing where it is ahead of none."""
+    of_all = {**{name: {0: result} for name, result in untrained.items()}, **rows}
+    means = {
+        row: np.mean([values_of(result, metric)[AVERAGE] for result in trained.values()])
+        for row, trained in of_all.items()
+    }
+    tfidf = means.pop("TF-IDF", -np.inf)
+    behind = [f"`{row}`" for row, mean in means.items() if mean < tfidf]
+    if behind:
+        yield f"TF-IDF is ahead, in the mean, of {'all rows' if len(behind) == len(means) else ', '.join(behind)}."
+        yield ""
+
+
+def changed(results: Mapping[str, Any]) -> str:
+    """Say what share of the texts of the tables' sets conversion changes, of those sets where that was counted."""
+    found = {name: results.get(f"conversion/{name}") for name in ("SNLI", *STS, *SENTEVAL)}
+    shares = [f"{name} {changed_share(result)}" for name, result in found.items() if result]
+    return f"Of texts that are trained and measured on here, conversion changes: {', '.join(shares)}." if shares else ""
+
+
+def changed_share(result: Mapping[str, Any]) -> str:
+    """Write the share of a set's texts that conversion changes."""
+    return f"{100 * result['changed'] / result['texts']:.1f}%"
 
 
 def claim_table(rows: Mapping[str, Seeds]) -> str:
@@ -171,62 +233,12 @@ def verdict(interval: tuple[float, float] | None, nothing: bool) -> str:
     if interval is None:
         return "one training"
     low, high = interval
-    if low <= 0 <= high:
-        return "yes" if nothing else "not to be told"
-    if nothing:
-        return "no: it helps" if low > 0 else "no: it hurts"
-    return "yes" if low > 0 else "no: it hurts"
-
-
-def _sweeps(results: Mapping[str, Any]) -> Iterator[str]:
-    for part, title, about in (
-        (
-            "rates",
-            "Learning rate, with the reconstruction loss and without",
-            "Figure 9: the mean as pooling, no conversion. The paper: with the reconstruction loss, training stays "
-            "stable where the learning rate grows.",
-        ),
-        (
-            "weights",
-            "Weight of the reconstruction loss",
-            "Figure 6: all three parts. The paper: .017 is best among .001 to .02.",
-        ),
-    ):
-        found: dict[str, list[dict[str, Any]]] = {}
-        for name, result in results.items():
-            if name.startswith(f"{part}/"):
-                found.setdefault(name.removeprefix(f"{part}/").rpartition("-")[0], []).append(result)
-        if not found:
-            continue
-        yield f"## {title}"
-        yield ""
-        yield about
-        yield ""
-        ordered = sorted(found, key=lambda name: (float(name.split("/")[0]), name))
-        yield markdown_table(
-            [
-                "learning rate" if part == "rates" else "weight",
-                "loss, trained on",
-                "loss, others",
-                "accuracy, trained on",
-                "accuracy, others",
-                "STSb Pearson",
-                "Spearman",
-                "trainings",
-            ],
-            [[name.replace("/", ", "), *_sweep_cells(found[name]), str(len(found[name]))] for name in ordered],
-        )
-        yield ""
-
-
-def _sweep_cells(runs: Sequence[Mapping[str, Any]]) -> list[str]:
-    nli = [run["nli"] for run in runs]
-    stsb = [run["sts"]["STSb"] for run in runs]
-    return [
-        *(mean_deviation([run[part]["loss"] for run in nli], 3, 1) for part in ("train", "test")),
-        *(mean_deviation([run[part]["accuracy"] for run in nli]) for part in ("train", "test")),
-        *(mean_deviation([run[metric] for run in stsb]) for metric in ("pearson", "spearman")),
-    ]
+    least = MARGIN if nothing else 0.0
+    if nothing and -least < low and high < least:
+        return "yes"
+    if low > least:
+        return "no: it helps" if nothing else "yes"
+    return "no: it hurts" if high < -least else "not to be told"
 
 
 def _conversion(results: Mapping[str, Any]) -> Iterator[str]:
@@ -245,7 +257,7 @@ def _conversion(results: Mapping[str, Any]) -> Iterator[str]:
                 name,
                 f"{result['texts']:,}",
                 f"{result['characters'] / result['texts']:,.0f}",
-                f"{100 * result['changed'] / result['texts']:.1f}%",
+                changed_share(result),
                 f"{megabytes:.1f}",
                 f"{result['convert'] / result['tokenize']:.2f}",
                 f"{100 * result['convert'] / result['embed']:.1f}%",

@@ -11,7 +11,15 @@ from simlte_st.analysis.attention import (
 )
 from simlte_st.analysis.cls_attention import cls_attention
 from simlte_st.analysis.figures import Span, write_attention_map, write_bars, write_heat_map
-from simlte_st.analysis.layers import LayerSimilarity, layers_table, measure_layers, write_layer_lines
+from simlte_st.analysis.layers import (
+    LayerSimilarity,
+    layers_table,
+    measure_layers,
+    token_layers,
+    write_layer_lines,
+    write_token_lines,
+)
+from simlte_st.analysis.reading import ReadText
 from simlte_st.analysis.redundancy import RedundancyResult, measure_redundancy, redundancy
 from simlte_st.analysis.tagging import SpacyTagger, TaggedWord, Tagger
 from simlte_st.analysis.token_weights import token_weights
@@ -20,6 +28,7 @@ __all__ = [
     "AttentionResult",
     "DocumentAttention",
     "LayerSimilarity",
+    "ReadText",
     "RedundancyResult",
     "SpacyTagger",
     "Span",
@@ -33,9 +42,11 @@ __all__ = [
     "measure_layers",
     "measure_redundancy",
     "redundancy",
+    "token_layers",
     "token_weights",
     "write_attention_map",
     "write_bars",
     "write_heat_map",
     "write_layer_lines",
+    "write_token_lines",
 ]

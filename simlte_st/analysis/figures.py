@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from simlte_st.analysis.attention import PUNCTUATION, WORD_CLASSES, AttentionResult, DocumentAttention
+from simlte_st.analysis.reading import cut_notes
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.extras import require
 from simlte_st.files import atomic_path
@@ -117,10 +118,10 @@ def write_bars(path: str | os.PathLike[str], result: AttentionResult) -> None:
         finish_axes(axes)
 
 
-def finish_axes(axes: Any) -> None:
-    """Give the only axes of a figure their legend, in which names of models are no formulas, and no frame."""
+def finish_axes(axes: Any, **legend: Any) -> None:
+    """Give axes their legend, in which names of models are no formulas, and no frame; ``legend`` says where it is."""
     axes.spines[["top", "right"]].set_visible(False)
-    for text in axes.legend(frameon=False, fontsize=8).get_texts():
+    for text in axes.legend(frameon=False, fontsize=8, **legend).get_texts():
         text.set_parse_math(False)
     axes.figure.tight_layout()
 
@@ -151,6 +152,7 @@ def write_heat_map(
     *,
     unit: str = "",
     note: str = "",
+    from_zero: bool = True,
 ) -> None:
     """Show a text with each of its parts on a ground as strong as its weight, as a page of HTML, dark or light.
 
@@ -162,21 +164,23 @@ def write_heat_map(
         title: What stands above all.
         unit: What follows a weight, such as ``"%"``.
         note: What stands below all.
+        from_zero: Begin the scale at 0; otherwise at the lowest weight, so that weights that differ little can be told
+            apart. Its ends stand above the panels.
 
     Raises:
         ConfigurationError: Another format.
         DataError: A part lies outside of the text or overlaps the one before, or its weight is below 0 or no number.
     """
     check_figure(path, HEAT_MAP_FORMATS)
-    most = max((span.weight for spans in panels.values() for span in spans if span.coloured), default=0.0)
+    scale = _Scale([span.weight for spans in panels.values() for span in spans if span.coloured], unit, from_zero)
     parts = [
         '<!DOCTYPE html>\n<html><head><meta charset="utf-8">',
         f"<title>{_escaped(title)}</title><style>{_STYLE}</style></head>",
         f"<body><h1>{_escaped(title)}</h1>",
-        f"<small>0{_escaped(unit)}<i></i>{most:.3g}{_escaped(unit)}</small>",
+        f"<small>{_escaped(scale.shown(scale.least))}<i></i>{_escaped(scale.shown(scale.most))}</small>",
     ]
     for name, spans in panels.items():
-        parts.append(f"<h2>{_escaped(name)}</h2>\n<p>{_marked(text, spans, most, unit)}</p>")
+        parts.append(f"<h2>{_escaped(name)}</h2>\n<p>{_marked(text, spans, scale)}</p>")
     parts.append(f"<small>{_escaped(note)}</small></body></html>\n")
     with atomic_path(path) as temporary:
         temporary.write_text("\n".join(parts), encoding="utf-8")
@@ -207,13 +211,29 @@ def write_attention_map(
     }
     notes = ["Attention from [CLS] to each word; punctuation is not coloured."]
     for name, found in attention.items():
-        if found.cut:
-            read = found.tokens - found.cut
-            notes.append(f"{name} read {read:,} of {found.tokens:,} tokens; the rest is not shown.")
+        notes += cut_notes(name, found.tokens, found.cut)
     write_heat_map(path, text, panels, title, unit="%", note=" ".join(notes))
 
 
-def _marked(text: str, spans: Sequence[Span], most: float, unit: str) -> str:
+class _Scale:
+    """What colours mean: from the weight that has none to the one that has the strongest."""
+
+    def __init__(self, weights: Sequence[float], unit: str, from_zero: bool) -> None:
+        self.unit, self.most = unit, max(weights, default=0.0)
+        self.least = 0.0 if from_zero else min(weights, default=0.0)
+        width = self.most - self.least
+        # As many digits as tell the ends of a narrow scale apart.
+        self.digits = max(3, 2 + math.ceil(math.log10(self.most / width))) if 0 < width < math.inf else 3
+
+    def heat(self, span: Span) -> float:
+        width = self.most - self.least
+        return _STRONGEST * (span.weight - self.least) / width if span.coloured and width else 0.0
+
+    def shown(self, weight: float) -> str:
+        return f"{weight:.{self.digits}g}{self.unit}"
+
+
+def _marked(text: str, spans: Sequence[Span], scale: _Scale) -> str:
     """Mark the parts of a text, from the first to the last of them."""
     pieces = []
     before = spans[0].start if spans else 0
@@ -224,11 +244,11 @@ def _marked(text: str, spans: Sequence[Span], most: float, unit: str) -> str:
             )
         if not 0 <= span.weight < math.inf:
             raise DataError(f"{span}: a weight in a heat map is a number from 0 up.")
-        heat = _STRONGEST * span.weight / most if span.coloured and most else 0.0
-        hint = f"{span.label}: " * bool(span.label) + f"{span.weight:.3g}{unit}"
+        hint = f"{span.label}: " * bool(span.label) + scale.shown(span.weight)
         pieces.append(
             f"{_escaped(text[before : span.start])}"
-            f'<mark style="--heat:{heat:.3f}" title="{_escaped(hint)}">{_escaped(text[span.start : span.stop])}</mark>'
+            f'<mark style="--heat:{scale.heat(span):.3f}" title="{_escaped(hint)}">'
+            f"{_escaped(text[span.start : span.stop])}</mark>"
         )
         before = span.stop
     return "".join(pieces)

@@ -15,6 +15,7 @@ from sentence_transformers import SentenceTransformer
 from torch.nn import functional
 
 from simlte_st.analysis.figures import drawn_figure, finish_axes, plain
+from simlte_st.analysis.reading import ReadText, default_prompt, read_text
 from simlte_st.bars import with_progress_bar
 from simlte_st.compat import encoder_of
 from simlte_st.data.documents import read_documents
@@ -81,7 +82,7 @@ def successive_cosines(model: SentenceTransformer, texts: Iterable[str]) -> NDAr
         texts: The texts.
 
     Returns:
-        ``[tokens, layers]``: all real tokens of all texts, in order.
+        ``[tokens, layers]``: all real tokens of all texts, in order, those of a default prompt too.
 
     Raises:
         ModelError: The encoder does not give its layers.
@@ -89,7 +90,7 @@ def successive_cosines(model: SentenceTransformer, texts: Iterable[str]) -> NDAr
     encoder = encoder_of(model)
     features = {
         name: value.to(model.device)
-        for name, value in model.preprocess(list(texts)).items()
+        for name, value in model.preprocess(list(texts), prompt=default_prompt(model)).items()
         if name in ("input_ids", "attention_mask", "token_type_ids")
     }
     training = encoder.training
@@ -107,6 +108,25 @@ def successive_cosines(model: SentenceTransformer, texts: Iterable[str]) -> NDAr
         for one, two in itertools.pairwise(states)
     ]
     return torch.stack(steps, dim=1).cpu().numpy()
+
+
+def token_layers(model: SentenceTransformer, text: str) -> tuple[ReadText, NDArray[np.float64]]:
+    """Compute how far each token of one text moves from layer to layer (TA-SBERT, figures 7 and 8).
+
+    Args:
+        model: A model that begins with a Transformer. It reads the text as its ``encode`` does.
+        text: The text.
+
+    Returns:
+        The text as the model reads it; and the cosine of each of its tokens, ``[tokens, layers]``, between each layer
+        and the one before.
+
+    Raises:
+        ModelError: The encoder does not give its layers, or the tokenizer not where its tokens stand in the text.
+        DataError: The model reads none of the text.
+    """
+    read = read_text(model, text)
+    return read, successive_cosines(model, [text])[read.places]
 
 
 def layers_table(found: Mapping[str, LayerSimilarity], width: int | None = None) -> str:
@@ -150,3 +170,28 @@ def write_layer_lines(path: str | os.PathLike[str], found: Mapping[str, LayerSim
         axes.set_xlabel("layer")
         axes.set_ylabel("cosine of a token to the layer before")
         finish_axes(axes)
+
+
+def write_token_lines(path: str | os.PathLike[str], found: Mapping[str, tuple[ReadText, NDArray[np.float64]]]) -> None:
+    """Draw a line for each token of a text, and a panel for each model.
+
+    Args:
+        path: A ``.svg`` or ``.png`` file; replaced at once when it is complete.
+        found: By the models' names, what :func:`token_layers` gave.
+
+    Raises:
+        ConfigurationError: Another format.
+        MissingExtraError: matplotlib is not installed.
+    """
+    most = max(len(cosines) for _, cosines in found.values())
+    with drawn_figure(path, (5.2 * len(found), max(3.6, 0.6 + 0.2 * most))) as figure:
+        panels = figure.subplots(1, len(found), sharey=True, squeeze=False)[0]
+        for axes, (name, (read, cosines)) in zip(panels, found.items(), strict=True):
+            for number, (token, line) in enumerate(zip(read.tokens, cosines, strict=True)):
+                style = {"color": f"C{number % 10}", "linestyle": ("-", "--", ":", "-.")[number // 10 % 4]}
+                # Numbered: a word may come twice, and matplotlib hides labels that begin with an underscore.
+                axes.plot(range(1, len(line) + 1), line, label=f"{number + 1} {plain(token)}", **style)
+            axes.set_title(plain(name), fontsize=9, parse_math=False)
+            axes.set_xlabel("layer")
+            axes.set_ylabel("cosine of a token to the layer before")
+            finish_axes(axes, loc="center left", bbox_to_anchor=(1, 0.5))

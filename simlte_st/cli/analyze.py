@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from simlte_st.cli.arguments import (
     SOURCE_HELP,
@@ -18,6 +18,9 @@ from simlte_st.cli.arguments import (
     reading_options,
 )
 from simlte_st.cli.terminal import note, terminal_width
+
+if TYPE_CHECKING:
+    from simlte_st.analysis import ReadText
 
 
 def add_parser(subparsers: Any) -> None:
@@ -78,14 +81,17 @@ def add_parser(subparsers: Any) -> None:
         "layers",
         help="how far representations move from layer to layer",
         description="Cosine of each token between a layer and the one before (TA-SBERT, figures 7 and 8): mean, and "
-        "between which values eight tokens in ten lie. In one model or before and after training.",
+        "between which values eight tokens in ten lie; of one --text, each token of it. In one model or before and "
+        "after training.",
         allow_abbrev=False,
         examples=(
             "simlte analyze layers my_documents --model my-model --lines layers.svg",
             "simlte analyze layers my_documents --model bert-base --compare my-model",
+            'simlte analyze layers --text "A man feeds a snake." --model my-model',
         ),
     )
-    layers.add_argument("source", metavar="SOURCE", nargs="+", action=Sources, help=SOURCE_HELP)
+    layers.add_argument("source", metavar="SOURCE", nargs="*", action=Sources, help=SOURCE_HELP)
+    layers.add_argument("--text", metavar="TEXT", help="instead of SOURCE, one text itself, token by token")
     _add_models(layers)
     layers.add_argument("--batch-size", type=int, default=8, metavar="N", help="default: %(default)s")
     layers.add_argument("--lines", metavar="FILE.svg|png", help="draw them")
@@ -212,11 +218,16 @@ def run_layers(arguments: argparse.Namespace) -> int:
     from simlte_st.analysis import layers_table, measure_layers, write_layer_lines
     from simlte_st.analysis.figures import check_figure
     from simlte_st.data.documents import read_documents
+    from simlte_st.errors import ConfigurationError
     from simlte_st.models.base import load_model
 
+    if bool(arguments.source) == (arguments.text is not None):
+        raise ConfigurationError("Give either documents (SOURCE) or one text itself (--text TEXT).")
     check_result_files(arguments, arguments.source)
     if arguments.lines:
         check_figure(arguments.lines)
+    if arguments.text is not None:
+        return _run_token_layers(arguments)
     reader = read_documents(arguments.source, **reading_options(arguments))
     models = {name: load_model(name).model for name in _model_names(arguments)}
     found = measure_layers(models, reader, batch_size=arguments.batch_size, progress=not arguments.quiet)
@@ -229,32 +240,62 @@ def run_layers(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _run_token_layers(arguments: argparse.Namespace) -> int:
+    from simlte_st.analysis import token_layers, write_token_lines
+    from simlte_st.models.base import load_model
+
+    found = {name: token_layers(load_model(name).model, arguments.text) for name in _model_names(arguments)}
+    tables, models = [], {}
+    for name, (read, cosines) in found.items():
+        layers = [str(layer + 1) for layer in range(cosines.shape[1])]
+        tables.append(_token_table(name, read, layers, [[f"{value:.2f}" for value in line] for line in cosines]))
+        lines = zip(read.tokens, cosines.tolist(), strict=True)
+        models[name] = [{"token": token, "cosines": line} for token, line in lines]
+    cut = {name: read.cut for name, (read, _) in found.items()}
+    _report(arguments, "\n".join(tables), {"text": arguments.text, "models": models, "cut": cut})
+    if arguments.lines:
+        write_token_lines(arguments.lines, found)
+    return 0
+
+
+def _token_table(name: str, read: ReadText, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Lay out what was found of each token of a text in a model, and say what the model does not read."""
+    from simlte_st.evaluation.table import markdown_table
+
+    for line in read.notes(name):
+        note(line)
+    cells = [[token, *row] for token, row in zip(read.tokens, rows, strict=True)]
+    return f"{name}\n{markdown_table(['token', *header], cells)}"
+
+
 def run_weights(arguments: argparse.Namespace) -> int:
     """Show which words make up the embedding of a text."""
     from simlte_st.analysis import token_weights, write_heat_map
     from simlte_st.analysis.figures import HEAT_MAP_FORMATS, check_figure
     from simlte_st.errors import ConfigurationError
-    from simlte_st.evaluation.table import markdown_table
     from simlte_st.models.sentence_transformer import SentenceTransformer
 
     check_result_files(arguments)
     if arguments.heatmap:
         check_figure(arguments.heatmap, HEAT_MAP_FORMATS)
     found = {name: token_weights(SentenceTransformer(name), arguments.text) for name in _model_names(arguments)}
-    texts = {text for text, _ in found.values()}
+    texts = {read.text for read, _ in found.values()}
     if arguments.heatmap and len(texts) > 1:
         raise ConfigurationError("One model writes contractions out, the other does not: draw them one by one.")
-    tokens: dict[str, list[dict[str, Any]]] = {
-        name: [{"token": text[span.start : span.stop], "weight": span.weight} for span in spans]
-        for name, (text, spans) in found.items()
-    }
-    tables = []
-    for name, weighed in tokens.items():
-        rows = [[each["token"], f"{each['weight']:.1f}%"] for each in weighed]
-        tables.append(f"{name}\n{markdown_table(['token', 'weight'], rows)}")
-    print_result(arguments, "\n".join(tables), {"text": arguments.text, "models": tokens})
+    tables, models = [], {}
+    for name, (read, spans) in found.items():
+        tables.append(_token_table(name, read, ["weight"], [[f"{span.weight:.1f}%"] for span in spans]))
+        weighed = zip(read.tokens, spans, strict=True)
+        models[name] = [{"token": token, "weight": span.weight} for token, span in weighed]
+    cut = {name: read.cut for name, (read, _) in found.items()}
+    print_result(arguments, "\n".join(tables), {"text": arguments.text, "models": models, "cut": cut})
     if arguments.heatmap:
         panels = {name: spans for name, (_, spans) in found.items()}
-        note = "Share of each token in the embedding; special tokens have the rest."
-        write_heat_map(arguments.heatmap, texts.pop(), panels, "Token attention", unit="%", note=note)
+        about = [
+            "Share of each token in the embedding, the lowest uncoloured; special tokens and a prompt have the rest."
+        ]
+        about += [line for name, (read, _) in found.items() for line in read.notes(name)]
+        write_heat_map(
+            arguments.heatmap, texts.pop(), panels, "Token attention", unit="%", note=" ".join(about), from_zero=False
+        )
     return 0

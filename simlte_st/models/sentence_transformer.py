@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from pathlib import Path
 from typing import Any
 
 import sentence_transformers
@@ -13,6 +14,7 @@ from simlte_st.compat import load_modules_of, readable_length, readable_tokens
 from simlte_st.errors import ConfigurationError
 from simlte_st.models.conversion import longer_hint
 from simlte_st.models.names import OWN_MODELS, find_model, local_folder, not_loaded
+from simlte_st.models.registration import complete_model_card
 from simlte_st.modules import OWN_MODULES
 
 logger = logging.getLogger(__name__)
@@ -29,7 +31,7 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
     3. Models with modules of this package (:mod:`simlte_st.modules`) load; the stock class wants
        ``trust_remote_code=True`` for them, and this package installed.
 
-    Models saved with it are stock models, but for such modules.
+    Models saved with it are stock models, but for such modules; their cards say what it takes to load them.
 
     Args:
         model_name_or_path: A folder or a name, for example ``"simlte-longformer"``.
@@ -88,6 +90,14 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
                 "A longer one is made with: simlte convert MODEL --max-length N --output DIR"
             )
         sentence_transformers.SentenceTransformer.max_seq_length.fset(self, value)  # type: ignore[attr-defined]
+
+    def save(
+        self, path: str, model_name: str | None = None, create_model_card: bool = True, *args: Any, **options: Any
+    ) -> None:
+        """Save as the stock class does, with a card that says what of this package it takes to load the model."""
+        super().save(path, model_name, create_model_card, *args, **options)
+        if create_model_card:
+            complete_model_card(Path(path))
 
     def encode(self, *args: Any, **options: Any) -> Any:
         """Encode as the stock class does, and log what was cut."""

@@ -17,7 +17,7 @@ from simlte_st.evaluation.comparison import compare_halves, compare_probes
 from simlte_st.evaluation.splits import split_by_label
 from simlte_st.evaluation.verdict import give_verdict
 from simlte_st.files import atomic_path, write_json
-from simlte_st.models.registration import has_own_modules, is_own_architecture
+from simlte_st.models.registration import complete_model_card
 from simlte_st.training.divergence import check_weights
 from simlte_st.training.fit import Fitted
 from simlte_st.training.interpolation import choose_interpolation, interpolate
@@ -143,13 +143,8 @@ def extend_model_card(path: Path, section: str) -> None:
         path: The ``README.md`` in the model's folder.
         section: Markdown.
     """
-    card = path.read_text(encoding="utf-8").rstrip()
-    stock = "from sentence_transformers import SentenceTransformer\n"
-    if has_own_modules(path.parent):
-        card = card.replace(stock, "from simlte_st import SentenceTransformer\n", 1)
-    elif is_own_architecture(path.parent):
-        card = card.replace(stock, f"import simlte_st  # the model's architecture\n{stock}", 1)
-    path.write_text(card + "\n\n" + section, encoding="utf-8")
+    complete_model_card(path.parent)
+    path.write_text(path.read_text(encoding="utf-8").rstrip() + "\n\n" + section, encoding="utf-8")
 
 
 def run_section(run: Mapping[str, Any]) -> str:

@@ -120,6 +120,18 @@ def test_nothing_has_weight(tmp_path: Path) -> None:
     assert read(tmp_path / "map.html").heats == [0.0, 0.0]
 
 
+def test_a_scale_that_begins_at_the_lowest_weight_tells_like_weights_apart(tmp_path: Path) -> None:
+    spans = [Span(0, 1, 8.2), Span(1, 2, 8.3), Span(2, 3, 8.4), Span(3, 4, 99.0, coloured=False)]
+    write_heat_map(tmp_path / "map.html", "abcd", {"m": spans}, "t", unit="%", from_zero=False)
+    assert read(tmp_path / "map.html").heats == [0.0, 0.425, 0.85, 0.0]
+    assert "<small>8.2%<i></i>8.4%</small>" in (tmp_path / "map.html").read_text(encoding="utf-8")
+    narrow = [Span(0, 1, 8.2312), Span(1, 2, 8.2314)]
+    write_heat_map(tmp_path / "map.html", "ab", {"m": narrow}, "t", from_zero=False)
+    assert "<small>8.2312<i></i>8.2314</small>" in (tmp_path / "map.html").read_text(encoding="utf-8")
+    write_heat_map(tmp_path / "map.html", "ab", {"m": [Span(0, 1, 50.0), Span(1, 2, 50.0)]}, "t", from_zero=False)
+    assert read(tmp_path / "map.html").heats == [0.0, 0.0]
+
+
 def test_attention_to_punctuation_is_not_coloured_and_what_was_cut_is_said(tmp_path: Path) -> None:
     words = (WordWeight(0, 1, "nouns", 0.1), WordWeight(1, 2, "punctuation", 0.9))
     attention = DocumentAttention(words, between=0.0, special=0.0, special_tokens=0, tokens=5, cut=3)

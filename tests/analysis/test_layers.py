@@ -8,7 +8,7 @@ import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 
-from simlte_st.analysis import layers_table, measure_layers, write_layer_lines
+from simlte_st.analysis import layers_table, measure_layers, token_layers, write_layer_lines, write_token_lines
 from simlte_st.analysis.layers import successive_cosines
 from simlte_st.compat import encoder_of
 from simlte_st.errors import DataError
@@ -52,3 +52,30 @@ def test_they_are_laid_out_and_drawn(model: SentenceTransformer, documents: list
     assert (tmp_path / "lines.svg").read_bytes() == (tmp_path / "again.svg").read_bytes()
     with pytest.raises(DataError, match="no usable document"):
         measure_layers({"a": model}, [])
+
+
+def test_each_token_of_a_text_has_its_cosines(model: SentenceTransformer) -> None:
+    read, cosines = token_layers(model, "Ca ba di")
+    assert read.tokens == ["Ca", "ba", "di"]
+    np.testing.assert_allclose(cosines, successive_cosines(model, ["Ca ba di"])[1:-1])
+    model.prompts, model.default_prompt_name = {"query": "bo bun "}, "query"
+    read, prompted = token_layers(model, "Ca ba di")
+    assert read.tokens == ["Ca", "ba", "di"]
+    del model.prompts["query"]
+    model.default_prompt_name = None
+    np.testing.assert_allclose(prompted, successive_cosines(model, ["bo bun Ca ba di"])[3:-1])
+    assert not np.allclose(prompted, cosines)
+
+
+def test_a_line_is_drawn_for_each_token(model: SentenceTransformer, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed (the extra figures)")
+    found = {name: token_layers(model, "Ca ba _ di $ka ca") for name in ("a $model", "other_$")}
+    for name in ("lines.svg", "again.svg"):
+        write_token_lines(tmp_path / name, found)
+    drawn = (tmp_path / "lines.svg").read_text()
+    assert drawn == (tmp_path / "again.svg").read_text()
+    labels = [line.strip()[5:-4] for line in drawn.splitlines() if line.strip().startswith("<!-- ")]
+    tokens = [f"{number} {token}" for number, token in enumerate(found["other_$"][0].tokens, start=1)]
+    assert [label for label in labels if label in tokens] == 2 * tokens
+    assert "3 _" in tokens
+    assert {"a $model", "other_$"} <= set(labels)

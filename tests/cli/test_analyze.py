@@ -149,6 +149,28 @@ def test_layers(
     assert lines.exists()
 
 
+def test_layers_of_a_text(
+    source: Path, encoder_path: Path, bert_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines, output = tmp_path / "lines.svg", tmp_path / "layers.json"
+    models = f"--model {encoder_path} --compare {bert_path}"
+    command = f"analyze layers --text 'Ca ba {'di ' * 70}' {models} --lines {lines} --output {output}"
+    assert main(shlex.split(command)) == 0
+    out, err = capsys.readouterr()
+    rows = [[cell.strip() for cell in line.split("|")] for line in out.splitlines() if line.startswith("| ")]
+    assert rows[0] == ["", "token", "1", "2", ""]
+    assert [row[1] for row in rows[1:3]] == ["Ca", "ba"]
+    assert f"{bert_path} read 62 of 72 tokens; the rest is not shown." in err
+    values = json.loads(output.read_text())
+    assert values["cut"] == {str(encoder_path): 10, str(bert_path): 10}
+    first = values["models"][str(encoder_path)][0]
+    assert (first["token"], len(first["cosines"])) == ("Ca", 2)
+    assert "<!-- 1 Ca -->" in lines.read_text()
+    for wrong in (f"layers {models}", f"layers {source} --text Ca {models}"):
+        assert main(shlex.split(f"analyze {wrong}")) == 1
+        assert "Give either documents (SOURCE) or one text itself (--text TEXT)." in capsys.readouterr().err
+
+
 def test_weights(bert_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model, heat_map = tmp_path / "model", tmp_path / "map.html"
     modules = [BaseForm(str(bert_path)), TokenAttention(32)]
@@ -161,3 +183,13 @@ def test_weights(bert_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
     tokens = json.loads(capsys.readouterr().out)["models"][str(model)]
     assert tokens[0]["token"] == "ca"
     assert 0 < sum(token["weight"] for token in tokens) < 100
+    assert main(["analyze", "weights", "", "--model", str(model)]) == 1
+    assert "no token of the text" in capsys.readouterr().err
+    long = ["analyze", "weights", "ca ba " * 50, "--model", str(model), "--heatmap", str(heat_map), "--overwrite"]
+    assert main(long) == 0
+    said = f"{model} read 62 of 100 tokens; the rest is not shown."
+    assert said in capsys.readouterr().err
+    page = heat_map.read_text()
+    assert said in page
+    assert "--heat:0.000" in page
+    assert "<small>0%" not in page

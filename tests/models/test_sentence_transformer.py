@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sentence_transformers
+from sentence_transformers.base.modules import Transformer
 
 import simlte_st
 from simlte_st.errors import ConfigurationError, ModelError
@@ -17,7 +18,7 @@ from simlte_st.models.base import load_model
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.names import model_path
 from simlte_st.models.sentence_transformer import SentenceTransformer
-from simlte_st.modules import PositionPooling
+from simlte_st.modules import PositionPooling, TokenAttention
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +44,31 @@ def test_a_named_model_and_what_is_saved_of_it_is_stock(encoder_path: Path, tmp_
     for name in ("modules.json", "config_sentence_transformers.json"):
         saved, expected = (json.loads((tmp_path / kind / name).read_text()) for kind in ("saved", "stock"))
         assert saved == expected
+
+
+def test_the_card_says_what_of_this_package_it_takes(
+    bert_path: Path, encoder_path: Path, longformer_path: Path, tmp_path: Path
+) -> None:
+    def card(model: SentenceTransformer, name: str, **options: bool) -> str:
+        model.save_pretrained(str(tmp_path / name), **options)
+        return (tmp_path / name / "README.md").read_text(encoding="utf-8")
+
+    stock = "from sentence_transformers import SentenceTransformer\n"
+    modules = [Transformer(str(bert_path)), TokenAttention(32)]
+    written = card(SentenceTransformer(modules=modules, device="cpu"), "own modules")
+    for part in ("from simlte_st import SentenceTransformer\n", "trust_remote_code=True", "-transformers simlte-st\n"):
+        assert written.count(part) == 1
+    assert stock not in written
+    again = SentenceTransformer(str(tmp_path / "own modules"), device="cpu")
+    assert card(again, "again") == written
+    (tmp_path / "again" / "README.md").write_text(stock)
+    assert card(again, "again", create_model_card=False) == stock, "a card that is not written is not touched"
+    longformer = card(SentenceTransformer(str(longformer_path), device="cpu"), "own architecture")
+    for _ in range(2):
+        assert longformer.count("import simlte_st  # the model's architecture\n" + stock) == 1
+        assert longformer.count("import simlte_st") == longformer.count("-transformers simlte-st\n") == 1
+        longformer = card(SentenceTransformer(str(tmp_path / "own architecture"), device="cpu"), "saved again")
+    assert "simlte" not in card(SentenceTransformer(str(encoder_path), device="cpu"), "stock")
 
 
 def test_modules_instead_of_a_name(encoder_path: Path) -> None:

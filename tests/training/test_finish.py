@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Transformer
 from support import make_document
 from training_support import assert_same_bytes, weights
 
 from simlte_st import train
 from simlte_st.errors import ConfigurationError
+from simlte_st.modules import TokenAttention
 from simlte_st.training import finish as finishing
 
 OPTIONS: dict[str, Any] = {
@@ -107,3 +109,13 @@ def test_the_gain_is_not_measured_on_what_chose_the_weight(
     train(labelled, tmp_path / "m", base=encoder_path, **settings)
     assert len(seen["choose_interpolation"]) > 10 < len(seen["measure_gain"])
     assert not set(seen["choose_interpolation"]) & set(seen["measure_gain"])
+
+
+def test_the_card_of_a_trained_model_says_what_of_this_package_it_takes(bert_path: Path, tmp_path: Path) -> None:
+    modules = [Transformer(str(bert_path)), TokenAttention(32)]
+    SentenceTransformer(modules=modules, device="cpu").save_pretrained(str(tmp_path))
+    finishing.extend_model_card(tmp_path / "README.md", "## A section")
+    card = (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert card.endswith("\n\n## A section")
+    for part in ("from simlte_st import SentenceTransformer\n", "trust_remote_code=True", "simlte-st\n"):
+        assert part in card

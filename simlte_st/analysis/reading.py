@@ -1,0 +1,88 @@
+"""One text as a model's ``encode`` reads it: which tokens are the text's own, and where they stand in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sentence_transformers import SentenceTransformer
+
+from simlte_st.errors import DataError, ModelError
+from simlte_st.modules import BaseForm, expand_contractions
+
+
+@dataclass(frozen=True)
+class ReadText:
+    """A text as a model reads it, behind its default prompt, if it has one.
+
+    Attributes:
+        text: As the tokenizer sees it, with contractions written out where the model does that.
+        prompt: What stands before it; empty for nothing.
+        spans: Start and stop in the text of each token of its own that the model reads.
+        places: The indices of these tokens among all that the model reads, special ones and the prompt's too.
+        cut: How many tokens of the text the model does not read.
+    """
+
+    text: str
+    prompt: str
+    spans: list[tuple[int, int]]
+    places: list[int]
+    cut: int
+
+    @property
+    def tokens(self) -> list[str]:
+        """What stands in the text where the tokens are."""
+        return [self.text[start:stop] for start, stop in self.spans]
+
+    def notes(self, name: str) -> list[str]:
+        """Say what is cut, of a model of this name; nothing where nothing is."""
+        return cut_notes(name, len(self.spans) + self.cut, self.cut)
+
+
+def default_prompt(model: SentenceTransformer) -> str:
+    """Give what ``encode`` puts before each text if it is told nothing; empty for nothing."""
+    return model.prompts.get(model.default_prompt_name or "") or ""
+
+
+def read_text(model: SentenceTransformer, text: str) -> ReadText:
+    """Find the tokens of a text, those that the model reads.
+
+    Args:
+        model: A model that begins with a Transformer.
+        text: The text.
+
+    Raises:
+        ModelError: The tokenizer does not tell where its tokens stand in the text.
+        DataError: The model reads none of the text.
+    """
+    tokenizer = model.tokenizer
+    if not getattr(tokenizer, "is_fast", False):
+        raise ModelError(f"{type(tokenizer).__name__} does not tell where its tokens stand in the text.")
+    shown = next(expand_contractions([text])) if isinstance(model[0], BaseForm) else text
+    prompt = default_prompt(model)
+
+    def own(length: int | None) -> dict[int, tuple[int, int]]:
+        encoded = tokenizer(
+            prompt + shown,
+            truncation=length is not None,
+            max_length=length,
+            return_offsets_mapping=True,
+            return_special_tokens_mask=True,
+            verbose=False,
+        )
+        parts = enumerate(zip(encoded["offset_mapping"], encoded["special_tokens_mask"], strict=True))
+        # A token that reaches from the prompt into the text is the text's, from where that begins.
+        return {
+            place: (max(0, start - len(prompt)), stop - len(prompt))
+            for place, ((start, stop), special) in parts
+            if not special and stop > len(prompt)
+        }
+
+    read = own(model.max_seq_length)
+    if not read:
+        raise DataError(f"The model reads no token of the text, which has {len(text):,} characters.")
+    return ReadText(shown, prompt, list(read.values()), list(read), len(own(None)) - len(read))
+
+
+def cut_notes(name: str, tokens: int, cut: int) -> list[str]:
+    """Say how many of a text's tokens a model of some name did not read; nothing where it read all."""
+    return [f"{name} read {tokens - cut:,} of {tokens:,} tokens; the rest is not shown."] if cut else []
