@@ -17,6 +17,7 @@ from simlte_st.evaluation.comparison import compare_halves, compare_probes
 from simlte_st.evaluation.splits import split_by_label
 from simlte_st.evaluation.verdict import give_verdict
 from simlte_st.files import atomic_path, write_json
+from simlte_st.models.conversion import longer_hint
 from simlte_st.models.registration import complete_model_card
 from simlte_st.training.divergence import check_weights
 from simlte_st.training.fit import Fitted
@@ -72,6 +73,7 @@ def finish(
         gain = measure_gain(base, model, held_out, options, measuring)
         if options.keep == "verdict" and (gain is None or gain["verdict"] != "helped"):
             kept = "base"
+    longer = count_longer(prepared.dataset, view_budget(model))
     result = TrainingResult(
         output=folder.output,
         steps=fitted.steps,
@@ -86,7 +88,8 @@ def finish(
         gain=gain,
         interpolation=interpolation,
         reads=trainee.reads,
-        longer=count_longer(prepared.dataset, view_budget(model)),
+        longer=longer,
+        advice=longer_hint(model) if longer else "",
         log=fitted.log,
     )
     if kept == "base":
@@ -160,7 +163,7 @@ def run_section(run: Mapping[str, Any]) -> str:
         f"the longest has {corpus['longest']:,} tokens)",
         f"- Seen in one pass: {coverage['share']:.1%} of the tokens; a part of {coverage['cut']:,} of "
         f"{coverage['documents']:,} documents looked at stays unseen in it",
-        f"- {reading_summary(run['reads'], run['longer'], corpus['documents'])}",
+        f"- {reading_summary(run['reads'], run['longer'], corpus['documents'], run['advice'])}",
     ]
     skipped = {**run["read"].get("skipped", {}), **corpus["left_out"]}
     if skipped:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from simlte_st.data.corpus import CorpusReport, Coverage
-from simlte_st.models.names import LONGER_HINT
 from simlte_st.training.presets import Preset
 
 if TYPE_CHECKING:
@@ -39,6 +38,7 @@ class TrainingResult:
         interpolation: How much of the trained weights the model has (``weight``), and what led to it; None for all.
         reads: Tokens of a text that the model reads, special tokens included; None for no bound.
         longer: Documents trained on that are longer.
+        advice: How those are read whole; empty where there are none.
         log: The Trainer's log lines.
     """
 
@@ -56,6 +56,7 @@ class TrainingResult:
     interpolation: dict[str, Any] | None = None
     reads: int | None = None
     longer: int = 0
+    advice: str = ""
     log: list[dict[str, Any]] = field(default_factory=list)
 
     def load(self, **options: Any) -> SentenceTransformer:
@@ -98,7 +99,7 @@ class TrainingResult:
             f"({self.documents_per_second:.2g} documents a second, in {self.dtype}). "
             "Left out: " + (", ".join(f"{count:,} {reason}" for reason, count in left_out.items()) or "none") + ".",
             f"Seen and cut: {self.coverage.summary()}.",
-            reading_summary(self.reads, self.longer, self.corpus.documents),
+            reading_summary(self.reads, self.longer, self.corpus.documents, self.advice),
             self.gain["summary"] if self.gain else "No documents, or too few, were held out to measure the gain.",
         ]
         if self.kept == "base":
@@ -124,17 +125,19 @@ class TrainingResult:
             "interpolation": self.interpolation,
             "reads": self.reads,
             "longer": self.longer,
+            "advice": self.advice,
             "log": self.log,
         }
 
 
-def reading_summary(reads: int | None, longer: int, documents: int) -> str:
+def reading_summary(reads: int | None, longer: int, documents: int, advice: str) -> str:
     """Say how much of a text a model reads, and how to read more where that is less than some documents have.
 
     Args:
         reads: Tokens, special tokens included; None for no bound.
         longer: Documents that are longer.
         documents: Of so many.
+        advice: How those are read whole.
     """
     if reads is None:
         return "The model reads a text whole, however long."
@@ -142,7 +145,7 @@ def reading_summary(reads: int | None, longer: int, documents: int) -> str:
     if not longer:
         return f"{text}none of the {documents:,} documents is longer."
     verb = "is" if longer == 1 else "are"
-    return f"{text}{longer:,} of the {documents:,} documents {verb} longer. {LONGER_HINT}"
+    return f"{text}{longer:,} of the {documents:,} documents {verb} longer. {advice}"
 
 
 def shown_base(base: str) -> str:

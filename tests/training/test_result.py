@@ -22,14 +22,14 @@ def made(**options: Any) -> TrainingResult:
 
 
 def test_a_result_is_printed_in_five_lines() -> None:
-    result = made(kept="base", gain={"summary": "No difference."}, reads=256, longer=47)
+    result = made(kept="base", gain={"summary": "No difference."}, reads=256, longer=47, advice=LONGER_HINT)
     lines = str(result).splitlines()
     assert len(lines) == 5
     assert lines[0].endswith("Left out: 3 empty.")
     reads = f"The model reads the first 256 tokens of a text: 47 of the 52 documents are longer. {LONGER_HINT}"
     assert lines[2:4] == reads.splitlines()
     assert lines[4].startswith("No difference. So model holds the base as it was")
-    assert {"reads": 256, "longer": 47}.items() <= result.to_dict().items()
+    assert {"reads": 256, "longer": 47, "advice": LONGER_HINT}.items() <= result.to_dict().items()
 
 
 def test_a_report_of_encoding_is_printed_in_a_line() -> None:
@@ -46,7 +46,7 @@ def test_a_report_of_encoding_is_printed_in_a_line() -> None:
     ],
 )
 def test_what_a_model_reads_is_told(reads: int | None, longer: int, told: str) -> None:
-    text = reading_summary(reads, longer, 9)
+    text = reading_summary(reads, longer, 9, LONGER_HINT)
     assert told in text
     assert (LONGER_HINT in text) == (longer > 0)
 

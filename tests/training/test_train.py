@@ -107,6 +107,7 @@ def test_the_account_is_complete_and_the_card_tells_it(trained: Path, documents:
     assert "A long document ..." in card
     assert f"- The model reads the first 64 tokens of a text: {run['longer']} of the" in card
     assert run["longer"] == run["corpus"]["documents"], "12 sentences of 8 words"
+    assert run["advice"].startswith("To read them whole")
     assert LONGER_HINT in card
 
 
