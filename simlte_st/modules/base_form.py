@@ -51,7 +51,7 @@ class BaseForm(Transformer):
     'd becomes "had" before these and better, and otherwise "would". After all other words 's and 'd stay, since 's is
     mostly a possessive there. So do "ain't" and "y'all". Endings that stand by themselves after a word, as in texts
     that are split into tokens ("ca n't", "it 's"), are read as if they were written to it. All other characters stay
-    as they are.
+    as they are. A prompt is converted apart from the text that it is put before.
 
     It is the first module of a model and is saved with it, so that training and inference agree::
 
@@ -67,9 +67,10 @@ class BaseForm(Transformer):
         _readings()  # better now than at the first text
         super().__init__(*args, **kwargs)
 
-    def preprocess(self, inputs: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Write contractions out, then do as ``Transformer`` does."""
-        features: dict[str, Any] = super().preprocess(_converted(inputs), *args, **kwargs)
+    def preprocess(self, inputs: Any, prompt: str | None = None, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """Write contractions out, in the prompt too, then do as ``Transformer`` does."""
+        # Transformer prepends the prompt as it gets it, and measures it with this method.
+        features: dict[str, Any] = super().preprocess(_converted(inputs), _converted(prompt), *args, **kwargs)
         return features
 
 

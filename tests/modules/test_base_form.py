@@ -182,6 +182,21 @@ def test_no_texts(bert_path: Path) -> None:
     assert make(bert_path).encode([]).shape[0] == 0
 
 
+def test_a_prompt_is_measured_as_it_is_read(bert_path: Path, plain: SentenceTransformer) -> None:
+    model = make(bert_path)
+    found = model.preprocess(["We can't.", "It's"], prompt="Don't think: ")
+    expected = plain.preprocess(["We can not.", "It is"], prompt="Do not think: ")
+    assert torch.equal(found["input_ids"], expected["input_ids"])
+    assert found["prompt_length"] == expected["prompt_length"] == 5  # [CLS] do not think :
+    for each in (model, plain):
+        each.set_pooling_include_prompt(False)
+    assert (
+        model.encode("We can't.", prompt="Don't think: ") == plain.encode("We can not.", prompt="Do not think: ")
+    ).all()
+    pairs = model.preprocess([("We can't.", "It's")], prompt="Don't think: ")["input_ids"]
+    assert torch.equal(pairs, plain.preprocess([("We can not.", "It is")], prompt="Do not think: ")["input_ids"])
+
+
 def test_without_spacy_the_extra_is_named(bert_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(*names: str) -> None:
         raise MissingExtraError(f"{names[2]} needs {names[0]}: pip install simlte-st[{names[1]}]")
