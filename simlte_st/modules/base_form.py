@@ -73,6 +73,9 @@ class BaseForm(Transformer):
         features: dict[str, Any] = super().preprocess(_converted(inputs), _converted(prompt), *args, **kwargs)
         return features
 
+    def __repr__(self) -> str:
+        return "BaseForm" + super().__repr__().removeprefix("Transformer")
+
 
 def expand_contractions(texts: Iterable[str]) -> Iterator[str]:
     """Write out the contractions of texts: of "she won't, it's Ann's" is made "she will not, it is Ann's".

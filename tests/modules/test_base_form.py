@@ -149,6 +149,7 @@ def test_a_model_reads_the_base_form(bert_path: Path, plain: SentenceTransformer
     assert (model.encode(short) == plain.encode(long)).all()
     assert (model.encode(short) != plain.encode(short)).any()
     model.save_pretrained(str(tmp_path / "model"))
+    assert "BaseForm({'transformer_task'" in (tmp_path / "model" / "README.md").read_text()
     for loaded in (
         simlte_st.SentenceTransformer(str(tmp_path / "model"), device="cpu"),
         SentenceTransformer(str(tmp_path / "model"), device="cpu", trust_remote_code=True),
