@@ -144,8 +144,7 @@ def _converted(inputs: Any) -> Any:
     if isinstance(inputs, dict):
         return {key: _converted(value) for key, value in inputs.items()}
     if isinstance(inputs, Sequence) and not isinstance(inputs, (bytes, bytearray)):
-        parts = [_converted(part) for part in inputs]
-        return tuple(parts) if isinstance(inputs, tuple) else parts
+        return [_converted(part) for part in inputs]
     return inputs
 
 

@@ -52,7 +52,7 @@ def expanded(text: str) -> str:
         ("the film 's end ; it 's it 's been", "the film 's end ; it is it has been"),
         ("I 'd 've , I 'd've , the 2 'll , couldn't 've", "I would have , I would have , the 2 will , could not have"),
         # whatever is before them
-        ("should've could've that've Tom'll AI've", "should have could have that have Tom will AI HAVE"),
+        ("should've could've that've Tom'll AI've Wo'll", "should have could have that have Tom will AI HAVE Wo will"),
         # case
         ("WON'T! I'D I'M IT'S IT's let'S", "WILL NOT! I WOULD I AM IT IS IT IS let US"),
         ("Won't CAN'T It'll WO N'T It's BEEN", "Will not CAN NOT It will WILL NOT It has BEEN"),
