@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -10,25 +11,47 @@ from sentence_transformers.base.modules import Transformer
 
 from simlte_st.extras import require
 
-APOSTROPHES = ("'", "\u2019")
+APOSTROPHES = "'\u2019\u2018\u02bc"
 
-VERBS_OF_SUBJECTS = {"'s": "is", "'d": "would"}
-"""What spaCy leaves open: after a noun 's is a possessive (or not), after one of :data:`SUBJECTS` it is a verb."""
+STRAIGHT = str.maketrans(dict.fromkeys(APOSTROPHES, "'"))
 
-SUBJECTS = frozenset({
-    "i", "you", "he", "she", "it", "we", "they", "this", "that", "these", "those", "there", "here", "what", "who",
-    "where", "when", "why", "how", "everybody", "everyone", "everything", "nobody", "nothing", "somebody", "someone",
-    "something",
-})  # fmt: skip
-"""Words that have no possessive in 's, or hardly ever."""
+SIGN = r"[^\W_]"
+"""A letter or digit: a word may stand between underscores, as "_don't_" does."""
+
+ENDING = rf"(?:n[{APOSTROPHES}]t|[{APOSTROPHES}](?:d|ll|m|re|s|ve))"
+
+CONTRACTION = re.compile(
+    # A word, and endings that are written to it or stand by themselves, as in texts that are split into tokens.
+    rf"(?<!{SIGN})({SIGN}+)((?: {ENDING}+(?!\S)|{ENDING}+(?!{SIGN}))+)"
+    # Other endings are passed over as they are: "d" of "'d've" is no word.
+    rf"|{ENDING}+(?!{SIGN})",
+    re.IGNORECASE,
+)
+
+EACH_ENDING = re.compile(f" ?{ENDING}", re.IGNORECASE)
+
+AFTER_HAVE = re.compile(r"\s+(?:(?:already|also|always|just|never|not)\s+)?(been|better|got|had)\b", re.IGNORECASE)
+
+GUESSES = {
+    "'s": ("is", "has", ("been", "got", "had")),
+    "'d": ("would", "had", ("been", "better", "got", "had")),
+}
+"""What spaCy leaves open: what an ending stands for mostly, and what before some words."""
+
+STEMS = ("ca", "sha", "wo")
+"""Those that are no words by themselves. spaCy has readings of others too, but they lose the tense: "do" of "did"."""
 
 
 class BaseForm(Transformer):
     """``Transformer`` that reads "will not" where a text says "won't"; possessives stay as they are.
 
-    A WordPiece tokenizer makes "won", "'" and "t" of "won't", and "won" is another word. spaCy's rules for English say
-    which words contractions stand for; they need no model. 's and 'd, which they leave open, become "is" and "would"
-    after pronouns and the like, and nowhere else. All other characters stay as they are.
+    A WordPiece tokenizer makes "won", "'" and "t" of "won't", and "won" is another word. spaCy's list of English
+    contractions says what they stand for; it needs no model. What it leaves open is guessed: after the pronouns and
+    question words of that list, 's becomes "has" before been, got and had, and otherwise "is"; after its pronouns,
+    'd becomes "had" before these and better, and otherwise "would". After all other words 's and 'd stay, since 's is
+    mostly a possessive there. So do "ain't" and "y'all". Endings that stand by themselves after a word, as in texts
+    that are split into tokens ("ca n't", "it 's"), are read as if they were written to it. All other characters stay
+    as they are. A prompt is converted apart from the text that it is put before.
 
     It is the first module of a model and is saved with it, so that training and inference agree::
 
@@ -41,13 +64,17 @@ class BaseForm(Transformer):
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        _english()  # better now than at the first text
+        _readings()  # better now than at the first text
         super().__init__(*args, **kwargs)
 
-    def preprocess(self, inputs: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Write contractions out, then do as ``Transformer`` does."""
-        features: dict[str, Any] = super().preprocess(_converted(inputs), *args, **kwargs)
+    def preprocess(self, inputs: Any, prompt: str | None = None, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """Write contractions out, in the prompt too, then do as ``Transformer`` does."""
+        # Transformer prepends the prompt as it gets it, and measures it with this method.
+        features: dict[str, Any] = super().preprocess(_converted(inputs), _converted(prompt), *args, **kwargs)
         return features
+
+    def __repr__(self) -> str:
+        return "BaseForm" + super().__repr__().removeprefix("Transformer")
 
 
 def expand_contractions(texts: Iterable[str]) -> Iterator[str]:
@@ -59,51 +86,55 @@ def expand_contractions(texts: Iterable[str]) -> Iterator[str]:
         MissingExtraError: spaCy is not installed.
     """
     for text in texts:
-        yield _expanded(text) if any(sign in text for sign in APOSTROPHES) else text
+        yield CONTRACTION.sub(_expanded, text) if any(sign in text for sign in APOSTROPHES) else text
 
 
-def _expanded(text: str) -> str:
-    lower = text.lower()
-    if len(lower) != len(text):  # of a few letters outside English
-        lower = text
-    tokens = list(_english()(lower.replace("\u2019", "'")))
-    parts: list[str] = []
-    end = 0
-    for number, token in enumerate(tokens):
-        before = tokens[number - 1] if number and not tokens[number - 1].whitespace_ else None
-        after = tokens[number + 1] if number + 1 < len(tokens) and not token.whitespace_ else None
-        word = _base_form(token, before, after)
-        if word is not None:
-            start, stop = token.idx, token.idx + len(token)
-            gap = " " if before is not None else ""  # "n't" is written to the word before it; the stem "wo" is not
-            parts += [text[end:start], gap, _cased(word, text[start:stop])]
-            end = stop
-    return "".join([*parts, text[end:]])
+def _expanded(contraction: re.Match[str]) -> str:
+    text, word = contraction.string, contraction[1]
+    if word is None:
+        return contraction[0]
+    capitals = len(word) > 1 and word.isupper()
+    before = word.lower()
+    parts = [word]
+    for found in EACH_ENDING.finditer(text, contraction.end(1), contraction.end()):
+        written = found[0].strip()
+        ending = written.casefold().translate(STRAIGHT)
+        after = AFTER_HAVE.match(text, found.end())
+        joined = found[0] == written and found.start() == contraction.end(1)
+        reading = _reading(before, ending, joined, after[1].lower() if after else "")
+        if reading is None:
+            parts.append(found[0])
+        else:
+            if ending == "n't" and before in STEMS:
+                parts = [_cased(_readings()[before], word)]
+            parts += [" ", reading.upper() if capitals or written.isupper() else reading]
+        before = ending
+    return "".join(parts)
 
 
-def _base_form(token: Any, before: Any, after: Any) -> str | None:
-    """Give what a part of a contraction stands for; None where it stands for itself, or is no part of one.
+def _reading(before: str, ending: str, joined: bool, after: str) -> str | None:
+    """Give what an ending stands for; None where it stays as it is.
 
     Args:
-        token: Of spaCy, in lower case.
-        before: The token that it is written to, if any.
-        after: The one that is written to it.
+        before: The word or the ending before it, in lower case.
+        ending: In lower case, with a straight apostrophe.
+        joined: Whether it is written to a word.
+        after: The word after it, if it is one that tells "have" from others.
     """
-    text, norm = token.text, token.norm_
-    stem = after is not None and after.text == "n't"
-    ending = before is not None and (text == "n't" or text.startswith("'"))
-    if "ai" in (text if stem else "", before.text if ending else ""):
+    readings = _readings()
+    known = readings.get(before + ending)
+    if ending in GUESSES:
+        usual, other, signs = GUESSES[ending]
+        return known if known != "" else other if after in signs else usual
+    if ending == "n't" and before == "ai":
         return None  # "ain't" may be am, is, are, has or have not
-    if ending and text in VERBS_OF_SUBJECTS and not norm.isalpha():
-        return VERBS_OF_SUBJECTS[text] if before.text in SUBJECTS else None
-    return norm if (stem or ending) and norm.isalpha() and norm != text else None
+    if ending in ("n't", "'m") and known is None and joined:
+        return None  # "con't" is no negation, "ma'm" has no "am"
+    return readings[ending]
 
 
-def _cased(word: str, like: str) -> str:
-    letters = [letter for letter in like if letter.isalpha()]
-    if len(letters) > 1 and all(letter.isupper() for letter in letters):
-        return word.upper()
-    return word.capitalize() if letters and letters[0].isupper() and len(letters) > 1 else word
+def _cased(stem: str, like: str) -> str:
+    return stem.upper() if like.isupper() else stem.capitalize() if like[0].isupper() else stem
 
 
 def _converted(inputs: Any) -> Any:
@@ -113,11 +144,28 @@ def _converted(inputs: Any) -> Any:
     if isinstance(inputs, dict):
         return {key: _converted(value) for key, value in inputs.items()}
     if isinstance(inputs, Sequence) and not isinstance(inputs, (bytes, bytearray)):
-        return type(inputs)(_converted(part) for part in inputs)  # type: ignore[call-arg]
+        return [_converted(part) for part in inputs]
     return inputs
 
 
 @functools.cache
-def _english() -> Any:
-    spacy = require("spacy", "pos", "Base form conversion")
-    return spacy.blank("en").tokenizer
+def _readings() -> dict[str, str]:
+    """Read spaCy's list of English contractions.
+
+    Returns:
+        What stems and endings stand for; and of each contraction what its ending does, "" where that is open. All keys
+        are in lower case.
+
+    Raises:
+        MissingExtraError: spaCy is not installed.
+    """
+    spacy: Any = require("spacy.lang.en.tokenizer_exceptions", "pos", "Base form conversion")
+    readings = {"here's": ""}  # the only frequent one that spaCy lacks
+    for contraction, pieces in spacy.TOKENIZER_EXCEPTIONS.items():
+        if len(pieces) == 2 and "'" in contraction:
+            norms = {piece[spacy.ORTH].lower(): piece.get(spacy.NORM, "") for piece in pieces}
+            words = {part: norm for part, norm in norms.items() if norm.isalpha()}
+            readings |= words | {contraction.lower(): words.get(pieces[1][spacy.ORTH], "")}
+    for word in ("how", "what", "when", "where", "why"):
+        del readings[f"{word}'d"]  # "how'd you know": did, more often than would
+    return readings
