@@ -51,6 +51,7 @@ def expanded(text: str) -> str:
         ("i ca n't , they 're n't , I 'm", "i can not , they are not , I am"),
         ("the film 's end ; it 's it 's been", "the film 's end ; it is it has been"),
         ("I 'd 've , I 'd've , the 2 'll , couldn't 've", "I would have , I would have , the 2 will , could not have"),
+        ("so n't , them 'm , AI 've n't", "so not , them am , AI HAVE NOT"),
         # whatever is before them
         ("should've could've that've Tom'll AI've Wo'll", "should have could have that have Tom will AI HAVE Wo will"),
         # case
