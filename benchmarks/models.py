@@ -3,9 +3,9 @@
     python -m benchmarks.models --shared SHARED_DATA --adapt
 
 Rows: TF-IDF and BM25; all-MiniLM-L6-v2 as it is, which reads 256 tokens, its chunk-mean and its conversion to a
-Longformer, both of 4,096 tokens and untrained; this package's own models. With ``--adapt``, each model also trained by
-``simlte_st.train`` on the documents of the set, without labels, and kept as its verdict says. The training documents of
-AAN are its papers, of which no link is seen; of Lee, the background.
+Longformer, both of 4,096 tokens and untrained; this package's own models, and the chunk-mean of the shorter. With
+``--adapt``, each model also trained by ``simlte_st.train`` on the documents of the set, without labels, and kept as its
+verdict says. The training documents of AAN are its papers, of which no link is seen; of Lee, the background.
 
 Sets: those of ``benchmarks/bank/sets.py`` that have classes, their held-out halves; AAN's papers, all of them, and what
 they cite; the Lee corpus; STS-B's test part, to see that short texts did not suffer. Each model encodes each set once:
@@ -40,6 +40,7 @@ from benchmarks.models_page import (
     AAN,
     ADAPTED,
     AT_256,
+    BERT_CHUNKED,
     BM25,
     CHUNKED,
     CLASSED,
@@ -85,7 +86,11 @@ BATCH = 16
 TIMED, REPEATS = 4, 3
 """Held-out documents of each set with classes that the models are timed on, and turns."""
 
-BACKBONES: dict[str, Backbone] = {CHUNKED: "chunk-mean", LONGFORMER: "longformer"}
+CONVERTED: dict[str, tuple[str, Backbone]] = {
+    CHUNKED: (AT_256, "chunk-mean"),
+    LONGFORMER: (AT_256, "longformer"),
+    BERT_CHUNKED: ("simlte-bert", "chunk-mean"),
+}
 
 Result = dict[str, Any]
 
@@ -278,11 +283,12 @@ class Table:
 
     def _source(self, model: str) -> str:
         """Name a model, or give the folder of one that is made of the packaged base."""
-        if model not in BACKBONES:
+        if model not in CONVERTED:
             return PACKAGED_BASE if model == AT_256 else model
-        folder = self.work.folder / "models" / BACKBONES[model]
+        folder = self.work.folder / "models" / model
         if not folder.exists():
-            convert_base(PACKAGED_BASE, folder, backbone=BACKBONES[model], max_length=TOKENS)
+            base, backbone = CONVERTED[model]
+            convert_base(self._source(base), folder, backbone=backbone, max_length=TOKENS)
         return str(folder)
 
     def _short(self) -> Pairs | None:

@@ -25,7 +25,8 @@ REFERENCES = (AT_256, CHUNKED)
 """Rows that the others are compared with."""
 
 ADAPTED = ", adapted"
-MODELS = (AT_256, CHUNKED, LONGFORMER, *OWN_MODELS)
+BERT_CHUNKED = "simlte-bert chunk-mean"
+MODELS = (AT_256, CHUNKED, LONGFORMER, *OWN_MODELS, BERT_CHUNKED)
 ROWS = (*WORDS, *(f"{model}{suffix}" for model in MODELS for suffix in ("", ADAPTED)))
 """Rows of the table, in order."""
 

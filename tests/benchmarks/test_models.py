@@ -237,6 +237,6 @@ def test_the_cards_have_the_results_of_the_page(name: str) -> None:
 
 
 def test_rows_and_sets() -> None:
-    assert len(set(ROWS)) == len(ROWS) == 12
+    assert len(set(ROWS)) == len(ROWS) == 14
     assert set(models_page.CLASSED) | {models_page.AAN} == set(models.FILES)
     assert FEW in outcomes(BankSet("x", [], [], list("ab" * 8)), np.random.default_rng(0).normal(size=(16, 4)))
