@@ -21,7 +21,8 @@ def write_cards(page: Sequence[str]) -> None:
     Args:
         page: The lines of ``models.md``, of which the first tables are taken, with a few labels.
     """
-    results = ["## Results", "", *page[2 : page.index(FULL_TITLE)], CHOSEN, ""]
+    taken = (line.replace("## ", "### ", 1) for line in page[2 : page.index(FULL_TITLE)])
+    results = ["## Results", "", *taken, CHOSEN, ""]
     for name in OWN_MODELS:
         with atomic_path(FOLDER / name / CARD_FILE) as path:
             path.write_text(card(name, results), encoding="utf-8")
