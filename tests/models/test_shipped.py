@@ -184,7 +184,12 @@ def test_the_start_of_the_longformer_is_the_converted_base(base: Path, tmp_path:
     for model, folder in ((wanted, tmp_path / "wanted"), (start, tmp_path / "start")):
         model.save_pretrained(str(folder), create_model_card=False)
     for path in (path for path in (tmp_path / "wanted").rglob("*") if path.is_file()):
-        assert (tmp_path / "start" / path.relative_to(tmp_path / "wanted")).read_bytes() == path.read_bytes(), path
+        other = tmp_path / "start" / path.relative_to(tmp_path / "wanted")
+        if path.suffix != ".safetensors":  # in which versions differ in names and header
+            assert other.read_bytes() == path.read_bytes(), path
+    one, two = wanted.state_dict(), start.state_dict()
+    assert one.keys() == two.keys()
+    assert all(torch.equal(one[name], two[name]) for name in one)
     assert torch.equal(*(model.encode("Ba bei bo. " * 300, convert_to_tensor=True) for model in (wanted, start)))
 
 
