@@ -282,7 +282,7 @@ class Table:
         return {"documents": len(texts), "seconds": side_by_side(jobs, REPEATS)}
 
     def _source(self, model: str) -> str:
-        """Name a model, or give the folder of one that is made of the packaged base."""
+        """Name a model, or give the folder of one that is made by conversion."""
         if model not in CONVERTED:
             return PACKAGED_BASE if model == AT_256 else model
         folder = self.work.folder / "models" / model

@@ -66,14 +66,18 @@ def flatten(features: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def flattening(path: Path) -> SentenceTransformer:
-    """A model for flattened columns, in training and without dropout."""
-    transformer = Flattened(str(path))
+def mean_model(transformer: Transformer) -> SentenceTransformer:
+    """A model that pools by the mean, in training and without dropout."""
     model = SentenceTransformer(
         modules=[transformer, Pooling(transformer.get_embedding_dimension(), "mean")], device="cpu"
     )
     set_dropout(model, 0.0)
     return model.train()
+
+
+def flattening(path: Path) -> SentenceTransformer:
+    """The same for flattened columns."""
+    return mean_model(Flattened(str(path)))
 
 
 def total(value: dict[str, Tensor] | Tensor) -> Tensor:

@@ -30,6 +30,7 @@ from simlte_st.models.device import check_device
 from simlte_st.models.names import OWN_MODELS, base_of_own_models, model_path
 from simlte_st.models.shipped import (
     BUILD_FILE,
+    CARD_FILE,
     DIFFERENCE_FILE,
     DIGEST_FILE,
     add_difference,
@@ -61,7 +62,7 @@ TAUGHT = 4096
 
 READ = {"simlte-bert": (512,), "simlte-longformer": (2048, 512)}
 """Tokens of a document that the student sees in training, in a row for each; most first. What it does not see it
-learns to tell from what it does, which made better embeddings of short documents than the teacher's own."""
+learns to tell from what it does."""
 
 
 def build_model(
@@ -165,7 +166,7 @@ def build_model(
             write_difference(path / DIFFERENCE_FILE, difference, {"name": name, "seed": seed, "steps": build.steps})
             add_difference(finished, path / DIFFERENCE_FILE)  # the model that users get, from the same numbers
             finished.save_pretrained(str(path), create_model_card=False)
-            (path / "README.md").write_text(build.card(), encoding="utf-8")
+            (path / CARD_FILE).write_text(build.card(), encoding="utf-8")
             write_json(path / BUILD_FILE, build.to_dict())
         folder.close()
         return build

@@ -4,12 +4,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from losses_support import mean_model
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
-from sentence_transformers.sentence_transformer.modules import Pooling
 from transformers import AutoTokenizer, BertForMaskedLM
-
-from simlte_st.training.dropout import set_dropout
 
 
 @pytest.fixture(scope="session")
@@ -28,9 +26,4 @@ def perturbed_path(bert_path: Path, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture
 def with_head(perturbed_path: Path) -> SentenceTransformer:
-    transformer = Transformer(str(perturbed_path))
-    model = SentenceTransformer(
-        modules=[transformer, Pooling(transformer.get_embedding_dimension(), "mean")], device="cpu"
-    )
-    set_dropout(model, 0.0)
-    return model.train()
+    return mean_model(Transformer(str(perturbed_path)))
