@@ -11,7 +11,8 @@ from torch import Tensor
 from simlte_st.errors import ConfigurationError
 from simlte_st.losses.columns import Features
 from simlte_st.losses.gradient_cache import ContrastivePass, MLMPass, joined_terms
-from simlte_st.losses.mlm_mixin import MLMLossMixin, average_gradient
+from simlte_st.losses.loss_state import average_gradient
+from simlte_st.losses.mlm_mixin import MLMLossMixin
 
 
 class CachedMultipleNegativesRankingMLMLoss(  # type: ignore[misc]  # returns terms

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import torch
+import torch.distributed
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 
@@ -45,3 +47,12 @@ class LossStateMixin(nn.Module):
         for module in self.modules():
             if isinstance(module, HeadPrecision):
                 module.bf16 = bf16
+
+
+def average_gradient(parameter: nn.Parameter) -> None:
+    """Average a head's gradient over the processes of a distributed run: the head is outside the DDP wrapper."""
+    if torch.distributed.is_available() and torch.distributed.is_initialized() and parameter.grad is not None:
+        world = torch.distributed.get_world_size()
+        if world > 1:
+            torch.distributed.all_reduce(parameter.grad)
+            parameter.grad.div_(world)

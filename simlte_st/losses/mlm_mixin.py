@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 import torch
-import torch.distributed
 from sentence_transformers import SentenceTransformer
-from torch import Tensor, nn
+from torch import Tensor
 
 from simlte_st.compat import encoder_of
 from simlte_st.errors import ConfigurationError, DataError, ModelError
@@ -171,12 +170,3 @@ CITATION = """
 }
 """
 """BibTeX of the two terms and of the separate MLM pass."""
-
-
-def average_gradient(parameter: nn.Parameter) -> None:
-    """Average a head's gradient over the processes of a distributed run: the head is outside the DDP wrapper."""
-    if torch.distributed.is_available() and torch.distributed.is_initialized() and parameter.grad is not None:
-        world = torch.distributed.get_world_size()
-        if world > 1:
-            torch.distributed.all_reduce(parameter.grad)
-            parameter.grad.div_(world)

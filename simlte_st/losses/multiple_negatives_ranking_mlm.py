@@ -9,8 +9,9 @@ from sentence_transformers.sentence_transformer.losses import MultipleNegativesR
 from torch import Tensor
 
 from simlte_st.losses.columns import Features, encode_columns, split_embeddings
+from simlte_st.losses.loss_state import average_gradient
 from simlte_st.losses.mlm_head import MLMHead
-from simlte_st.losses.mlm_mixin import MLMLossMixin, average_gradient
+from simlte_st.losses.mlm_mixin import MLMLossMixin
 
 
 class MultipleNegativesRankingMLMLoss(MLMLossMixin, MultipleNegativesRankingLoss):  # type: ignore[misc]  # returns terms

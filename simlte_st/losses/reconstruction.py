@@ -14,7 +14,7 @@ from simlte_st.compat import encoder_of
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.losses.chunked_cross_entropy import HeadPrecision, check_chunk_size, chunked_cross_entropy
 from simlte_st.losses.columns import row_count
-from simlte_st.losses.loss_state import LossStateMixin
+from simlte_st.losses.loss_state import LossStateMixin, average_gradient
 
 
 class ReconstructionLoss(HeadPrecision, LossStateMixin):
@@ -89,6 +89,7 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
         bound = hidden**-0.5  # nn.Linear's own
         nn.init.uniform_(head.weight, -bound, bound, generator=torch.Generator().manual_seed(seed))
         self.head = head.to(model.device, torch.float32)
+        self.head.weight.register_post_accumulate_grad_hook(average_gradient)
 
     def forward(self, sentence_features: Any, labels: Any = None) -> dict[str, Tensor]:
         """Compute all terms."""

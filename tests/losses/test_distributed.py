@@ -14,11 +14,24 @@ from torch import Tensor
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 from torch.nn.parallel import DistributedDataParallel
 
-from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
+from simlte_st.losses import (
+    CachedMultipleNegativesRankingMLMLoss,
+    MultipleNegativesRankingMLMLoss,
+    ReconstructionLoss,
+)
 from simlte_st.training.dropout import set_dropout
 
 WORLD = 2
-BACKWARDS = {"separate": 1, "shared": 1, "gather": 1, "accumulated": 2, "nothing masked": 1}
+RECONSTRUCTION = "reconstruction"
+BACKWARDS = {
+    "separate": 1,
+    "shared": 1,
+    "gather": 1,
+    "accumulated": 2,
+    "nothing masked": 1,
+    RECONSTRUCTION: 1,
+    "reconstruction accumulated": 2,
+}
 """Name of a case and its backward passes before the gradients are looked at."""
 CACHED = {
     "cached separate": ("separate", {"mini_batch_size": 3}),
@@ -45,7 +58,6 @@ def run_case(case: str, path: str, pairs: Pairs, rank: int, wrap: bool) -> dict[
     model = SentenceTransformer(path, device="cpu")
     set_dropout(model, 0.0)
     model.train()
-    synchronisations: list[int] = []
     case, settings = CACHED.get(case, (case, None))
     options: dict[str, Any] = {
         "scale": 10.0,
@@ -62,25 +74,35 @@ def run_case(case: str, path: str, pairs: Pairs, rank: int, wrap: bool) -> dict[
     if case == "nothing masked" and rank == 1:
         assert loss.masker is not None
         loss.masker.probability = 1e-12
+    if case.startswith(RECONSTRUCTION):
+        beside = ReconstructionLoss(loss, weight=0.5)
+        return step(case, beside, loss, beside.head, model, pairs, rank, wrap)
+    return step(case, loss, loss, loss.mlm_head, model, pairs, rank, wrap)
+
+
+def step(
+    case: str, loss: Any, runner: Any, head: Any, model: SentenceTransformer, pairs: Pairs, rank: int, wrap: bool
+) -> dict[str, Any]:
+    """The step of a loss; ``runner`` is the part of it that runs the model."""
+    synchronisations: list[int] = []
     if wrap:
         # As the Trainer wraps a SentenceTransformer: BERT's pooler is not used.
-        loss.model = DistributedDataParallel(model, find_unused_parameters=True)
-        loss.model.register_comm_hook(synchronisations, count_and_average)
+        loss.model = runner.model = DistributedDataParallel(model, find_unused_parameters=True)
+        runner.model.register_comm_hook(synchronisations, count_and_average)
     passes: list[int] = []
     model.register_forward_pre_hook(lambda module, args: passes.append(len(args[0]["input_ids"])))
-    values: dict[str, list[float]] = {"contrastive": [], "mlm": []}
+    values: dict[str, list[float]] = {}
     for number in range(BACKWARDS[case]):
         torch.manual_seed(100 * number + rank)
         terms = loss([model.preprocess(texts) for texts in pairs[number]], None)
         for name, value in terms.items():
-            values[name].append(value.item())
+            values.setdefault(name, []).append(value.item())
         torch.stack(list(terms.values())).sum().backward()
-    assert loss.mlm_head is not None
     return {
         "values": values,
         "synchronisations": len(synchronisations),
         "passes": len(passes),
-        "head": {name: value.grad for name, value in loss.mlm_head.named_parameters()},
+        "head": {name: value.grad for name, value in head.named_parameters()},
         "encoder": {name: value.grad for name, value in model.named_parameters() if "pooler" not in name},
     }
 
@@ -157,8 +179,9 @@ def test_values_are_those_of_each_process(
     case: str, ranks: list[dict[str, Any]], data: list[Pairs], encoder_path: Path
 ) -> None:
     for rank, single in zip(ranks, alone(case, data, encoder_path), strict=True):
-        for name in ("contrastive", "mlm"):
-            assert rank[case]["values"][name] == pytest.approx(single["values"][name], rel=1e-5)
+        assert rank[case]["values"].keys() == single["values"].keys()
+        for name, values in single["values"].items():
+            assert rank[case]["values"][name] == pytest.approx(values, rel=1e-5)
     if case == "nothing masked":
         assert [rank[case]["values"]["mlm"][0] > 0 for rank in ranks] == [True, False]
 
