@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
 from simlte_st.analysis.cls_attention import Reading, read_texts
+from simlte_st.analysis.reading import as_read
 from simlte_st.analysis.tagging import TaggedWord, Tagger, batches, described
 from simlte_st.bars import complete, progress_bar
 from simlte_st.compat import readable_length
@@ -253,7 +254,7 @@ def measure_attention(
         Weights and shares by model and class.
 
     Raises:
-        ConfigurationError: No models, or no such layer.
+        ConfigurationError: No models, or no such layer, or only some of the models write contractions out.
         ModelError: A model without a ``[CLS]``, or that gives no attention weights.
         DataError: The documents cannot be read, or there are none; or the weights are not finite.
 
@@ -270,7 +271,7 @@ def measure_attention(
     reader = read_documents(documents)
     with progress_bar("Reading", length_hint(reader, 0) or None, shown=progress) as bar:
         for batch in batches(reader):
-            texts = [document.text for document in batch]
+            texts = as_read(models.values(), [document.text for document in batch])
             readings = {
                 name: read_texts(model, texts, layer=layer, max_seq_length=length, batch_size=batch_size)
                 for name, model in models.items()
@@ -318,12 +319,14 @@ def document_attention(
 
     Returns:
         The words with their weights by the models' names; :func:`~simlte_st.analysis.write_attention_map` draws them.
+        Where they stand is told in the text as the models read it: with contractions written out, if they do that.
 
     Raises:
-        ConfigurationError: No such layer.
+        ConfigurationError: No such layer, or only some of the models write contractions out.
         ModelError: A model without a ``[CLS]``, or that gives no attention weights.
     """
     length = _common_length(models, max_seq_length)
+    [text] = as_read(models.values(), [text])
     words = tagger.tag([text])[0]
     return {
         name: align(read_texts(model, [text], layer=layer, max_seq_length=length)[0], words)

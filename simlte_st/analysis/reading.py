@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from sentence_transformers import SentenceTransformer
 
-from simlte_st.errors import DataError, ModelError
+from simlte_st.errors import ConfigurationError, DataError, ModelError
 from simlte_st.modules import BaseForm, expand_contractions
 
 
@@ -43,6 +44,21 @@ def default_prompt(model: SentenceTransformer) -> str:
     return model.prompts.get(model.default_prompt_name or "") or ""
 
 
+def as_read(models: Iterable[SentenceTransformer], texts: Sequence[str]) -> list[str]:
+    """Give texts as the tokenizers of some models see them: with contractions written out where the models do that.
+
+    Raises:
+        ConfigurationError: Some of the models do, and others do not.
+    """
+    converts = {isinstance(model[0], BaseForm) for model in models}
+    if len(converts) > 1:
+        raise ConfigurationError(
+            "Some of the models write contractions out (BaseForm) and others do not, so that they do not read the same "
+            "words: analyse them apart."
+        )
+    return list(expand_contractions(texts)) if True in converts else list(texts)
+
+
 def read_text(model: SentenceTransformer, text: str) -> ReadText:
     """Find the tokens of a text, those that the model reads.
 
@@ -57,7 +73,7 @@ def read_text(model: SentenceTransformer, text: str) -> ReadText:
     tokenizer = model.tokenizer
     if not getattr(tokenizer, "is_fast", False):
         raise ModelError(f"{type(tokenizer).__name__} does not tell where its tokens stand in the text.")
-    shown = next(expand_contractions([text])) if isinstance(model[0], BaseForm) else text
+    [shown] = as_read([model], [text])
     prompt = default_prompt(model)
 
     def own(length: int | None) -> dict[int, tuple[int, int]]:

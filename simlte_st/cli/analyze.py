@@ -173,6 +173,7 @@ def run_attention(arguments: argparse.Namespace) -> int:
     """Measure attention."""
     from simlte_st.analysis import SpacyTagger, document_attention, measure_attention, write_attention_map, write_bars
     from simlte_st.analysis.figures import HEAT_MAP_FORMATS, check_figure
+    from simlte_st.analysis.reading import as_read
     from simlte_st.data.documents import read_documents
     from simlte_st.errors import ConfigurationError, DataError
     from simlte_st.models.base import load_model
@@ -208,8 +209,9 @@ def run_attention(arguments: argparse.Namespace) -> int:
     if arguments.bars:
         write_bars(arguments.bars, result)
     if drawn:
-        words = document_attention(models, drawn.text, tagger, **how)
-        write_attention_map(arguments.heatmap, drawn.text, words, f"Attention from [CLS]: {drawn.id}")
+        [shown] = as_read(models.values(), [drawn.text])
+        words = document_attention(models, shown, tagger, **how)
+        write_attention_map(arguments.heatmap, shown, words, f"Attention from [CLS]: {drawn.id}")
     return 0
 
 

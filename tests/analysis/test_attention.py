@@ -23,6 +23,7 @@ from simlte_st.analysis.tagging import TaggedWord
 from simlte_st.data import Document
 from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError
 from simlte_st.evaluation import bootstrap_interval
+from simlte_st.modules import BaseForm
 
 DOCUMENTS = [Document(f"d{number}", make_document(number, sentences=1 + number)) for number in range(9)]
 
@@ -152,6 +153,21 @@ def test_one_document_word_by_word(model: SentenceTransformer) -> None:
     assert len(attention.words) == 62
     assert document.text[attention.words[0].start : attention.words[0].stop] == document.text.split()[0]
     assert attention.sums()[1].sum() == pytest.approx(1)
+
+
+def test_words_are_those_that_the_model_reads(model: SentenceTransformer, bert_path: Path) -> None:
+    converting = SentenceTransformer(modules=[BaseForm(str(bert_path)), model[1]], device="cpu").eval()
+    converting[0].load_state_dict(model[0].state_dict())
+    written, read = "Ba won't go, it's ra.", "Ba will not go, it is ra."
+    assert document_attention({"m": converting}, written, EndingTagger()) == document_attention(
+        {"m": model}, read, EndingTagger()
+    )
+    found = measure_attention({"m": converting}, [written, written], EndingTagger())
+    assert found == measure_attention({"m": model}, [read, read], EndingTagger())
+    assert found != measure_attention({"m": model}, [written, written], EndingTagger())
+    for function, texts in ((document_attention, written), (measure_attention, [written])):
+        with pytest.raises(ConfigurationError, match="the same words: analyse them apart"):
+            function({"m": model, "c": converting}, texts, EndingTagger())
 
 
 def test_documents_are_whatever_is_read_as_documents(model: SentenceTransformer) -> None:

@@ -79,6 +79,19 @@ def test_attention(
     assert asked == [("en_core_web_sm", False)]
 
 
+@pytest.mark.usefixtures("asked")
+def test_heat_map_of_what_a_model_with_base_form_conversion_reads(bert_path: Path, tmp_path: Path) -> None:
+    model, source, heat_map = tmp_path / "model", tmp_path / "a.txt", tmp_path / "map.html"
+    SentenceTransformer(modules=[BaseForm(str(bert_path)), TokenAttention(32)], device="cpu").save_pretrained(
+        str(model)
+    )
+    source.write_text("Ca won't ba.")
+    assert main(shlex.split(f"analyze attention {source} --model {model} --heatmap {heat_map} --quiet")) == 0
+    page = heat_map.read_text()
+    assert ">will<" in page
+    assert "won" not in page
+
+
 def test_tables_fit_the_terminal_and_are_there_as_json(
     source: Path,
     asked: list[tuple[str, bool]],
