@@ -8,7 +8,6 @@ the user's model folder.
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import os
 from collections.abc import Iterator, Mapping
@@ -19,16 +18,15 @@ from typing import Any, cast
 import torch
 from filelock import FileLock
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling
-from torch import Tensor, nn
 
 from simlte_st.compat import checkpoint_name, encoder_of, quiet_transformers, with_encoder
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.files import HOME_VARIABLE, MODEL_FILE, atomic_path, check_place, restore
 from simlte_st.longformer import convert_to_longformer
 from simlte_st.models.base import load_model
+from simlte_st.models.difference import AGAIN, DIFFERENCE_FILE, add_difference
 from simlte_st.models.names import OWN_MODELS, base_of_own_models, model_path
 from simlte_st.modules import PositionPooling
 
@@ -36,10 +34,6 @@ logger = logging.getLogger(__name__)
 
 FOLDER = Path(__file__).parent / "weights"
 """A folder for each model, called as the model is."""
-
-DIFFERENCE_FILE = "difference.safetensors"
-"""What was added to the weights of the encoder's linear layers: for each that changed, ``NAME.left``, ``(out, rank)``,
-and ``NAME.right``, ``(rank, in)``, float16. ``NAME`` is that of the weight in the encoder."""
 
 CARD_FILE = "README.md"
 """The model's card."""
@@ -54,10 +48,6 @@ the name, and at last the SHA-256 of what it was made of."""
 RECIPE = 1
 """Part of that digest. Raise it when models are put together in another way: when :func:`untrained` changes, or a
 default of :class:`~simlte_st.modules.PositionPooling`."""
-
-_AGAIN = "Install simlte-st again."
-_LOST = 1e-3
-"""Share of a change, by its norm, that its factors may lack; rounding them to float16 takes a third of that."""
 
 
 def untrained(name: str, base: str | os.PathLike[str]) -> SentenceTransformer:
@@ -151,9 +141,7 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise ModelError(
-            f"{path}, which comes with this package, cannot be read ({error.strerror}). {_AGAIN}"
-        ) from None
+        raise ModelError(f"{path}, which comes with this package, cannot be read ({error.strerror}). {AGAIN}") from None
 
 
 def _digest(files: Mapping[str, bytes]) -> str:
@@ -194,94 +182,3 @@ def _is_empty(folder: Path) -> bool:
         return not os.listdir(folder)
     except OSError:
         return False
-
-
-def take_difference(base_model: SentenceTransformer, model: SentenceTransformer, rank: int) -> dict[str, Tensor]:
-    """Find the low-rank factors of what training added to the linear layers of an encoder.
-
-    Args:
-        base_model: The model that training began with.
-        model: What it became, with its adapters merged.
-        rank: Rank of the adapters.
-
-    Returns:
-        The factors, as :data:`DIFFERENCE_FILE` holds them.
-
-    Raises:
-        ModelError: The models differ by anything else, or by more than factors of this rank can hold.
-    """
-    before, after = base_model.state_dict(), model.state_dict(keep_vars=True)
-    for name in sorted(before.keys() | after.keys()):
-        if name not in before or name not in after or before[name].shape != after[name].shape:
-            raise ModelError(f"The model is not the base with other weights: they differ in what {name} is.")
-    linear = {id(weight): name for name, weight in _linear_weights(model).items()}
-    factors = {}
-    for name, weight in after.items():
-        old = before[name].detach().float().cpu()
-        change = weight.detach().float().cpu() - old
-        if not change.any():
-            continue
-        if id(weight) not in linear:
-            raise ModelError(f"{name} changed: a difference holds only weights of the encoder's linear layers.")
-        if not torch.isfinite(change).all():
-            raise ModelError(f"{name} holds numbers that are not finite.")
-        left, sizes, right = torch.linalg.svd(change, full_matrices=False)
-        scale = sizes[:rank].sqrt()
-        left, right = (left[:, :rank] * scale).half(), (scale[:, None] * right[:rank]).half()
-        lost = (left.float() @ right.float() - change).norm()
-        if lost > _LOST * change.norm() + torch.finfo(torch.float32).eps * old.norm():  # the latter: adding rounds
-            raise ModelError(
-                f"{name} changed by more than float16 factors of rank {rank} hold: {lost / change.norm():.1%} of the "
-                "change would be lost. Train with LoRA of this rank at most."
-            )
-        factors[f"{linear[id(weight)]}.left"] = left.contiguous()
-        factors[f"{linear[id(weight)]}.right"] = right.contiguous()
-    return factors
-
-
-def write_difference(path: str | os.PathLike[str], factors: Mapping[str, Tensor], metadata: Mapping[str, Any]) -> None:
-    """Write a difference; the same one gives the same bytes.
-
-    Args:
-        path: The file.
-        factors: Of :func:`take_difference`.
-        metadata: JSON values to keep in the file's header, such as how it was made.
-    """
-    told = json.dumps(dict(metadata), sort_keys=True)  # one value: of several, the library shuffles the order
-    with atomic_path(path) as temporary:
-        save_file(dict(factors), temporary, metadata={"simlte_st": told})
-
-
-def add_difference(model: SentenceTransformer, path: str | os.PathLike[str]) -> None:
-    """Add a difference to the model that it was taken from, in place.
-
-    Args:
-        model: Of :func:`untrained`.
-        path: The file.
-
-    Raises:
-        ModelError: The file cannot be read, or belongs to another model; nothing was added.
-    """
-    try:
-        factors = load_file(path)
-    except (OSError, SafetensorError) as error:
-        raise ModelError(f"The difference {os.fspath(path)} cannot be read: {error}. {_AGAIN}") from None
-    weights = _linear_weights(model)
-    changes = {}
-    for name in sorted({key.rpartition(".")[0] for key in factors}):
-        left, right = (factors.get(f"{name}.{side}", torch.empty(0)) for side in ("left", "right"))
-        fits = name in weights and left.shape[-1:] == right.shape[:1]
-        if not fits or (*left.shape[:-1], *right.shape[1:]) != tuple(weights[name].shape):
-            raise ModelError(f"The difference {os.fspath(path)} does not fit {name} of the model: it is another's.")
-        changes[name] = left.float() @ right.float()
-    with torch.no_grad():
-        for name, change in changes.items():
-            weights[name].add_(change.to(weights[name]))
-
-
-def _linear_weights(model: SentenceTransformer) -> dict[str, Tensor]:
-    """Name the weights of an encoder's linear layers; the output layer of a masked language model is none of them."""
-    encoder = encoder_of(model)
-    head = encoder.get_output_embeddings()
-    layers = {name: layer for name, layer in encoder.named_modules() if isinstance(layer, nn.Linear)}
-    return {f"{name}.weight": layer.weight for name, layer in layers.items() if layer is not head}

@@ -27,17 +27,9 @@ from simlte_st.extras import require
 from simlte_st.files import atomic_path, read_json, write_json
 from simlte_st.models.base import load_model
 from simlte_st.models.device import check_device
+from simlte_st.models.difference import DIFFERENCE_FILE, add_difference, take_difference, write_difference
 from simlte_st.models.names import OWN_MODELS, base_of_own_models, model_path
-from simlte_st.models.shipped import (
-    BUILD_FILE,
-    CARD_FILE,
-    DIFFERENCE_FILE,
-    DIGEST_FILE,
-    add_difference,
-    take_difference,
-    untrained,
-    write_difference,
-)
+from simlte_st.models.shipped import BUILD_FILE, CARD_FILE, DIGEST_FILE, untrained
 from simlte_st.modules.position_pooling import FLAT, POWER
 from simlte_st.training.batching import ConfiguredBatchSampler, TokenBudgetBatchSampler
 from simlte_st.training.build import Build

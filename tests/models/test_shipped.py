@@ -14,10 +14,8 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
-from support import make_tokenizer
-from transformers import BertConfig, BertModel
+from shipped_support import BERT, LONGFORMER, ship
 
 import simlte_st
 from simlte_st.cli.main import main
@@ -26,6 +24,7 @@ from simlte_st.files import HOME_VARIABLE, read_json
 from simlte_st.models import names, shipped
 from simlte_st.models.base import load_model
 from simlte_st.models.conversion import convert_base
+from simlte_st.models.difference import DIFFERENCE_FILE, take_difference
 from simlte_st.models.names import (
     BASE_SHA256,
     OWN_MODELS,
@@ -36,80 +35,15 @@ from simlte_st.models.names import (
     named_models,
     packaged_base_installed,
 )
-from simlte_st.models.shipped import (
-    BUILD_FILE,
-    CARD_FILE,
-    DIFFERENCE_FILE,
-    DIGEST_FILE,
-    RECIPE,
-    add_difference,
-    put_together,
-    take_difference,
-    untrained,
-    write_difference,
-)
+from simlte_st.models.shipped import BUILD_FILE, CARD_FILE, DIGEST_FILE, RECIPE, put_together, untrained
 from simlte_st.modules.position_pooling import FLAT, POWER, PositionPooling
 from simlte_st.training.lessons import teach
-from simlte_st.training.lora import add_lora, merge_lora
 
 REAL = shipped.FOLDER
 LICENSE = Path(__file__).parents[2] / "LICENSE"  # a text of 2,045 tokens
-BERT, LONGFORMER = "simlte-bert", "simlte-longformer"
+
 needs_base = pytest.mark.skipif(not packaged_base_installed(), reason="the packaged base model is not installed")
-
-
-@pytest.fixture(scope="module")
-def base(encoder_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tiny sentence encoder with 512 positions, as the packaged base has them."""
-    path = tmp_path_factory.mktemp("models") / "tiny-base"
-    shutil.copytree(encoder_path, path)
-    config = BertConfig.from_pretrained(encoder_path)
-    config.max_position_embeddings = 512
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        BertModel(config).save_pretrained(path)
-    tokenizer = make_tokenizer()
-    tokenizer.model_max_length = 512
-    tokenizer.save_pretrained(path)
-    return path
-
-
-def trained(model: SentenceTransformer, rank: int, seed: int = 0) -> SentenceTransformer:
-    """Train LoRA of a rank for some steps: two texts shall lie far from each other."""
-    pytest.importorskip("peft")
-    add_lora(model, rank, seed=seed)
-    optimizer = torch.optim.AdamW([weight for weight in model.parameters() if weight.requires_grad], lr=0.01)
-    for _ in range(4):
-        vectors = model(model.preprocess(["Ba bei bo.", "Dun dal dor."]))["sentence_embedding"]
-        torch.cosine_similarity(*vectors, dim=0).backward()
-        optimizer.step()
-        optimizer.zero_grad()
-    merge_lora(model)
-    return model
-
-
-def ship(name: str, start: Path, seed: int = 0, rank: int = 2) -> SentenceTransformer:
-    """Put a difference where those of the package are; give the model that it was taken from."""
-    model = trained(untrained(name, start), rank, seed)
-    folder = shipped.FOLDER / name
-    write_difference(folder / DIFFERENCE_FILE, take_difference(untrained(name, start), model, rank), {"rank": rank})
-    (folder / CARD_FILE).write_text(f"# {name} {seed}\n", encoding="utf-8")
-    (folder / BUILD_FILE).write_text(f'{{"seed": {seed}}}\n', encoding="utf-8")
-    return model
-
-
-@pytest.fixture(autouse=True)
-def weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A package that ships nothing yet."""
-    monkeypatch.setattr(shipped, "FOLDER", tmp_path / "weights")
-    return tmp_path / "weights"
-
-
-@pytest.fixture
-def tiny(base: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The tiny base in the place of the published one."""
-    monkeypatch.setattr(shipped, "base_of_own_models", lambda: base)
-    return base
+pytestmark = pytest.mark.usefixtures("weights")
 
 
 def cosines(first: SentenceTransformer, second: SentenceTransformer, texts: list[str]) -> torch.Tensor:
@@ -149,7 +83,7 @@ def test_a_package_that_lacks_its_models(tmp_path: Path) -> None:
         assert not model_path(name).exists()
 
 
-# The difference.
+# The start.
 
 
 @needs_base
@@ -206,99 +140,6 @@ def test_a_bare_language_model_is_no_base(base: Path, tmp_path: Path) -> None:
     for name in OWN_MODELS:
         with pytest.raises(ModelError, match=r"bare is no sentence encoder: it has no modules\.json"):
             untrained(name, tmp_path / "bare")
-
-
-def test_only_what_changed_is_kept_in_half_precision(base: Path, tmp_path: Path) -> None:
-    start, model = untrained(BERT, base), untrained(BERT, base)
-    layer = "encoder.layer.1.attention.self.query.weight"
-    with torch.no_grad():
-        model[0].auto_model.get_parameter(layer).add_(torch.outer(torch.arange(32.0), torch.ones(32)) / 100)
-    factors = take_difference(start, model, 1)
-    for file in ("a", "b"):
-        write_difference(tmp_path / file, factors, {"steps": 3, "rank": 1, "documents": {"b": 1, "a": 2}})
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-    kept = load_file(tmp_path / "a")
-    assert {key: (tuple(value.shape), value.dtype) for key, value in kept.items()} == {
-        f"{layer}.left": ((32, 1), torch.float16),
-        f"{layer}.right": ((1, 32), torch.float16),
-    }
-    add_difference(start, tmp_path / "a")
-    assert torch.allclose(start[0].auto_model.get_parameter(layer), model[0].auto_model.get_parameter(layer), atol=2e-3)
-    assert all(
-        torch.equal(value, model.state_dict()[key]) for key, value in start.state_dict().items() if layer not in key
-    )
-
-
-def test_what_rounding_adds_to_a_tiny_change_is_no_change_of_a_higher_rank(base: Path) -> None:
-    start, model = untrained(BERT, base), untrained(BERT, base)
-    layer = "encoder.layer.1.attention.self.query.weight"
-    with torch.no_grad():
-        model[0].auto_model.get_parameter(layer).add_(torch.outer(torch.arange(32.0), torch.ones(32)) / 1e9)
-    assert set(take_difference(start, model, 1)) == {f"{layer}.left", f"{layer}.right"}
-
-
-def change_embeddings(model: SentenceTransformer) -> None:
-    model[0].auto_model.get_input_embeddings().weight[7] += 0.1
-
-
-def change_bias(model: SentenceTransformer) -> None:
-    model[0].auto_model.encoder.layer[0].output.dense.bias[0] += 0.1
-
-
-def change_norm(model: SentenceTransformer) -> None:
-    model[0].auto_model.encoder.layer[0].output.LayerNorm.weight[0] += 0.1
-
-
-def change_too_much(model: SentenceTransformer) -> None:
-    torch.manual_seed(0)
-    weight = model[0].auto_model.encoder.layer[0].output.dense.weight
-    weight += torch.randn_like(weight) / 100
-
-
-def break_it(model: SentenceTransformer) -> None:
-    model[0].auto_model.encoder.layer[0].output.dense.weight[0, 0] = float("nan")
-
-
-def add_module(model: SentenceTransformer) -> None:
-    model.append(torch.nn.Linear(32, 32))
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (change_embeddings, r"word_embeddings\.weight changed: .* linear layers"),
-        (change_bias, r"output\.dense\.bias changed: .* linear layers"),
-        (change_norm, r"output\.LayerNorm\.weight changed: .* linear layers"),
-        (change_too_much, r"output\.dense\.weight changed by more than .* rank 4 hold: \d\d\.\d% of the change"),
-        (break_it, r"output\.dense\.weight holds numbers that are not finite"),
-        (add_module, r"differ in what 2\.bias is"),
-    ],
-)
-def test_what_is_no_difference_of_a_rank(
-    change: Callable[[SentenceTransformer], None], message: str, base: Path
-) -> None:
-    start, model = untrained(BERT, base), untrained(BERT, base)
-    with torch.no_grad():
-        change(model)
-    with pytest.raises(ModelError, match=message):
-        take_difference(start, model, 4)
-
-
-def test_a_difference_of_another_model(base: Path, tmp_path: Path) -> None:
-    ship(LONGFORMER, base)
-    model, path = untrained(BERT, base), shipped.FOLDER / LONGFORMER / DIFFERENCE_FILE
-    before = {key: value.clone() for key, value in model.state_dict().items()}
-    for keep in (lambda key: True, lambda key: not key.endswith("layer.0.output.dense.weight.left")):
-        factors = {key: value for key, value in load_file(path).items() if "global" not in key and keep(key)}
-        factors["encoder.layer.1.output.dense.weight.left"] = torch.ones(5, 2, dtype=torch.float16)
-        write_difference(tmp_path / "other", factors, {})
-        with pytest.raises(ModelError, match=r"other does not fit encoder\.layer\..*: it is another's"):
-            add_difference(model, tmp_path / "other")
-    path.write_bytes(path.read_bytes()[:-100])
-    for damaged in (path, tmp_path / "none"):
-        with pytest.raises(ModelError, match=r"cannot be read: .* Install simlte-st again"):
-            add_difference(model, damaged)
-    assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
 
 
 # Put together.

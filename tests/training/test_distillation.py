@@ -11,8 +11,9 @@ from transformers import TrainerCallback
 from simlte_st import SentenceTransformer
 from simlte_st.errors import ConfigurationError, DataError, TrainingInterrupted
 from simlte_st.models.base import load_model
+from simlte_st.models.difference import DIFFERENCE_FILE
 from simlte_st.models.names import PACKAGED_BASE
-from simlte_st.models.shipped import DIFFERENCE_FILE, DIGEST_FILE
+from simlte_st.models.shipped import DIGEST_FILE
 from simlte_st.training import distillation
 from simlte_st.training.distillation import build_model
 from simlte_st.training.fit import Fitted, Fitting, fit
