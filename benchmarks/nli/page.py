@@ -126,12 +126,14 @@ def _bases(results: Mapping[str, Any]) -> Iterator[str]:
     bases = dict.fromkeys(name.split("/")[1] for name in results if name.startswith("rows/"))
     for base in bases:
         rows = rows_of(results, base)
-        seeds = sorted({seed for trained in rows.values() for seed in trained})
+        counts = {row: len(trained) for row, trained in rows.items()}
+        most = max(counts.values())
+        fewer = "".join(f", of `{row}` {count}" for row, count in counts.items() if count < most)
         first = next(iter(next(iter(rows.values())).values()))
         yield f"## From {base}"
         yield ""
         yield (
-            f"{len(seeds)} training{'s' * (len(seeds) > 1)} a row. NLI after training: accuracy "
+            f"{most} training{'s' * (most > 1)} a row{fewer}. NLI after training: accuracy "
             f"{100 * first['nli']['test']['accuracy']:.1f}% on pairs of other images (first row, first training)."
         )
         yield ""

@@ -250,6 +250,10 @@ def test_a_run(shared: Path, bert_path: Path, tmp_path: Path, monkeypatch: pytes
     ta_sbert.main([*command, "--seeds", "0", "1"])
     with pytest.raises(Clash, match="pairs 32, now 48"):
         ta_sbert.main([*command, "--pairs", "48", "--parts", "rows"])
+    assert "2 trainings a row. NLI" in text
+    (tmp_path / "work" / "rows" / "tiny-bert" / "+ att-1.json").unlink()
+    ta_sbert.main([*command, "--report"])
+    assert "2 trainings a row, of `+ att` 1. NLI" in (tmp_path / "ta_sbert.md").read_text()
     monkeypatch.setattr(page, "write_results", never)
     with pytest.raises(SystemExit, match="Nothing is finished"):
         ta_sbert.main([*command, "--work", str(tmp_path / "empty"), "--report"])
