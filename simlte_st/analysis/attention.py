@@ -271,7 +271,7 @@ def measure_attention(
     reader = read_documents(documents)
     with progress_bar("Reading", length_hint(reader, 0) or None, shown=progress) as bar:
         for batch in batches(reader):
-            texts = as_read(models.values(), [document.text for document in batch])
+            texts = as_read(list(models.values()), [document.text for document in batch])
             readings = {
                 name: read_texts(model, texts, layer=layer, max_seq_length=length, batch_size=batch_size)
                 for name, model in models.items()
@@ -326,7 +326,7 @@ def document_attention(
         ModelError: A model without a ``[CLS]``, or that gives no attention weights.
     """
     length = _common_length(models, max_seq_length)
-    [text] = as_read(models.values(), [text])
+    [text] = as_read(list(models.values()), [text])
     words = tagger.tag([text])[0]
     return {
         name: align(read_texts(model, [text], layer=layer, max_seq_length=length)[0], words)

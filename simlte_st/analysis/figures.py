@@ -10,7 +10,7 @@ import html
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -213,6 +213,17 @@ def write_attention_map(
     for name, found in attention.items():
         notes += cut_notes(name, found.tokens, found.cut)
     write_heat_map(path, text, panels, title, unit="%", note=" ".join(notes))
+
+
+def whole_characters(spans: Iterable[Span]) -> list[Span]:
+    """Join spans that share a character, with the sum of their weights: tokens of some tokenizers are parts of one."""
+    joined: list[Span] = []
+    for span in spans:
+        if joined and span.start < joined[-1].stop:
+            last = joined.pop()
+            span = last._replace(stop=max(last.stop, span.stop), weight=last.weight + span.weight)
+        joined.append(span)
+    return joined
 
 
 class _Scale:

@@ -15,7 +15,7 @@ from sentence_transformers import SentenceTransformer
 from torch.nn import functional
 
 from simlte_st.analysis.figures import drawn_figure, finish_axes, plain
-from simlte_st.analysis.reading import ReadText, default_prompt, read_text
+from simlte_st.analysis.reading import ReadText, default_prompt, padded_inputs, read_text
 from simlte_st.bars import with_progress_bar
 from simlte_st.compat import encoder_of
 from simlte_st.data.documents import read_documents
@@ -88,11 +88,10 @@ def successive_cosines(model: SentenceTransformer, texts: Iterable[str]) -> NDAr
         ModelError: The encoder does not give its layers.
     """
     encoder = encoder_of(model)
-    features = {
-        name: value.to(model.device)
-        for name, value in model.preprocess(list(texts), prompt=default_prompt(model)).items()
-        if name in ("input_ids", "attention_mask", "token_type_ids")
-    }
+    with padded_inputs(model):  # flattened texts have no mask, and not all encoders know where they part
+        read = model.preprocess(list(texts), prompt=default_prompt(model))
+    names = ("input_ids", "attention_mask", "token_type_ids")
+    features = {name: value.to(model.device) for name, value in read.items() if name in names}
     training = encoder.training
     encoder.eval()
     try:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Transformer
 
 from simlte_st.errors import ConfigurationError, DataError, ModelError
-from simlte_st.modules import BaseForm, expand_contractions
+from simlte_st.modules.base_form import BaseForm, texts_as_read
 
 
 @dataclass(frozen=True)
@@ -17,7 +19,7 @@ class ReadText:
 
     Attributes:
         text: As the tokenizer sees it, with contractions written out where the model does that.
-        prompt: What stands before it; empty for nothing.
+        prompt: What stands before it, likewise; empty for nothing.
         spans: Start and stop in the text of each token of its own that the model reads.
         places: The indices of these tokens among all that the model reads, special ones and the prompt's too.
         cut: How many tokens of the text the model does not read.
@@ -40,11 +42,12 @@ class ReadText:
 
 
 def default_prompt(model: SentenceTransformer) -> str:
-    """Give what ``encode`` puts before each text if it is told nothing; empty for nothing."""
-    return model.prompts.get(model.default_prompt_name or "") or ""
+    """Give what ``encode`` puts before each text if it is told nothing, as the tokenizer sees it; empty for nothing."""
+    [prompt] = texts_as_read(model, [model.prompts.get(model.default_prompt_name or "") or ""])
+    return prompt
 
 
-def as_read(models: Iterable[SentenceTransformer], texts: Sequence[str]) -> list[str]:
+def as_read(models: Sequence[SentenceTransformer], texts: Sequence[str]) -> list[str]:
     """Give texts as the tokenizers of some models see them: with contractions written out where the models do that.
 
     Raises:
@@ -56,7 +59,21 @@ def as_read(models: Iterable[SentenceTransformer], texts: Sequence[str]) -> list
             "Some of the models write contractions out (BaseForm) and others do not, so that they do not read the same "
             "words: analyse them apart."
         )
-    return list(expand_contractions(texts)) if True in converts else list(texts)
+    return texts_as_read(models[0], texts)
+
+
+@contextmanager
+def padded_inputs(model: SentenceTransformer) -> Iterator[None]:
+    """Let a model pad its texts while the block runs, where it would write them into one row (flash attention)."""
+    transformer = model[0]
+    if not isinstance(transformer, Transformer):
+        yield
+        return
+    before, transformer.unpad_inputs = transformer.unpad_inputs, False
+    try:
+        yield
+    finally:
+        transformer.unpad_inputs = before
 
 
 def read_text(model: SentenceTransformer, text: str) -> ReadText:
@@ -73,7 +90,7 @@ def read_text(model: SentenceTransformer, text: str) -> ReadText:
     tokenizer = model.tokenizer
     if not getattr(tokenizer, "is_fast", False):
         raise ModelError(f"{type(tokenizer).__name__} does not tell where its tokens stand in the text.")
-    [shown] = as_read([model], [text])
+    [shown] = texts_as_read(model, [text])
     prompt = default_prompt(model)
 
     def own(length: int | None) -> dict[int, tuple[int, int]]:

@@ -209,7 +209,7 @@ def run_attention(arguments: argparse.Namespace) -> int:
     if arguments.bars:
         write_bars(arguments.bars, result)
     if drawn:
-        [shown] = as_read(models.values(), [drawn.text])
+        [shown] = as_read(list(models.values()), [drawn.text])
         words = document_attention(models, shown, tagger, **how)
         write_attention_map(arguments.heatmap, shown, words, f"Attention from [CLS]: {drawn.id}")
     return 0
@@ -273,7 +273,7 @@ def _token_table(name: str, read: ReadText, header: Sequence[str], rows: Sequenc
 def run_weights(arguments: argparse.Namespace) -> int:
     """Show which words make up the embedding of a text."""
     from simlte_st.analysis import token_weights, write_heat_map
-    from simlte_st.analysis.figures import HEAT_MAP_FORMATS, check_figure
+    from simlte_st.analysis.figures import HEAT_MAP_FORMATS, check_figure, whole_characters
     from simlte_st.errors import ConfigurationError
     from simlte_st.models.sentence_transformer import SentenceTransformer
 
@@ -292,7 +292,7 @@ def run_weights(arguments: argparse.Namespace) -> int:
     cut = {name: read.cut for name, (read, _) in found.items()}
     print_result(arguments, "\n".join(tables), {"text": arguments.text, "models": models, "cut": cut})
     if arguments.heatmap:
-        panels = {name: spans for name, (_, spans) in found.items()}
+        panels = {name: whole_characters(spans) for name, (_, spans) in found.items()}
         about = [
             "Share of each token in the embedding, the lowest uncoloured; special tokens and a prompt have the rest."
         ]

@@ -18,6 +18,7 @@ from simlte_st.evaluation.probe import Head, ProbeResult, fit_probe
 from simlte_st.evaluation.split_half import SplitHalfResult, split_half_retrieval, split_half_views
 from simlte_st.evaluation.splits import document_labels, warn_of_copies
 from simlte_st.evaluation.structure import StructureResult, agreement_of_scores, structure_agreement
+from simlte_st.modules.base_form import texts_as_read
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -129,7 +130,7 @@ def measure_reading(model: SentenceTransformer, texts: Sequence[str], max_seq_le
         length, budget = readable_length(model), view_budget(model)
     if budget is None:
         return Reading(None, len(texts))
-    tokens = tokenizer_counter(model.tokenizer)(texts)
+    tokens = tokenizer_counter(model.tokenizer)(texts_as_read(model, texts))
     over = [count - budget for count in tokens if count > budget]
     return Reading(length, len(texts), sum(tokens), len(over), sum(over))
 

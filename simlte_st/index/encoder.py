@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
 from simlte_st.compat import view_budget
-from simlte_st.data.sentences import tokenizer_counter
+from simlte_st.data.sentences import TokenCounter, tokenizer_counter
 from simlte_st.evaluation.statistics import unit_rows
 from simlte_st.models.base import load_model
 from simlte_st.models.encode import weights_digest
+from simlte_st.modules.base_form import texts_as_read
 
 Model = str | os.PathLike[str] | SentenceTransformer
 
@@ -40,7 +41,8 @@ class Encoder:
         prompts = self._model.prompts
         named = next((one for one in ("document", "passage", "corpus") if one in prompts), None)
         self.budget = view_budget(self._model, prompts.get(named or self._model.default_prompt_name or ""))
-        self.count = tokenizer_counter(self._model.tokenizer)
+        tokens = tokenizer_counter(self._model.tokenizer)
+        self.count: TokenCounter = lambda texts: tokens(texts_as_read(self._model, texts))
         self.dimension = int(self._model.get_embedding_dimension() or 0)
 
     def identity(self) -> dict[str, Any]:

@@ -42,6 +42,7 @@ from simlte_st.files import (
     write_json,
 )
 from simlte_st.models.conversion import longer_hint
+from simlte_st.modules.base_form import texts_as_read
 
 DOCUMENTS = b"documents"
 """Metadata of a part: digest of the ids and texts of its documents."""
@@ -173,7 +174,7 @@ def _encode_parts(
             columns = {
                 "id": pa.array(ids, type=pa.string()),
                 "vector": pa.FixedSizeListArray.from_arrays(flat, len(vectors[0])),
-                "tokens": pa.array(count(texts), type=pa.int64()),
+                "tokens": pa.array(count(texts_as_read(model, texts)), type=pa.int64()),
             }
             with atomic_path(path) as temporary:
                 pq.write_table(pa.table(columns).replace_schema_metadata({DOCUMENTS: digest}), temporary)

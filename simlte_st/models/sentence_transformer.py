@@ -16,6 +16,8 @@ from simlte_st.models.conversion import longer_hint
 from simlte_st.models.names import OWN_MODELS, find_model, local_folder, not_loaded
 from simlte_st.models.registration import complete_model_card
 from simlte_st.modules import OWN_MODULES
+from simlte_st.modules.base_form import texts_as_read
+from simlte_st.modules.pooling import WeightedPooling
 
 logger = logging.getLogger(__name__)
 
@@ -99,6 +101,13 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
         if create_model_card:
             complete_model_card(Path(path))
 
+    def set_pooling_include_prompt(self, include_prompt: bool) -> None:
+        """Set it as the stock class does, of this package's poolings too."""
+        super().set_pooling_include_prompt(include_prompt)
+        for module in self:
+            if isinstance(module, WeightedPooling):
+                module.include_prompt = include_prompt
+
     def encode(self, *args: Any, **options: Any) -> Any:
         """Encode as the stock class does, and log what was cut."""
         self._cut = _Cut()
@@ -135,7 +144,8 @@ class _Cut:
         full = [text for text, length in zip(inputs, lengths, strict=True) if length >= limit and isinstance(text, str)]
         if not full:
             return
-        whole = model.tokenizer([(prompt or "") + text for text in full], truncation=False, verbose=False)["input_ids"]
+        [before, *full] = texts_as_read(model, [prompt or "", *full])
+        whole = model.tokenizer([before + text for text in full], truncation=False, verbose=False)["input_ids"]
         over = [len(ids) - limit for ids in whole if len(ids) > limit]
         self.cut_texts += len(over)
         self.cut_tokens += sum(over)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 
 from simlte_st.extras import require
@@ -87,6 +88,11 @@ def expand_contractions(texts: Iterable[str]) -> Iterator[str]:
     """
     for text in texts:
         yield CONTRACTION.sub(_expanded, text) if any(sign in text for sign in APOSTROPHES) else text
+
+
+def texts_as_read(model: SentenceTransformer, texts: Iterable[str]) -> list[str]:
+    """Give texts, or prompts, as the tokenizer of a model sees them: written out where it begins with ``BaseForm``."""
+    return list(expand_contractions(texts) if isinstance(model[0], BaseForm) else texts)
 
 
 def _expanded(contraction: re.Match[str]) -> str:

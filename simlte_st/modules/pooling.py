@@ -19,7 +19,8 @@ class WeightedPooling(Module):
 
     Attributes:
         embedding_dimension: d, of token embeddings and so of the sentence embedding.
-        include_prompt: Whether the tokens of a prompt are pooled too.
+        include_prompt: Whether the tokens of a prompt are pooled too. The stock ``SentenceTransformer``'s
+            ``set_pooling_include_prompt`` leaves these poolings as they are: there set ``model[1].include_prompt``.
 
     Features:
         ``token_embeddings`` ``[B, S, d]`` and ``attention_mask`` ``[B, S]``, or flattened (``cu_seq_lens_q``), become

@@ -32,9 +32,9 @@ class TokenAttention(WeightedPooling):
 
     The paper has a learning rate of 2e-5 for the encoder and 3e-5 for all else, this and what the losses learn
     (``ReconstructionLoss``'s head, ``SoftmaxLoss``'s classifier). The Trainer gives it to all parameters but those of
-    the model's first module by ``learning_rate_mapping={r"^(?!.*\bmodel\.0\.)": 3e-5}`` of
-    ``SentenceTransformerTrainingArguments``, where the model is made of a list, ``modules=[transformer, pooling]``. Of
-    one with names, ``modules=OrderedDict(transformer=..., pooling=...)``, ``transformer`` takes the place of ``0``.
+    the model's first module by ``learning_rate_mapping={r"^(?!.*\b(model|sentence_embedder)\.0\.)": 3e-5}``
+    of ``SentenceTransformerTrainingArguments``, where the model is made of a list, ``modules=[transformer, pooling]``.
+    Of one with names, ``modules=OrderedDict(transformer=..., pooling=...)``, ``transformer`` takes the place of ``0``.
 
     Args:
         embedding_dimension: d, of token embeddings and so of the sentence embedding.

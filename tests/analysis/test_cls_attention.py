@@ -34,6 +34,7 @@ from simlte_st.analysis.cls_attention import cls_attention, read_texts
 from simlte_st.chunk_mean import SimlteChunkMeanConfig, SimlteChunkMeanModel
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.longformer import SimlteLongformerModel
+from simlte_st.modules import BaseForm
 
 SIZES = {
     "vocab_size": 60,
@@ -267,6 +268,16 @@ def test_a_prompt_is_read_and_is_no_part_of_the_text(model: SentenceTransformer)
     assert reading.special.tolist() == [True] * 4 + [False] * 3 + [True]
     assert reading.spans[~reading.special].tolist() == [[0, 2], [3, 6], [6, 7]]
     assert (reading.length, reading.cut) == (3, 0)
+
+
+def test_a_prompt_is_read_with_its_contractions_written_out(bert_path: Path) -> None:
+    model = SentenceTransformer(modules=[BaseForm(str(bert_path)), Pooling(32, "cls")], device="cpu")
+    found = []
+    for prompt in ("won't ", "will not "):
+        model.prompts, model.default_prompt_name = {"passage": prompt}, "passage"
+        found.append(read_texts(model, ["Ba bei."])[0])
+    assert found[0].special.tolist() == found[1].special.tolist()
+    assert np.array_equal(found[0].weights, found[1].weights)
 
 
 def test_the_layer_is_the_one_asked_for(model: SentenceTransformer) -> None:

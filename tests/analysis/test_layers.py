@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Transformer
+from transformers import DataCollatorWithFlattening
 
 from simlte_st.analysis import layers_table, measure_layers, token_layers, write_layer_lines, write_token_lines
 from simlte_st.analysis.layers import successive_cosines
@@ -65,6 +67,23 @@ def test_each_token_of_a_text_has_its_cosines(model: SentenceTransformer) -> Non
     model.default_prompt_name = None
     np.testing.assert_allclose(prompted, successive_cosines(model, ["bo bun Ca ba di"])[3:-1])
     assert not np.allclose(prompted, cosines)
+
+
+def test_texts_that_the_model_would_read_in_one_row(
+    model: SentenceTransformer, documents: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [documents[0][:40], documents[1][:90]]
+    padded = successive_cosines(model, texts)
+    monkeypatch.setattr(Transformer, "_can_flatten_inputs", lambda self: True)
+    flattening = DataCollatorWithFlattening(
+        return_seq_idx=True, return_flash_attn_kwargs=True, return_position_ids=True
+    )
+    monkeypatch.setattr(model[0], "data_collator", flattening, raising=False)
+    monkeypatch.setattr(model[0], "_flatten_position_offset", 0, raising=False)
+    model[0].unpad_inputs = None
+    assert "cu_seq_lens_q" in model.preprocess(texts)
+    np.testing.assert_array_equal(successive_cosines(model, texts), padded)
+    assert "cu_seq_lens_q" in model.preprocess(texts), "the model is left as it was"
 
 
 def test_a_line_is_drawn_for_each_token(model: SentenceTransformer, tmp_path: Path) -> None:

@@ -34,10 +34,11 @@ def test_the_weights_are_those_of_the_embedding(weighing: SentenceTransformer) -
     )
 
 
+@pytest.mark.parametrize("prompt", ["bo bun: ", "it's what's won't "])
 @pytest.mark.parametrize("include", [False, True])
-def test_a_default_prompt_is_read_and_not_shown(weighing: SentenceTransformer, include: bool) -> None:
+def test_a_default_prompt_is_read_and_not_shown(weighing: SentenceTransformer, include: bool, prompt: str) -> None:
     alone = token_weights(weighing, TEXT)
-    weighing.prompts, weighing.default_prompt_name = {"query": "bo bun: "}, "query"
+    weighing.prompts, weighing.default_prompt_name = {"query": prompt}, "query"
     weighing[1].include_prompt = include
     read, spans = token_weights(weighing, TEXT)
     given = weighing.encode([TEXT], output_value=None)[0]["token_attention"]

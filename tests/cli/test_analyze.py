@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -8,7 +9,10 @@ from pathlib import Path
 import pytest
 from analysis_support import EndingTagger
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Transformer
 from support import make_document
+from tokenizers_support import byte_level
+from transformers import BertConfig, BertModel
 
 import simlte_st.analysis
 from simlte_st.cli.main import main
@@ -182,6 +186,23 @@ def test_layers_of_a_text(
     for wrong in (f"layers {models}", f"layers {source} --text Ca {models}"):
         assert main(shlex.split(f"analyze {wrong}")) == 1
         assert "Give either documents (SOURCE) or one text itself (--text TEXT)." in capsys.readouterr().err
+
+
+def test_weights_of_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    encoder, tokenizer = tmp_path / "encoder", byte_level()
+    tokenizer.save_pretrained(encoder)
+    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 32}
+    BertModel(BertConfig(vocab_size=len(tokenizer), max_position_embeddings=64, **sizes)).save_pretrained(encoder)
+    modules = [Transformer(str(encoder)), TokenAttention(32)]
+    SentenceTransformer(modules=modules, device="cpu").save_pretrained(str(tmp_path / "model"))
+    drawn = tmp_path / "map.html"
+    told = ["analyze", "weights", "bo 👍 bun", "--model", str(tmp_path / "model"), "--json", "--heatmap", str(drawn)]
+    assert main(told) == 0
+    [tokens] = json.loads(capsys.readouterr().out)["models"].values()
+    shares = [token["weight"] for token in tokens if "👍" in token["token"]]
+    assert len(shares) == 4, "bytes of one character"
+    found = re.findall(r'title="([\d.]+)%">👍</mark>', drawn.read_text())
+    assert [float(one) for one in found] == pytest.approx([sum(shares)], rel=0.01)
 
 
 def test_weights(bert_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

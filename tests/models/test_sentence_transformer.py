@@ -4,12 +4,15 @@ import json
 import logging
 import shutil
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import sentence_transformers
+import torch
 from sentence_transformers.base.modules import Transformer
+from sentence_transformers.sentence_transformer.modules import Pooling
 
 import simlte_st
 from simlte_st.errors import ConfigurationError, ModelError
@@ -118,6 +121,18 @@ def test_prompts_count(longformer_path: Path, caplog: pytest.LogCaptureFixture) 
     with caplog.at_level(logging.WARNING, "simlte_st"):
         model.encode(words(150))  # one text instead of a list
     assert "1 of 1 texts" in caplog.text
+
+
+@pytest.mark.parametrize("pooling", [PositionPooling, TokenAttention, Pooling])
+def test_a_prompt_can_be_left_out_of_each_pooling(
+    encoder_path: Path, pooling: Callable[[int], torch.nn.Module]
+) -> None:
+    model = SentenceTransformer(modules=[Transformer(str(encoder_path)), pooling(32)], device="cpu")
+    with_prompt = model.encode("ba bun", prompt="bei bo ")
+    model.set_pooling_include_prompt(False)
+    assert np.abs(model.encode("ba bun", prompt="bei bo ") - with_prompt).max() > 1e-4
+    model.set_pooling_include_prompt(True)
+    np.testing.assert_array_equal(model.encode("ba bun", prompt="bei bo "), with_prompt)
 
 
 def test_a_length_beyond_the_positions_is_refused(longformer_path: Path, tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ from sentence_transformers.sentence_transformer.modules import Pooling
 
 import simlte_st
 from simlte_st.errors import MissingExtraError
+from simlte_st.evaluation.comparison import Reading, measure_reading
+from simlte_st.index.encoder import Encoder
 from simlte_st.modules import BaseForm, base_form, expand_contractions
 
 
@@ -197,6 +199,24 @@ def test_a_prompt_is_measured_as_it_is_read(bert_path: Path, plain: SentenceTran
     ).all()
     pairs = model.preprocess([("We can't.", "It's")], prompt="Don't think: ")["input_ids"]
     assert torch.equal(pairs, plain.preprocess([("We can not.", "It is")], prompt="Do not think: ")["input_ids"])
+
+
+def test_what_is_cut_is_counted_in_what_is_read(
+    bert_path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = simlte_st.SentenceTransformer(modules=list(make(bert_path)), device="cpu")
+    model.max_seq_length = 12
+    fits, longer = "won't " * 5, "won't " * 6  # two tokens each, where "won't" itself has three
+    caplog.clear()  # what loading said
+    with caplog.at_level("WARNING", "simlte_st"):
+        model.encode([fits], prompt="")
+        assert caplog.messages == []
+        model.encode([fits], prompt="it's ")
+    assert "14.3% of all tokens were cut" in caplog.text
+    report = simlte_st.encode_documents(model, [fits, longer], tmp_path / "v.parquet")
+    assert (report.tokens, report.cut_documents, report.cut_tokens) == (22, 1, 2)
+    assert measure_reading(model, [fits, longer]) == Reading(12, 2, 22, 1, 2)
+    assert Encoder(model).count([fits]) == [10]
 
 
 def test_without_spacy_the_extra_is_named(bert_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from sentence_transformers import (
     SentenceTransformerTrainingArguments,
 )
 from sentence_transformers.base.modules import Transformer
-from sentence_transformers.sentence_transformer.losses import SoftmaxLoss
+from sentence_transformers.sentence_transformer.losses import BatchAllTripletLoss, SoftmaxLoss
 from torch import Tensor
 
 import simlte_st
@@ -203,6 +203,11 @@ def test_all_but_the_encoder_has_the_learning_rate_that_is_documented(
     assert {rates[id(weight)] for weight in model[0].parameters()} == {2e-5}
     for part in (model[1], loss.head, loss.loss.classifier):
         assert {rates[id(weight)] for weight in part.parameters()} == {3e-5}
+    triplets = SentenceTransformerTrainer(model, arguments, data, loss=ReconstructionLoss(BatchAllTripletLoss(model)))
+    groups = triplets.create_optimizer().param_groups
+    encoder = {id(weight) for weight in model[0].parameters()}
+    slow = {id(weight) for group in groups for weight in group["params"] if group["lr"] == 2e-5}
+    assert slow == encoder, "of a loss that keeps the model by another name, too"
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
