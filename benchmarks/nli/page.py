@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,26 +53,36 @@ def report(work: Work, shared: Path, folder: Path) -> None:
     settings = next(iter(cells.values()))["settings"]
     made_in = environments(cells.values())
     results = {name: cell["result"] for name, cell in cells.items()}
-    lines = [*_begin(settings)]
+    lines = [*_begin(settings, rates_of(cells))]
     if any(name.startswith("rows/") for name in results):
         lines += [_tasks(shared, settings["transfer_texts"]), ""]
     lines += [*_bases(results), *sweeps(results, folder), *_conversion(results)]
     lines += ["## How it was made", ""]
-    lines += [*environment_lines(made_in), "", "    " + _command(cells), ""]
-    kept = {name: cell["result"] | {"settings": cell["settings"]} for name, cell in sorted(cells.items())}
+    lines += [*environment_lines(made_in), "", *made_where(cells, made_in), "    " + _command(cells), ""]
+    kept = {
+        name: cell["result"] | {"settings": cell["settings"], "environment": made_in.index(cell["environment"])}
+        for name, cell in sorted(cells.items())
+    }
     write_results("ta_sbert", lines, {"results": kept, "environments": made_in}, folder)
 
 
-def _begin(settings: Mapping[str, Any]) -> Iterator[str]:
+def rates_of(cells: Mapping[str, Any]) -> list[float]:
+    """Give the learning rates of the rows, and of nothing else."""
+    return sorted({cell["settings"]["learning_rate"] for name, cell in cells.items() if name.startswith("rows/")})
+
+
+def _begin(settings: Mapping[str, Any], rates: Sequence[float]) -> Iterator[str]:
     yield "# TA-SBERT's three parts"
     yield ""
     pairs = "all pairs" if settings["pairs"] is None else f"{settings['pairs']:,} pairs"
     yield (
-        f"Each row is trained on {pairs} of SNLI's development part, once, {BATCH} pairs a step, with the softmax "
-        "objective; everything but the encoder learns at 1.5 times its rate, as in the paper. The paper trains on "
-        "942,000 pairs (its numbers for BERT-base stand in parentheses). After ± is the standard deviation over "
-        "trainings."
+        f"Each row is trained on {pairs} of SNLI's development part, once, {BATCH} pairs of like length a step, with "
+        "the softmax objective; everything but the encoder learns at 1.5 times its rate, as in the paper. The paper "
+        "trains on 942,000 pairs (its numbers for BERT-base stand in parentheses). After ± is the standard deviation "
+        "over trainings."
     )
+    if rates:
+        yield f"The encoder's learning rate is {', '.join(f'{rate:g}' for rate in rates)} (the paper: 2e-05)."
     for key, what in (("sts_pairs", "set of sentence similarity"), ("transfer_texts", "task of SentEval")):
         if settings[key] is not None:
             yield f"Of each {what} at most {settings[key]:,} examples are read, drawn once."
@@ -151,6 +162,8 @@ def _bases(results: Mapping[str, Any]) -> Iterator[str]:
         yield ""
         yield (
             f"That something changes nothing holds where the whole interval lies within {MARGIN:g} point of 0. "
+            "A training with conversion and one without begin with the same weights and read the same batches, but "
+            "draw other dropout from the first converted text on: there, pairing by seed takes little noise away. "
             + changed(results)
         )
         yield ""
@@ -280,9 +293,24 @@ def _conversion(results: Mapping[str, Any]) -> Iterator[str]:
     yield ""
 
 
+def made_where(cells: Mapping[str, Any], made_in: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Say what was made where, if not all was made in one place."""
+    if len(made_in) < 2:
+        return
+    for place in range(1, len(made_in)):
+        names = (re.sub(r"-\d+$", "", name) for name, cell in cells.items() if cell["environment"] == made_in[place])
+        yield f"Made in number {place + 1} of these: {', '.join(f'`{name}`' for name in dict.fromkeys(names))}."
+    if any(each["dtype"] == "bfloat16" and each["cpu_bf16"] == "no" for each in made_in):
+        yield (
+            "A CPU without products of bfloat16 matrices (`cpu_bf16` no) multiplies what was rounded to bfloat16 and "
+            "sums in float32."
+        )
+    yield ""
+
+
 def _command(cells: Mapping[str, Any]) -> str:
     settings = next(iter(cells.values()))["settings"]
-    rates = {cell["settings"]["learning_rate"] for name, cell in cells.items() if name.startswith("rows/")}
+    rates = rates_of(cells)
     bases = dict.fromkeys(cell["settings"]["base"]["name"] for name, cell in cells.items() if name.startswith("rows/"))
     options = [f"--bases {' '.join(bases)}"] if bases else []
     for name in ("pairs", "test_pairs", "sts_pairs", "transfer_texts"):
