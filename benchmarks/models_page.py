@@ -9,6 +9,8 @@ from statistics import mean, median
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from benchmarks.bank.outcomes import DRAWS, FEW, FULL, HALVES, SHOTS
 from benchmarks.bank.page import rounded
@@ -16,6 +18,7 @@ from benchmarks.grid.work import Work
 from benchmarks.records import difference, environment_lines, environments, write_results
 from benchmarks.timing import ratio, spread
 from simlte_st.evaluation.table import markdown_table
+from simlte_st.files import atomic_path
 from simlte_st.models.names import OWN_MODELS
 
 TFIDF, BM25 = "TF-IDF", "BM25"
@@ -58,7 +61,7 @@ Columns = Mapping[str, Mapping[str, np.ndarray]]
 
 
 def write_page(work: Work, settings: Mapping[str, Any], folder: Path, aloud: bool = True) -> list[str]:
-    """Write ``models.md`` and ``models.json`` of all that is finished.
+    """Write ``models.md`` and ``models.json`` of all that is finished, and ``models.parquet`` of each document.
 
     Args:
         work: The folder of it.
@@ -98,11 +101,27 @@ def write_page(work: Work, settings: Mapping[str, Any], folder: Path, aloud: boo
     }
     lines = [*page(results, lengths, timing), f"    {command(settings, results)}", "", *environment_lines(where), ""]
     write_results("models", lines, rounded(plain(record)), folder, aloud)
+    with atomic_path(folder / "models.parquet") as temporary:
+        pq.write_table(each_document(results), temporary, compression="zstd")
     return lines
 
 
+def each_document(results: Results) -> pa.Table:
+    """Give what came out for each document, or query, with which other systems can be compared pair by pair."""
+    rows = [
+        {"set": name, "row": row, "outcome": outcome, "values": values}
+        for name, found in results.items()
+        for row, result in found.items()
+        for outcome, values in {**result.get("per_query", {}), "right": result.get("right")}.items()
+        if values is not None
+    ]
+    text = pa.string()
+    kinds = {"set": text, "row": text, "outcome": text, "values": pa.list_(pa.float32())}
+    return pa.Table.from_pylist(rows, pa.schema(kinds))
+
+
 def kept(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out what there is for each document."""
+    """Leave out what there is for each document; see :func:`each_document`."""
     return {name: part for name, part in result.items() if name not in ("right", "per_query")}
 
 

@@ -112,6 +112,14 @@ def test_every_kind_of_set_and_row(
     for key, value in similarity(model, load_pairs(shared, "STSb", None)).items():
         assert results["stsb"][AT_256][key] == pytest.approx(value, abs=0.01)
 
+    singly = {
+        (each["set"], each["row"], each["outcome"]): each["values"]
+        for each in pq.read_table(tmp_path / "out" / "models.parquet").to_pylist()
+    }
+    assert np.mean(singly["aan", AT_256, "recall@10"]) == pytest.approx(results["aan"][AT_256]["recall@10"], abs=1e-5)
+    assert len(singly["brown", TFIDF, "right"]) == len(brown.held)
+    assert {name for name, _, _ in singly} == {"brown", "aan"}
+
     page = (tmp_path / "out" / "models.md").read_text(encoding="utf-8")
     assert f"{100 * results['aan'][AT_256]['recall@10']:.1f}" in page
     assert f"against {CHUNKED}" in page
