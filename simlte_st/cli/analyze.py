@@ -12,6 +12,8 @@ from simlte_st.cli.arguments import (
     add_common_arguments,
     add_json_argument,
     add_overwrite_argument,
+    add_quiet_argument,
+    add_seed_argument,
     add_source_arguments,
     check_result_files,
     print_result,
@@ -125,6 +127,7 @@ def _add_tagging(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="an installed spaCy pipeline (default: %(default)s)",
     )
+    add_seed_argument(parser)
     _add_reading(parser)
 
 
@@ -133,6 +136,7 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
     add_overwrite_argument(parser)
     add_json_argument(parser)
     add_source_arguments(parser)
+    add_quiet_argument(parser)
     add_common_arguments(parser)
 
 

@@ -27,10 +27,18 @@ def add_source_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_common_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what every command has."""
-    parser.add_argument("--seed", type=int, default=0, help="decides everything that is drawn (default: %(default)s)")
-    parser.add_argument("--quiet", action="store_true", help="show no progress bars")
     parser.add_argument("--verbose", action="store_true", help="show the libraries' messages too")
     parser.add_argument("--debug", action="store_true", help="show where in the code an error comes from")
+
+
+def add_seed_argument(parser: argparse.ArgumentParser) -> None:
+    """Add what commands that draw have."""
+    parser.add_argument("--seed", type=int, default=0, help="decides everything that is drawn (default: %(default)s)")
+
+
+def add_quiet_argument(parser: argparse.ArgumentParser) -> None:
+    """Add what commands that show their progress have."""
+    parser.add_argument("--quiet", action="store_true", help="show no progress bars")
 
 
 def add_json_argument(parser: argparse.ArgumentParser) -> None:

@@ -13,6 +13,8 @@ from simlte_st.cli.arguments import (
     Sources,
     add_common_arguments,
     add_json_argument,
+    add_quiet_argument,
+    add_seed_argument,
     add_source_arguments,
     print_result,
     reading_options,
@@ -62,6 +64,8 @@ def add_parser(subparsers: Any) -> None:
     )
     add_json_argument(stats)
     add_source_arguments(stats)
+    add_seed_argument(stats)
+    add_quiet_argument(stats)
     add_common_arguments(stats)
     stats.set_defaults(run=run_stats)
 

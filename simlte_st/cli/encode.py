@@ -12,6 +12,7 @@ from simlte_st.cli.arguments import (
     add_common_arguments,
     add_device_argument,
     add_json_argument,
+    add_quiet_argument,
     add_source_arguments,
     print_result,
     reading_options,
@@ -43,6 +44,7 @@ def add_parser(subparsers: Any) -> None:
     add_device_argument(parser)
     add_json_argument(parser)
     add_source_arguments(parser)
+    add_quiet_argument(parser)
     add_common_arguments(parser)
     parser.set_defaults(run=run)
 

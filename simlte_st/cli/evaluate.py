@@ -13,6 +13,8 @@ from simlte_st.cli.arguments import (
     add_device_argument,
     add_json_argument,
     add_overwrite_argument,
+    add_quiet_argument,
+    add_seed_argument,
     add_source_arguments,
     check_result_files,
     print_result,
@@ -69,6 +71,8 @@ def add_parser(subparsers: Any) -> None:
     add_device_argument(parser)
     add_json_argument(parser)
     add_source_arguments(parser)
+    add_seed_argument(parser)
+    add_quiet_argument(parser)
     add_common_arguments(parser)
     parser.set_defaults(run=run)
 

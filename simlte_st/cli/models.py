@@ -14,6 +14,8 @@ from simlte_st.cli.arguments import (
     add_common_arguments,
     add_device_argument,
     add_json_argument,
+    add_quiet_argument,
+    add_seed_argument,
     add_source_arguments,
     print_result,
     reading_options,
@@ -60,6 +62,8 @@ def add_parser(subparsers: Any) -> None:
     add_json_argument(build)
     add_device_argument(build)
     add_source_arguments(build)
+    add_seed_argument(build)
+    add_quiet_argument(build)
     add_common_arguments(build)
     build.set_defaults(run=run_build)
 

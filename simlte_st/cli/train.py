@@ -15,6 +15,8 @@ from simlte_st.cli.arguments import (
     add_dataclass_arguments,
     add_device_argument,
     add_json_argument,
+    add_quiet_argument,
+    add_seed_argument,
     add_source_arguments,
     print_result,
 )
@@ -107,6 +109,8 @@ def add_parser(subparsers: Any) -> None:
     group.add_argument("--save-steps", type=int, metavar="N", help="steps between checkpoints")
     add_json_argument(parser)
     add_source_arguments(parser)
+    add_seed_argument(parser)
+    add_quiet_argument(parser)
     add_common_arguments(parser)
     parser.set_defaults(run=run)
 
