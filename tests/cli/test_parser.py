@@ -51,7 +51,7 @@ def test_the_help_still_wraps_what_it_describes(monkeypatch: pytest.MonkeyPatch)
         ("evaluate m --data x --wholly-different-thing", "unrecognized arguments: --wholly-different-thing\n"),
         ("train x --limit few", "argument --limit: invalid int value: 'few'\n"),
         ("models buid --seed 3", "argument ACTION: invalid choice: 'buid'"),
-        ("search articles.index words --quiet --seed 3", "unrecognized arguments: --quiet --seed 3\n"),
+        ("search articles.index words --quiet --seed 3", "unrecognized arguments: --quiet --seed 3"),
         ("--versoin", "Did you mean --version?"),
     ],
 )
