@@ -312,7 +312,10 @@ def _command(cells: Mapping[str, Any]) -> str:
     settings = next(iter(cells.values()))["settings"]
     rates = rates_of(cells)
     bases = dict.fromkeys(cell["settings"]["base"]["name"] for name, cell in cells.items() if name.startswith("rows/"))
-    options = [f"--bases {' '.join(bases)}"] if bases else []
+    swept = {
+        cell["settings"]["base"]["name"] for name, cell in cells.items() if name.startswith(("rates/", "weights/"))
+    }
+    options = [f"--bases {' '.join(sorted(bases, key=lambda base: base not in swept))}"] if bases else []
     for name in ("pairs", "test_pairs", "sts_pairs", "transfer_texts"):
         if settings[name] is not None:
             options.append(f"--{name.replace('_', '-')} {settings[name]}")
