@@ -73,6 +73,11 @@ def add_parser(subparsers: Any) -> None:
     group.add_argument("--max-steps", type=int, metavar="N", help="stop after N steps, whatever --epochs says")
     group.add_argument("--lora", type=int, metavar="RANK", help="train low-rank adapters only, merged at the end")
     group.add_argument(
+        "--lsa", type=int, metavar="N",
+        help="append a latent semantic analysis of the documents, of N dimensions (256 is good): which words tell them "
+        "apart",
+    )  # fmt: skip
+    group.add_argument(
         "--interpolate", type=_weight, metavar="X|auto",
         help="go back to the base in part: X of the trained weights, 1 - X of the base's; auto chooses X without "
         "labels, on half of the held-out documents",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from simlte_st.data.document import Document, SegmentedDocument
@@ -121,7 +121,7 @@ def tokenizer_counter(tokenizer: PreTrainedTokenizerBase) -> TokenCounter:
 
     def count(texts: Sequence[str]) -> list[int]:
         counts: list[int] = []
-        for group in _groups(texts):
+        for group in text_groups(texts):
             # verbose=False: a sentence longer than the model reads is no mistake here
             encoded = tokenizer(group, add_special_tokens=False, return_attention_mask=False, verbose=False)
             counts.extend(len(ids) for ids in encoded["input_ids"])
@@ -130,7 +130,7 @@ def tokenizer_counter(tokenizer: PreTrainedTokenizerBase) -> TokenCounter:
     return count
 
 
-def _groups(texts: Sequence[str]) -> Iterator[list[str]]:
+def text_groups(texts: Iterable[str]) -> Iterator[list[str]]:
     """Part texts into groups of bounded size: a tokenizer holds over a hundred bytes for each token that it makes."""
     group: list[str] = []
     characters = 0

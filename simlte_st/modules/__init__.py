@@ -1,11 +1,20 @@
 """Modules for a SentenceTransformer, each useful alone."""
 
 from simlte_st.modules.base_form import BaseForm, expand_contractions
+from simlte_st.modules.latent_semantic_analysis import LatentSemanticAnalysis
 from simlte_st.modules.position_pooling import PositionPooling
 from simlte_st.modules.star_transformer import StarTransformer
 from simlte_st.modules.token_attention import TokenAttention
 
-OWN_MODULES = (BaseForm, PositionPooling, StarTransformer, TokenAttention)
+OWN_MODULES = (BaseForm, LatentSemanticAnalysis, PositionPooling, StarTransformer, TokenAttention)
 """All of them: what :class:`simlte_st.SentenceTransformer` loads without asking."""
 
-__all__ = ["OWN_MODULES", "BaseForm", "PositionPooling", "StarTransformer", "TokenAttention", "expand_contractions"]
+__all__ = [
+    "OWN_MODULES",
+    "BaseForm",
+    "LatentSemanticAnalysis",
+    "PositionPooling",
+    "StarTransformer",
+    "TokenAttention",
+    "expand_contractions",
+]

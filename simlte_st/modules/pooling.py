@@ -1,20 +1,19 @@
-"""What this package's poolings share: which tokens count, and how a module is saved and loaded."""
+"""What this package's poolings share: which tokens count."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import torch
-from sentence_transformers.base.modules import Module
 from sentence_transformers.util.tensor import repad_flattened_features
 from torch import Tensor
-from typing_extensions import Self
 
 from simlte_st.compat import mask_without_prompt
 from simlte_st.errors import ModelError
+from simlte_st.modules.saved import SavedModule
 
 
-class WeightedPooling(Module):
+class WeightedPooling(SavedModule):
     """A module in the place of ``Pooling`` that gives each token a weight; see :meth:`pool`.
 
     Attributes:
@@ -75,32 +74,3 @@ class WeightedPooling(Module):
     def get_embedding_dimension(self) -> int:
         """Give d."""
         return self.embedding_dimension
-
-    def save(self, output_path: str, *args: Any, safe_serialization: bool = True, **kwargs: Any) -> None:
-        """Write configuration and weights."""
-        self.save_config(output_path)
-        self.save_torch_weights(output_path, safe_serialization=safe_serialization)
-
-    @classmethod
-    def load(
-        cls,
-        model_name_or_path: str,
-        subfolder: str = "",
-        token: bool | str | None = None,
-        cache_folder: str | None = None,
-        revision: str | None = None,
-        local_files_only: bool = False,
-        init_defaults: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> Self:
-        """Read what :meth:`save` wrote, from a folder or the Hub."""
-        place: dict[str, Any] = {
-            "subfolder": subfolder,
-            "token": token,
-            "cache_folder": cache_folder,
-            "revision": revision,
-            "local_files_only": local_files_only,
-        }
-        module = cls(**{**(init_defaults or {}), **cls.load_config(model_name_or_path, **place)})
-        loaded: Self = cls.load_torch_weights(model_name_or_path, model=module, **place)
-        return loaded

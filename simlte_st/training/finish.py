@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from datasets import Dataset
 from sentence_transformers import SentenceTransformer
 
 from simlte_st.compat import view_budget
@@ -19,6 +20,7 @@ from simlte_st.evaluation.verdict import give_verdict
 from simlte_st.files import atomic_path, write_json
 from simlte_st.models.conversion import longer_hint
 from simlte_st.models.registration import complete_model_card
+from simlte_st.modules import LatentSemanticAnalysis
 from simlte_st.training.divergence import check_weights
 from simlte_st.training.fit import Fitted
 from simlte_st.training.interpolation import choose_interpolation, interpolate
@@ -65,6 +67,8 @@ def finish(
     elif trainee.start is not None and isinstance(trainee.preset.interpolate, (int, float)):
         interpolate(trainee.start, model, trainee.preset.interpolate, in_place=True)
         interpolation = {"weight": trainee.preset.interpolate, "curve": []}
+    if options.lsa is not None:
+        append_lsa(model, prepared.dataset, options.lsa, options.seed, options.progress)
     check_weights(model, "at the end")
     gain: dict[str, Any] | None = None
     kept: Literal["trained", "base"] = "trained"
@@ -87,6 +91,7 @@ def finish(
         kept=kept,
         gain=gain,
         interpolation=interpolation,
+        lsa=model[-1].dimension if isinstance(model[-1], LatentSemanticAnalysis) else None,
         reads=trainee.reads,
         longer=longer,
         advice=longer_hint(model) if longer else "",
@@ -97,6 +102,15 @@ def finish(
     save_result(base if kept == "base" else model, result, folder.output, trainee.base.name, options.seed)
     folder.close()
     return result
+
+
+def append_lsa(model: SentenceTransformer, corpus: Dataset, dimension: int, seed: int, progress: bool) -> None:
+    """Append a latent semantic analysis of a run's documents, in the place of one that the base may have."""
+    if isinstance(model[-1], LatentSemanticAnalysis):
+        del model[-1]
+    texts = (" ".join(row["sentences"]) for row in corpus.with_format(None).select_columns("sentences"))
+    fitted = LatentSemanticAnalysis.fit(model, texts, dimension=dimension, seed=seed, progress=progress)
+    model.append(fitted.to(model.device))
 
 
 def measure_gain(
@@ -171,6 +185,7 @@ def run_section(run: Mapping[str, Any]) -> str:
     lines += [
         f"- Steps: {run['steps']:,} in {run['seconds']:,.0f} s ({run['documents_per_second']:.2g} documents a second)",
         "- Settings: " + ", ".join(f"{name} {value}" for name, value in preset.items() if name != "view"),
+        *([f"- Appended: latent semantic analysis, {run['lsa']} dimensions"] if run["lsa"] else []),
         f"- Seed: {run['seed']}; computed in {run['dtype']}",
         "",
     ]

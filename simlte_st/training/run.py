@@ -76,6 +76,7 @@ class RunOptions:
     held_out: float = 0.1
     max_steps: int | None = None
     lora: int | None = None
+    lsa: int | None = None
     keep: Literal["verdict", "trained"] = "verdict"
     probe: str | None = None
     seed: int = 0
@@ -103,6 +104,8 @@ class RunOptions:
             if self.lora < 1:
                 raise ConfigurationError(f"lora={self.lora}: the rank of the adapters is at least 1.")
             require("peft", "lora", "LoRA")
+        if self.lsa is not None and self.lsa < 1:
+            raise ConfigurationError(f"lsa={self.lsa}: at least one dimension is appended.")
         if several_processes():
             raise ConfigurationError(
                 "simlte_st.train() runs in one process. For several, use DocSplitTransform with "

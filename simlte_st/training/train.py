@@ -38,6 +38,7 @@ def train(
     held_out: float = 0.1,
     max_steps: int | None = None,
     lora: int | None = None,
+    lsa: int | None = None,
     keep: Literal["verdict", "trained"] = "verdict",
     probe: str | None = None,
     seed: int = 0,
@@ -69,6 +70,8 @@ def train(
         max_steps: Stop after so many steps, instead of after the preset's epochs.
         lora: Train low-rank adapters of this rank only, and add them to the weights at the end. The learning rate of a
             named preset is multiplied by ten, unless one is given.
+        lsa: Append to the finished model a latent semantic analysis of the documents it was trained on, of so many
+            dimensions (:class:`~simlte_st.modules.LatentSemanticAnalysis`; 256 is good); the verdict is on both.
         keep: Where the verdict is not that training helped, the finished model is the base, and what was trained is in
             ``OUTPUT.trained``; ``"trained"`` makes that the model in any case.
         probe: Column of classes, folders or tags: a probe with a few labelled documents a class, all of them held out,
@@ -107,6 +110,7 @@ def train(
         held_out=held_out,
         max_steps=max_steps,
         lora=lora,
+        lsa=lsa,
         keep=keep,
         probe=probe,
         seed=seed,

@@ -13,7 +13,7 @@ from training_support import assert_same_bytes, weights
 
 from simlte_st import train
 from simlte_st.errors import ConfigurationError
-from simlte_st.modules import TokenAttention
+from simlte_st.modules import LatentSemanticAnalysis, TokenAttention
 from simlte_st.training import finish as finishing
 
 OPTIONS: dict[str, Any] = {
@@ -119,3 +119,23 @@ def test_the_card_of_a_trained_model_says_what_of_this_package_it_takes(bert_pat
     assert card.endswith("\n\n## A section")
     for part in ("from simlte_st import SentenceTransformer\n", "trust_remote_code=True", "simlte-st\n"):
         assert part in card
+
+
+def test_a_latent_semantic_analysis_of_the_documents_is_appended(
+    encoder_path: Path, labelled: list[dict[str, str]], tmp_path: Path
+) -> None:
+    result = train(labelled, tmp_path / "first", base=encoder_path, lsa=5, keep="trained", **OPTIONS)
+    model = result.load(device="cpu")
+    assert isinstance(model[-1], LatentSemanticAnalysis)
+    assert (result.lsa, model.get_embedding_dimension()) == (5, 32 + 5)
+    assert "- Appended: latent semantic analysis, 5 dimensions" in (tmp_path / "first" / "README.md").read_text()
+    again = train(labelled, tmp_path / "again", base=tmp_path / "first", lsa=3, keep="trained", **OPTIONS)
+    assert [type(module).__name__ for module in again.load(device="cpu")].count("LatentSemanticAnalysis") == 1
+    assert again.lsa == 3
+    further = train(labelled, tmp_path / "further", base=tmp_path / "first", keep="trained", **OPTIONS)
+    assert further.lsa == 5, "what the base has stays, where none is asked for"
+    held = train(labelled, tmp_path / "held", base=encoder_path, lsa=5, **{**OPTIONS, "held_out": 0.0})
+    fewer = held.load(device="cpu")[-1].components, model[-1].components
+    assert not np.array_equal(*fewer), "documents held out are not looked at"
+    with pytest.raises(ConfigurationError, match="lsa=0"):
+        train(labelled, tmp_path / "none", base=encoder_path, lsa=0, **OPTIONS)

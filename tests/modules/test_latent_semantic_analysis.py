@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sentence_transformers
+import torch
+from pooling_support import flattened
+from sentence_transformers import SentenceTransformer
+from sklearn.feature_extraction.text import TfidfVectorizer
+from support import make_document
+
+import simlte_st
+from simlte_st.errors import ConfigurationError, DataError, ModelError
+from simlte_st.models.names import usage_example
+from simlte_st.modules import LatentSemanticAnalysis
+
+TEXTS = [make_document(number) for number in range(20)]
+
+
+@pytest.fixture
+def model(encoder_path: Path) -> SentenceTransformer:
+    return SentenceTransformer(str(encoder_path), device="cpu")
+
+
+@pytest.fixture
+def fitted(model: SentenceTransformer) -> SentenceTransformer:
+    model.append(LatentSemanticAnalysis.fit(model, TEXTS, dimension=6, weight=0.4))
+    return model
+
+
+def unit(rows: np.ndarray) -> np.ndarray:
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+
+
+def test_the_cosine_mixes_that_of_the_encoder_with_that_of_tfidf_s_singular_vectors(model: SentenceTransformer) -> None:
+    plain = unit(model.encode(TEXTS))
+    model.max_seq_length = 40  # what is not read has no say in either
+    read = unit(model.encode(TEXTS))
+    model.append(LatentSemanticAnalysis.fit(model, TEXTS, dimension=12, weight=0.4))
+    found = model.encode(TEXTS)
+
+    words = TfidfVectorizer(sublinear_tf=True, norm="l2", tokenizer=str.split, token_pattern=None, lowercase=False)
+    tokens = [" ".join(model.tokenizer.tokenize(text)[:38]) for text in TEXTS]
+    tfidf = words.fit_transform(tokens).toarray()
+    _, sizes, vectors = np.linalg.svd(tfidf, full_matrices=False)
+    latent = unit(tfidf @ vectors[:12].T / np.sqrt(sizes[:12]))
+    expected = 0.6 * read @ read.T + 0.4 * latent @ latent.T
+    np.testing.assert_allclose(found @ found.T, expected, atol=1e-4)
+    assert found.shape == (20, model.get_embedding_dimension() or 0) == (20, 32 + 12)
+    assert not np.allclose(plain, read)
+
+
+def test_no_weight_leaves_the_encoder_alone(model: SentenceTransformer) -> None:
+    before = model.encode(TEXTS, normalize_embeddings=True)
+    model.append(LatentSemanticAnalysis.fit(model, TEXTS, weight=0.0))
+    after = model.encode(TEXTS)
+    np.testing.assert_allclose(after[:, :32], before, atol=1e-6)
+    assert not after[:, 32:].any()
+
+
+def test_it_is_fitted_to_the_same_bytes(model: SentenceTransformer) -> None:
+    one, two = (LatentSemanticAnalysis.fit(model, TEXTS, dimension=6) for _ in range(2))
+    assert torch.equal(one.components, two.components)
+    assert not torch.equal(one.components, LatentSemanticAnalysis.fit(model, TEXTS, dimension=6, seed=1).components)
+
+
+def test_copies_and_few_documents_have_fewer_dimensions(model: SentenceTransformer) -> None:
+    assert LatentSemanticAnalysis.fit(model, TEXTS[:5]).dimension == 4
+    assert LatentSemanticAnalysis.fit(model, TEXTS[:3] * 4).dimension == 3
+
+
+def batch(model: SentenceTransformer, texts: list[str], **options: Any) -> dict[str, Any]:
+    features = model.preprocess(texts, **options)
+    kept = {name: features[name] for name in ("input_ids", "attention_mask", "prompt_length") if name in features}
+    return {**kept, "sentence_embedding": torch.ones(len(texts), 32)}
+
+
+def test_padding_says_nothing(fitted: SentenceTransformer) -> None:
+    lsa = fitted[-1]
+    features = batch(fitted, ["One two three.", "Four. " * 9, "Ba bun."])
+    expected = lsa(dict(features))["sentence_embedding"]
+    for row, length in enumerate(features["attention_mask"].sum(1).tolist()):
+        alone = {
+            name: value[row : row + 1, :length] for name, value in features.items() if name != "sentence_embedding"
+        }
+        alone["sentence_embedding"] = features["sentence_embedding"][:1]
+        torch.testing.assert_close(lsa(alone)["sentence_embedding"], expected[row : row + 1])
+    flat = flattened({"token_embeddings": torch.zeros(*features["input_ids"].shape, 4), **features})
+    flat["input_ids"] = features["input_ids"][features["attention_mask"].bool()][None]
+    flat["sentence_embedding"] = features["sentence_embedding"]
+    torch.testing.assert_close(lsa(flat)["sentence_embedding"], expected)
+    without = {name: value for name, value in features.items() if name != "attention_mask"}
+    torch.testing.assert_close(lsa(without)["sentence_embedding"], expected)  # padding is a special token
+
+
+def test_a_prompt_says_nothing(fitted: SentenceTransformer) -> None:
+    texts = ["One two three.", "Ba bun."]
+    prompted = batch(fitted, texts, prompt="Ba ca di: ")
+    assert "prompt_length" in prompted
+    expected = fitted[-1](batch(fitted, texts))["sentence_embedding"]
+    torch.testing.assert_close(fitted[-1](prompted)["sentence_embedding"], expected)
+
+
+def test_odd_batches(fitted: SentenceTransformer) -> None:
+    found = fitted[-1](batch(fitted, ["", TEXTS[0]]))["sentence_embedding"]
+    assert not found[0, 32:].any()
+    assert found[1].norm() == pytest.approx(1)
+    empty = {"input_ids": torch.zeros(0, 3, dtype=torch.int64), "sentence_embedding": torch.zeros(0, 32)}
+    assert fitted[-1](empty)["sentence_embedding"].shape == (0, 38)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_embeddings_keep_their_dtype_and_their_gradient(fitted: SentenceTransformer, dtype: torch.dtype) -> None:
+    features = batch(fitted, TEXTS[:2])
+    expected = fitted[-1](dict(features))["sentence_embedding"]
+    embedding = features["sentence_embedding"].to(dtype).requires_grad_()
+    found = fitted[-1].to(dtype)({**features, "sentence_embedding": embedding})["sentence_embedding"]
+    assert found.dtype == dtype
+    torch.testing.assert_close(found.float(), expected, atol=0.01, rtol=0)
+    found[:, 0].sum().backward()
+    assert embedding.grad is not None
+    assert embedding.grad.any()
+
+
+def test_a_model_with_it_is_saved_and_loaded(fitted: SentenceTransformer, tmp_path: Path) -> None:
+    vectors = fitted.encode(TEXTS)
+    fitted.save_pretrained(str(tmp_path / "model"))
+    ours = simlte_st.SentenceTransformer(str(tmp_path / "model"), device="cpu")
+    assert ours.get_embedding_dimension() == 38
+    np.testing.assert_array_equal(ours.encode(TEXTS), vectors)
+    stock = sentence_transformers.SentenceTransformer(str(tmp_path / "model"), device="cpu", trust_remote_code=True)
+    np.testing.assert_array_equal(stock.encode(TEXTS), vectors)
+    assert "from simlte_st import SentenceTransformer" in usage_example(tmp_path / "model")
+
+
+def test_what_cannot_be_fitted(fitted: SentenceTransformer, model: SentenceTransformer) -> None:
+    with pytest.raises(ConfigurationError, match="already"):
+        LatentSemanticAnalysis.fit(fitted, TEXTS)
+    del fitted[-1]
+    for settings in ({"dimension": 0}, {"weight": 1.1}):
+        with pytest.raises(ConfigurationError, match="from 0 to 1"):
+            LatentSemanticAnalysis.fit(model, TEXTS, **settings)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="1 document with"):
+        LatentSemanticAnalysis.fit(model, TEXTS[:1])
+
+
+def test_tokens_of_another_tokenizer_are_refused(fitted: SentenceTransformer) -> None:
+    features = {"input_ids": torch.tensor([[9999]]), "sentence_embedding": torch.zeros(1, 32)}
+    with pytest.raises(ModelError, match="Token 9999"):
+        fitted[-1](features)
+    with pytest.raises(ModelError, match="input_ids"):
+        fitted[-1]({"sentence_embedding": torch.zeros(1, 32)})
