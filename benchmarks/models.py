@@ -2,8 +2,9 @@
 
     python -m benchmarks.models --shared SHARED_DATA --adapt
 
-Rows: TF-IDF and BM25; all-MiniLM-L6-v2 as it is, which reads 256 tokens, its chunk-mean and its conversion to a
-Longformer, both of 4,096 tokens and untrained; this package's own models, and the chunk-mean of the shorter. With
+Rows: TF-IDF, LSA and BM25; all-MiniLM-L6-v2 as it is, which reads 256 tokens, its chunk-mean and its conversion to a
+Longformer, both of 4,096 tokens and untrained; this package's own models, and the chunk-mean of the shorter. Words, and
+each model where there are documents to fit it on, with a latent semantic analysis of those, without labels. With
 ``--adapt``, each model also trained by ``simlte_st.train`` on the documents of the set, without labels, and kept as its
 verdict says. The training documents of AAN are its papers, of which no link is seen; of Lee, the background.
 
@@ -21,6 +22,7 @@ from __future__ import annotations
 import argparse
 import logging
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -30,6 +32,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import torch
+from sklearn.decomposition import TruncatedSVD
 
 from benchmarks.bank.outcomes import outcomes, shares_right, word_rows
 from benchmarks.bank.sets import FILES, BankSet, load_set
@@ -46,10 +49,12 @@ from benchmarks.models_page import (
     CLASSED,
     LEE,
     LONGFORMER,
+    LSA,
     ROWS,
     SETS,
     STSB,
     TFIDF,
+    WITH_LSA,
     WORDS,
     write_page,
 )  # fmt: skip
@@ -69,12 +74,15 @@ from simlte_st.evaluation import (
     document_similarity,
     load_lee,
 )
-from simlte_st.evaluation.lexical import TFIDF_INVERSE_L2
+from simlte_st.evaluation.lexical import TFIDF_INVERSE_L2, fit_tfidf
 from simlte_st.evaluation.splits import sample_rows
+from simlte_st.evaluation.statistics import unit_rows
 from simlte_st.files import atomic_path
 from simlte_st.models.base import load_model
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.names import PACKAGED_BASE, Backbone
+from simlte_st.modules import LatentSemanticAnalysis
+from simlte_st.modules.latent_semantic_analysis import DIMENSION
 
 TOKENS = 4096
 """Tokens that the converted models read."""
@@ -120,8 +128,9 @@ class Classed:
         return {**outcomes(self.data, vectors, **settings), "right": shares_right(self.data, vectors, **settings)}
 
     def words(self, row: str) -> Result:
-        """The same for TF-IDF; BM25 has no vectors to learn from."""
-        assert row == TFIDF
+        """The same for bags of words; BM25 has no vectors to learn from."""
+        if row == LSA:
+            return self.judge(latent_rows(self.texts, [document.text for document in self.train]))
         return self.judge(word_rows(self.data), inverse_l2=TFIDF_INVERSE_L2)
 
 
@@ -151,6 +160,7 @@ class Paired:
         corpus = [*self.texts, *(document.text for document in self.train if document.text not in known)]
         kinds: dict[str, Callable[[], PairScores]] = {
             TFIDF: lambda: TfidfScores(self.texts, corpus, **self.english),
+            LSA: lambda: CosineScores(latent_rows(self.texts, corpus, **self.english)),
             BM25: lambda: Bm25Scores(self.texts),
         }
         return self.score(kinds[row]())
@@ -161,7 +171,7 @@ Task = Classed | Paired
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    models = [row for row in ROWS if not row.endswith(ADAPTED)]
+    models = [row for row in ROWS if not row.endswith((WITH_LSA, ADAPTED))]
     parser.add_argument("--shared", type=Path, required=True, metavar="FOLDER", help="folder of the data sets")
     parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS, metavar="NAME", help=", ".join(SETS))
     parser.add_argument("--models", nargs="+", choices=models, default=models, metavar="NAME", help=", ".join(models))
@@ -219,7 +229,8 @@ class Table:
         for model in models:
             if model == BM25 and isinstance(task, Classed):
                 continue
-            for row in (model, f"{model}{ADAPTED}") if adapt and task.train and model not in WORDS else (model,):
+            fitted = bool(task.train) and model not in WORDS
+            for row in (model, *[model + WITH_LSA] * fitted, *[model + ADAPTED] * (fitted and adapt)):
                 if model in self.missing:
                     continue
                 cell = f"outcomes/{name}/{row}"
@@ -236,10 +247,30 @@ class Table:
     def _outcome(self, name: str, task: Task, row: str) -> Result:
         if row in WORDS:
             return task.words(row)
-        cell = f"vectors/{name}/{row}"
+        model = row.removesuffix(WITH_LSA)
+        cell = f"vectors/{name}/{model}"
         path = self.work.path(cell).with_suffix(".npy")
-        made = self.work.finish(cell, self.settings, lambda: self._encode(task, row, path))
-        return {**task.judge(np.load(path).astype(np.float32)), "encoding": made["result"]}
+        made = self.work.finish(cell, self.settings, lambda: self._encode(task, model, path))["result"]
+        vectors = np.load(path).astype(np.float32)
+        if model != row:
+            vectors, found = self._with_lsa(task, model, vectors)
+            made = {**made, **found}
+        return {**task.judge(vectors), "encoding": made}
+
+    def _with_lsa(self, task: Task, row: str, vectors: np.ndarray) -> tuple[np.ndarray, Result]:
+        """Lengthen the vectors of a model by a latent semantic analysis of what there is to train on."""
+        began = time.perf_counter()
+        model = load_model(self._source(row), dtype=self.dtype).model
+        model.append(LatentSemanticAnalysis.fit(model, task.train))
+        found: Result = {"fitting_seconds": time.perf_counter() - began}
+        longer = []
+        for start in range(0, len(vectors), BATCH):
+            rows = slice(start, start + BATCH)
+            read = {**model.preprocess(task.texts[rows]), "sentence_embedding": torch.from_numpy(vectors[rows])}
+            longer.append(model[-1](read)["sentence_embedding"].numpy())
+        if (short := self._short()) is not None:
+            found["stsb"] = similarity(model, short)
+        return np.concatenate(longer), found
 
     def _encode(self, task: Task, row: str, path: Path) -> Result:
         """Encode the texts of a set, by a model that is adapted to it where the row says so."""
@@ -296,6 +327,14 @@ class Table:
             return load_pairs(self.shared, "STSb", None)
         except OSError:  # it is not there, which the set itself says
             return None
+
+
+def latent_rows(texts: Sequence[str], corpus: Sequence[str], **settings: Any) -> np.ndarray:
+    """Give a latent semantic analysis of words, fitted on a corpus, float32, a row for each text."""
+    vectorizer = fit_tfidf(corpus, **settings)
+    decomposition = TruncatedSVD(min(DIMENSION, len(corpus) - 1), random_state=0).fit(vectorizer.transform(corpus))
+    rows = decomposition.transform(vectorizer.transform(texts)) / np.sqrt(decomposition.singular_values_)
+    return np.asarray(unit_rows(rows), dtype=np.float32)
 
 
 def load_task(name: str, shared: Path, settings: dict[str, Any]) -> Task:

@@ -21,16 +21,16 @@ from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import atomic_path
 from simlte_st.models.names import OWN_MODELS
 
-TFIDF, BM25 = "TF-IDF", "BM25"
-WORDS = (TFIDF, BM25)
+TFIDF, LSA, BM25 = "TF-IDF", "LSA", "BM25"
+WORDS = (TFIDF, LSA, BM25)
 AT_256, CHUNKED, LONGFORMER = "MiniLM at 256", "MiniLM chunk-mean", "MiniLM as Longformer"
 REFERENCES = (AT_256, CHUNKED)
 """Rows that the others are compared with."""
 
-ADAPTED = ", adapted"
+WITH_LSA, ADAPTED = " + LSA", ", adapted"
 BERT_CHUNKED = "simlte-bert chunk-mean"
 MODELS = (AT_256, CHUNKED, LONGFORMER, *OWN_MODELS, BERT_CHUNKED)
-ROWS = (*WORDS, *(f"{model}{suffix}" for model in MODELS for suffix in ("", ADAPTED)))
+ROWS = (*WORDS, *(f"{model}{suffix}" for model in MODELS for suffix in ("", WITH_LSA, ADAPTED)))
 """Rows of the table, in order."""
 
 CLASSED = ("20news", "arxiv", "bbc", "brown", "sotu", "fakenews")
@@ -44,6 +44,12 @@ BUCKETS = {"at most 256": (0, 256), "257 to 512": (256, 512), "513 to 1,024": (5
 """Lengths in tokens, special ones not counted: above the first number, up to the second."""
 
 SHOTS_TITLE, FULL_TITLE = f"## Macro-F1, {SHOTS} documents a class", "## Macro-F1, all labels"
+
+LSA_LINES = [
+    "*LSA* is a latent semantic analysis (TF-IDF's singular vectors) of documents of the set, without labels: of words "
+    "by itself, or of tokens as the second part of a model's embedding, weight .3; its STS-B is the mean over the sets "
+    "it was fitted on.", "",
+]  # fmt: skip
 
 ADAPTED_LINES = [
     "*Adapted* is trained on documents of the set, without labels, and kept as the verdict says; its STS-B is the mean "
@@ -149,6 +155,7 @@ def page(results: Results, lengths: Mapping[str, np.ndarray], timing: Mapping[st
         f"{sizes or 'none yet'}. *Long sets* are those with more than {LONG}. An average stands where a row has all "
         "sets that are on this page.",
         "",
+        *LSA_LINES * any(row == LSA or row.endswith(WITH_LSA) for row in present(results)),
         *ADAPTED_LINES * any(row.endswith(ADAPTED) for row in present(results)),
         summary(results, shots, full, cites, timing),
         "",
@@ -286,8 +293,8 @@ def reading(found: Mapping[str, dict[str, Any]], row: str) -> list[dict[str, Any
 
 
 def short_texts(results: Results, row: str) -> list[float]:
-    """Give Spearman's correlation on STS-B: of a model, or of each set that it was adapted to."""
-    if not row.endswith(ADAPTED):
+    """Give Spearman's correlation on STS-B: of a model, or of each set that it was adapted to, or its LSA fitted on."""
+    if not row.endswith((WITH_LSA, ADAPTED)):
         return [part["spearman"] for name, found in results.items() if name == STSB and (part := found.get(row))]
     parts = [part["encoding"] for found in results.values() for part in reading(found, row)]
     return [part["stsb"]["spearman"] for part in parts if "stsb" in part]
@@ -311,7 +318,7 @@ def similarity_lines(results: Results) -> list[str]:
     return [
         "## Similarity against people", "",
         "Lee's 50 news texts, with 95% bootstrap intervals over documents; STS-B's test part, of an adapted model the "
-        "mean and range over the sets it was adapted to.", "",
+        "mean and range over the sets it was adapted to, or its LSA fitted on.", "",
         markdown_table(["", "Lee, Pearson", "Lee, Spearman", "STS-B, Spearman"], rows), "",
     ]  # fmt: skip
 

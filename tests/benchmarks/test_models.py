@@ -22,8 +22,11 @@ from benchmarks.models_page import (
     CHUNKED,
     LONG_SETS,
     LONGFORMER,
+    LSA,
     ROWS,
     TFIDF,
+    WITH_LSA,
+    WORDS,
     by_length,
     paired_tables,
     with_averages,
@@ -92,10 +95,12 @@ def test_every_kind_of_set_and_row(
     assert "Install simlte-st again" in out
     found = read_json(tmp_path / "out" / "models.json")
     results = found["results"]
-    rows = [TFIDF, AT_256, CHUNKED, LONGFORMER]
-    assert list(results["brown"]) == rows, "BM25 has no vectors"
-    assert list(results["aan"]) == list(results["lee"]) == list(results["stsb"]) == [TFIDF, "BM25", *rows[1:]]
-    assert {row: part["encoding"]["reads"] for row, part in results["brown"].items() if row != TFIDF} == {
+    rows = [AT_256, CHUNKED, LONGFORMER]
+    fitted = [f"{row}{suffix}" for row in rows for suffix in ("", WITH_LSA)]
+    assert list(results["brown"]) == [TFIDF, LSA, *fitted], "BM25 has no vectors"
+    assert list(results["aan"]) == [*WORDS, *fitted]
+    assert list(results["lee"]) == list(results["stsb"]) == [*WORDS, *rows], "there is nothing to fit on"
+    assert {row: part["encoding"]["reads"] for row, part in results["brown"].items() if row in rows} == {
         AT_256: 64, CHUNKED: 128, LONGFORMER: 128
     }  # fmt: skip
 
@@ -141,7 +146,9 @@ def test_every_kind_of_set_and_row(
 def test_models_are_adapted(command: list[str], tmp_path: Path) -> None:
     models.main([*command, "--sets", "brown", "stsb", "lee", "--models", CHUNKED, "--adapt", "--bf16"])
     results = read_json(tmp_path / "out" / "models.json")["results"]
-    assert list(results["brown"]) == [CHUNKED, f"{CHUNKED}{ADAPTED}"]
+    assert list(results["brown"]) == [CHUNKED, f"{CHUNKED}{WITH_LSA}", f"{CHUNKED}{ADAPTED}"]
+    lengthened = results["brown"][f"{CHUNKED}{WITH_LSA}"]["encoding"]
+    assert lengthened["fitting_seconds"] > 0 < lengthened["stsb"]["spearman"] + 1
     assert list(results["stsb"]) == list(results["lee"]) == [CHUNKED], "there is nothing to train on"
     made = results["brown"][f"{CHUNKED}{ADAPTED}"]["encoding"]
     assert (made["steps"], made["reads"]) == (30, 128)
@@ -160,7 +167,7 @@ def test_a_page_is_there_after_each_cell(
     monkeypatch.setattr(models, "convert_base", stop)
     with pytest.raises(RuntimeError, match="stop"):
         models.main([*command, "--sets", "stsb"])
-    assert list(read_json(tmp_path / "out" / "models.json")["results"]["stsb"]) == [TFIDF, "BM25", AT_256]
+    assert list(read_json(tmp_path / "out" / "models.json")["results"]["stsb"]) == [*WORDS, AT_256]
     assert "# Document embeddings" not in capsys.readouterr().out
 
 
@@ -245,6 +252,6 @@ def test_the_cards_have_the_results_of_the_page(name: str) -> None:
 
 
 def test_rows_and_sets() -> None:
-    assert len(set(ROWS)) == len(ROWS) == 14
+    assert len(set(ROWS)) == len(ROWS) == 21
     assert set(models_page.CLASSED) | {models_page.AAN} == set(models.FILES)
     assert FEW in outcomes(BankSet("x", [], [], list("ab" * 8)), np.random.default_rng(0).normal(size=(16, 4)))
