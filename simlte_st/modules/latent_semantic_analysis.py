@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from operator import length_hint
 from typing import Any
 
@@ -26,8 +25,11 @@ from simlte_st.modules.base_form import texts_as_read
 from simlte_st.modules.saved import SavedModule
 
 DIMENSION = 256
-WEIGHT = 0.3
-"""Of weights from .2 to .5 and 32 to 256 dimensions, these did best on links and kinds of 1,700 Wikipedia articles."""
+WEIGHT = 0.4
+FULL = 512
+"""Chosen on 1,700 Wikipedia articles, sentence similarity, and tweets that search articles, of no benchmark here: the
+more dimensions the better, to 256; a larger weight tells kinds of articles apart better, and articles that mention each
+other worse; with one that does not grow with the length, short texts suffer."""
 
 
 class LatentSemanticAnalysis(SavedModule):
@@ -35,8 +37,9 @@ class LatentSemanticAnalysis(SavedModule):
 
     An encoder that was trained elsewhere does not know which words tell these documents apart; their TF-IDF vectors do,
     and their singular vectors (Deerwester et al., 1990) say it in few dimensions, without labels and in seconds. The
-    cosine of two embeddings becomes a mixture: ``1 - weight`` of the encoder's cosine and ``weight`` of that of the
-    words. Tokens take the place of words: those that the encoder reads, without special ones and without a prompt.
+    cosine of two long documents becomes a mixture: ``1 - weight`` of the encoder's cosine and ``weight`` of that of the
+    words. A short text has too few words to go by: of fewer than ``full`` tokens the weight is proportionally less.
+    Tokens take the place of words: those that the encoder reads, without special ones and without a prompt.
 
     Made by :meth:`fit` and put at the end of a model::
 
@@ -46,7 +49,8 @@ class LatentSemanticAnalysis(SavedModule):
         embedding_dimension: d, of the sentence embedding that comes in.
         vocabulary_size: V, of the tokenizer.
         dimension: k, singular vectors.
-        weight: Share of the words in the cosine, 0 to 1.
+        weight: Share of the words in the cosine of long documents, 0 to 1.
+        full: Tokens of a document from which on it is long.
 
     Features:
         ``sentence_embedding`` ``[B, d]``, with ``input_ids`` and ``attention_mask`` ``[B, S]`` or flattened
@@ -57,23 +61,29 @@ class LatentSemanticAnalysis(SavedModule):
         ConfigurationError: A size that is not positive, or a weight outside 0 to 1.
     """
 
-    config_keys: list[str] = ["embedding_dimension", "vocabulary_size", "dimension", "weight"]  # noqa: RUF012  # as in the base class
+    config_keys: list[str] = ["embedding_dimension", "vocabulary_size", "dimension", "weight", "full"]  # noqa: RUF012  # as in the base class
     idf: Tensor
     components: Tensor
 
     def __init__(
-        self, embedding_dimension: int, vocabulary_size: int, dimension: int = DIMENSION, weight: float = WEIGHT
+        self,
+        embedding_dimension: int,
+        vocabulary_size: int,
+        dimension: int = DIMENSION,
+        weight: float = WEIGHT,
+        full: int = FULL,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        if min(embedding_dimension, vocabulary_size, dimension) < 1 or not 0 <= weight <= 1:
+        if min(embedding_dimension, vocabulary_size, dimension, full) < 1 or not 0 <= weight <= 1:
             raise ConfigurationError(
                 f"embedding_dimension={embedding_dimension}, vocabulary_size={vocabulary_size}, dimension={dimension}, "
-                f"weight={weight}: sizes are at least 1, and the weight is a share, from 0 to 1."
+                f"weight={weight}, full={full}: sizes are at least 1, and the weight is a share, from 0 to 1."
             )
         self.embedding_dimension = embedding_dimension
         self.vocabulary_size = vocabulary_size
         self.dimension = dimension
         self.weight = weight
+        self.full = full
         self.register_buffer("idf", torch.zeros(vocabulary_size))
         self.register_buffer("components", torch.zeros(vocabulary_size, dimension))
 
@@ -85,6 +95,7 @@ class LatentSemanticAnalysis(SavedModule):
         *,
         dimension: int = DIMENSION,
         weight: float = WEIGHT,
+        full: int = FULL,
         seed: int = 0,
         progress: bool = False,
     ) -> Self:
@@ -95,6 +106,7 @@ class LatentSemanticAnalysis(SavedModule):
             documents: Anything :func:`~simlte_st.data.read_documents` takes; two or more.
             dimension: Most singular vectors: there are fewer than documents.
             weight: See the class.
+            full: See the class.
             seed: Of the randomized decomposition.
             progress: Show a bar.
 
@@ -105,7 +117,9 @@ class LatentSemanticAnalysis(SavedModule):
         if any(isinstance(module, LatentSemanticAnalysis) for module in model):
             raise ConfigurationError("The model has a latent semantic analysis already: fit it without, del model[-1].")
         size = len(model.tokenizer)
-        made = cls(int(model.get_embedding_dimension() or 0), size, dimension, weight)  # settings are checked first
+        made = cls(
+            int(model.get_embedding_dimension() or 0), size, dimension, weight, full
+        )  # settings are checked first
         counts = _counts(model, documents, size, progress)
         present = np.diff(counts.tocsc().indptr) > 0
         most = min(dimension, counts.shape[0] - 1, int(present.sum()) - 1)
@@ -118,7 +132,7 @@ class LatentSemanticAnalysis(SavedModule):
         decomposition = TruncatedSVD(most, n_iter=5, random_state=seed).fit(tfidf.fit_transform(counts))
         sizes = decomposition.singular_values_
         kept = sizes > sizes[0] * 1e-4  # copies of one another add nothing but noise
-        found = cls(made.embedding_dimension, size, int(kept.sum()), weight)
+        found = cls(made.embedding_dimension, size, int(kept.sum()), weight, full)
         # The square root evens out a little how much the singular vectors say: the first would drown the others.
         scaled = decomposition.components_[kept].T / np.sqrt(sizes[kept])
         found.components.copy_(torch.from_numpy(np.where(present[:, None], scaled, 0.0)))
@@ -132,13 +146,16 @@ class LatentSemanticAnalysis(SavedModule):
             ModelError: There are no ``input_ids``, or a token is not in the vocabulary that this was fitted with.
         """
         embedding: Tensor = features["sentence_embedding"]
-        latent = self._latent(features).to(embedding.dtype)
-        first = functional.normalize(embedding, dim=-1) * math.sqrt(1 - self.weight)
-        features["sentence_embedding"] = torch.cat([first, latent * math.sqrt(self.weight)], dim=-1)
+        counts = self._counts(features) * (self.idf > 0)  # tokens that the documents have: no special ones, no padding
+        weights = torch.where(counts > 0, 1 + counts.clamp(min=1).log(), 0) * self.idf.float()
+        latent = functional.normalize(weights @ self.components.float(), dim=-1)
+        share = self.weight * (counts.sum(1, keepdim=True) / self.full).clamp(max=1)
+        parts = functional.normalize(embedding, dim=-1) * (1 - share).sqrt(), latent * share.sqrt()
+        features["sentence_embedding"] = torch.cat([part.to(embedding.dtype) for part in parts], dim=-1)
         return features
 
-    def _latent(self, features: dict[str, Any]) -> Tensor:
-        """Project the tokens of each text, ``[B, k]``, float32, of length 1 or 0."""
+    def _counts(self, features: dict[str, Any]) -> Tensor:
+        """Count the tokens of each text, ``[B, V]``, float32."""
         if "input_ids" not in features:
             raise ModelError(
                 "A latent semantic analysis reads input_ids, which this model's first module does not give."
@@ -155,9 +172,7 @@ class LatentSemanticAnalysis(SavedModule):
                 "fitted with: fit it with this tokenizer."
             )
         counts = torch.zeros(len(ids), self.vocabulary_size, device=ids.device)
-        counts.scatter_add_(1, ids, mask.to(counts.dtype))
-        weights = torch.where(counts > 0, 1 + counts.clamp(min=1).log(), 0) * self.idf.float()
-        return functional.normalize(weights @ self.components.float(), dim=-1)
+        return counts.scatter_add_(1, ids, mask.to(counts.dtype))
 
     def get_embedding_dimension(self) -> int:
         """Give d + k."""

@@ -39,7 +39,7 @@ def test_the_cosine_mixes_that_of_the_encoder_with_that_of_tfidf_s_singular_vect
     plain = unit(model.encode(TEXTS))
     model.max_seq_length = 40  # what is not read has no say in either
     read = unit(model.encode(TEXTS))
-    model.append(LatentSemanticAnalysis.fit(model, TEXTS, dimension=12, weight=0.4))
+    model.append(LatentSemanticAnalysis.fit(model, TEXTS, dimension=12, weight=0.4, full=1))
     found = model.encode(TEXTS)
 
     words = TfidfVectorizer(sublinear_tf=True, norm="l2", tokenizer=str.split, token_pattern=None, lowercase=False)
@@ -59,6 +59,16 @@ def test_no_weight_leaves_the_encoder_alone(model: SentenceTransformer) -> None:
     after = model.encode(TEXTS)
     np.testing.assert_allclose(after[:, :32], before, atol=1e-6)
     assert not after[:, 32:].any()
+
+
+def test_short_texts_are_left_to_the_encoder(model: SentenceTransformer) -> None:
+    lsa = LatentSemanticAnalysis.fit(model, TEXTS, dimension=6, weight=0.5, full=40)
+    known = int(lsa.idf.nonzero()[0])
+    for tokens, share in ((10, 0.125), (40, 0.5), (90, 0.5)):
+        features = {"input_ids": torch.full((1, tokens), known), "sentence_embedding": torch.ones(1, 32)}
+        found = lsa(features)["sentence_embedding"][0]
+        assert found[32:].square().sum() == pytest.approx(share)
+        assert found.norm() == pytest.approx(1)
 
 
 def test_it_is_fitted_to_the_same_bytes(model: SentenceTransformer) -> None:
@@ -107,7 +117,7 @@ def test_a_prompt_says_nothing(fitted: SentenceTransformer) -> None:
 def test_odd_batches(fitted: SentenceTransformer) -> None:
     found = fitted[-1](batch(fitted, ["", TEXTS[0]]))["sentence_embedding"]
     assert not found[0, 32:].any()
-    assert found[1].norm() == pytest.approx(1)
+    assert found[1].norm() == pytest.approx(1, abs=1e-5)
     empty = {"input_ids": torch.zeros(0, 3, dtype=torch.int64), "sentence_embedding": torch.zeros(0, 32)}
     assert fitted[-1](empty)["sentence_embedding"].shape == (0, 38)
 
@@ -140,7 +150,7 @@ def test_what_cannot_be_fitted(fitted: SentenceTransformer, model: SentenceTrans
     with pytest.raises(ConfigurationError, match="already"):
         LatentSemanticAnalysis.fit(fitted, TEXTS)
     del fitted[-1]
-    for settings in ({"dimension": 0}, {"weight": 1.1}):
+    for settings in ({"dimension": 0}, {"weight": 1.1}, {"full": 0}):
         with pytest.raises(ConfigurationError, match="from 0 to 1"):
             LatentSemanticAnalysis.fit(model, TEXTS, **settings)  # type: ignore[arg-type]
     with pytest.raises(DataError, match="1 document with"):
