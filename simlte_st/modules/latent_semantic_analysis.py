@@ -27,9 +27,9 @@ from simlte_st.modules.saved import SavedModule
 DIMENSION = 256
 WEIGHT = 0.4
 FULL = 512
-"""Chosen on 1,700 Wikipedia articles, sentence similarity, and tweets that search articles, of no benchmark here: the
-more dimensions the better, to 256; a larger weight tells kinds of articles apart better, and articles that mention each
-other worse; with one that does not grow with the length, short texts suffer."""
+"""Chosen on 1,700 Wikipedia articles, sentence similarity, and tweets that search articles, none of it among what
+``benchmarks/models.py`` tests on: the more dimensions the better, to 256; a larger weight tells kinds of articles apart
+better, and articles that mention each other worse; with one that does not grow with the length, short texts suffer."""
 
 
 class LatentSemanticAnalysis(SavedModule):
@@ -117,9 +117,8 @@ class LatentSemanticAnalysis(SavedModule):
         if any(isinstance(module, LatentSemanticAnalysis) for module in model):
             raise ConfigurationError("The model has a latent semantic analysis already: fit it without, del model[-1].")
         size = len(model.tokenizer)
-        made = cls(
-            int(model.get_embedding_dimension() or 0), size, dimension, weight, full
-        )  # settings are checked first
+        incoming = int(model.get_embedding_dimension() or 0)
+        cls(incoming, size, dimension, weight, full)  # settings are checked before anything is read
         counts = _counts(model, documents, size, progress)
         present = np.diff(counts.tocsc().indptr) > 0
         most = min(dimension, counts.shape[0] - 1, int(present.sum()) - 1)
@@ -132,7 +131,7 @@ class LatentSemanticAnalysis(SavedModule):
         decomposition = TruncatedSVD(most, n_iter=5, random_state=seed).fit(tfidf.fit_transform(counts))
         sizes = decomposition.singular_values_
         kept = sizes > sizes[0] * 1e-4  # copies of one another add nothing but noise
-        found = cls(made.embedding_dimension, size, int(kept.sum()), weight, full)
+        found = cls(incoming, size, int(kept.sum()), weight, full)
         # The square root evens out a little how much the singular vectors say: the first would drown the others.
         scaled = decomposition.components_[kept].T / np.sqrt(sizes[kept])
         found.components.copy_(torch.from_numpy(np.where(present[:, None], scaled, 0.0)))
