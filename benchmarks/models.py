@@ -76,7 +76,6 @@ from simlte_st.evaluation import (
 )
 from simlte_st.evaluation.lexical import TFIDF_INVERSE_L2, fit_tfidf
 from simlte_st.evaluation.splits import sample_rows
-from simlte_st.evaluation.statistics import unit_rows
 from simlte_st.files import atomic_path
 from simlte_st.models.base import load_model
 from simlte_st.models.conversion import convert_base
@@ -334,7 +333,7 @@ def latent_rows(texts: Sequence[str], corpus: Sequence[str], **settings: Any) ->
     vectorizer = fit_tfidf(corpus, **settings)
     decomposition = TruncatedSVD(min(DIMENSION, len(corpus) - 1), random_state=0).fit(vectorizer.transform(corpus))
     rows = decomposition.transform(vectorizer.transform(texts)) / np.sqrt(decomposition.singular_values_)
-    return np.asarray(unit_rows(rows), dtype=np.float32)
+    return np.asarray(rows, dtype=np.float32)
 
 
 def load_task(name: str, shared: Path, settings: dict[str, Any]) -> Task:

@@ -117,8 +117,7 @@ class LatentSemanticAnalysis(SavedModule):
         if any(isinstance(module, LatentSemanticAnalysis) for module in model):
             raise ConfigurationError("The model has a latent semantic analysis already: fit it without, del model[-1].")
         size = len(model.tokenizer)
-        incoming = int(model.get_embedding_dimension() or 0)
-        cls(incoming, size, dimension, weight, full)  # settings are checked before anything is read
+        fitted = cls(int(model.get_embedding_dimension() or 0), size, dimension, weight, full)
         counts = _counts(model, documents, size, progress)
         present = np.diff(counts.tocsc().indptr) > 0
         most = min(dimension, counts.shape[0] - 1, int(present.sum()) - 1)
@@ -131,12 +130,12 @@ class LatentSemanticAnalysis(SavedModule):
         decomposition = TruncatedSVD(most, n_iter=5, random_state=seed).fit(tfidf.fit_transform(counts))
         sizes = decomposition.singular_values_
         kept = sizes > sizes[0] * 1e-4  # copies of one another add nothing but noise
-        found = cls(incoming, size, int(kept.sum()), weight, full)
         # The square root evens out a little how much the singular vectors say: the first would drown the others.
         scaled = decomposition.components_[kept].T / np.sqrt(sizes[kept])
-        found.components.copy_(torch.from_numpy(np.where(present[:, None], scaled, 0.0)))
-        found.idf.copy_(torch.from_numpy(np.where(present, tfidf.idf_, 0.0)))
-        return found
+        fitted.dimension = int(kept.sum())
+        fitted.components = torch.from_numpy(np.where(present[:, None], scaled, 0.0)).float().contiguous()
+        fitted.idf = torch.from_numpy(np.where(present, tfidf.idf_, 0.0)).float()
+        return fitted
 
     def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
         """Lengthen ``sentence_embedding``.
