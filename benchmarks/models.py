@@ -247,14 +247,18 @@ class Table:
         if row in WORDS:
             return task.words(row)
         model = row.removesuffix(WITH_LSA)
-        cell = f"vectors/{name}/{model}"
-        path = self.work.path(cell).with_suffix(".npy")
-        made = self.work.finish(cell, self.settings, lambda: self._encode(task, model, path))["result"]
+        path, made = self._vectors(name, task, model)
         vectors = np.load(path).astype(np.float32)
         if model != row:
             vectors, found = self._with_lsa(task, model, vectors)
             made = {**made, **found}
         return {**task.judge(vectors), "encoding": made}
+
+    def _vectors(self, name: str, task: Task, row: str) -> tuple[Path, Result]:
+        """Encode the texts of a set where that is not done; gives the file, and how it went."""
+        cell = f"vectors/{name}/{row}"
+        path = self.work.path(cell).with_suffix(".npy")
+        return path, self.work.finish(cell, self.settings, lambda: self._encode(name, task, row, path))["result"]
 
     def _with_lsa(self, task: Task, row: str, vectors: np.ndarray) -> tuple[np.ndarray, Result]:
         """Lengthen the vectors of a model by a latent semantic analysis of what there is to train on."""
@@ -271,10 +275,11 @@ class Table:
             found["stsb"] = similarity(model, short)
         return np.concatenate(longer), found
 
-    def _encode(self, task: Task, row: str, path: Path) -> Result:
+    def _encode(self, name: str, task: Task, row: str, path: Path) -> Result:
         """Encode the texts of a set, by a model that is adapted to it where the row says so."""
         found: Result = {}
-        source = self._source(row.removesuffix(ADAPTED))
+        before = row.removesuffix(ADAPTED)
+        source = self._source(before)
         with tempfile.TemporaryDirectory() as folder:
             if row.endswith(ADAPTED):
                 run = train(
@@ -284,7 +289,10 @@ class Table:
                 source = str(run.output)
                 found |= {"kept": run.kept, "steps": run.steps, "training_seconds": run.seconds}
             model = load_model(source, dtype=self.dtype).model
-            vectors = model.encode(task.texts, batch_size=BATCH, show_progress_bar=False, convert_to_numpy=True)
+            if found.get("kept") == "base":  # it is the same model
+                vectors = np.load(self._vectors(name, task, before)[0])
+            else:
+                vectors = model.encode(task.texts, batch_size=BATCH, show_progress_bar=False, convert_to_numpy=True)
             if row.endswith(ADAPTED) and (short := self._short()) is not None:
                 found["stsb"] = similarity(model, short)
         with atomic_path(path) as temporary, temporary.open("wb") as file:
