@@ -17,7 +17,8 @@ from torch import Tensor
 from simlte_st.longformer.packing import BLOCK, Packing, Span
 
 CHUNK = 128
-"""Queries that share a stretch of keys: more of them compute more that the mask drops, fewer are smaller products."""
+"""Queries that share a stretch of keys: more of them compute more that the mask drops, fewer are smaller products. Of
+windows up to as many, half of it."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +64,9 @@ def by_shape(chunks: Iterable[Chunk]) -> list[list[Chunk]]:
 
 def _cut(span: Span, reach: int) -> Iterable[Chunk]:
     end = span.start + span.size
-    for query in range(span.start, end, CHUNK):
-        stop = min(query + CHUNK, end)
+    size = CHUNK if 2 * reach > CHUNK else CHUNK // 2
+    for query in range(span.start, end, size):
+        stop = min(query + size, end)
         first = max(span.start, (query - reach - span.start) // BLOCK * BLOCK + span.start)
         last = min(end, -(-(stop + reach - span.start) // BLOCK) * BLOCK + span.start)
         near = [slot for slot in span.globals if first <= slot < last]

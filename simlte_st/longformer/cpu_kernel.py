@@ -142,7 +142,8 @@ def _merge(found: Tensor, total: Tensor, query: Tensor, key: Tensor, value: Tens
     weights = (scores - merged[..., None]).exp()
     # In 32 bits: a factor rounded to half precision would shift a whole row, and its gradients with it.
     kept = found * (total - merged).exp()[..., None]
-    return kept + weights @ _far(value, run).to(weights.dtype), merged
+    kept += weights @ _far(value, run).to(weights.dtype)
+    return kept, merged
 
 
 def _merge_backward(

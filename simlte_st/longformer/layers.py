@@ -15,6 +15,9 @@ from simlte_st.longformer.attention import LongformerSelfAttention
 from simlte_st.longformer.configuration import SimlteLongformerConfig
 from simlte_st.longformer.packing import Packing
 
+SLOTS = 2048
+"""Slots that pass the feed-forward together on the CPU where no gradients are wanted: what they need fits the cache."""
+
 
 class LongformerEmbeddings(nn.Module):
     """Words, positions and segments, summed and normalised."""
@@ -79,7 +82,9 @@ class LongformerLayer(GradientCheckpointingLayer):
     def forward(self, hidden: Tensor, packing: Packing, backend: str) -> Tensor:
         """Map ``(slots, hidden)`` to the same shape."""
         attended = self.attention(hidden, packing, backend)
-        parts = attended.split(self.chunk_size) if self.chunk_size else (attended,)
+        on_cpu = attended.device.type == "cpu" and not torch.is_grad_enabled()
+        size = self.chunk_size or (SLOTS if on_cpu else len(attended))
+        parts = attended.split(max(size, 1))
         outputs = [self.output(self.intermediate(part), part) for part in parts]
         return outputs[0] if len(outputs) == 1 else torch.cat(outputs)
 

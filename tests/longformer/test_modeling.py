@@ -16,7 +16,7 @@ from transformers import AutoModel, AutoModelForMaskedLM, LongformerForMaskedLM,
 
 from simlte_st.compat import readable_tokens
 from simlte_st.errors import ConfigurationError, ModelError
-from simlte_st.longformer import SimlteLongformerConfig, SimlteLongformerForMaskedLM, SimlteLongformerModel
+from simlte_st.longformer import SimlteLongformerConfig, SimlteLongformerForMaskedLM, SimlteLongformerModel, layers
 from simlte_st.losses.mlm_head import make_mlm_head
 
 
@@ -175,6 +175,20 @@ def test_gradient_checkpointing_gives_equal_gradients(reentrant: bool) -> None:
     found = gradients(ours, ours(**batch).last_hidden_state, batch["attention_mask"])
     assert found.keys() == expected.keys()
     assert all(torch.allclose(found[name], expected[name], atol=1e-5) for name in expected)
+
+
+def test_feed_forward_without_gradients_is_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layers, "SLOTS", 50)
+    ours, batch = SimlteLongformerModel.from_longformer(make_pair(16)[0]), make_batch([90, 31], 1)
+    sizes: list[int] = []
+    ours.encoder.layer[0].output.register_forward_hook(lambda module, inputs, output: sizes.append(len(output)))
+    expected = ours(**batch).last_hidden_state
+    (whole,) = sizes
+    with torch.inference_mode():
+        found = ours(**batch).last_hidden_state
+    assert max(sizes[1:]) == 50
+    assert sum(sizes[1:]) == whole
+    assert torch.allclose(found, expected, atol=1e-5)
 
 
 def test_feed_forward_in_pieces_and_half_precision() -> None:
