@@ -84,8 +84,7 @@ class LongformerLayer(GradientCheckpointingLayer):
         attended = self.attention(hidden, packing, backend)
         on_cpu = attended.device.type == "cpu" and not torch.is_grad_enabled()
         size = self.chunk_size or (SLOTS if on_cpu else len(attended))
-        parts = attended.split(max(size, 1))
-        outputs = [self.output(self.intermediate(part), part) for part in parts]
+        outputs = [self.output(self.intermediate(part), part) for part in attended.split(size)]
         return outputs[0] if len(outputs) == 1 else torch.cat(outputs)
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import datasets
+import numpy as np
+import pandas
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -320,15 +322,13 @@ def test_a_column_of_a_data_frame(library: str) -> None:
 
 
 def test_other_columns_of_strings() -> None:
-    numpy = pytest.importorskip("numpy")
     dataset = datasets.Dataset.from_dict({"body": ["a", "b"]})
-    for column in (dataset["body"], dataset.to_iterable_dataset()["body"], numpy.array(["a", "b"])):
+    for column in (dataset["body"], dataset.to_iterable_dataset()["body"], np.array(["a", "b"])):
         assert texts(column) == ["a", "b"]
         assert {type(text) for text in texts(column)} == {str}
 
 
 def test_odd_data_frames() -> None:
-    pandas = pytest.importorskip("pandas")
     mixed = pandas.DataFrame({0: ["a", 3, "c"], "day": pandas.to_datetime(["2020-01-01"] * 3)}, index=list("xyz"))
     reader = read_documents(mixed)
     assert [(document.id, document.text) for document in reader] == [("0", "a"), ("2", "c")]

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
@@ -192,7 +193,6 @@ def test_evaluator_refuses_at_once() -> None:
 
 
 def test_a_column_of_a_data_frame_goes_by_position() -> None:
-    pandas = pytest.importorskip("pandas")
     texts = pandas.Series(["a1", "b1", "a2", "b2"], index=[3, 2, 1, 0])
     evaluator = ClassificationProbeEvaluator(texts, ["a", "b", "a", "b"], ["a"], ["a"])
     assert list(zip(evaluator.train_texts, evaluator.train_labels, strict=True)) == [

