@@ -70,7 +70,10 @@ def add_parser(subparsers: Any) -> None:
         "already), or auto to choose by the base (default: %(default)s). docsplit-longformer converts a base that "
         "reads fewer than 4,096 tokens",
     )
-    group.add_argument("--max-steps", type=int, metavar="N", help="stop after N steps, whatever --epochs says")
+    group.add_argument(
+        "--max-steps", type=int, metavar="N",
+        help="stop after N steps, whatever --epochs says; 0 with --lsa: train nothing, only append the analysis",
+    )  # fmt: skip
     group.add_argument("--lora", type=int, metavar="RANK", help="train low-rank adapters only, merged at the end")
     group.add_argument(
         "--lsa", type=int, metavar="N",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, Literal
 
@@ -42,7 +43,7 @@ def finish(
     before: its weights and its pooling. What was trained is kept beside it.
 
     Args:
-        trainee: What was trained; its model becomes the finished one, in place.
+        trainee: What was trained; its model becomes the finished one, in place. After no steps, a copy of the base.
         prepared: The documents; those held out are measured on.
         fitted: What the Trainer did.
         folder: Removed when the model is in place.
@@ -51,21 +52,23 @@ def finish(
     Raises:
         TrainingDiverged: A weight is not finite; nothing is written.
     """
-    model, held_out = trainee.model, prepared.held_out
-    if options.lora is not None:
+    model, start, held_out = trainee.model, trainee.start, prepared.held_out
+    if fitted.steps == 0:
+        model, start = deepcopy(trainee.untrained()), None  # with its own pooling and dropout too
+    elif options.lora is not None:
         merge_lora(model)
     model.max_seq_length = trainee.reads  # short views make training cheap; the model reads what it did
     measuring: dict[str, Any] = {
         "segmenter": options.segmenter, "seed": options.seed, "progress": options.progress
     }  # fmt: skip
     interpolation: dict[str, Any] | None = None
-    if trainee.start is not None and trainee.preset.interpolate == "auto":
+    if start is not None and trainee.preset.interpolate == "auto":
         # The choice has seen its documents: the gain is measured on the others.
-        choice = choose_interpolation(trainee.start, model, held_out[::2], in_place=True, **measuring)
+        choice = choose_interpolation(start, model, held_out[::2], in_place=True, **measuring)
         logger.info("%s", choice.summary())
         interpolation, held_out = choice.to_dict(), held_out[1::2]
-    elif trainee.start is not None and isinstance(trainee.preset.interpolate, (int, float)):
-        interpolate(trainee.start, model, trainee.preset.interpolate, in_place=True)
+    elif start is not None and isinstance(trainee.preset.interpolate, (int, float)):
+        interpolate(start, model, trainee.preset.interpolate, in_place=True)
         interpolation = {"weight": trainee.preset.interpolate, "curve": []}
     if options.lsa is not None:
         append_lsa(model, prepared.dataset, options.lsa, options.seed, options.progress)
@@ -167,24 +170,39 @@ def extend_model_card(path: Path, section: str) -> None:
 def run_section(run: Mapping[str, Any]) -> str:
     """Describe a run in Markdown."""
     corpus, coverage, preset = run["corpus"], run["coverage"], run["preset"]
-    lines = [
-        "## DocSplit training",
-        "",
-        f"Trained without labels by simlte_st from `{shown_base(run['base'])}`: two views of one document should lie "
-        f"close, other documents far. Views: `{preset['view']}`.",
+    base = shown_base(run["base"])
+    if run["steps"]:
+        lines = [
+            "## DocSplit training",
+            "",
+            f"Trained without labels by simlte_st from `{base}`: two views of one document should lie close, other "
+            f"documents far. Views: `{preset['view']}`.",
+        ]
+    else:
+        lines = [
+            "## Latent semantic analysis",
+            "",
+            f"`{base}` as it was, with a part appended by simlte_st that learned without labels which words tell "
+            "documents apart.",
+        ]
+    lines += [
         "",
         f"- Documents: {corpus['documents']:,} ({corpus['tokens']:,} tokens, {corpus['sentences']:,} sentences; "
         f"the longest has {corpus['longest']:,} tokens)",
-        f"- Seen in one pass: {coverage['share']:.1%} of the tokens; a part of {coverage['cut']:,} of "
-        f"{coverage['documents']:,} documents looked at stays unseen in it",
         f"- {reading_summary(run['reads'], run['longer'], corpus['documents'], run['advice'])}",
     ]
     skipped = {**run["read"].get("skipped", {}), **corpus["left_out"]}
     if skipped:
         lines.append("- Left out: " + ", ".join(f"{count:,} {reason}" for reason, count in skipped.items()))
+    if run["steps"]:
+        lines += [
+            f"- Seen in one pass: {coverage['share']:.1%} of the tokens; a part of {coverage['cut']:,} of "
+            f"{coverage['documents']:,} documents looked at stays unseen in it",
+            f"- Steps: {run['steps']:,} in {run['seconds']:,.0f} s "
+            f"({run['documents_per_second']:.2g} documents a second)",
+            "- Settings: " + ", ".join(f"{name} {value}" for name, value in preset.items() if name != "view"),
+        ]
     lines += [
-        f"- Steps: {run['steps']:,} in {run['seconds']:,.0f} s ({run['documents_per_second']:.2g} documents a second)",
-        "- Settings: " + ", ".join(f"{name} {value}" for name, value in preset.items() if name != "view"),
         *([f"- Appended: latent semantic analysis, {run['lsa']} dimensions"] if run["lsa"] else []),
         f"- Seed: {run['seed']}; computed in {run['dtype']}",
         "",

@@ -7,7 +7,7 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +83,7 @@ class Fitting:
 
 @dataclass(frozen=True)
 class Fitted:
-    """What the Trainer did.
+    """What the Trainer did; nothing, where none was asked for.
 
     Attributes:
         steps: Optimizer steps done, those before a resumption included.
@@ -92,10 +92,10 @@ class Fitted:
         log: The Trainer's log lines.
     """
 
-    steps: int
-    seconds: float
-    documents_per_second: float
-    log: list[dict[str, Any]]
+    steps: int = 0
+    seconds: float = 0.0
+    documents_per_second: float = 0.0
+    log: list[dict[str, Any]] = field(default_factory=list)
 
 
 def set_up(trainee: Trainee, prepared: Prepared, folder: RunFolder, options: RunOptions) -> Fitting:

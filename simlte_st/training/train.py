@@ -14,7 +14,7 @@ from simlte_st.data.segmenters import Segmenter
 from simlte_st.files import check_apart
 from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.training.finish import finish
-from simlte_st.training.fit import fit, set_up
+from simlte_st.training.fit import Fitted, fit, set_up
 from simlte_st.training.model import make_trainee
 from simlte_st.training.prepare import prepare
 from simlte_st.training.presets import Preset
@@ -67,7 +67,8 @@ def train(
         limit: Use no more than so many documents.
         held_out: Share of the documents (at most 500; of few documents up to three times the share, until there are
             100) kept out of training, to measure the gain on; 0 for none, and no verdict.
-        max_steps: Stop after so many steps, instead of after the preset's epochs.
+        max_steps: Stop after so many steps, instead of after the preset's epochs. 0, with ``lsa``: train nothing, only
+            append the analysis.
         lora: Train low-rank adapters of this rank only, and add them to the weights at the end. The learning rate of a
             named preset is multiplied by ten, unless one is given.
         lsa: Append to the finished model a latent semantic analysis of the documents it was trained on, of so many
@@ -131,8 +132,8 @@ def train(
             # The model first: how documents are cut into views depends on its tokenizer and on how much it reads.
             trainee = make_trainee(folder, options)
             prepared = prepare(reader, trainee, folder, options)
-            fitting = set_up(trainee, prepared, folder, options)
-        fitted = fit(fitting, folder)
+            fitting = None if options.max_steps == 0 else set_up(trainee, prepared, folder, options)
+        fitted = Fitted() if fitting is None else fit(fitting, folder)
         return finish(trainee, prepared, fitted, folder, options)
     finally:
         folder.release()

@@ -139,3 +139,25 @@ def test_a_latent_semantic_analysis_of_the_documents_is_appended(
     assert not np.array_equal(*fewer), "documents held out are not looked at"
     with pytest.raises(ConfigurationError, match="lsa=0"):
         train(labelled, tmp_path / "none", base=encoder_path, lsa=0, **OPTIONS)
+
+
+def test_no_steps_append_the_analysis_and_leave_the_weights(
+    encoder_path: Path, labelled: list[dict[str, str]], tmp_path: Path
+) -> None:
+    options = {**OPTIONS, "max_steps": 0}
+    result = train(labelled, tmp_path / "m", base=encoder_path, lsa=5, keep="trained", **options)
+    assert (result.steps, result.lsa, result.kept) == (0, 5, "trained")
+    assert result.gain is not None
+    assert str(result).startswith("Not trained; a latent semantic analysis of ")
+    assert not (tmp_path / "m.run").exists()
+    card = (tmp_path / "m" / "README.md").read_text(encoding="utf-8")
+    assert "## Latent semantic analysis" in card
+    assert "Views:" not in card
+    assert "Steps:" not in card
+    base, model = SentenceTransformer(str(encoder_path), device="cpu"), result.load(device="cpu")
+    assert base[1].pooling_mode == model[1].pooling_mode == "mean", "not what the preset would train with"
+    for name, value in base.state_dict().items():
+        np.testing.assert_array_equal(model.state_dict()[name].numpy(), value.numpy())
+    with pytest.raises(ConfigurationError, match="0 goes with lsa="):
+        train(labelled, tmp_path / "none", base=encoder_path, **options)
+    assert not (tmp_path / "none").exists()
