@@ -40,7 +40,8 @@ def finish(
     """Make the finished model of a trained one, measure what was gained, and write the model's folder.
 
     Where the documents held out do not say that training helped, the model is the base, which then is what was there
-    before: its weights and its pooling. What was trained is kept beside it.
+    before: its weights and its pooling. What was trained is kept beside it. A latent semantic analysis that was asked
+    for is appended to both: the verdict is on training.
 
     Args:
         trainee: What was trained; its model becomes the finished one, in place. After no steps, a copy of the base.
@@ -70,15 +71,17 @@ def finish(
     elif start is not None and isinstance(trainee.preset.interpolate, (int, float)):
         interpolate(start, model, trainee.preset.interpolate, in_place=True)
         interpolation = {"weight": trainee.preset.interpolate, "curve": []}
+    base = trainee.untrained() if options.held_out > 0 else None
     if options.lsa is not None:
-        append_lsa(model, prepared.dataset, options.lsa, options.seed, options.progress)
+        models = [model] if base is None or fitted.steps == 0 else [model, base]
+        append_lsa(models, prepared.dataset, options.lsa, options.seed, options.progress)
     check_weights(model, "at the end")
     gain: dict[str, Any] | None = None
     kept: Literal["trained", "base"] = "trained"
-    if options.held_out > 0:
-        base = trainee.untrained()
-        gain = measure_gain(base, model, held_out, options, measuring)
-        if options.keep == "verdict" and (gain is None or gain["verdict"] != "helped"):
+    if base is not None:
+        what = "Training" if fitted.steps else "The analysis"
+        gain = measure_gain(base, model, held_out, options, measuring, what)
+        if fitted.steps and options.keep == "verdict" and (gain is None or gain["verdict"] != "helped"):
             kept = "base"
     longer = count_longer(prepared.dataset, view_budget(model))
     result = TrainingResult(
@@ -100,20 +103,26 @@ def finish(
         advice=longer_hint(model) if longer else "",
         log=fitted.log,
     )
-    if kept == "base":
+    finished = model
+    if base is not None and kept == "base":
         save_result(model, result, folder.trained, trainee.base.name, options.seed)
-    save_result(base if kept == "base" else model, result, folder.output, trainee.base.name, options.seed)
+        finished = base
+    save_result(finished, result, folder.output, trainee.base.name, options.seed)
     folder.close()
     return result
 
 
-def append_lsa(model: SentenceTransformer, corpus: Dataset, dimension: int, seed: int, progress: bool) -> None:
-    """Append a latent semantic analysis of a run's documents, in the place of one that the base may have."""
-    if isinstance(model[-1], LatentSemanticAnalysis):
-        del model[-1]
+def append_lsa(
+    models: Sequence[SentenceTransformer], corpus: Dataset, dimension: int, seed: int, progress: bool
+) -> None:
+    """Append one latent semantic analysis of a run's documents to models, in the place of those that they may have."""
+    for model in models:
+        if isinstance(model[-1], LatentSemanticAnalysis):
+            del model[-1]
     texts = (" ".join(row["sentences"]) for row in corpus.with_format(None).select_columns("sentences"))
-    fitted = LatentSemanticAnalysis.fit(model, texts, dimension=dimension, seed=seed, progress=progress)
-    model.append(fitted.to(model.device))
+    fitted = LatentSemanticAnalysis.fit(models[0], texts, dimension=dimension, seed=seed, progress=progress)
+    for model in models:
+        model.append(fitted.to(model.device))
 
 
 def measure_gain(
@@ -122,6 +131,7 @@ def measure_gain(
     held_out: Sequence[Document],
     options: RunOptions,
     measuring: Mapping[str, Any],
+    what: str = "Training",
 ) -> dict[str, Any] | None:
     """Compare base and trained model on documents held out, with a probe where the run was told of labels.
 
@@ -143,7 +153,7 @@ def measure_gain(
         probes = found["base"].few_shot, found["trained"].few_shot
     verdict = give_verdict(halves["base"].structure, halves["trained"].structure, probes, options.seed)
     numbers = {name: result.metrics() for name, result in halves.items()}
-    return {**verdict.to_dict(), "summary": verdict.summary(), "halves": numbers}
+    return {**verdict.to_dict(), "summary": verdict.summary(what), "halves": numbers}
 
 
 def save_result(model: SentenceTransformer, result: TrainingResult, output: Path, base: str, seed: int) -> None:

@@ -72,7 +72,8 @@ def train(
         lora: Train low-rank adapters of this rank only, and add them to the weights at the end. The learning rate of a
             named preset is multiplied by ten, unless one is given.
         lsa: Append to the finished model a latent semantic analysis of the documents it was trained on, of so many
-            dimensions (:class:`~simlte_st.modules.LatentSemanticAnalysis`; 256 is good); the verdict is on both.
+            dimensions (:class:`~simlte_st.modules.LatentSemanticAnalysis`; 256 is good), whatever the verdict on
+            training.
         keep: Where the verdict is not that training helped, the finished model is the base, and what was trained is in
             ``OUTPUT.trained``; ``"trained"`` makes that the model in any case.
         probe: Column of classes, folders or tags: a probe with a few labelled documents a class, all of them held out,

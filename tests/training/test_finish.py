@@ -141,6 +141,20 @@ def test_a_latent_semantic_analysis_of_the_documents_is_appended(
         train(labelled, tmp_path / "none", base=encoder_path, lsa=0, **OPTIONS)
 
 
+def test_a_base_that_is_kept_has_the_analysis_too(
+    encoder_path: Path, labelled: list[dict[str, str]], tmp_path: Path
+) -> None:
+    result = train(labelled, tmp_path / "m", base=encoder_path, lsa=5, **{**OPTIONS, "learning_rate": 1e-9})
+    assert result.kept == "base"
+    assert "holds the base as it was, with the analysis; what was trained" in str(result)
+    kept = result.load(device="cpu")
+    trained = SentenceTransformer(str(tmp_path / "m.trained"), device="cpu", trust_remote_code=True)
+    base = SentenceTransformer(str(encoder_path), device="cpu")
+    for name, value in base.state_dict().items():
+        np.testing.assert_array_equal(kept.state_dict()[name], value)
+    np.testing.assert_array_equal(kept[-1].components, trained[-1].components)
+
+
 def test_no_steps_append_the_analysis_and_leave_the_weights(
     encoder_path: Path, labelled: list[dict[str, str]], tmp_path: Path
 ) -> None:
@@ -148,6 +162,7 @@ def test_no_steps_append_the_analysis_and_leave_the_weights(
     result = train(labelled, tmp_path / "m", base=encoder_path, lsa=5, keep="trained", **options)
     assert (result.steps, result.lsa, result.kept) == (0, 5, "trained")
     assert result.gain is not None
+    assert "Training" not in result.gain["summary"]
     assert str(result).startswith("Not trained; a latent semantic analysis of ")
     assert not (tmp_path / "m.run").exists()
     card = (tmp_path / "m" / "README.md").read_text(encoding="utf-8")
