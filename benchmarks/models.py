@@ -6,7 +6,8 @@ Rows: TF-IDF, LSA and BM25; all-MiniLM-L6-v2 as it is, which reads 256 tokens, i
 Longformer, both of 4,096 tokens and untrained; this package's own models, and the chunk-mean of the shorter. Words, and
 each model where there are documents to fit it on, with a latent semantic analysis of those, without labels. With
 ``--adapt``, each model also trained by ``simlte_st.train`` on the documents of the set, without labels, and kept as its
-verdict says. The training documents of AAN are its papers, of which no link is seen; of Lee, the background.
+verdict says; by itself, and with the latent semantic analysis. The training documents of AAN are its papers, of which
+no link is seen; of Lee, the background.
 
 Sets: those of ``benchmarks/bank/sets.py`` that have classes, their held-out halves; AAN's papers, all of them, and what
 they cite; the Lee corpus; STS-B's test part, to see that short texts did not suffer. Each model encodes each set once:
@@ -42,6 +43,7 @@ from benchmarks.models_cards import write_cards
 from benchmarks.models_page import (
     AAN,
     ADAPTED,
+    ADAPTED_WITH_LSA,
     AT_256,
     BERT_CHUNKED,
     BM25,
@@ -229,7 +231,8 @@ class Table:
             if model == BM25 and isinstance(task, Classed):
                 continue
             fitted = bool(task.train) and model not in WORDS
-            for row in (model, *[model + WITH_LSA] * fitted, *[model + ADAPTED] * (fitted and adapt)):
+            suffixes = ["", *[WITH_LSA] * fitted, *[ADAPTED, ADAPTED_WITH_LSA] * (fitted and adapt)]
+            for row in (f"{model}{suffix}" for suffix in suffixes):
                 if model in self.missing:
                     continue
                 cell = f"outcomes/{name}/{row}"
@@ -251,7 +254,7 @@ class Table:
         vectors = np.load(path).astype(np.float32)
         if model != row:
             vectors, found = self._with_lsa(task, model, vectors)
-            made = {**made, **found}
+            made = {**{key: value for key, value in made.items() if key != "stsb"}, **found}
         return {**task.judge(vectors), "encoding": made}
 
     def _vectors(self, name: str, task: Task, row: str) -> tuple[Path, Result]:
@@ -263,7 +266,7 @@ class Table:
     def _with_lsa(self, task: Task, row: str, vectors: np.ndarray) -> tuple[np.ndarray, Result]:
         """Lengthen the vectors of a model by a latent semantic analysis of what there is to train on."""
         began = time.perf_counter()
-        model = load_model(self._source(row), dtype=self.dtype).model
+        model = load_model(self._source(row.removesuffix(ADAPTED)), dtype=self.dtype).model  # of the same tokens
         model.append(LatentSemanticAnalysis.fit(model, task.train))
         found: Result = {"fitting_seconds": time.perf_counter() - began}
         longer = []
@@ -271,7 +274,7 @@ class Table:
             rows = slice(start, start + BATCH)
             read = {**model.preprocess(task.texts[rows]), "sentence_embedding": torch.from_numpy(vectors[rows])}
             longer.append(model[-1](read)["sentence_embedding"].numpy())
-        if (short := self._short()) is not None:
+        if not row.endswith(ADAPTED) and (short := self._short()) is not None:
             found["stsb"] = similarity(model, short)
         return np.concatenate(longer), found
 

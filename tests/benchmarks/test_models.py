@@ -147,13 +147,18 @@ def test_every_kind_of_set_and_row(
 def test_models_are_adapted(command: list[str], tmp_path: Path) -> None:
     models.main([*command, "--sets", "brown", "stsb", "lee", "--models", CHUNKED, "--adapt", "--bf16"])
     results = read_json(tmp_path / "out" / "models.json")["results"]
-    assert list(results["brown"]) == [CHUNKED, f"{CHUNKED}{WITH_LSA}", f"{CHUNKED}{ADAPTED}"]
+    suffixes = ("", WITH_LSA, ADAPTED, f"{ADAPTED}{WITH_LSA}")
+    assert list(results["brown"]) == [f"{CHUNKED}{suffix}" for suffix in suffixes]
     lengthened = results["brown"][f"{CHUNKED}{WITH_LSA}"]["encoding"]
     assert lengthened["fitting_seconds"] > 0
     assert lengthened["stsb"]["spearman"] == pytest.approx(results["stsb"][CHUNKED]["spearman"], abs=0.1)
     assert list(results["stsb"]) == list(results["lee"]) == [CHUNKED], "there is nothing to train on"
     made = results["brown"][f"{CHUNKED}{ADAPTED}"]["encoding"]
     assert (made["steps"], made["reads"]) == (30, 128)
+    both = results["brown"][f"{CHUNKED}{ADAPTED}{WITH_LSA}"]["encoding"]
+    assert both["fitting_seconds"] > 0
+    assert {name: both[name] for name in ("kept", "steps")} == {name: made[name] for name in ("kept", "steps")}
+    assert "stsb" not in both, "that of the model without the analysis is not its own"
     page = (tmp_path / "out" / "models.md").read_text(encoding="utf-8")
     assert f"{made['kept']}, {made['training_seconds']:.0f} s" in page
     assert f"{100 * made['stsb']['spearman']:.1f}" in page
@@ -169,10 +174,11 @@ def test_a_model_that_training_did_not_help_is_not_encoded_anew(
     monkeypatch.setattr(models, "train", train)
     models.main([*command, "--sets", "brown", "--models", CHUNKED, "--adapt"])
     results = read_json(tmp_path / "out" / "models.json")["results"]["brown"]
-    before, adapted = (results[row] for row in (CHUNKED, f"{CHUNKED}{ADAPTED}"))
-    assert adapted.pop("encoding")["kept"] == "base"
-    assert before.pop("encoding")
-    assert adapted == before, "its own vectors, not those of what train gave"
+    for suffix in ("", WITH_LSA):
+        before, adapted = (results[row] for row in (f"{CHUNKED}{suffix}", f"{CHUNKED}{ADAPTED}{suffix}"))
+        assert adapted.pop("encoding")["kept"] == "base"
+        assert before.pop("encoding")
+        assert adapted == before, "its own vectors, not those of what train gave"
 
 
 def test_a_page_is_there_after_each_cell(
@@ -269,6 +275,6 @@ def test_the_cards_have_the_results_of_the_page(name: str) -> None:
 
 
 def test_rows_and_sets() -> None:
-    assert len(set(ROWS)) == len(ROWS) == 21
+    assert len(set(ROWS)) == len(ROWS) == 27
     assert set(models_page.CLASSED) | {models_page.AAN} == set(models.FILES)
     assert FEW in outcomes(BankSet("x", [], [], list("ab" * 8)), np.random.default_rng(0).normal(size=(16, 4)))
