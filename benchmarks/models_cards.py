@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks.models_page import FULL_TITLE
+from benchmarks.models_page import FULL_TITLE, REFERENCES, ROWS, WORDS
 from simlte_st.files import atomic_path, read_json
 from simlte_st.models.names import OWN_MODELS
 from simlte_st.models.shipped import BUILD_FILE, CARD_FILE, FOLDER
@@ -21,11 +21,17 @@ def write_cards(page: Sequence[str]) -> None:
     Args:
         page: The lines of ``models.md``, of which the first tables are taken, with a few labels.
     """
-    taken = (line.replace("## ", "### ", 1) for line in page[2 : page.index(FULL_TITLE)])
-    results = ["## Results", "", *taken, CHOSEN, ""]
+    taken = [line.replace("## ", "### ", 1) for line in page[2 : page.index(FULL_TITLE)]]
     for name in OWN_MODELS:
+        results = ["## Results", "", *rows_of(name, taken), CHOSEN, ""]
         with atomic_path(FOLDER / name / CARD_FILE) as path:
             path.write_text(card(name, results), encoding="utf-8")
+
+
+def rows_of(name: str, lines: Sequence[str]) -> list[str]:
+    """Leave out the rows of tables that are neither of a model nor of what all are compared with."""
+    others = {row for row in ROWS if row not in (*WORDS, *REFERENCES) and not row.startswith(name)}
+    return [line for line in lines if not (line.startswith("|") and line.split("|")[1].strip() in others)]
 
 
 def card(name: str, results: Sequence[str]) -> str:

@@ -116,7 +116,8 @@ def put_together(name: str) -> Path:
             restore(target)  # the user's own may have been on the way when its process was killed
         if not _stays(target, digest):
             base = base_of_own_models()
-            logger.info("Putting %s together, once: %s and what training added to it, into %s.", name, base, target)
+            # A warning is seen without setting up logging: nothing is written into a user's folders unsaid.
+            logger.warning("Putting %s together, once: %s and what training added to it, into %s.", name, base, target)
             held.enter_context(quiet_transformers())
             model = untrained(name, base)
             add_difference(model, source / DIFFERENCE_FILE)

@@ -270,7 +270,12 @@ def test_the_cards_have_the_results_of_the_page(name: str) -> None:
     _, title, results = text.partition("## Results\n\n")
     results = results.partition(LIMITS_TITLE)[0]
     assert title
-    assert [line for line in results.splitlines() if line.startswith("|") and line not in page] == []
+    tables = [line for line in results.splitlines() if line.startswith("|")]
+    assert [line for line in tables if line not in page] == []
+    [others] = {row for row in OWN_MODELS if row != name}
+    rows = [line.split("|")[1].strip() for line in tables]
+    assert not [row for row in rows if row.startswith(others)], "a card is of one model"
+    assert {AT_256, CHUNKED, TFIDF, *(f"{name}{suffix}" for suffix in ("", WITH_LSA, ADAPTED))} <= set(rows)
     assert text == models_cards.card(name, ["## Results", "", *results.splitlines()])
 
 

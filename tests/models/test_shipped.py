@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import multiprocessing
 import os
 import shutil
@@ -146,13 +145,12 @@ def test_a_bare_language_model_is_no_base(base: Path, tmp_path: Path) -> None:
 
 
 def test_a_model_is_put_together_once(tiny: Path, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, logger="simlte_st")
     model = ship(BERT, tiny)
     caplog.clear()
     folder = put_together(BERT)
-    assert [record.getMessage() for record in caplog.records] == [
-        f"Putting simlte-bert together, once: {tiny} and what training added to it, into {folder}."
-    ]
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        ("WARNING", f"Putting simlte-bert together, once: {tiny} and what training added to it, into {folder}.")
+    ], "seen without setting up logging"
     assert folder == model_path(BERT)
     assert (folder / CARD_FILE).read_text(encoding="utf-8") == "# simlte-bert 0\n"
     assert read_json(folder / BUILD_FILE) == {"seed": 0}
