@@ -21,7 +21,8 @@ def write_cards(page: Sequence[str]) -> None:
     Args:
         page: The lines of ``models.md``, of which the first tables are taken, with a few labels.
     """
-    taken = [line.replace("## ", "### ", 1) for line in page[2 : page.index(FULL_TITLE)]]
+    lines = "\n".join(page).splitlines()  # a table is one of the page's
+    taken = [line.replace("## ", "### ", 1) for line in lines[2 : lines.index(FULL_TITLE)]]
     for name in OWN_MODELS:
         results = ["## Results", "", *rows_of(name, taken), CHOSEN, ""]
         with atomic_path(FOLDER / name / CARD_FILE) as path:
