@@ -226,6 +226,9 @@ SETTINGS_FILE = "settings.json"
 RUN = ".run"
 """What the work folder of a training is called after the name of its model."""
 
+RUN_FILE = "simlte.json"
+"""What the folder of a trained model has: how it was made."""
+
 
 def is_model(folder: Path) -> bool:
     """Tell whether a folder holds a model."""

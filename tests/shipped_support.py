@@ -16,6 +16,11 @@ from simlte_st.training.lora import add_lora, merge_lora
 BERT, LONGFORMER = "simlte-bert", "simlte-longformer"
 
 
+def cosines(first: SentenceTransformer, second: SentenceTransformer, texts: list[str]) -> torch.Tensor:
+    """Compare what two models make of the same texts, one by one."""
+    return torch.cosine_similarity(*(model.encode(texts, convert_to_tensor=True) for model in (first, second)))
+
+
 def trained(model: SentenceTransformer, rank: int, seed: int = 0) -> SentenceTransformer:
     """Train LoRA of a rank for some steps: two texts shall lie far from each other."""
     pytest.importorskip("peft")

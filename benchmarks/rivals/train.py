@@ -19,7 +19,8 @@ from benchmarks.rivals.objectives import get_rival
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.errors import ConfigurationError
 from simlte_st.files import atomic_path, check_free, write_json
-from simlte_st.models.base import LoadedModel, load_model
+from simlte_st.models.base import load_model
+from simlte_st.models.loading import LoadedModel
 from simlte_st.training.model import preset_for
 from simlte_st.training.presets import Pooling, Preset, get_preset
 
@@ -60,7 +61,7 @@ def train_rival(
     Args:
         name: A name of :data:`~benchmarks.rivals.RIVALS`.
         documents: Anything :func:`~simlte_st.data.read_documents` takes.
-        base: The model to begin with: a folder, or a name as :func:`~simlte_st.models.names.find_model` has it.
+        base: The model to begin with: a folder, or a name as :func:`~simlte_st.models.base.find_model` has it.
         output: Folder of the finished model, which stock sentence-transformers loads. There is nothing before the end.
         steps: Optimizer steps.
         batch_size: Documents in a batch; pairs of documents for Contrastive Tension, where it is a multiple of 8.

@@ -197,9 +197,8 @@ def _bases(arguments: argparse.Namespace) -> dict[str, str]:
     """Name the model to compare each with: the one that was asked for, else the one that it was trained from."""
     from pathlib import Path
 
-    from simlte_st.files import read_json
+    from simlte_st.files import RUN_FILE, read_json
     from simlte_st.models.names import local_folder
-    from simlte_st.training.result import RUN_FILE
 
     if arguments.base:
         return {model: arguments.base for model in arguments.models if model != arguments.base}

@@ -1,80 +1,25 @@
-"""Loading a model, with the pooling and the length that are wanted."""
+"""From the name of a model to the model: finding it on this machine or on the Hub, and loading it."""
 
 from __future__ import annotations
 
-import logging
 import os
-from copy import deepcopy
-from dataclasses import dataclass
-from pathlib import Path
-from pickle import UnpicklingError
+import re
 
 import torch
-from safetensors import SafetensorError
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.modules import Transformer
-from sentence_transformers.sentence_transformer.modules import Pooling
-from sentence_transformers.util import is_sentence_transformer_model
 
-from simlte_st.chunk_mean.modeling import SimlteChunkMeanModel
-from simlte_st.compat import load_stock, readable_length, readable_tokens
-from simlte_st.errors import ConfigurationError, MissingExtraError, ModelError
-from simlte_st.files import MODEL_FILE, is_model
 from simlte_st.models.device import check_device
-from simlte_st.models.names import find_model, hub_repositories, not_loaded
-from simlte_st.modules import OWN_MODULES
+from simlte_st.models.loading import LoadedModel, load_found
+from simlte_st.models.names import (
+    HUB_SECONDS,
+    OWN_MODELS,
+    cached_folder,
+    hub_repositories,
+    local_folder,
+    not_loaded,
+)
+from simlte_st.models.shipped import put_together
 
-logger = logging.getLogger(__name__)
-
-_FORESEEN = (OSError, ValueError, SafetensorError)
-"""What the libraries raise of a model that cannot be loaded, in words that can be passed on."""
-
-_SETTINGS = "config_sentence_transformers.json"  # what sentence-transformers writes beside modules.json
-
-
-@dataclass(frozen=True)
-class LoadedModel:
-    """A model, and what is known of it from loading it.
-
-    Attributes:
-        model: The model.
-        name: What the user called it.
-        tuned: Whether it is a sentence encoder already (it came with sentence-transformers' ``modules.json``), as
-            opposed to a bare language model.
-        drawn: Whether its checkpoint lacks weights, such as a pooler's, which were drawn at random.
-    """
-
-    model: SentenceTransformer
-    name: str
-    tuned: bool
-    drawn: bool = False
-
-    def copy(self, pooling: str = "keep", max_seq_length: int | None = None) -> LoadedModel:
-        """Make another model of this one, which is not changed.
-
-        Where loading draws weights it is loaded again, so that each model has its own, and a run draws the same numbers
-        from its seed as ever.
-
-        Args:
-            pooling: As for :func:`load_model`.
-            max_seq_length: As for :func:`load_model`; None keeps this model's.
-
-        Returns:
-            The other model, in the same dtype.
-
-        Raises:
-            ModelError: It has no pooling that could be changed, or is not there any more.
-            ConfigurationError: It has no positions for ``max_seq_length`` tokens.
-        """
-        length = max_seq_length or self.model.max_seq_length
-        if self.drawn:
-            dtype = next(self.model.parameters()).dtype
-            return load_model(self.name, pooling, length, dtype, str(self.model.device))
-        model = deepcopy(self.model)
-        if pooling != "keep":
-            _set_pooling(model, self.name, pooling)
-        _set_length(model, self.name, length)
-        return LoadedModel(model, self.name, self.tuned)
+_HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 
 
 def load_model(
@@ -90,7 +35,7 @@ def load_model(
     text; this is saved with the model. Only where its own prompts are written with such words, the model reads them.
 
     Args:
-        name: A folder, or a name as :func:`~simlte_st.models.names.find_model` has it.
+        name: A folder, or a name as :func:`find_model` has it.
         pooling: ``"cls"`` or ``"mean"`` replaces the model's pooling, ``"keep"`` keeps it. A bare language model, which
             has none, gets ``"cls"`` when asked to keep.
         max_seq_length: Tokens to read of an input, special tokens included; None keeps the model's.
@@ -107,123 +52,52 @@ def load_model(
         ConfigurationError: It has no positions for ``max_seq_length`` tokens, or there is no such device.
     """
     check_device(device)
-    source, name = find_model(name), os.fspath(name)
-    numbers = torch.get_rng_state()
-    if Path(source, _SETTINGS).is_file() and not is_model(Path(source)):
-        raise not_loaded(name, f"{MODEL_FILE} is missing, so that nobody knows how it pools. Fetch or make it again.")
-    try:
-        model = load_stock(source, OWN_MODULES, device=device, model_kwargs={} if dtype is None else {"dtype": dtype})
-    except (MissingExtraError, MemoryError):
-        raise
-    except Exception as error:  # what is damaged breaks the libraries anywhere, with any error of theirs
-        said = isinstance(error, _FORESEEN)  # then the chain has nothing that the message has not
-        raise not_loaded(name, _problem(error)) from (None if said else error)
-    _check_weights(model, name)
-    tuned, drawn = _is_tuned(source), not torch.equal(numbers, torch.get_rng_state())
-    if not isinstance(model[0], Transformer):
-        raise ModelError(f"The model {name!r} begins with {type(model[0]).__name__}, not with a Transformer.")
-    _read_marks_as_text(model)
-    if pooling != "keep" or not tuned:
-        _set_pooling(model, name, "cls" if pooling == "keep" else pooling)
-    # A tokenizer may know of no limit.
-    _set_length(model, name, max_seq_length or readable_length(model))
-    return LoadedModel(model, name, tuned, drawn)
+    return load_found(find_model(name), os.fspath(name), pooling, max_seq_length, dtype, device)
 
 
-def _read_marks_as_text(model: SentenceTransformer) -> None:
-    tokenizer = model.tokenizer
-    if not any(mark in (prompt or "") for mark in tokenizer.all_special_tokens for prompt in model.prompts.values()):
-        tokenizer.split_special_tokens = True
-        tokenizer.init_kwargs["split_special_tokens"] = True  # what is saved
+def find_model(name: str | os.PathLike[str]) -> str:
+    """Find a model on this machine, as :func:`~simlte_st.models.names.local_folder` does, or on the Hub.
 
+    A model that comes with this package as a difference is put together first, where it is not there yet.
 
-def _problem(error: Exception) -> str:
-    """Tell what an error of the libraries says about a model."""
-    if isinstance(error, UnpicklingError):  # the library's own words advise to read it all the same
-        return (
-            "its weights are a pickle that is damaged or holds more than tensors. It is not read further: that could "
-            "run code. Get the model as model.safetensors."
-        )
-    if isinstance(error, _FORESEEN):
-        return str(error)
-    return f"it is incomplete or damaged ({type(error).__name__}: {error})."
-
-
-def _check_weights(model: SentenceTransformer, name: str) -> None:
-    """Check what would otherwise show much later: as vectors that are no numbers, or as an index out of range.
-
-    Raises:
-        ModelError: A weight is not finite, or a token has no embedding.
-    """
-    bad = [key for key, weight in model.named_parameters() if not torch.isfinite(weight).all()]
-    if bad:
-        raise ModelError(
-            f"The model {name!r} is damaged: {len(bad)} of its tensors hold numbers that are not finite ({bad[0]}, "
-            "...). Fetch or make it again."
-        )
-    embeddings = model[0].auto_model.get_input_embeddings() if isinstance(model[0], Transformer) else None
-    if isinstance(embeddings, torch.nn.Embedding):
-        highest = max(model.tokenizer.get_vocab().values(), default=0)
-        if highest >= embeddings.num_embeddings:
-            raise ModelError(
-                f"The model {name!r} has embeddings for {embeddings.num_embeddings:,} tokens, and its tokenizer gives "
-                f"numbers up to {highest:,}: they do not belong together, or tokens were added without "
-                "resize_token_embeddings()."
-            )
-
-
-def lengthen(loaded: LoadedModel, max_length: int) -> bool:
-    """Let a model read as many tokens as are wanted, in place, where it has the positions for them.
-
-    A tokenizer may cut texts long before the positions end: that of a ModernBERT with 8,192 positions after 512 tokens,
-    or that of a sentence encoder which was tuned on short texts. It is then told to cut later, which is logged, and
-    saved with the model. A model that reads more than is wanted stays as it is.
+    The Hub is asked once and for five seconds. Without a network, sentence-transformers would ask for each of several
+    files, again and again, for over a minute. Endpoint, token and offline mode are those of ``huggingface_hub``
+    (``HF_ENDPOINT``, ``HF_TOKEN``, ``HF_HUB_OFFLINE``).
 
     Args:
-        loaded: The model.
-        max_length: Tokens to read of a text at least, special tokens included.
+        name: A path or a name; on the Hub with its owner or, as sentence-transformers' own models, without.
 
     Returns:
-        Whether the model now reads so many. Where it does not, it has too few positions and is unchanged:
-        :func:`~simlte_st.models.conversion.convert_base` makes a longer one of it.
+        The folder, be it one in the Hub's cache where the Hub cannot be asked. Else the name as it is: the Hub has
+        answered, and sentence-transformers may look it up there, or it can be no name.
+
+    Raises:
+        MissingExtraError: A packaged model whose package is not installed.
+        ModelError: The files of a packaged model are not the published ones. Or the Hub cannot be asked and its cache
+            does not have the model. Or the base of a model of this package is missing, or the package is not whole: the
+            message says what to install.
+        ConfigurationError: A model of this package is to be put together where nothing can be written.
     """
-    model, positions = loaded.model, readable_tokens(loaded.model)
-    if positions is not None and positions < max_length:
-        return False
-    length = model.max_seq_length
-    if length is not None and length < max_length:
-        logger.info(
-            "%s was set to read %s tokens and has positions for %s: it now reads %s.",
-            loaded.name, f"{length:,}", "any number" if positions is None else f"{positions:,}", f"{max_length:,}",
-        )  # fmt: skip
-        model.max_seq_length = max_length
-    return True
+    text = os.fspath(name)
+    if text in OWN_MODELS and not os.path.isdir(text):
+        return str(put_together(text))
+    folder = local_folder(text)
+    if folder is not None or not _HUB_NAME.fullmatch(text):
+        return folder or text
+    from huggingface_hub import HfApi
 
-
-def _set_length(model: SentenceTransformer, name: str, length: int | None) -> None:
-    positions = readable_tokens(model)
-    if length is not None and positions is not None and length > positions:
-        raise ConfigurationError(f"max_seq_length={length}: {name!r} has positions for {positions} tokens.")
-    if length is not None:
-        model.max_seq_length = length
-
-
-def _is_tuned(source: str) -> bool:
-    # Loading a model of the Hub has just put the file into the cache, if the repository has it.
-    cache = os.environ.get("SENTENCE_TRANSFORMERS_HOME")
-    places = (source,) if Path(source).exists() else hub_repositories(source)
-    return any(is_sentence_transformer_model(place, cache_folder=cache, local_files_only=True) for place in places)
-
-
-def _set_pooling(model: SentenceTransformer, name: str, mode: str) -> None:
-    if isinstance(model[0].auto_model, SimlteChunkMeanModel) and mode != "cls":
-        raise ModelError(
-            f"The model {name!r} reads chunk by chunk and pools inside of them, which cannot be set to {mode!r} "
-            "any more; use pooling='keep', or convert it anew with the pooling that you want."
-        )
-    for index, module in enumerate(model):
-        if isinstance(module, Pooling):
-            pooling = Pooling(module.embedding_dimension, pooling_mode=mode, include_prompt=module.include_prompt)
-            model[index] = pooling.to(model.device)
-            return
-    raise ModelError(f"The model {name!r} has no Pooling module to set to {mode!r}; use pooling='keep'.")
+    try:
+        HfApi().model_info(hub_repositories(text)[0], timeout=HUB_SECONDS)
+        return text
+    except Exception as error:  # each version of the library has its own classes
+        response, kind = getattr(error, "response", None), type(error).__name__
+    if response is not None and response.status_code < 500:  # it has answered, be it that there is no such model
+        return text
+    folder = cached_folder(text)
+    if folder is not None:
+        return folder
+    raise not_loaded(
+        text,
+        f"there is no such folder, the Hub cannot be reached ({kind}), and its cache does not have it. Where it can be "
+        f"reached, fetch the model with: hf download {hub_repositories(text)[0]}.",
+    )

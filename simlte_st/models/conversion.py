@@ -19,7 +19,8 @@ from simlte_st.files import atomic_path, check_free
 from simlte_st.longformer import SimlteLongformerForMaskedLM, SimlteLongformerModel, convert_to_longformer
 from simlte_st.longformer.configuration import GlobalTokens
 from simlte_st.longformer.convert import Positions
-from simlte_st.models.base import LoadedModel, load_model
+from simlte_st.models.base import load_model
+from simlte_st.models.loading import LoadedModel
 from simlte_st.models.names import LONGER_HINT, OWN_MODELS, PACKAGED_BASE, Backbone
 
 MAX_LENGTH = 4096
@@ -51,7 +52,7 @@ def convert_base(
     averages over the chunks that it can read. Both are loaded after ``import simlte_st``.
 
     Args:
-        base: The model, loaded already or not; see :func:`~simlte_st.models.names.find_model`.
+        base: The model, loaded already or not; see :func:`~simlte_st.models.base.find_model`.
             A loaded one is not changed.
         output: The folder to write, in one rename.
         backbone: What becomes of the base.

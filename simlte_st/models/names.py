@@ -1,4 +1,4 @@
-"""From the name of a model to the place where it is: a folder, the user's models, an installed package, the Hub."""
+"""Names of models, and the places that they lead to: the user's models, an installed package, the Hub's cache."""
 
 from __future__ import annotations
 
@@ -42,9 +42,10 @@ BASE_SHA256 = {
 LONGER_HINT = "To read them whole:\n    simlte convert MODEL --backbone chunk-mean --max-length N --output LONGER"
 """What a model that cuts texts can be made into."""
 
+HUB_SECONDS = 5
+"""How long the Hub is waited for where it is asked whether it can be reached."""
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
-_SECONDS = 5
 _HUB_BASE_FILES = ["*.json", "vocab.txt", "model.safetensors"]  # not the weights once more in other formats
 
 
@@ -87,7 +88,8 @@ def _found(pattern: str) -> list[Path]:
 def local_folder(name: str | os.PathLike[str]) -> str | None:
     """Find a model on this machine: a folder, one in the user's model folder, or one that a package carries.
 
-    One that comes with this package as a difference is there once :func:`find_model` has put it together.
+    One that comes with this package as a difference is there once :func:`~simlte_st.models.base.find_model` has put it
+    together.
 
     Args:
         name: A path or a name.
@@ -110,56 +112,6 @@ def local_folder(name: str | os.PathLike[str]) -> str | None:
     return None
 
 
-def find_model(name: str | os.PathLike[str]) -> str:
-    """Find a model on this machine, as :func:`local_folder` does, or on the Hub.
-
-    A model that comes with this package as a difference is put together first, where it is not there yet.
-
-    The Hub is asked once and for five seconds. Without a network, sentence-transformers would ask for each of several
-    files, again and again, for over a minute. Endpoint, token and offline mode are those of ``huggingface_hub``
-    (``HF_ENDPOINT``, ``HF_TOKEN``, ``HF_HUB_OFFLINE``).
-
-    Args:
-        name: A path or a name; on the Hub with its owner or, as sentence-transformers' own models, without.
-
-    Returns:
-        The folder, be it one in the Hub's cache where the Hub cannot be asked. Else the name as it is: the Hub has
-        answered, and sentence-transformers may look it up there, or it can be no name.
-
-    Raises:
-        MissingExtraError: A packaged model whose package is not installed.
-        ModelError: The files of a packaged model are not the published ones. Or the Hub cannot be asked and its cache
-            does not have the model. Or the base of a model of this package is missing, or the package is not whole: the
-            message says what to install.
-        ConfigurationError: A model of this package is to be put together where nothing can be written.
-    """
-    text = os.fspath(name)
-    if text in OWN_MODELS and not os.path.isdir(text):
-        from simlte_st.models.shipped import put_together  # it loads models, which is done by way of here
-
-        return str(put_together(text))
-    folder = local_folder(text)
-    if folder is not None or not _HUB_NAME.fullmatch(text):
-        return folder or text
-    from huggingface_hub import HfApi
-
-    try:
-        HfApi().model_info(hub_repositories(text)[0], timeout=_SECONDS)
-        return text
-    except Exception as error:  # each version of the library has its own classes
-        response, kind = getattr(error, "response", None), type(error).__name__
-    if response is not None and response.status_code < 500:  # it has answered, be it that there is no such model
-        return text
-    folder = _cached_folder(text)
-    if folder is not None:
-        return folder
-    raise not_loaded(
-        text,
-        f"there is no such folder, the Hub cannot be reached ({kind}), and its cache does not have it. Where it can be "
-        f"reached, fetch the model with: hf download {hub_repositories(text)[0]}.",
-    )
-
-
 def not_loaded(name: str | os.PathLike[str], problem: str) -> ModelError:
     """Make the error for a model that cannot be loaded."""
     hint = f" Without a network, {PACKAGED_BASE} works." if packaged_base_installed() else ""
@@ -171,7 +123,16 @@ def hub_repositories(name: str) -> tuple[str, ...]:
     return (name,) if "/" in name else (f"sentence-transformers/{name}", name)
 
 
-def _cached_folder(name: str, revision: str | None = None) -> str | None:
+def cached_folder(name: str, revision: str | None = None) -> str | None:
+    """Find a model in the Hub's cache.
+
+    Args:
+        name: Its name on the Hub.
+        revision: A commit or a branch; None for ``main``.
+
+    Returns:
+        Its folder, of which files may be missing; None where it is not there.
+    """
     from huggingface_hub import snapshot_download
 
     cache = os.environ.get("SENTENCE_TRANSFORMERS_HOME")
@@ -214,7 +175,7 @@ def base_of_own_models() -> Path:
     """
     if packaged_base_installed():
         return packaged_base_path()
-    cached = (_cached_folder(HUB_BASE, revision) for revision in (HUB_REVISION, None))
+    cached = (cached_folder(HUB_BASE, revision) for revision in (HUB_REVISION, None))
     whole = (Path(folder) for folder in cached if folder is not None and _missing(Path(folder)) is None)
     return _verified(next(whole, None) or _fetch_base(), f"use the package instead: pip install {PACKAGED_BASE}")
 
@@ -229,7 +190,7 @@ def _fetch_base() -> Path:
 
     cache = os.environ.get("SENTENCE_TRANSFORMERS_HOME")
     try:
-        HfApi().model_info(HUB_BASE, timeout=_SECONDS)  # where nobody answers, the download would wait for minutes
+        HfApi().model_info(HUB_BASE, timeout=HUB_SECONDS)  # where nobody answers, the download would wait for minutes
         folder = snapshot_download(HUB_BASE, revision=HUB_REVISION, cache_dir=cache, allow_patterns=_HUB_BASE_FILES)
         if (file := _missing(Path(folder))) is not None:  # the Hub answers no more, and this was in the cache
             raise FileNotFoundError(f"{folder} has no {file}")
@@ -250,6 +211,11 @@ def _verified(folder: Path, advice: str) -> Path:
         if digest != published:
             raise ModelError(f"{folder / file} has SHA-256 {digest}, not the published {published}: {advice}")
     return folder
+
+
+def shown_base(base: str) -> str:
+    """Name the base of a model for others: of a folder only the name, for where it lies concerns nobody."""
+    return Path(base).name if os.path.isdir(base) else base
 
 
 def usage_example(path: str | os.PathLike[str]) -> str:

@@ -12,8 +12,9 @@ from torch import Tensor
 
 from simlte_st.compat import load_modules_of, readable_length, readable_tokens
 from simlte_st.errors import ConfigurationError
+from simlte_st.models.base import find_model
 from simlte_st.models.conversion import longer_hint
-from simlte_st.models.names import OWN_MODELS, find_model, local_folder, not_loaded
+from simlte_st.models.names import OWN_MODELS, local_folder, not_loaded
 from simlte_st.models.registration import complete_model_card
 from simlte_st.modules import OWN_MODULES
 from simlte_st.modules.base_form import texts_as_read

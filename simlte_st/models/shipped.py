@@ -25,8 +25,8 @@ from simlte_st.compat import checkpoint_name, encoder_of, quiet_transformers, wi
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.files import HOME_VARIABLE, MODEL_FILE, atomic_path, check_place, restore
 from simlte_st.longformer import convert_to_longformer
-from simlte_st.models.base import load_model
 from simlte_st.models.difference import AGAIN, DIFFERENCE_FILE, add_difference
+from simlte_st.models.loading import load_found
 from simlte_st.models.names import OWN_MODELS, base_of_own_models, model_path
 from simlte_st.modules import PositionPooling
 
@@ -55,7 +55,7 @@ def untrained(name: str, base: str | os.PathLike[str]) -> SentenceTransformer:
 
     Args:
         name: ``"simlte-longformer"``, for which the base is converted and pools by position, or ``"simlte-bert"``.
-        base: Folder or name of the base, all-MiniLM-L6-v2.
+        base: Folder of the base, all-MiniLM-L6-v2.
 
     Returns:
         The model, float32, on the CPU. A converted one is in memory only: where a Trainer shall resume with it, save it
@@ -71,7 +71,7 @@ def untrained(name: str, base: str | os.PathLike[str]) -> SentenceTransformer:
     # Converting draws weights that are replaced at once: a seeded run shall not depend on whether it came to that.
     with torch.random.fork_rng(devices=[]):
         reads = None if converted else length
-        loaded = load_model(base, max_seq_length=reads, dtype=torch.float32, device="cpu")
+        loaded = load_found(os.fspath(base), os.fspath(base), max_seq_length=reads, dtype=torch.float32, device="cpu")
         model, transformer = loaded.model, cast(Any, loaded.model[0])
         if not loaded.tuned:
             raise ModelError(f"{base} is no sentence encoder: it has no {MODEL_FILE} that says how it pools.")

@@ -18,8 +18,9 @@ from simlte_st.errors import DataError
 from simlte_st.evaluation.comparison import compare_halves, compare_probes
 from simlte_st.evaluation.splits import split_by_label
 from simlte_st.evaluation.verdict import give_verdict
-from simlte_st.files import atomic_path, write_json
+from simlte_st.files import RUN_FILE, atomic_path, write_json
 from simlte_st.models.conversion import longer_hint
+from simlte_st.models.names import shown_base
 from simlte_st.models.registration import complete_model_card
 from simlte_st.modules import LatentSemanticAnalysis
 from simlte_st.training.divergence import check_weights
@@ -28,7 +29,7 @@ from simlte_st.training.interpolation import choose_interpolation, interpolate
 from simlte_st.training.lora import merge_lora
 from simlte_st.training.model import Trainee
 from simlte_st.training.prepare import Prepared, probe_documents
-from simlte_st.training.result import RUN_FILE, TrainingResult, reading_summary, shown_base
+from simlte_st.training.result import TrainingResult, reading_summary
 from simlte_st.training.run import RunFolder, RunOptions
 
 logger = logging.getLogger(__name__)

@@ -15,8 +15,9 @@ from simlte_st.data.transform import DocSplitTransform
 from simlte_st.errors import ConfigurationError
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
 from simlte_st.losses.mlm_head import MLMHead, make_mlm_head
-from simlte_st.models.base import LoadedModel, lengthen, load_model
+from simlte_st.models.base import load_model
 from simlte_st.models.conversion import STOCK, convert_base
+from simlte_st.models.loading import LoadedModel, lengthen
 from simlte_st.training.dropout import set_attention_dropout, set_dropout
 from simlte_st.training.interpolation import check_interpolable
 from simlte_st.training.lora import LEARNING_RATE_FACTOR, add_lora

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,9 +11,6 @@ from simlte_st.training.presets import Preset
 
 if TYPE_CHECKING:
     from simlte_st.models.sentence_transformer import SentenceTransformer
-
-RUN_FILE = "simlte.json"
-"""File in a trained model's folder that says how it was made."""
 
 
 @dataclass
@@ -153,11 +149,6 @@ def reading_summary(reads: int | None, longer: int, documents: int, advice: str)
         return f"{text}none of the {documents:,} documents is longer."
     verb = "is" if longer == 1 else "are"
     return f"{text}{longer:,} of the {documents:,} documents {verb} longer. {advice}"
-
-
-def shown_base(base: str) -> str:
-    """Name the base of a model for others: of a folder only the name, for where it lies concerns nobody."""
-    return Path(base).name if os.path.isdir(base) else base
 
 
 def trained_path(output: Path) -> Path:

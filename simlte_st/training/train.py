@@ -56,7 +56,7 @@ def train(
     Args:
         source: The documents; anything :func:`~simlte_st.data.read_documents` takes.
         output: Folder of the finished model. Until then the run lives in ``OUTPUT.run`` beside it.
-        base: The model to begin with: a folder, or a name as :func:`~simlte_st.models.names.find_model` has it; None
+        base: The model to begin with: a folder, or a name as :func:`~simlte_st.models.base.find_model` has it; None
             for the packaged all-MiniLM-L6-v2. A stock Longformer is trained as this package's, with the same weights.
         preset: A name from :data:`~simlte_st.training.PRESETS`, a :class:`~simlte_st.training.Preset`, or ``"auto"``:
             ``docsplit-tuned`` for a base that is a sentence encoder already, else the papers' for its architecture.

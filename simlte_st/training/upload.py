@@ -10,9 +10,9 @@ from huggingface_hub import HfApi, get_token
 from huggingface_hub.utils import HFValidationError, validate_repo_id  # type: ignore[attr-defined]
 
 from simlte_st.errors import ConfigurationError, HubError
-from simlte_st.files import read_json, write_json
+from simlte_st.files import RUN_FILE, read_json, write_json
+from simlte_st.models.names import shown_base
 from simlte_st.models.sentence_transformer import SentenceTransformer
-from simlte_st.training.result import RUN_FILE, shown_base
 
 _PLACEHOLDER = "sentence_transformers_model_id"  # what a card calls a model that is nowhere yet
 

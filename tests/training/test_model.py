@@ -16,6 +16,7 @@ from simlte_st.errors import ModelError
 from simlte_st.losses.mlm_head import make_mlm_head
 from simlte_st.models import base as base_models
 from simlte_st.models.base import load_model
+from simlte_st.models.loading import LoadedModel
 from simlte_st.training import Preset
 from simlte_st.training.model import FEW_STEPS, make_origin, preset_for, warn_of_pooling
 from simlte_st.training.presets import get_preset
@@ -38,7 +39,7 @@ def long(documents: list[str]) -> list[str]:
     return [" ".join(documents[number : number + 3]) for number in range(24)]
 
 
-def saved(bert_path: Path, folder: Path, pooling: str) -> base_models.LoadedModel:
+def saved(bert_path: Path, folder: Path, pooling: str) -> LoadedModel:
     """A sentence encoder: a base that comes with its pooling."""
     load_model(bert_path, pooling).model.save_pretrained(str(folder), create_model_card=False)
     return load_model(folder)
