@@ -36,7 +36,7 @@ MUTANTS = [
         "data.texts(data.learn),", "data.texts(0, data.learn),",
     ),
     (
-        "simlte_st/models/base.py", "models/test_base.py",
+        "simlte_st/models/loading.py", "models/test_loading.py",
         "tokenizer.split_special_tokens = True", "pass",
     ),
     (
