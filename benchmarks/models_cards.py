@@ -21,8 +21,7 @@ def write_cards(page: Sequence[str]) -> None:
     Args:
         page: The lines of ``models.md``, of which the first tables are taken, with a few labels.
     """
-    lines = "\n".join(page).splitlines()  # a table is one of the page's
-    taken = [line.replace("## ", "### ", 1) for line in lines[2 : lines.index(FULL_TITLE)]]
+    taken = [line.replace("## ", "### ", 1) for line in page[2 : page.index(FULL_TITLE)]]
     for name in OWN_MODELS:
         results = ["## Results", "", *rows_of(name, taken), CHOSEN, ""]
         with atomic_path(FOLDER / name / CARD_FILE) as path:

@@ -110,7 +110,7 @@ def write_page(work: Work, settings: Mapping[str, Any], folder: Path, aloud: boo
     write_results("models", lines, rounded(plain(record)), folder, aloud)
     with atomic_path(folder / "models.parquet") as temporary:
         pq.write_table(each_document(results), temporary, compression="zstd")
-    return lines
+    return "\n".join(lines).splitlines()  # a table is one of them
 
 
 def each_document(results: Results) -> pa.Table:

@@ -17,7 +17,6 @@ from simlte_st.models.names import (
     PACKAGED_BASE,
     base_of_own_models,
     model_path,
-    packaged_base_installed,
     packaged_base_path,
     usage_example,
 )
@@ -82,7 +81,6 @@ def test_a_damaged_base_is_not_used(tiny: Path, tmp_path: Path, monkeypatch: pyt
     assert not model_path(BERT).exists()
 
 
-@pytest.mark.skipif(not packaged_base_installed(), reason="the packaged base model is not installed")
 def test_each_file_of_the_base_that_decides_vectors_is_verified(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
