@@ -27,7 +27,6 @@ from benchmarks.timing import matrix_rate, side_by_side
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import write_json
 from simlte_st.longformer.blocked import blocked_attention
-from simlte_st.longformer.flex import flex_attention, flex_obstacle
 from simlte_st.longformer.packing import pack_batch
 
 
@@ -104,10 +103,6 @@ def attention_alone(
     inputs = torch.randn(3, documents * length, heads, head, device=device, dtype=dtype)
 
     def windowed(x: torch.Tensor) -> torch.Tensor:
-        if device == "cuda" and flex_obstacle(x[0], 0.0) is None:
-            found = flex_attention(x[0], x[1], x[2], packing, options.window)
-            if found is not None:
-                return found
         return blocked_attention(x[0], x[1], x[2], packing, options.window)
 
     def full(x: torch.Tensor) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""Longformer's attention over packed documents: one function, and the choice of its backend.
+"""Longformer's attention over packed documents: one function with two backends.
 
 A token sees the tokens of its document at most half a window away, and those with global attention, in one softmax in
 which each counts once. A token with global attention sees all of its document, through projections of its own.
@@ -6,7 +6,6 @@ which each counts once. A token with global attention sees all of its document, 
 
 from __future__ import annotations
 
-import logging
 import math
 from dataclasses import dataclass
 
@@ -16,15 +15,10 @@ from torch.nn import functional
 
 from simlte_st.errors import ConfigurationError
 from simlte_st.longformer.blocked import blocked_attention
-from simlte_st.longformer.flex import flex_attention, flex_obstacle
 from simlte_st.longformer.global_rows import GlobalProjections, global_rows
 from simlte_st.longformer.packing import Packing
 
-logger = logging.getLogger(__name__)
-
-BACKENDS = ("auto", "eager", "sdpa", "flex_attention")
-
-_told: set[str] = set()
+BACKENDS = ("eager", "sdpa")
 
 
 @dataclass(frozen=True)
@@ -47,7 +41,7 @@ class AttentionInputs:
 
 
 def longformer_attention(
-    inputs: AttentionInputs, packing: Packing, window: int, dropout: float = 0.0, backend: str = "auto"
+    inputs: AttentionInputs, packing: Packing, window: int, dropout: float = 0.0, backend: str = "sdpa"
 ) -> Tensor:
     """Attend within windows, to global tokens, and from global tokens.
 
@@ -57,9 +51,7 @@ def longformer_attention(
         window: Tokens seen on both sides together, even.
         dropout: Probability of dropping an attention weight; 0 when not training.
         backend: ``"eager"``, one dense matrix a document: the reference; ``"sdpa"``, blocks through PyTorch's
-            ``scaled_dot_product_attention``; ``"flex_attention"``, FlexAttention with a block mask, which gives way to
-            ``"sdpa"`` with one line in the log where it cannot run; ``"auto"``, FlexAttention on CUDA where it can run,
-            else SDPA.
+            ``scaled_dot_product_attention``.
 
     Returns:
         ``(slots, heads * size)``, the queries' dtype; anything at padding.
@@ -76,32 +68,13 @@ def longformer_attention(
         return inputs.query.flatten(1)
     if backend == "eager":
         return _eager(inputs, packing, window, dropout)
-    query, key, value = inputs.query, inputs.key, inputs.value
-    local = None
-    if _use_flex(query, dropout, backend):
-        local = flex_attention(query, key, value, packing, window)
-        if local is None:
-            _use_flex(query, dropout, backend)  # tells why
-    if local is None:
-        local = blocked_attention(query, key, value, packing, window, dropout)
-    found = global_rows(inputs.hidden, inputs.projections, query.shape[1], packing, dropout)
-    if found is None:
+    local = blocked_attention(inputs.query, inputs.key, inputs.value, packing, window, dropout)
+    of_globals = global_rows(inputs.hidden, inputs.projections, inputs.query.shape[1], packing, dropout)
+    if of_globals is None:
         return local
-    slots, rows = found
+    slots, rows = of_globals
     # What a global token sees through the local projections does not count.
     return local.index_copy(0, slots, rows.to(local.dtype))
-
-
-def _use_flex(query: Tensor, dropout: float, backend: str) -> bool:
-    if backend == "sdpa" or (backend == "auto" and query.device.type != "cuda"):
-        return False
-    obstacle = flex_obstacle(query, dropout)
-    if obstacle is None:
-        return True
-    if obstacle not in _told:
-        _told.add(obstacle)
-        logger.warning("FlexAttention gives way to blocked SDPA: %s.", obstacle)
-    return False
 
 
 def _eager(inputs: AttentionInputs, packing: Packing, window: int, dropout: float) -> Tensor:

@@ -36,17 +36,16 @@ class SimlteLongformerPreTrainedModel(PreTrainedModel):
     supports_gradient_checkpointing = True
     _no_split_modules: ClassVar[list[str]] = ["LongformerLayer"]  # type: ignore[misc]
     _supports_sdpa = True
-    _supports_flex_attn = True
     # The stock class with the same weights.
     _stock: type[PreTrainedModel] = LongformerModel
 
     def get_correct_attn_implementation(self, requested_attention: str | None, is_init_check: bool = False) -> str:
-        """Accept our backends' names; without one the choice is made at every call, by device and dropout.
+        """Accept the names of this Longformer's own backends; without one it is ``"sdpa"``.
 
         Raises:
-            ConfigurationError: A backend that there is not, such as flash attention.
+            ConfigurationError: Another backend, such as flash attention.
         """
-        name = "auto" if requested_attention is None else requested_attention
+        name = "sdpa" if requested_attention is None else requested_attention
         if name not in BACKENDS:
             raise ConfigurationError(f"attn_implementation={name!r}: use one of {', '.join(BACKENDS)}.")
         return name

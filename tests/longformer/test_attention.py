@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from simlte_st.errors import ConfigurationError
-from simlte_st.longformer import attention, blocked, cpu_kernel, flex
+from simlte_st.longformer import blocked, cpu_kernel
 from simlte_st.longformer.attention import AttentionInputs, LongformerSelfAttention, longformer_attention
 from simlte_st.longformer.global_rows import GlobalProjections
 from simlte_st.longformer.packing import Packing, pack_batch
@@ -225,63 +224,3 @@ def test_an_unknown_backend_is_refused() -> None:
 def test_a_hidden_size_that_heads_do_not_divide_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="hidden_size=30"):
         LongformerSelfAttention(30, 4, 8, 0.0)
-
-
-def test_flex_gives_way_with_one_line(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attention, "_told", set())
-    packing = make_packing([50], 1)
-    inputs = make_inputs(packing)
-    with caplog.at_level(logging.WARNING):
-        for _ in range(3):
-            found = longformer_attention(inputs, packing, 8, backend="flex_attention")
-    assert torch.equal(found, longformer_attention(inputs, packing, 8, backend="sdpa"))
-    assert [record.message for record in caplog.records] == [
-        "FlexAttention gives way to blocked SDPA: it has no backward pass on the CPU."
-    ]
-
-
-def test_flex_that_cannot_be_compiled_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    from torch._dynamo.exc import TorchDynamoException
-
-    def broken(*args: object, **kwargs: object) -> Tensor:
-        raise TorchDynamoException("no such instruction")
-
-    monkeypatch.setattr(attention, "_told", set())
-    monkeypatch.setattr(flex, "_failed", {})
-    monkeypatch.setattr(flex, "_kernel", lambda device: broken)
-    monkeypatch.setattr(flex.shutil, "which", lambda name: name)
-    packing = make_packing([50], 1)
-    with torch.no_grad():
-        inputs = make_inputs(packing)
-        found = longformer_attention(inputs, packing, 8, backend="flex_attention")
-        assert torch.equal(found, longformer_attention(inputs, packing, 8, backend="sdpa"))
-    assert attention._told == {"it could not be compiled (no such instruction)"}
-
-
-@pytest.mark.parametrize("case", [([700, 300, 40, 1], 64, 2, True), ([1100, 600], 512, 1, False), ([90], 8, 0, False)])
-def test_the_block_map_of_flex(case: tuple[list[int], int, int, bool]) -> None:
-    """The map must list every block with a pair that is seen; blocks called full must be seen in full."""
-    from torch.nn.attention.flex_attention import create_mask
-
-    lengths, window, globals_each, hole = case
-    packing = make_packing(lengths, globals_each, hole)
-    slots = 128 * (-(-packing.slots // 128) + 1)
-    mask = flex.block_mask(packing, window, slots)
-    pairs = create_mask(mask.mask_mod, 1, 1, slots, slots, device="cpu")[0, 0]
-    blocks = pairs.view(slots // 128, 128, slots // 128, 128).transpose(1, 2).flatten(2)
-    listed = mask.to_dense()[0, 0].bool()
-    assert not (blocks.any(-1) & ~listed).any()
-    assert not (~blocks.any(-1) & listed).any(), "no block for nothing"
-    counts, index = mask.full_kv_num_blocks[0, 0], mask.full_kv_indices[0, 0]
-    for row in range(len(counts)):
-        assert blocks[row, index[row, : counts[row]].long()].all()
-    if window == 512:
-        assert counts.sum() > 0
-    inputs = make_inputs(packing)
-    expected = longformer_attention(inputs, packing, window, backend="eager")[packing.valid & ~packing.is_global]
-    seen = pairs[: packing.slots, : packing.slots]
-    dense = nn.functional.scaled_dot_product_attention(
-        *(x.transpose(0, 1) for x in (inputs.query, inputs.key, inputs.value)), attn_mask=seen
-    )
-    found = dense.transpose(0, 1).flatten(1)[packing.valid & ~packing.is_global]
-    assert (found - expected).abs().max() < 1e-5

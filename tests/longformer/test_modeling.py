@@ -52,10 +52,9 @@ def test_hidden_states_and_gradients_are_the_stock_models(
     assert_same(*make_pair(window), make_batch(lengths, globals_each))
 
 
-@pytest.mark.parametrize("backend", ["eager", "flex_attention"])
-def test_the_other_backends_too(backend: str) -> None:
+def test_the_eager_backend_too() -> None:
     stock, ours = make_pair(16)
-    ours.set_attn_implementation(backend)
+    ours.set_attn_implementation("eager")
     assert_same(stock, ours, make_batch([70, 20, 1], 2))
 
 
