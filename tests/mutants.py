@@ -66,10 +66,6 @@ MUTANTS = [
         "simlte_st/evaluation/probe.py", "test_probe.py",
         'torch.randperm(len(x), generator=generator, device="cpu")', "torch.arange(len(x))",
     ),
-    (
-        "simlte_st/training/finish.py", "test_finish.py",
-        "choice.to_dict(), held_out[1::2]", "choice.to_dict(), held_out[::2]",
-    ),
     *(
         ("simlte_st/training/presets.py", "test_presets.py", f"{name}={value},", f"{name}={wrong},")
         for name, value, wrong in (

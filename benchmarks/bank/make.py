@@ -19,7 +19,6 @@ from simlte_st.evaluation import split_half_views
 from simlte_st.files import atomic_path
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE
-from simlte_st.training.interpolation import interpolate
 
 READ = 256
 """Tokens read of a whole document when it is embedded."""
@@ -106,7 +105,7 @@ class Bank:
                     yield "third", model
         yield "", model
         if staged or recipe == "tuned":
-            yield "half way", interpolate(start, model, 0.5)
+            yield "half way", half_way(start, model)
 
     def _settings(self, name: str, entry: str, seed: int) -> dict[str, Any]:
         data = self.sets[name]
@@ -163,6 +162,16 @@ class Bank:
 
     def _path(self, name: str, entry: str, seed: int, stage: str) -> Path:
         return self.work.folder / name / f"{file_name(entry, seed, stage)}.npz"
+
+
+def half_way(start: SentenceTransformer, model: SentenceTransformer) -> SentenceTransformer:
+    """Give a trained model, in place, the mean of its weights and those that it began with."""
+    begun = start.state_dict()
+    weights = {
+        name: (begun[name] + end) / 2 if end.is_floating_point() else end for name, end in model.state_dict().items()
+    }
+    model.load_state_dict(weights)
+    return model
 
 
 def file_name(entry: str, seed: int, stage: str) -> str:

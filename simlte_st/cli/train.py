@@ -81,16 +81,11 @@ def add_parser(subparsers: Any) -> None:
         "apart",
     )  # fmt: skip
     group.add_argument(
-        "--interpolate", type=_weight, metavar="X|auto",
-        help="go back to the base in part: X of the trained weights, 1 - X of the base's; auto chooses X without "
-        "labels, on half of the held-out documents",
-    )  # fmt: skip
-    group.add_argument(
         "--keep", choices=("verdict", "trained"), default="verdict",
         help="verdict: where training did not clearly help, the model is the base, and what was trained goes to "
         "OUTPUT.trained; trained: the model is what was trained, in any case (default: %(default)s)",
     )  # fmt: skip
-    add_dataclass_arguments(group, Preset, without=("view", "interpolate"))
+    add_dataclass_arguments(group, Preset, without=("view",))
 
     group = parser.add_argument_group("views (what is not given comes from the preset)")
     group.add_argument("--view", help="docsplit, identity, crop, inverse-cloze or word-deletion")
@@ -188,7 +183,3 @@ def _block(text: str) -> int | tuple[int, int]:
         return numbers[0] if len(numbers) == 1 else (numbers[0], numbers[1])
     except ValueError as error:
         raise ConfigurationError(f"--block {text}: give a number, or a range such as 2-12.") from error
-
-
-def _weight(text: str) -> Any:
-    return text if text == "auto" else float(text)

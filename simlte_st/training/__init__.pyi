@@ -1,9 +1,6 @@
 from .callbacks import LossMetricsCallback as LossMetricsCallback
 from .callbacks import LossStateCallback as LossStateCallback
 from .callbacks import trainer_callbacks as trainer_callbacks
-from .interpolation import InterpolationChoice as InterpolationChoice
-from .interpolation import choose_interpolation as choose_interpolation
-from .interpolation import interpolate as interpolate
 from .lora import LoraStateCallback as LoraStateCallback
 from .lora import add_lora as add_lora
 from .lora import merge_lora as merge_lora

@@ -1,4 +1,4 @@
-"""The end of a run: adapters merged, part of the way back, the gain measured, the model saved with its card."""
+"""The end of a run: adapters merged, the gain measured, the model saved with its card."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from simlte_st.models.registration import complete_model_card
 from simlte_st.modules import LatentSemanticAnalysis
 from simlte_st.training.divergence import check_weights
 from simlte_st.training.fit import Fitted
-from simlte_st.training.interpolation import choose_interpolation, interpolate
 from simlte_st.training.lora import merge_lora
 from simlte_st.training.model import Trainee
 from simlte_st.training.prepare import Prepared, probe_documents
@@ -54,24 +53,15 @@ def finish(
     Raises:
         TrainingDiverged: A weight is not finite; nothing is written.
     """
-    model, start, held_out = trainee.model, trainee.start, prepared.held_out
+    model = trainee.model
     if fitted.steps == 0:
-        model, start = deepcopy(trainee.untrained()), None  # with its own pooling and dropout too
+        model = deepcopy(trainee.untrained())  # with its own pooling and dropout too
     elif options.lora is not None:
         merge_lora(model)
     model.max_seq_length = trainee.reads  # short views make training cheap; the model reads what it did
     measuring: dict[str, Any] = {
         "segmenter": options.segmenter, "seed": options.seed, "progress": options.progress
     }  # fmt: skip
-    interpolation: dict[str, Any] | None = None
-    if start is not None and trainee.preset.interpolate == "auto":
-        # The choice has seen its documents: the gain is measured on the others.
-        choice = choose_interpolation(start, model, held_out[::2], in_place=True, **measuring)
-        logger.info("%s", choice.summary())
-        interpolation, held_out = choice.to_dict(), held_out[1::2]
-    elif start is not None and isinstance(trainee.preset.interpolate, (int, float)):
-        interpolate(start, model, trainee.preset.interpolate, in_place=True)
-        interpolation = {"weight": trainee.preset.interpolate, "curve": []}
     base = trainee.untrained() if options.held_out > 0 else None
     if options.lsa is not None:
         models = [model] if base is None or fitted.steps == 0 else [model, base]
@@ -81,7 +71,7 @@ def finish(
     kept: Literal["trained", "base"] = "trained"
     if base is not None:
         what = "Training" if fitted.steps else "The analysis"
-        gain = measure_gain(base, model, held_out, options, measuring, what)
+        gain = measure_gain(base, model, prepared.held_out, options, measuring, what)
         if fitted.steps and options.keep == "verdict" and (gain is None or gain["verdict"] != "helped"):
             kept = "base"
     longer = count_longer(prepared.dataset, view_budget(model))
@@ -97,7 +87,6 @@ def finish(
         coverage=prepared.coverage,
         kept=kept,
         gain=gain,
-        interpolation=interpolation,
         lsa=model[-1].dimension if isinstance(model[-1], LatentSemanticAnalysis) else None,
         reads=trainee.reads,
         longer=longer,

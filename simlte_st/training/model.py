@@ -19,7 +19,6 @@ from simlte_st.models.base import load_model
 from simlte_st.models.conversion import STOCK, convert_base
 from simlte_st.models.loading import LoadedModel, lengthen
 from simlte_st.training.dropout import set_attention_dropout, set_dropout
-from simlte_st.training.interpolation import check_interpolable
 from simlte_st.training.lora import LEARNING_RATE_FACTOR, add_lora
 from simlte_st.training.presets import Pooling as PoolingName
 from simlte_st.training.presets import Preset, get_preset
@@ -42,7 +41,6 @@ class Trainee:
         model: The model to train, with adapters where the run has such.
         loss: Its loss.
         views: Draws its views.
-        start: The model before training, where the run goes back to it in part.
         reads: Tokens that the finished model reads; None for no bound. Views may be shorter.
         origin: Where the model came from.
     """
@@ -52,7 +50,6 @@ class Trainee:
     model: SentenceTransformer
     loss: torch.nn.Module
     views: DocSplitTransform
-    start: SentenceTransformer | None
     reads: int | None
     origin: Origin
 
@@ -90,10 +87,6 @@ def make_trainee(folder: RunFolder, options: RunOptions) -> Trainee:
             f"max_view_length={preset.max_view_length} is more than the model reads: {error}"
         ) from None
     reads = base.model.max_seq_length if origin.name == base.name else readable_tokens(model)
-    start = None
-    if preset.interpolate is not None:
-        start = origin.model()
-        check_interpolable(start, model)
     if options.lora is not None:
         add_lora(model, options.lora, seed=options.seed)
     loss = _make_loss(model, preset, origin.head, options.seed)
@@ -104,7 +97,7 @@ def make_trainee(folder: RunFolder, options: RunOptions) -> Trainee:
     if preset.gradient_checkpointing:
         enable_checkpointing(encoder_of(model))
     views = DocSplitTransform(preset.view, model=model, seed=options.seed, segmenter=options.segmenter)
-    return Trainee(base, preset, model, loss, views, start, reads, origin)
+    return Trainee(base, preset, model, loss, views, reads, origin)
 
 
 def _make_loss(model: SentenceTransformer, preset: Preset, head: MLMHead | None, seed: int) -> torch.nn.Module:
@@ -136,7 +129,7 @@ class Origin:
     device: str | None = None
 
     def model(self, max_seq_length: int | None = None) -> SentenceTransformer:
-        """Make a model to train: another one at each call, in float32 where the base is.
+        """Make a model to train, in float32 where the base is; the base itself stays as it was loaded.
 
         Args:
             max_seq_length: Tokens to read of an input; None for what the base or the folder says.

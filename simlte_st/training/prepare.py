@@ -57,8 +57,7 @@ def prepare(reader: DocumentReader, trainee: Trainee, folder: RunFolder, options
 
     Raises:
         DataError: The source cannot be read, or has too few usable documents.
-        ConfigurationError: ``interpolate="auto"``, and too few documents were held out to choose and measure on; or
-            ``probe``, and these have no classes.
+        ConfigurationError: ``probe``, and the documents held out have fewer than two classes in that column.
         ResumeError: What the interrupted run had read is no longer there.
     """
     views, account = trainee.views, folder.path / "documents.json"
@@ -78,16 +77,10 @@ def prepare(reader: DocumentReader, trainee: Trainee, folder: RunFolder, options
     saved = read_json(account)
     logger.info("%s", saved["read"].pop("summary"))
     held_out = [Document(row["id"], row["text"], row["label"]) for row in saved["held_out"]]
-    measured = held_out[1::2] if trainee.preset.interpolate == "auto" else held_out
-    if options.probe is not None and len({item.label for item in probe_documents(measured)}) < 2:
+    if options.probe is not None and len({item.label for item in probe_documents(held_out)}) < 2:
         raise ConfigurationError(
             f"probe={options.probe!r}: the documents held out have fewer than two classes in that column, of "
             f"{PROBE_LEAST} documents or more each. Hold out more of them, or name a column with fewer classes."
-        )
-    if trainee.preset.interpolate == "auto" and len(held_out) < 6:
-        raise ConfigurationError(
-            f"interpolate='auto': {len(held_out)} documents were held out; 6 are needed, to choose on 3 and measure "
-            "the gain on 3. Give a number instead, or a larger held_out."
         )
     assert views.report is not None
     coverage = views.coverage(dataset)

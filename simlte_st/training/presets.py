@@ -41,9 +41,6 @@ class Preset:
             batch of any size. None: the whole batch at once.
         mini_batch_num_tokens: The same in tokens instead of views.
         pooling: Pooling of the model: ``"cls"``, ``"mean"``, or ``"keep"`` the base's.
-        interpolate: Go back to the base in part when training is done: this much of the trained weights and the rest
-            of the base's, 0 to 1; ``"auto"`` chooses without labels, on half of the held-out documents. None: all of
-            the trained ones.
         dropout: Dropout probability inside the encoder while training. None: the checkpoint's.
         attention_dropout: Probability of dropping an attention weight, where it shall differ from ``dropout``: fused
             attention kernels have none, and without it training a Longformer is twice as fast or more.
@@ -75,7 +72,6 @@ class Preset:
     mini_batch_size: int | None = None
     mini_batch_num_tokens: int | None = None
     pooling: Pooling = "cls"
-    interpolate: float | Literal["auto"] | None = None
     dropout: float | None = None
     attention_dropout: float | None = None
     gradient_checkpointing: bool = False
@@ -90,10 +86,6 @@ class Preset:
         for name in ("max_view_length", "max_length", "mini_batch_size", "mini_batch_num_tokens", "batch_tokens"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise ConfigurationError(f"{name}={getattr(self, name)}: must be at least 1.")
-        if self.interpolate is not None and self.interpolate != "auto" and not 0 <= self.interpolate <= 1:
-            raise ConfigurationError(
-                f"interpolate={self.interpolate}: from 0, the base, to 1, the trained model, or 'auto'."
-            )
         if self.batch_size < 2:
             raise ConfigurationError("batch_size=1: the negatives are the other documents of the batch; use 2 or more.")
         if self.batching not in ("random", "tokens"):

@@ -31,7 +31,6 @@ class TrainingResult:
             lies in ``OUTPUT.trained``.
         gain: The verdict on held-out documents, what it is made of, and the numbers for TF-IDF, the base (reading as
             much as the trained model, where it has the positions) and the trained model; None if too few were held out.
-        interpolation: How much of the trained weights the model has (``weight``), and what led to it; None for all.
         lsa: Dimensions of the latent semantic analysis that the trained model ends with; None where it has none.
         reads: Tokens of a text that the model reads, special tokens included; None for no bound.
         longer: Documents trained on that are longer.
@@ -50,7 +49,6 @@ class TrainingResult:
     coverage: Coverage
     kept: Literal["trained", "base"] = "trained"
     gain: dict[str, Any] | None = None
-    interpolation: dict[str, Any] | None = None
     lsa: int | None = None
     reads: int | None = None
     longer: int = 0
@@ -124,7 +122,6 @@ class TrainingResult:
             "coverage": {**asdict(self.coverage), "share": self.coverage.share},
             "kept": self.kept,
             "gain": self.gain,
-            "interpolation": self.interpolation,
             "lsa": self.lsa,
             "reads": self.reads,
             "longer": self.longer,

@@ -101,8 +101,6 @@ class RunOptions:
             raise ConfigurationError(f"keep={self.keep!r}: use 'verdict' or 'trained'.")
         if self.probe is not None and self.held_out == 0:
             raise ConfigurationError("probe= measures on held-out documents: held_out must not be 0.")
-        if self.settings.get("interpolate") == "auto" and self.held_out == 0:
-            raise ConfigurationError("interpolate='auto' chooses on held-out documents: held_out must not be 0.")
         if self.lora is not None:
             if self.lora < 1:
                 raise ConfigurationError(f"lora={self.lora}: the rank of the adapters is at least 1.")

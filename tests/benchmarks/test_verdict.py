@@ -172,7 +172,7 @@ def test_the_preset_is_the_recipe_of_its_name() -> None:
         preset.view, preset.scale, preset.learning_rate
     )  # fmt: skip
     assert (recipe.contrast, recipe.teacher, recipe.dropout) == (1.0, 0.0, preset.dropout)
-    assert (recipes.BATCH, preset.interpolate, preset.mlm_weight) == (preset.batch_size, None, 0.0)
+    assert (recipes.BATCH, preset.mlm_weight) == (preset.batch_size, 0.0)
 
 
 def test_another_base_is_not_mixed_in() -> None:

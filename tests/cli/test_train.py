@@ -21,7 +21,6 @@ def test_every_setting_of_a_preset_is_an_option_and_reaches_train(monkeypatch: p
         "learning_rate": 1e-4, "warmup": 0.2, "epochs": 1.5, "least_steps": 40, "scale": 10.0,
         "mlm_weight": 0.3, "mlm_probability": 0.2,
         "mlm_input": "shared", "mlm_share": 0.5, "mini_batch_size": 4, "mini_batch_num_tokens": 512, "pooling": "mean",
-        "interpolate": 0.25,
         "dropout": 0.05, "attention_dropout": 0.0, "gradient_checkpointing": True, "max_view_length": 64,
         "max_length": 1024, "backbone": "chunk-mean",
     }  # fmt: skip

@@ -18,7 +18,7 @@ from simlte_st.training import finish as finishing
 
 OPTIONS: dict[str, Any] = {
     "pooling": "cls", "batch_size": 8, "max_steps": 2, "learning_rate": 3e-3,
-    "interpolate": 1.0, "held_out": 0.3, "progress": False,
+    "held_out": 0.3, "progress": False,
 }  # fmt: skip
 
 
@@ -89,26 +89,6 @@ def test_hardly_a_document_gives_no_numbers(encoder_path: Path, documents: list[
     result = train(documents[:4], tmp_path / "m", base=encoder_path, **{**OPTIONS, "held_out": 0.1})
     assert (result.kept, result.gain) == ("base", None)
     assert "No documents, or too few, were held out to measure the gain." in result.summary()
-
-
-def test_the_gain_is_not_measured_on_what_chose_the_weight(
-    encoder_path: Path, labelled: list[dict[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: dict[str, list[str]] = {}
-
-    def looks(name: str, original: Any) -> Any:
-        def look(first: Any, second: Any, documents: Any, *others: Any, **options: Any) -> Any:
-            seen[name] = [document.id for document in documents]
-            return original(first, second, documents, *others, **options)
-
-        return look
-
-    for name in ("choose_interpolation", "measure_gain"):
-        monkeypatch.setattr(finishing, name, looks(name, getattr(finishing, name)))
-    settings = {**OPTIONS, "interpolate": "auto", "held_out": 0.3}
-    train(labelled, tmp_path / "m", base=encoder_path, **settings)
-    assert len(seen["choose_interpolation"]) > 10 < len(seen["measure_gain"])
-    assert not set(seen["choose_interpolation"]) & set(seen["measure_gain"])
 
 
 def test_the_card_of_a_trained_model_says_what_of_this_package_it_takes(bert_path: Path, tmp_path: Path) -> None:

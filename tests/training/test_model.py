@@ -110,12 +110,6 @@ def test_training_in_chunks(bert_path: Path, long: list[str], tmp_path: Path, lo
     assert not np.allclose(model.encode(["Ba bei bo."]), before, atol=1e-4)
 
 
-def test_part_of_the_way_in_chunks(bert_path: Path, long: list[str], tmp_path: Path) -> None:
-    # The Trainer writes the tokenizer's special tokens into the reader's configuration.
-    result = train(long, tmp_path / "m", base=bert_path, preset="docsplit-bert", interpolate=0.5, **CHUNKED, **SHORT)
-    assert result.interpolation == {"weight": 0.5, "curve": []}
-
-
 def test_the_same_seed_gives_the_same_bytes(bert_path: Path, long: list[str], tmp_path: Path) -> None:
     options: dict[str, Any] = {**CHUNKED, **SHORT, "base": bert_path, "preset": "docsplit-bert", "max_steps": 3}
     train(long, tmp_path / "a", **options)
@@ -135,11 +129,10 @@ def test_a_tuned_base_is_loaded_once(
     loaded = []
     find = base_models.find_model
     monkeypatch.setattr(base_models, "find_model", lambda name: loaded.append(str(name)) or find(name))
-    options: dict[str, Any] = {"base": encoder_path, **SHORT, "interpolate": 0.5}
+    options: dict[str, Any] = {"base": encoder_path, **SHORT}
     train(documents, tmp_path / "m", pooling="cls", **options)
     assert loaded == [str(encoder_path)]
-    options["preset"] = Preset(mlm_weight=0.0, interpolate=None)
-    del options["interpolate"]
+    options["preset"] = Preset(mlm_weight=0.0)
     train(documents, tmp_path / "long", backbone="chunk-mean", max_length=200, **options)
     folder = tmp_path / "long.run" / "base"
     assert loaded[1:] == [str(encoder_path), str(folder)]  # held_out=0: there is no base to measure

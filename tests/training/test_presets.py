@@ -28,7 +28,6 @@ def test_the_tuned_preset_is_the_one_that_was_measured() -> None:
         pooling="keep",
         warmup=0.1,
         dropout=0.0,
-        interpolate=None,
         batching="random",
         duplicates="keep",
     )

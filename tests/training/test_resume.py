@@ -273,7 +273,7 @@ def test_adapters_are_merged_and_a_run_with_them_resumes(
     pytest.importorskip("peft")
     options: dict[str, Any] = {
         "base": encoder_path if which == "encoder" else bert_path, "epochs": 3, "save_steps": 5, "mlm_weight": 0.1,
-        "lora": 4, "interpolate": 0.75, "held_out": 0.3, "dropout": 0.1, "learning_rate": 1e-2, **OPTIONS,
+        "lora": 4, "held_out": 0.3, "dropout": 0.1, "learning_rate": 1e-2, **OPTIONS,
     }  # fmt: skip
     train(documents, tmp_path / "a", **options)
 
@@ -286,7 +286,6 @@ def test_adapters_are_merged_and_a_run_with_them_resumes(
             patch.setattr(callbacks.CompleteCallback, moment, stop, raising=False)
             with pytest.raises(KeyboardInterrupt):
                 train(documents, tmp_path / name, **options)
-        result = train(documents, tmp_path / name, resume=True, **options)
-        assert result.interpolation == {"weight": 0.75, "curve": []}
+        train(documents, tmp_path / name, resume=True, **options)
         assert_same_bytes(tmp_path / "a", tmp_path / name)
     assert not list((tmp_path / "a").glob("*adapter*"))

@@ -242,28 +242,11 @@ def test_mini_batches_change_memory_not_the_model(bert_path: Path, documents: li
             assert (first[key] - second[key]).norm() <= 0.02 * (first[key] - before[key]).norm(), key
 
 
-def test_part_of_the_way(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
-    options: dict[str, Any] = {"base": encoder_path, "max_steps": 3, "pooling": "cls", **OPTIONS}
-    for name, weight in (("full", None), ("half", 0.5), ("one", 1.0)):
-        train(documents, tmp_path / name, interpolate=weight, **options)
-    before, full, half = weights(encoder_path), weights(tmp_path / "full"), weights(tmp_path / "half")
-    for name in before:
-        np.testing.assert_allclose(half[name], (before[name] + full[name]) / 2, atol=1e-6)
-    assert_same_bytes(tmp_path / "one", tmp_path / "full")
-    result = train(documents, tmp_path / "auto", interpolate="auto", **{**options, "held_out": 0.4})
-    assert result.interpolation is not None
-    assert result.interpolation["weight"] in (0.0, 0.25, 0.5, 0.75, 1.0)
-    assert json.loads((tmp_path / "auto" / "simlte.json").read_text())["interpolation"] == result.interpolation
-    for wrong in ({"interpolate": 2}, {"interpolate": "auto", "held_out": 0}, {"lora": 0}):
-        with pytest.raises(ConfigurationError, match=next(iter(wrong))):
-            train(documents, tmp_path / "x", **{**options, **wrong})
-
-
 def test_a_base_with_token_attention_keeps_it(bert_path: Path, documents: list[str], tmp_path: Path) -> None:
     made = SentenceTransformer(modules=[Transformer(str(bert_path)), TokenAttention(32)], device="cpu")
     made.save_pretrained(str(tmp_path / "base"))
     settings: dict[str, Any] = {"base": tmp_path / "base", "max_steps": 2, "bf16": False, "progress": False}
-    result = train(documents, tmp_path / "model", keep="trained", batch_size=8, interpolate=1.0, **settings)
+    result = train(documents, tmp_path / "model", keep="trained", batch_size=8, **settings)
     trained = OwnSentenceTransformer(str(tmp_path / "model"), device="cpu")
     assert isinstance(trained[1], TokenAttention)
     assert not torch.equal(trained[1].query.weight, made[1].query.weight)
