@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import argparse
 import glob
-import inspect
 import logging
 import os
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any
 
 from simlte_st.cli.terminal import UNPRINTABLE, wrapped
 
@@ -100,52 +98,6 @@ def check_result_files(arguments: argparse.Namespace, *sources: str | None) -> N
             raise ConfigurationError(f"--{name} {path} is a {kind}: name a file.")
         if path.exists() and not arguments.overwrite:
             raise ConfigurationError(f"{path} exists already: choose another file, or replace it (--overwrite).")
-
-
-def add_dataclass_arguments(group: Any, kind: type, without: Collection[str] = ()) -> None:
-    """Add an option for each field of a dataclass; the help is what its docstring says of the attribute.
-
-    Args:
-        group: Gets the options. None is what an option is that was not given.
-        kind: The dataclass. Fields are numbers, truth values, texts or choices of texts, or None.
-        without: Fields that get no option.
-    """
-    helps = _attribute_texts(kind)
-    types = get_type_hints(kind)
-    for field in fields(kind):
-        if field.name in without:
-            continue
-        flag = f"--{field.name.replace('_', '-')}"
-        hint = types[field.name]
-        wanted = get_args(hint)[0] if type(None) in get_args(hint) else hint
-        options: dict[str, Any] = {"default": None, "help": helps[field.name]}
-        if wanted is bool:
-            group.add_argument(flag, action=argparse.BooleanOptionalAction, **options)
-        elif get_origin(wanted) is Literal:
-            group.add_argument(flag, choices=get_args(wanted), **options)
-        else:
-            group.add_argument(flag, type=wanted, metavar="N" if wanted is int else "X", **options)
-
-
-def _attribute_texts(kind: type) -> dict[str, str]:
-    """Read what the docstring of a class says of each attribute, as one line in the words of the command line.
-
-    Attributes become options, and what None means is left out: an option that is not given leaves it to the preset.
-    """
-    section = (inspect.getdoc(kind) or "").partition("Attributes:\n")[2]
-    texts = dict(re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", section, flags=re.MULTILINE))
-
-    def plain(match: re.Match[str]) -> str:
-        name, _, value = match[1].partition("=")
-        shown = f"--{name.replace('_', '-')}" if name in texts else name
-        return f"{shown} {value}".strip().replace('"', "")
-
-    found = {}
-    for name, text in texts.items():
-        line = re.sub(r"``([^`]*)``", plain, " ".join(text.split())).replace("%", "%%")
-        line = re.sub(r" None: [^.]*\.", "", line).replace(", or None,", "").rstrip(".")
-        found[name] = line if line[1].isupper() else line[0].lower() + line[1:]
-    return found
 
 
 QUOTES = "'\""

@@ -12,7 +12,6 @@ from simlte_st.cli.arguments import (
     SOURCE_HELP,
     Sources,
     add_common_arguments,
-    add_dataclass_arguments,
     add_device_argument,
     add_json_argument,
     add_quiet_argument,
@@ -20,7 +19,9 @@ from simlte_st.cli.arguments import (
     add_source_arguments,
     print_result,
 )
+from simlte_st.cli.dataclass_arguments import add_alternatives, add_dataclass_arguments, alternative_fields
 from simlte_st.cli.terminal import note
+from simlte_st.data.view_registry import VIEWS, make_view
 from simlte_st.models.names import usage_example
 from simlte_st.training.presets import Preset
 
@@ -88,12 +89,11 @@ def add_parser(subparsers: Any) -> None:
     add_dataclass_arguments(group, Preset, without=("view",))
 
     group = parser.add_argument_group("views (what is not given comes from the preset)")
-    group.add_argument("--view", help="docsplit, identity, crop, inverse-cloze or word-deletion")
-    group.add_argument("--p", type=float, metavar="X", help="docsplit: probability of the first view")
-    group.add_argument("--unit", choices=("sentence", "paragraph", "block"), help="docsplit: what is dealt")
-    group.add_argument("--block", metavar="N|N-M", help="docsplit: sentences in a block, or a range of them")
-    group.add_argument("--window", choices=("random", "head", "spread"), help="what to use of a long document")
-    group.add_argument("--single", choices=("halve", "skip"), help="docsplit: documents of one sentence")
+    group.add_argument(
+        "--view", metavar="NAME", choices=tuple(VIEWS),
+        help=f"how the two views of a document are drawn: {', '.join(VIEWS)}",
+    )  # fmt: skip
+    add_alternatives(group, VIEWS)
     group.add_argument("--segmenter", default="punkt", help="punkt or nupunkt (default: %(default)s)")
 
     group = parser.add_argument_group("running")
@@ -160,26 +160,7 @@ def _target(arguments: argparse.Namespace) -> Path:
 
 def _view(arguments: argparse.Namespace) -> Any:
     """Make the view, if anything was said about it; None leaves it to the preset."""
-    from simlte_st.data.rival_views import make_view
-
-    settings = {
-        name: getattr(arguments, name)
-        for name in ("p", "unit", "window", "single")
-        if getattr(arguments, name) is not None
-    }
-    if arguments.block is not None:
-        settings["block"] = _block(arguments.block)
-        settings.setdefault("unit", "block")
+    settings = {name: value for name in alternative_fields(VIEWS) if (value := getattr(arguments, name)) is not None}
     if arguments.view is None and not settings:
         return None
     return make_view(arguments.view or "docsplit", **settings)
-
-
-def _block(text: str) -> int | tuple[int, int]:
-    from simlte_st.errors import ConfigurationError
-
-    try:
-        numbers = [int(part) for part in text.split("-")]
-        return numbers[0] if len(numbers) == 1 else (numbers[0], numbers[1])
-    except ValueError as error:
-        raise ConfigurationError(f"--block {text}: give a number, or a range such as 2-12.") from error

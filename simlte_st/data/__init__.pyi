@@ -10,11 +10,11 @@ from .rival_views import Crop as Crop
 from .rival_views import Identity as Identity
 from .rival_views import InverseCloze as InverseCloze
 from .rival_views import WordDeletion as WordDeletion
-from .rival_views import make_view as make_view
 from .segmenters import NupunktSegmenter as NupunktSegmenter
 from .segmenters import PunktSegmenter as PunktSegmenter
 from .sentences import segment_document as segment_document
 from .transform import DocSplitTransform as DocSplitTransform
+from .view_registry import make_view as make_view
 from .views import DocSplit as DocSplit
 from .views import View as View
 from .views import ViewPair as ViewPair

@@ -9,10 +9,8 @@ from typing import Literal
 
 from simlte_st.data.document import Outline
 from simlte_st.data.views import (
-    DocSplit,
     Piece,
     Sides,
-    View,
     check_share,
     has_two_words,
     pieces_of_words,
@@ -28,7 +26,7 @@ class Identity:
     """SimCSE (Gao et al., 2021): the same text twice; only the encoder's dropout tells the two apart.
 
     Args:
-        window: For documents longer than one view.
+        window: What to use of a document that its views cannot hold: ``"random"``, ``"head"`` or ``"spread"``.
         unit: ``"document"``, the text is the document, as the SimLTE paper's SimCSE-long has it; ``"sentence"``, it is
             one of its sentences, drawn anew each epoch, as SimCSE itself has it.
 
@@ -101,15 +99,15 @@ class InverseCloze:
     """The inverse cloze task (Lee et al., 2019): one sentence, and the text around it.
 
     Args:
-        keep: Probability that the sentence stays in its context. Lee et al. use 0.1.
-        window: For documents longer than one view.
+        keep_sentence: Probability that the sentence stays in the text around it. Lee et al. use 0.1.
+        window: What to use of a document that its views cannot hold: ``"random"``, ``"head"`` or ``"spread"``.
     """
 
-    keep: float = 0.1
+    keep_sentence: float = 0.1
     window: WindowMode = "random"
 
     def __post_init__(self) -> None:
-        check_share("keep", self.keep, 0.0, 1.0)
+        check_share("keep_sentence", self.keep_sentence, 0.0, 1.0)
         check_window(self.window)
 
     def accepts(self, document: Outline) -> bool:
@@ -120,7 +118,7 @@ class InverseCloze:
         """Take one sentence of a window, and the window. See :meth:`simlte_st.data.views.View.draw`."""
         window = choose_window(document.tokens, budget, self.window, rng)
         sentence = rng.choice(window)
-        kept = rng.random() < self.keep
+        kept = rng.random() < self.keep_sentence
         return whole([sentence]), whole([index for index in window if kept or index != sentence])
 
 
@@ -130,7 +128,7 @@ class WordDeletion:
 
     Args:
         p: Probability that a word is deleted, each word and each view independently.
-        window: For documents longer than one view.
+        window: What to use of a document that its views cannot hold: ``"random"``, ``"head"`` or ``"spread"``.
     """
 
     p: float = 0.1
@@ -152,28 +150,3 @@ class WordDeletion:
     def _delete(self, words: Sequence[tuple[int, int]], rng: Random) -> list[Piece]:
         left = [word for word in words if rng.random() >= self.p]
         return pieces_of_words(left or [rng.choice(words)])
-
-
-VIEWS: dict[str, type] = {
-    "docsplit": DocSplit,
-    "identity": Identity,
-    "crop": Crop,
-    "inverse-cloze": InverseCloze,
-    "word-deletion": WordDeletion,
-}
-"""Every view by the name it has on the command line."""
-
-
-def make_view(name: str, **settings: object) -> View:
-    """Make a view by name.
-
-    Raises:
-        ConfigurationError: An unknown name, or a setting that this view does not have.
-    """
-    if name not in VIEWS:
-        raise ConfigurationError(f"Unknown view {name!r}: use one of {', '.join(VIEWS)}.")
-    try:
-        view: View = VIEWS[name](**settings)
-    except TypeError as error:
-        raise ConfigurationError(f"The view {name!r} does not take these settings: {error}") from error
-    return view

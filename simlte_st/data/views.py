@@ -191,7 +191,8 @@ class DocSplit:
 
     Each unit goes to the first view with probability ``p``, independently of the others, and to the second otherwise;
     the order is kept. The views are disjoint, together they are the document (its window, where it is longer than the
-    model reads), and neither is empty: a draw that leaves one empty is drawn again.
+    model reads; :func:`~simlte_st.data.windows.choose_window` chooses it), and neither is empty: a draw that leaves one
+    empty is drawn again.
 
     Args:
         p: Probability of the first view. The papers' is 0.5.
@@ -199,12 +200,12 @@ class DocSplit:
             sentences. A document that is one paragraph or block only is dealt by sentences.
         block: Sentences in a block for ``unit="block"``: a number, or a range ``(least, most)`` from which each
             document draws one number.
-        window: For documents longer than two views: ``"random"``, ``"head"`` or ``"spread"``; see
-            :func:`~simlte_st.data.windows.choose_window`.
+        window: What to use of a document that its views cannot hold: ``"random"``, ``"head"`` or ``"spread"``.
         single: A document of one sentence: ``"halve"`` cuts it at the middle word, ``"skip"`` leaves it out.
 
     Raises:
-        ConfigurationError: ``p`` outside 0.01 to 0.99, an unknown unit, window or policy, or a block below 1.
+        ConfigurationError: ``p`` outside 0.01 to 0.99, an unknown unit, window or policy, a block below 1, or a block
+            where another unit is dealt.
 
     References:
         DocSplit, section 2.2; SimLTE, section 2.2. Cropping is the case of one contiguous block a view.
@@ -226,6 +227,8 @@ class DocSplit:
         least, most = self._block_range()
         if not 1 <= least <= most:
             raise ConfigurationError(f"block={self.block!r}: give a number from 1, or a range (least, most).")
+        if self.unit != "block" and self.block != type(self).block:
+            raise ConfigurationError("block= is for unit='block': give that too.")
 
     def _block_range(self) -> tuple[int, int]:
         return (self.block, self.block) if isinstance(self.block, int) else (self.block[0], self.block[1])

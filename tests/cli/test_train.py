@@ -11,6 +11,7 @@ import pytest
 import simlte_st.training.train as training
 from simlte_st.cli import train as command
 from simlte_st.cli.main import build_parser, main
+from simlte_st.data.view_registry import VIEWS
 from simlte_st.errors import TrainingInterrupted
 from simlte_st.training.presets import Preset
 
@@ -43,6 +44,30 @@ def test_every_setting_of_a_preset_is_an_option_and_reaches_train(monkeypatch: p
     assert main(["train", "texts", "--output", "model", "--no-bf16"]) == 0
     assert not any(told[name] is not None for name in given), "what is not given is the preset's"
     assert (told["bf16"], told["max_steps"], told["progress"]) == (False, None, True)
+
+
+def test_every_setting_of_a_view_is_an_option_and_reaches_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    received: dict[str, Any] = {}
+    monkeypatch.setattr(training, "train", functools.wraps(training.train)(lambda **options: received.update(options)))
+    monkeypatch.setattr(command, "report", lambda result, arguments: 0)
+    settings: dict[str, dict[str, Any]] = {
+        "docsplit": {"p": 0.4, "unit": "block", "block": (2, 5), "window": "head", "single": "skip"},
+        "identity": {"window": "spread", "unit": "sentence"},
+        "crop": {"least": 0.1, "most": 0.7},
+        "inverse-cloze": {"keep_sentence": 0.3, "window": "head"},
+        "word-deletion": {"p": 0.2, "window": "spread"},
+    }
+    assert settings.keys() == VIEWS.keys()
+    for name, chosen in settings.items():
+        assert chosen.keys() == {field.name for field in fields(VIEWS[name])}
+        words = ["--view", name]
+        for setting, value in chosen.items():
+            text = "-".join(map(str, value)) if isinstance(value, tuple) else str(value)
+            words += [f"--{setting.replace('_', '-')}", text]
+        assert main(["train", "texts", "--output", "model", *words]) == 0
+        assert received["view"] == VIEWS[name](**chosen)
+    assert main(["train", "texts", "--output", "model", "--p", "0.3"]) == 0
+    assert received["view"] == VIEWS["docsplit"](p=0.3)
 
 
 def test_the_help_is_what_the_preset_says_in_plain_words(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simlte_st.data.document import Document, SegmentedDocument
-from simlte_st.data.rival_views import VIEWS, Crop, Identity, InverseCloze, WordDeletion, make_view
+from simlte_st.data.rival_views import Crop, Identity, InverseCloze, WordDeletion
 from simlte_st.data.segmenters import PunktSegmenter
 from simlte_st.data.sentences import segment_document
 from simlte_st.data.views import DocSplit, View, ViewPair, draw_views
@@ -141,13 +139,13 @@ def test_inverse_cloze_is_a_sentence_and_its_context() -> None:
 
 def test_inverse_cloze_keeps_always_or_never() -> None:
     document = make([2, 3, 4])
-    assert all(pair.anchor in pair.positive for pair in draws(document, InverseCloze(keep=1.0), 50))
-    assert not any(pair.anchor in pair.positive for pair in draws(document, InverseCloze(keep=0.0), 50))
-    assert all(pair.positive for pair in draws(make([2, 2]), InverseCloze(keep=0.0), 50))
+    assert all(pair.anchor in pair.positive for pair in draws(document, InverseCloze(keep_sentence=1.0), 50))
+    assert not any(pair.anchor in pair.positive for pair in draws(document, InverseCloze(keep_sentence=0.0), 50))
+    assert all(pair.positive for pair in draws(make([2, 2]), InverseCloze(keep_sentence=0.0), 50))
 
 
 def test_inverse_cloze_takes_both_from_one_window() -> None:
-    for pair in draws(make([5] * 20), InverseCloze(keep=1.0), 50, budget=22):
+    for pair in draws(make([5] * 20), InverseCloze(keep_sentence=1.0), 50, budget=22):
         assert len(pair.positive.split()) == 20
         assert pair.anchor in pair.positive
 
@@ -221,43 +219,3 @@ def test_what_every_view_accepts(view: View) -> None:
     assert view.accepts(make([5])) == (not isinstance(view, InverseCloze) and getattr(view, "single", "") != "skip")
     assert view.accepts(make([1])) == isinstance(view, Identity)
     assert not view.accepts(SegmentedDocument("d", (), (), ()))
-
-
-@pytest.mark.parametrize("name", VIEWS)
-def test_views_by_name_are_frozen_dataclasses_of_the_protocol(name: str) -> None:
-    view = make_view(name)
-    assert type(view) is VIEWS[name]
-    assert isinstance(view, View)
-    assert dataclasses.is_dataclass(view)
-    assert type(view).__dataclass_params__.frozen  # type: ignore[attr-defined]
-    assert view == make_view(name)
-    assert hash(view) == hash(make_view(name))
-    assert eval(repr(view)) == view
-
-
-def test_make_view_passes_settings_on() -> None:
-    assert make_view("docsplit", p=0.4, unit="paragraph") == DocSplit(p=0.4, unit="paragraph")
-    assert make_view("crop", least=0.1) == Crop(least=0.1)
-    assert set(VIEWS) == {"docsplit", "identity", "crop", "inverse-cloze", "word-deletion"}
-
-
-@pytest.mark.parametrize(
-    ("name", "wrong", "message"),
-    [
-        ("simcse", {}, "Unknown view 'simcse': use one of docsplit, identity, crop"),
-        ("docsplit", {"probability": 0.5}, "'docsplit' does not take these settings.*probability"),
-        ("identity", {"p": 0.5}, "'identity' does not take"),
-        ("identity", {"window": "tail"}, "window="),
-        ("crop", {"least": 0.0}, "least=0.0"),
-        ("crop", {"least": 0.6}, "least=0.6"),
-        ("crop", {"most": 1.1}, "most=1.1"),
-        ("inverse-cloze", {"keep": 1.5}, "keep=1.5"),
-        ("inverse-cloze", {"window": "x"}, "window="),
-        ("word-deletion", {"p": 1.0}, "p=1.0"),
-        ("word-deletion", {"p": -0.1}, "p=-0.1"),
-        ("word-deletion", {"window": "x"}, "window="),
-    ],
-)
-def test_wrong_names_and_settings_are_refused(name: str, wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigurationError, match=message):
-        make_view(name, **wrong)

@@ -12,7 +12,6 @@ from sentence_transformers import SentenceTransformer
 
 from simlte_st.data import sentences
 from simlte_st.data.document import Document
-from simlte_st.data.rival_views import make_view
 from simlte_st.data.segmenters import NupunktSegmenter, PunktSegmenter, Segmenter
 from simlte_st.data.sentences import (
     MAX_WORDS,
@@ -23,6 +22,7 @@ from simlte_st.data.sentences import (
     segment_documents,
     tokenizer_counter,
 )
+from simlte_st.data.view_registry import make_view
 from simlte_st.data.views import DocSplit, draw_views
 from simlte_st.data.words import LONGEST_WORD, count_words
 from simlte_st.errors import ConfigurationError, DataError

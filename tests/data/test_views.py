@@ -48,12 +48,12 @@ def segmented(draw: st.DrawFn) -> SegmentedDocument:
     return make(tokens, (0, *sorted(starts)), draw(st.text(max_size=5)))
 
 
-views = st.builds(
-    DocSplit,
-    p=st.floats(0.05, 0.95),
-    unit=st.sampled_from(["sentence", "paragraph", "block"]),
-    block=st.one_of(st.integers(1, 6), st.tuples(st.integers(1, 3), st.integers(3, 8))),
-    window=st.sampled_from(["random", "head", "spread"]),
+shares = st.floats(0.05, 0.95)
+windows = st.sampled_from(["random", "head", "spread"])
+blocks = st.one_of(st.integers(1, 6), st.tuples(st.integers(1, 3), st.integers(3, 8)))
+views = st.one_of(
+    st.builds(DocSplit, p=shares, unit=st.sampled_from(["sentence", "paragraph"]), window=windows),
+    st.builds(DocSplit, p=shares, unit=st.just("block"), block=blocks, window=windows),
 )
 
 
