@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from simlte_st.cli.terminal import UNPRINTABLE, wrapped
+from simlte_st.data.sources.files import PLACES
 
 
 def add_source_arguments(parser: argparse.ArgumentParser) -> None:
@@ -151,10 +152,7 @@ def reading_options(arguments: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(arguments, name) for name in ("text_column", "id_column", "encoding", "limit")}
 
 
-SOURCE_HELP = (
-    "folder of .txt, .md, .html, .pdf or .docx files, or one such file; .jsonl, .json, .csv, .tsv (also .gz, .zst) or "
-    ".parquet file; hub:NAME[:CONFIG][:SPLIT]; or several of these, also by a pattern such as 'notes/*.txt'"
-)
+SOURCE_HELP = f"{PLACES}; or several of these, also by a pattern such as 'notes/*.txt'"
 """What a source can be, for --help."""
 
 

@@ -150,7 +150,7 @@ def _corpus(arguments: argparse.Namespace, names: str) -> tuple[str, dict[str, A
     if isinstance(source, str) and not source.startswith("hub:") and not os.path.exists(source):
         raise ConfigurationError(
             f"There is no data set and no file or folder {source!r}. The data sets are {names}; other documents are "
-            f"read from a {SOURCE_HELP}."
+            f"read from {SOURCE_HELP}."
         )
     for flag, value in (
         ("--path", arguments.path),

@@ -136,7 +136,7 @@ def run_list(arguments: argparse.Namespace) -> int:
 
 def _resume_command(name: str, folder: Path) -> str:
     """Write the command that goes on with an interrupted training; it must have the same options as before."""
-    from simlte_st.data.places import is_place
+    from simlte_st.data.sources.several import is_place
     from simlte_st.files import SETTINGS_FILE, read_json
 
     told = read_json(folder / SETTINGS_FILE)

@@ -6,15 +6,16 @@ import logging
 import math
 import os
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
-from simlte_st.data.columns import Columns, Event, Row, Skip
 from simlte_st.data.document import Document, content_id
 from simlte_st.data.report import ReadReport
-from simlte_st.data.sources import NOT_A_STRING, Reading, open_source, source_size
+from simlte_st.data.rows import NOT_A_STRING, Columns, ReadSettings, Row, Skip
+from simlte_st.data.sources import open_source
+from simlte_st.data.sources.base import Source
 from simlte_st.data.streams import TOO_LONG, BrokenSourceError, check_encoding
 from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError
 
@@ -90,32 +91,21 @@ class DocumentReader:
         report: What came of the latest iteration, up to date after every document.
     """
 
-    def __init__(
-        self,
-        name: str,
-        events: Callable[[], Iterator[Event]],
-        max_characters: int,
-        limit: int | None,
-        once: bool,
-        size: Callable[[], int | None] = lambda: None,
-    ) -> None:
-        self.report = ReadReport(name)
-        self._name = name
-        self._events = events
+    def __init__(self, source: Source, max_characters: int, limit: int | None = None) -> None:
+        self.report = ReadReport(source.name)
+        self._source = source
         self._max_characters = max_characters
         self._limit = limit
-        self._once = once
-        self._size = size
         self._started = False
 
     def __repr__(self) -> str:
-        return f"DocumentReader({self._name})"
+        return f"DocumentReader({self._source.name})"
 
     def __length_hint__(self) -> int:
         """Tell how many documents there are at most, where that is known without reading: for progress bars."""
         if self.report.finished or self.report.stopped_at is not None:
             return self.report.documents
-        known = [size for size in (self._size(), self._limit) if size is not None]
+        known = [size for size in (self._source.size(), self._limit) if size is not None]
         return min(known) if known else NotImplemented
 
     def __iter__(self) -> Iterator[Document]:
@@ -129,19 +119,19 @@ class DocumentReader:
                 truncated or corrupt.
             EmptyCorpusError: At the end, when there was no usable document.
         """
-        if self._once and self._started:
+        if self._source.once and self._started:
             raise DataError(
-                f"{self._name} is an iterator, which can be read only once, and it was. Pass a list, a "
+                f"{self._source.name} is an iterator, which can be read only once, and it was. Pass a list, a "
                 "datasets.IterableDataset, or another iterable that starts over."
             )
         self._started = True
-        self.report = ReadReport(self._name)
+        self.report = ReadReport(self._source.name)
         return self._documents(self.report)
 
     def _documents(self, report: ReadReport) -> Iterator[Document]:
         ids, texts = _Ids(), array("Q")
         try:
-            for event in self._events():
+            for event in self._source.events():
                 if isinstance(event, Columns):
                     report.text_column, report.id_column = event.text, event.id
                     report.label_column = event.label
@@ -165,7 +155,7 @@ class DocumentReader:
             raise DataError(f"{error}; {read} had been read before. Fetch or make it again.") from error
         report.finished, report.copies = True, _copies(texts)
         if not report.documents:
-            raise EmptyCorpusError("\n".join([f"{self._name} holds no usable document.", *report.troubles()]))
+            raise EmptyCorpusError("\n".join([f"{self._source.name} holds no usable document.", *report.troubles()]))
 
     def _document(self, row: Row, ids: _Ids, report: ReadReport) -> Document | None:
         """Judge one row: give its document, or count why there is none."""
@@ -174,7 +164,7 @@ class DocumentReader:
             report.note(report.skipped, NOT_A_STRING, row.where, type(text).__name__)
             return None
         text = str(text)  # numpy's strings are str too, but of a class of their own
-        if len(text) > self._max_characters and not row.read:
+        if len(text) > self._max_characters and not row.is_document:
             report.note(report.skipped, TOO_LONG, row.where, f"{len(text):,} characters")
             return None
         nuls = text.count("\0")
@@ -192,14 +182,14 @@ class DocumentReader:
 
     def _id(self, row: Row, text: str, ids: _Ids, report: ReadReport) -> str:
         try:
-            given = _as_name(row.id)
+            own = _as_name(row.id)
         except TypeError:
-            given = None
-        name = given or row.made_id or content_id(text)
-        if given is None and row.has_id:
+            own = None
+        name = own or row.made_id or content_id(text)
+        if own is None and row.has_id:
             report.note(report.repaired, MISSING_ID, row.where, f"called {name!r}")
         name, _ = _valid_unicode(name)
-        unique = ids.unique(name, row.source if given else None)
+        unique = ids.unique(name, row.source if own else None)
         if unique != name:
             report.note(report.repaired, DUPLICATE_ID, row.where, f"{name!r} became {unique!r}")
         return unique
@@ -238,15 +228,16 @@ def read_documents(
     A row or file that cannot be used is skipped and counted in the reader's report; none is lost silently.
 
     Args:
-        source: One of: a folder of ``.txt``, ``.md``, ``.html``, ``.pdf`` and ``.docx`` files (with its subfolders; the
-            id is the path in the folder); one such file; a ``.jsonl``, ``.ndjson``, ``.csv`` or ``.tsv`` file, or a
-            ``.json`` file that holds an array of objects or of strings (or JSON lines), also with ``.gz`` or ``.zst``
-            after it; a ``.parquet`` file; ``hub:NAME``, ``hub:NAME:SPLIT`` or ``hub:NAME:CONFIG:SPLIT`` for
-            a data set of the Hugging Face Hub (see :func:`simlte_st.data.sources.parse_hub`); a ``datasets.Dataset``
-            or ``IterableDataset``; a pandas or polars ``DataFrame`` or a ``pyarrow.Table``; an iterable of strings (a
-            list, a generator, a column of the former), of mappings, or of :class:`Document`, which keep their id,
-            label and split, whatever columns are named; a list of paths and ``hub:`` names, which are read one after
-            the other. A reader that this function made is given back. HTML, PDF and DOCX need the extra
+        source: One of: a folder of files that hold a document each (with its subfolders; the id is the path in the
+            folder), or such a file; a file that is a table; ``hub:NAME``, ``hub:NAME:SPLIT`` or
+            ``hub:NAME:CONFIG:SPLIT`` for a data set of the Hugging Face Hub (see
+            :func:`simlte_st.data.sources.hub.parse_hub`); a ``datasets.Dataset`` or ``IterableDataset``; a pandas or
+            polars ``DataFrame`` or a ``pyarrow.Table``; an iterable of strings (a list, a generator, a column of the
+            former), of mappings, or of :class:`Document`, which keep their id, label and split, whatever columns are
+            named; a list of paths and ``hub:`` names, which are read one after the other. A reader that this function
+            made is given back. :data:`simlte_st.data.formats.FORMATS` is the table of files that can be read: text,
+            HTML, PDF and DOCX hold a document each; JSON (an array of objects or of strings, or JSON lines), CSV and
+            TSV, also compressed by gzip or Zstandard, and parquet are tables. HTML, PDF and DOCX need the extra
             ``documents``; in a folder, they are skipped and counted without it.
         text_column: Column that holds the text. Without it: a column called text; else the first that there is of
             content, body, document, article, abstract, full_text, raw and message; else the only one with strings.
@@ -272,15 +263,14 @@ def read_documents(
         MissingExtraError: The source is an HTML, PDF or DOCX file, and the extra ``documents`` is not installed.
         ConfigurationError: ``max_characters`` or ``limit`` is below 1, or a reader is given with a limit or columns.
     """
-    asked = Columns(text_column, id_column, label_column, metadata)
+    columns = Columns(text_column, id_column, label_column, metadata)
     if max_characters < 1:
         raise ConfigurationError(f"max_characters must be at least 1, not {max_characters}.")
     if limit is not None and limit < 1:
         raise ConfigurationError(f"limit must be at least 1, or None for all documents, not {limit}.")
     if isinstance(source, DocumentReader):
-        if limit is not None or asked.named() or metadata:
+        if limit is not None or columns.named() or metadata:
             raise ConfigurationError("A DocumentReader is read as it was made: give limit=, columns, metadata= there.")
         return source
-    name, events = open_source(source, Reading(asked, check_encoding(encoding), max_characters))
-    once = isinstance(source, Iterator)
-    return DocumentReader(name, events, max_characters, limit, once, size=lambda: source_size(source))
+    settings = ReadSettings(columns, check_encoding(encoding), max_characters)
+    return DocumentReader(open_source(source, settings), max_characters, limit)

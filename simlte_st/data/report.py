@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from simlte_st.data.formats import TABLE_SUFFIXES
 from simlte_st.data.streams import WRONG_ENCODING
-from simlte_st.data.tables import TABLE_SUFFIXES
 
 _EXAMPLES = 3
 _KINDS = 8
@@ -73,9 +73,9 @@ class ReadReport:
             parts.append(f"{number:,} {reason}" + (f" (first: {first[0]})" if first else ""))
         if rest := ordered[_KINDS:]:
             parts.append(f"{sum(number for _, number in rest):,} of {len(rest):,} other kinds")
-        told = f"{verb} {sum(counts.values()):,}:"
-        line = f"{told} {', '.join(parts)}"
-        return line if len(parts) == 1 or len(line) <= _WIDTH else "\n  ".join([told, *parts])
+        total = f"{verb} {sum(counts.values()):,}:"
+        line = f"{total} {', '.join(parts)}"
+        return line if len(parts) == 1 or len(line) <= _WIDTH else "\n  ".join([total, *parts])
 
     def troubles(self) -> list[str]:
         """Tell in lines what was skipped, mended and ignored, and what can be done about it."""

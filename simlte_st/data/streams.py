@@ -179,7 +179,7 @@ def read_whole(path: Path, encoding: str, max_characters: int) -> str:
         BrokenSourceError: It cannot be read to its end.
     """
     bound = _longest(max_characters)
-    with _told(path), _open_bytes(path) as stream:
+    with _naming(path), _open_bytes(path) as stream:
         data = stream.read(bound + 1)
     if len(data) > bound:
         raise BadTextError(TOO_LONG, f"more than {bound:,} bytes")
@@ -192,8 +192,8 @@ def _longest(max_characters: int) -> int:
 
 
 @contextlib.contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """Say of which file what cannot be read is."""
+def _naming(path: Path) -> Iterator[None]:
+    """Name the file in the error where it cannot be read."""
     try:
         yield
     except (OSError, EOFError, zlib.error, zstd.ZstdError) as error:
@@ -217,7 +217,7 @@ def read_lines(path: Path, encoding: str, max_characters: int) -> Iterator[Line]
         BrokenSourceError: The file cannot be read to its end.
     """
     bound = _longest(max_characters)
-    with _told(path), _open_bytes(path) as stream:
+    with _naming(path), _open_bytes(path) as stream:
         marked = marked_encoding(stream.peek(4)[:4])  # type: ignore[attr-defined]
         if marked == "utf-8-sig":
             yield from _byte_lines(stream, "utf-8", bound)

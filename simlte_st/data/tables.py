@@ -1,80 +1,150 @@
-"""Tables row by row: JSON lines, CSV, TSV and parquet files, data sets and data frames in memory, streams of mappings.
-
-Each becomes a :class:`~simlte_st.data.columns.Table`. A row comes as a mapping of its columns; what gives none (a
-malformed line, a row with too few fields) as a ``Skip``, so that it is counted and never lost.
-"""
+"""Tables, whatever they come from: which of their columns holds the text, and their rows."""
 
 from __future__ import annotations
 
-import csv
-import itertools
-import json
-import logging
+import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from simlte_st.data.columns import RawRow, Row, Skip, Table
-from simlte_st.data.streams import COMPRESSED, TOO_LONG, WRONG_ENCODING, BrokenSourceError, Line, read_lines
+from simlte_st.data.document import Document
+from simlte_st.data.rows import NOT_A_STRING, Columns, Event, RawRow, Row, Skip
 from simlte_st.errors import DataError
 
-logger = logging.getLogger(__name__)
+TEXT_COLUMNS = ("text", "content", "body", "document", "article", "abstract", "full_text", "raw", "message")
+ID_COLUMNS = ("id", "doc_id", "document_id", "_id")
 
-MALFORMED_JSON = "malformed JSON"
-NOT_AN_OBJECT = "not an object"
-WRONG_FIELDS = "wrong number of fields"
+MISSING_COLUMN = "missing column"
 MALFORMED_ROW = "malformed row"
+WRONG_FIELDS = "wrong number of fields"
 BLANK_LINE = "blank line"
 
-LINES_SUFFIXES = (".jsonl", ".ndjson", ".json")
-SEPARATED_SUFFIXES = {".csv": ",", ".tsv": "\t"}
-TABLE_SUFFIXES = (*LINES_SUFFIXES, *SEPARATED_SUFFIXES, ".parquet")
-
-# Sources without a schema are looked at this far ahead to learn their columns; what is no row on the way is held up to
+# Tables without a schema are looked at this far ahead to learn their columns; what is no row on the way is held up to
 # the third number, and counted beyond.
 LOOK_AHEAD_ROWS = 100
 LOOK_AHEAD_CHARACTERS = 4_000_000
 LOOK_AHEAD_SKIPS = 10_000
 
-_BATCH_ROWS = 128
-_LARGE = 100_000_000  # bytes of a column, below which it is read however it is packed
-_MOST_PACKED = 500  # times smaller than its text, the same page of it over and over included
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table that was opened, to be read once.
+
+    Attributes:
+        name: Its name, for messages.
+        columns: Names of its columns; those of the first rows where it has no header.
+        strings: Those of them that hold strings; None where there was not one row to tell them by.
+        rows: Gives its rows, when told the columns to read and those of them that are labels. Rows may have other
+            columns too. What stands between mappings without being one comes as it is.
+    """
+
+    name: str
+    columns: Sequence[str]
+    strings: Collection[str] | None
+    rows: Callable[[Sequence[str], Collection[str]], Iterator[RawRow | Row | Skip]]
 
 
-def table_suffix(path: Path) -> str | None:
-    """Give the suffix that tells a table's form, lower-cased and without ``.gz`` or ``.zst``; None for no table."""
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    packed = bool(suffixes) and suffixes[-1] in COMPRESSED
-    if packed:
-        suffixes.pop()
-    suffix = suffixes[-1] if suffixes else ""
-    return suffix if suffix in TABLE_SUFFIXES and not (packed and suffix == ".parquet") else None
+def _flag(parameter: str) -> str:
+    flag = "evaluate --label, train --probe" if parameter == "label_column" else f"--{parameter.replace('_', '-')}"
+    return f"{parameter}= (on the command line: {flag})"
 
 
-def open_table(path: Path, encoding: str, max_characters: int) -> Table:
-    """Open a table by its suffix and look at its columns.
+def _first_of(names: Sequence[str], columns: Collection[str]) -> str | None:
+    for name in names:
+        for column in (name, *columns):
+            if column in columns and column.lower() == name:
+                return column
+    return None
+
+
+def choose_columns(named: Columns, table: Table) -> Columns:
+    """Choose the columns of a table to read.
 
     Args:
-        path: A ``.jsonl``, ``.ndjson``, ``.json`` (JSON lines too), ``.csv`` or ``.tsv`` file, also with ``.gz`` or
-            ``.zst`` after it, or a ``.parquet`` file.
-        encoding: The encoding of all but parquet.
-        max_characters: Longest text wanted.
+        named: The names the user gave.
+        table: The table.
 
     Returns:
-        The table. Its rows have the made ids 0, 1, 2, ...; of JSON lines, a line that is no row has a number too.
+        The text column, and the id and label columns where there are such.
 
     Raises:
-        DataError: It is of another kind, has no usable header, or is broken.
+        DataError: A named column is missing, a column is there twice, or the text column can be any of several or none.
     """
-    suffix = table_suffix(path)
-    if suffix is None:
-        raise DataError(f"{path} is no table: its name should end in {', '.join(TABLE_SUFFIXES)}.")
-    if suffix == ".parquet":
-        return _parquet_table(path)
-    if suffix in LINES_SUFFIXES:
-        return mappings_table(str(path), _json_objects(path, encoding, max_characters))
-    return _separated_table(path, encoding, max_characters, SEPARATED_SUFFIXES[suffix])
+    columns = table.columns
+    there = ", ".join(columns) or "none"
+    for parameter, name in named.named().items():
+        if name not in columns:
+            raise DataError(
+                f"{table.name} has no column {name!r}. Its columns are: {there}. "
+                f"Name one of them with {_flag(parameter)}."
+            )
+    id_column = named.id or _first_of(ID_COLUMNS, [column for column in columns if column != named.text])
+    strings = [column for column in columns if column in (table.strings or ())]
+    # A column called "text" is meant whatever it holds (bad rows are counted); the other names must hold strings.
+    text = named.text or _first_of(("text",), columns) or _first_of(TEXT_COLUMNS, strings)
+    if text is None:
+        candidates = [name for name in strings if name not in (id_column, named.label)]
+        if len(candidates) != 1:
+            raise DataError(
+                f"Cannot tell which column of {table.name} holds the text. Its columns are: {there}; "
+                f"those that hold strings: {', '.join(candidates) or 'none'}. Name it with {_flag('text_column')}."
+            )
+        text = candidates[0]
+    chosen = Columns(text, id_column, named.label)
+    for name in chosen.named().values():
+        if list(columns).count(name) > 1:
+            raise DataError(
+                f"{table.name} has more than one column called {name!r}; rename one. Its columns are: {there}."
+            )
+    return chosen
+
+
+def read_table(table: Table, named: Columns) -> Iterator[Event]:
+    """Choose the columns of a table and read them.
+
+    Args:
+        table: The table.
+        named: The names the user gave.
+
+    Yields:
+        The chosen columns, then the rows and what was wrong with others.
+
+    Raises:
+        DataError: As :func:`choose_columns`.
+    """
+    # Without a single row, the report says what was wrong with the file, and no error that columns are missing.
+    chosen = None if table.strings is None else choose_columns(named, table)
+    if chosen is not None:
+        yield chosen
+    wanted = [] if chosen is None else list(dict.fromkeys(chosen.named().values()))
+    labels = [named.label] if named.label else []
+    if named.others and wanted:  # a name that is there twice cannot be told apart
+        wanted += [name for name, times in Counter(table.columns).items() if times == 1 and name not in wanted]
+        labels = wanted
+    for row in table.rows(wanted, labels):
+        if not isinstance(row, RawRow):
+            yield row
+            continue
+        if chosen is None:
+            chosen = choose_columns(named, table)
+            yield chosen
+        values, id_, label = row.values, chosen.id, chosen.label
+        assert chosen.text is not None  # choose_columns sees to that
+        if chosen.text not in values:
+            yield Skip(row.where, MISSING_COLUMN, f"no {chosen.text!r}")
+            continue
+        yield Row(
+            row.where,
+            row.made_id,
+            values[chosen.text],
+            values.get(id_) if id_ else None,
+            values.get(label) if label else None,
+            id_ is not None,
+            metadata={str(name): value for name, value in values.items() if name not in (chosen.text, id_)}
+            if named.others
+            else None,
+        )
 
 
 def _is_string(value: object) -> bool:
@@ -101,7 +171,7 @@ def mappings_table(
     more: Counter[Skip] = Counter()
     broken: list[Exception] = []
     columns: dict[str, bool] = {}
-    count = others = characters = 0
+    count = characters = 0
     try:
         for row in rows:
             if isinstance(row, Skip) and len(held) >= LOOK_AHEAD_SKIPS:
@@ -113,8 +183,7 @@ def mappings_table(
                 characters += len(value) if isinstance(value, str) else 0
             characters += len(row.text) if isinstance(row, Row) and isinstance(row.text, str) else 0
             count += isinstance(row, RawRow)
-            others += not isinstance(row, Skip)
-            if others >= LOOK_AHEAD_ROWS or characters >= LOOK_AHEAD_CHARACTERS:
+            if count >= LOOK_AHEAD_ROWS or characters >= LOOK_AHEAD_CHARACTERS:
                 break
     except Exception as error:
         broken.append(error)
@@ -131,252 +200,55 @@ def mappings_table(
     return Table(name, header or list(columns), strings, everything)
 
 
-def _json_objects(path: Path, encoding: str, max_characters: int) -> Iterator[RawRow | Skip]:
-    for line in read_lines(path, encoding, max_characters):
-        where = f"line {line.number:,}"
-        if line.problem:
-            yield Skip(where, line.problem, line.what)
-            continue
-        if not line.text.strip():
-            yield Skip(where, BLANK_LINE, ignored=True)
-            continue
-        try:
-            values = json.loads(line.text)
-        except (ValueError, RecursionError) as error:  # ValueError: also a number of thousands of digits
-            yield Skip(where, MALFORMED_JSON, getattr(error, "msg", str(error)).removesuffix(" at"))
-            continue
-        if isinstance(values, dict):
-            yield RawRow(where, str(line.number - 1), values)
+def item_rows(items: Iterable[Any], name: str, named: Columns) -> Iterator[RawRow | Row | Skip]:
+    """Give the items of an iterable of strings, Documents or mappings as rows.
+
+    Args:
+        items: The items.
+        name: Their name, for messages.
+        named: The names the user gave: bare strings have no columns.
+
+    Raises:
+        DataError: Columns are named and the first item is a bare string, or an item is a path.
+    """
+    mappings = False
+    for index, item in enumerate(items):
+        where = f"item {index:,}"
+        if hasattr(item, "as_py"):  # a scalar of pyarrow
+            item = item.as_py()
+        if isinstance(item, Document):
+            yield Row(where, None, item.text, item.id, item.label, True, item.split, True, item.metadata)
+        elif isinstance(item, str) and named.named() and mappings:
+            yield Skip(where, MISSING_COLUMN, "a bare string has no columns")
+        elif isinstance(item, str):
+            named.refuse(f"{where} of {name} is a bare string, which")
+            yield Row(where, None, item)
+        elif isinstance(item, Mapping):
+            mappings = True
+            yield RawRow(where, str(index), item)
+        elif isinstance(item, os.PathLike):
+            raise DataError(
+                f"{where} of {name} is a path ({os.fspath(item)!r}), not a text: pass one path, a list of them, "
+                "or the texts themselves, [path.read_text() for path in paths]."
+            )
         else:
-            yield Skip(where, NOT_AN_OBJECT, f"a JSON {type(values).__name__}")
+            yield Skip(where, NOT_A_STRING, f"{type(item).__name__} instead of a string or a mapping")
 
 
-class _EndlessRowError(csv.Error):
-    """A row that does not end."""
-
-
-class _RowLines:
-    """The lines of a CSV file, broken off by an error where one row takes too many of them.
-
-    A quote that is never closed swallows what follows up to the limit of a field; but that limit is one for the whole
-    process, so it is as high as any other reader once needed it.
-    """
-
-    def __init__(self, lines: Iterator[Line], most: int) -> None:
-        self._lines, self._most = lines, most
-        self._taken = 0
-        self.problem: tuple[str, str] | None = None
-
-    def __iter__(self) -> _RowLines:
-        return self
-
-    def __next__(self) -> str:
-        if self._taken > self._most:
-            self.start_row()
-            raise _EndlessRowError(f"a row of more than {self._most:,} characters")
-        line = next(self._lines)
-        if line.problem:
-            self.problem = (line.problem, line.what)
-        self._taken += len(line.text)
-        return line.text
-
-    def start_row(self) -> None:
-        """Forget the row before."""
-        self._taken, self.problem = 0, None
-
-
-def _is_words(value: object) -> bool:
-    """Whether a CSV field, always a string, is more than a number."""
-    if not isinstance(value, str) or not value.strip():
-        return False
-    if len(value) > 64:
-        return True
-    try:
-        float(value)
-    except ValueError:
-        return True
-    return False
-
-
-def _separated_table(path: Path, encoding: str, max_characters: int, delimiter: str) -> Table:
-    """Open a CSV or TSV file with a header.
-
-    Quoting must be sound: a row in which it is not is counted as malformed, since guessing would run rows together.
-    A quote that is never closed swallows the rows after it, up to twice ``max_characters``.
-    """
-    # The limit is one for the whole process; it is only ever raised, so that no other user of `csv` is hurt.
-    csv.field_size_limit(max(csv.field_size_limit(), max_characters + 1))
-    # Rows may have several long texts; the spare is for their other columns.
-    lines = _RowLines(read_lines(path, encoding, max_characters), 2 * max_characters + (1 << 16))
-
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
-    try:
-        header = [name.strip() for name in next(reader, [])]
-    except csv.Error as error:
-        raise DataError(f"The header of {path} cannot be read: {error}.") from error
-    if "\0" in "".join(header):
-        raise DataError(f"The header of {path} cannot be read: it has NUL characters, which no text has.")
-    if lines.problem:
-        raise DataError(
-            f"The header of {path} cannot be read: {lines.problem[1]}. "
-            "Name the file's encoding with encoding= (on the command line: --encoding)."
-        )
-    if len(header) == 1 and (found := next((mark for mark in ";\t|," if mark in header[0]), None)):
-        logger.info("The columns of %s are separated by %r.", path, found)
-        return _separated_table(path, encoding, max_characters, found)
-
-    def rows() -> Iterator[RawRow | Skip]:
-        index = -1
-        while True:
-            lines.start_row()
-            first = reader.line_num + 1
-            problem = None
-            try:
-                row = next(reader, None)
-            except csv.Error as error:
-                endless = isinstance(error, _EndlessRowError) or "field larger than field limit" in str(error)
-                row, problem = [], (TOO_LONG if endless else MALFORMED_ROW, str(error))
-            if row is None:
-                return
-            last = reader.line_num
-            where = f"line {first:,}" if last <= first else f"lines {first:,} to {last:,}"
-            problem = lines.problem or problem  # what cannot be decoded is rarely sound otherwise
-            if not row and not problem:
-                yield Skip(where, BLANK_LINE, ignored=True)
-                continue
-            index += 1
-            if problem:
-                yield Skip(where, *problem)
-            elif len(row) != len(header):
-                yield Skip(where, WRONG_FIELDS, f"{len(row)} instead of {len(header)}")
-            else:
-                yield RawRow(where, str(index), dict(zip(header, row, strict=True)))
-
-    return mappings_table(str(path), rows(), _is_words, header)
-
-
-def _holds_strings(kind: object) -> bool:
+def holds_strings(kind: object) -> bool:
+    """Whether a column of an Arrow type, which may be given by its name, holds strings."""
     # pandas writes a column of categories as a dictionary of strings
     return str(kind).removeprefix("dictionary<values=").split(",")[0] in ("string", "large_string", "string_view")
 
 
-def _parquet_table(path: Path) -> Table:
-    """Open a parquet file, which is read by record batches, and of which only the wanted columns are read."""
-    import pyarrow
-    import pyarrow.parquet
-
-    def broken(error: Exception) -> BrokenSourceError:
-        return BrokenSourceError(f"{path} is truncated, corrupt or no parquet file ({error})")
-
-    try:
-        schema = pyarrow.parquet.read_schema(path)
-    except (OSError, pyarrow.ArrowException) as error:
-        raise broken(error) from error
-
-    def rows(wanted: Sequence[str], labels: Collection[str]) -> Iterator[RawRow | Skip]:
-        names: dict[str, Sequence[str]] = {}
-        if labels and b"huggingface" in (schema.metadata or {}):  # written by `datasets`
-            from datasets import Features
-
-            names = _label_names(Features.from_arrow_schema(schema), labels)
-        index = itertools.count()
-        try:
-            # As a dictionary a text that stands in many rows is held once, as in the file.
-            with pyarrow.parquet.ParquetFile(path, read_dictionary=strings) as file:
-                _check_sizes(file.metadata, wanted)
-                for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=list(wanted)):
-                    columns = [_scalars(batch.column(name)) for name in wanted]
-                    for row, number in zip(zip(*columns, strict=True), index, strict=False):
-                        undecoded = next((value for value in row if isinstance(value, UnicodeDecodeError)), None)
-                        if undecoded is not None:
-                            yield Skip(f"row {number:,}", WRONG_ENCODING, str(undecoded))
-                        else:
-                            yield _row(number, dict(zip(wanted, row, strict=True)), names)
-        except (OSError, pyarrow.ArrowException) as error:
-            raise broken(error) from error
-
-    strings = [field.name for field in schema if _holds_strings(field.type)]
-    return Table(str(path), schema.names, strings, rows)
-
-
-def _check_sizes(metadata: Any, wanted: Sequence[str]) -> None:
-    """Refuse columns that take far more memory than text could: a page is unpacked as a whole.
-
-    Raises:
-        BrokenSourceError: There is one.
-    """
-    for group in range(metadata.num_row_groups):
-        for number in range(metadata.num_columns):
-            column = metadata.row_group(group).column(number)
-            size = column.total_uncompressed_size
-            if column.path_in_schema in wanted and size > max(_LARGE, _MOST_PACKED * column.total_compressed_size):
-                raise BrokenSourceError(
-                    f"the column {column.path_in_schema!r} would unpack to {size:,} bytes from "
-                    f"{column.total_compressed_size:,}, which no text does"
-                )
-
-
-def _scalars(column: Any) -> list[object]:
-    if hasattr(column, "dictionary"):
-        held = _scalars(column.dictionary)
-        return [None if index is None else held[index] for index in column.indices.to_pylist()]
-    try:
-        return list(column.to_pylist())
-    except UnicodeDecodeError:
-        values: list[object] = []
-        for scalar in column:
-            try:
-                values.append(scalar.as_py())
-            except UnicodeDecodeError as error:
-                values.append(error)
-        return values
-
-
-def _label_names(features: Any, labels: Collection[str]) -> dict[str, Sequence[str]]:
-    """Give the names of the classes of each label that is a ``ClassLabel``."""
+def label_names(features: Any, labels: Collection[str]) -> dict[str, Sequence[str]]:
+    """Give the names of the classes of each label that is a ``datasets.ClassLabel``."""
     return {label: names for label in labels if (names := getattr(features.get(label), "names", None)) is not None}
 
 
-def _row(number: int, values: Mapping[str, Any], labels: Mapping[str, Sequence[str]]) -> RawRow:
+def numbered_row(number: int, values: Mapping[str, Any], labels: Mapping[str, Sequence[str]]) -> RawRow:
     """Make a row in which the numbers of classes are their names; -1 stands for no label in many test splits."""
     for label, names in labels.items():
         value = values[label]
         values = {**values, label: names[value] if isinstance(value, int) and 0 <= value < len(names) else None}
     return RawRow(f"row {number:,}", str(number), values)
-
-
-def dataset_table(dataset: Any, name: str) -> Table:
-    """See a ``datasets.Dataset`` or ``IterableDataset`` as a table, of which only the wanted columns are read."""
-    # A format (torch, numpy) would turn strings into something else.
-    plain = dataset.with_format(None)
-    features = plain.features
-    if features is None:  # a stream without a schema
-        return mappings_table(name, (_row(number, row, {}) for number, row in enumerate(plain)))
-
-    def rows(wanted: Sequence[str], labels: Collection[str]) -> Iterator[RawRow]:
-        names = _label_names(features, labels)
-        for number, row in enumerate(plain.select_columns(list(wanted))):
-            yield _row(number, row, names)
-
-    strings = [column for column, feature in features.items() if _holds_strings(getattr(feature, "dtype", None))]
-    return Table(name, list(features), strings, rows)
-
-
-def frame_table(frame: Any, name: str) -> Table:
-    """See a pandas or polars ``DataFrame`` as a table."""
-    columns = {str(column): column for column in frame.columns}
-
-    def holds_strings(column: Any) -> bool:
-        # "object" is what pandas calls anything; a name that is there twice gives a frame, which is refused later.
-        kind = str(getattr(column, "dtype", "object")).lower()
-        return kind in ("str", "string", "category", "categorical", "enum") or (
-            kind == "object" and any(isinstance(value, str) for value in column.head(LOOK_AHEAD_ROWS))
-        )
-
-    strings = [name for name, given in columns.items() if holds_strings(frame[given])]
-
-    def rows(wanted: Sequence[str], labels: Collection[str]) -> Iterator[RawRow]:
-        for number, row in enumerate(zip(*(frame[columns[column]] for column in wanted), strict=True)):
-            yield _row(number, dict(zip(wanted, row, strict=True)), {})
-
-    return Table(name, [str(column) for column in frame.columns], strings, rows)

@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from simlte_st.data.columns import Event, RawRow, Row, Skip, Table
+from simlte_st.data.formats import format_of, open_table
+from simlte_st.data.formats.base import TableFormat
+from simlte_st.data.rows import Event, RawRow, ReadSettings, Row, Skip
 from simlte_st.data.streams import read_lines
-from simlte_st.data.tables import BLANK_LINE, WRONG_FIELDS, open_table, table_suffix
+from simlte_st.data.tables import BLANK_LINE, WRONG_FIELDS, Table
 from simlte_st.datasets.benchmark import SPLITS, Card
 from simlte_st.datasets.labelled import Found, ReadOptions, describe_file
 from simlte_st.errors import ConfigurationError, DataError
@@ -146,7 +148,9 @@ class PapersAndLinks:
                 yield Row(raw.where, raw.made_id, raw.values.get(text), raw.values.get(id_), has_id=True)
 
     def _table(self, path: Path, choices: Sequence[tuple[str, str]]) -> Table:
-        table = open_table(path, self._options.encoding_or("utf-8"), self._options.max_characters)
+        options = self._options
+        settings = ReadSettings(encoding=options.encoding_or("utf-8"), max_characters=options.max_characters)
+        table = open_table(path, settings)
         if not any(set(columns) <= set(table.columns) for columns in choices):
             wanted = "; or ".join(" and ".join(columns) for columns in choices)
             raise DataError(f"{path} has the columns {', '.join(table.columns)}; it should have: {wanted}.")
@@ -232,5 +236,5 @@ class CitationSet:
 
 
 def _table_of(folder: Path, names: Sequence[str]) -> Path | None:
-    files = sorted(path for path in folder.iterdir() if path.is_file() and table_suffix(path) is not None)
+    files = sorted(path for path in folder.iterdir() if path.is_file() and isinstance(format_of(path), TableFormat))
     return next((file for name in names for file in files if file.name.split(".")[0] == name), None)

@@ -9,10 +9,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from simlte_st.data.columns import Columns, Event, Row, Skip
-from simlte_st.data.sources import UNREADABLE, Reading, load_hub, text_row
+from simlte_st.data.formats import PLAIN_TEXT, format_of, open_table
+from simlte_st.data.formats.base import TableFormat, TextFormat
+from simlte_st.data.rows import UNREADABLE, Event, ReadSettings, Row, Skip
+from simlte_st.data.sources.datasets import dataset_table
+from simlte_st.data.sources.hub import load_hub
 from simlte_st.data.streams import check_encoding
-from simlte_st.data.tables import dataset_table, open_table, table_suffix
 from simlte_st.datasets.benchmark import SPLITS, Card
 from simlte_st.datasets.shapes import PLAIN_SHAPES, Shape, split_name, table_events
 from simlte_st.errors import ConfigurationError, DataError, MissingExtraError
@@ -161,9 +163,9 @@ class LabelledSet:
             shapes = self._shapes(options, own)
 
             def events() -> Iterator[Event]:
-                encoding = options.encoding_or("utf-8")
+                settings = ReadSettings(encoding=options.encoding_or("utf-8"), max_characters=options.max_characters)
                 for part, file in tables:
-                    yield from table_events(open_table(file, encoding, options.max_characters), shapes, part)
+                    yield from table_events(open_table(file, settings), shapes, part)
 
             return Found(str(path), events, [describe_file(file) for _, file in tables])
         read = self.folder
@@ -225,7 +227,7 @@ def split_tables(folder: Path) -> list[tuple[str, Path]]:
     found = [
         (part, path)
         for path in sorted(folder.iterdir())
-        if (part := split_name(path.name.split(".")[0])) and path.is_file() and table_suffix(path) is not None
+        if (part := split_name(path.name.split(".")[0])) and path.is_file() and isinstance(format_of(path), TableFormat)
     ]
     return sorted(found, key=lambda item: SPLITS.index(item[0]))
 
@@ -239,7 +241,7 @@ def class_folders(root: Path, encoding: str, max_characters: int, part: str | No
         max_characters: Larger files are skipped and counted.
         part: The split of all of them, which then comes first in the id.
     """
-    how = Reading(Columns(), encoding, max_characters)
+    settings = ReadSettings(encoding=encoding, max_characters=max_characters)
     for folder in sorted(root.iterdir()):
         if folder.name.startswith(".") or not folder.is_dir():
             reason = "hidden" if folder.name.startswith(".") else "not in a class folder"
@@ -256,5 +258,6 @@ def class_folders(root: Path, encoding: str, max_characters: int, part: str | No
             if file.name.startswith(".") or not file.is_file():
                 yield Skip(name, "hidden" if file.name.startswith(".") else "not a file", ignored=True)
             else:
-                row = text_row(file, name, how)
+                known = format_of(file)
+                row = (known if isinstance(known, TextFormat) else PLAIN_TEXT).row(file, name, settings)
                 yield replace(row, label=folder.name, split=part) if isinstance(row, Row) else row

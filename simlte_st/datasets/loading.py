@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from simlte_st.bars import with_progress_bar
 from simlte_st.data.documents import DocumentReader
 from simlte_st.data.report import ReadReport
+from simlte_st.data.sources.base import Source
 from simlte_st.datasets.benchmark import Benchmark, CitationBenchmark
 from simlte_st.datasets.citations import CitationSet, FoundPapers
 from simlte_st.datasets.labelled import Found, LabelledSet, ReadOptions
@@ -158,7 +159,7 @@ def _read_options(
 
 def _reader(found: Found, options: ReadOptions) -> DocumentReader:
     limit = None if isinstance(found, FoundPapers) else options.limit  # which bounds pairs, not papers
-    return DocumentReader(found.name, found.events, options.max_characters, limit, once=False)
+    return DocumentReader(Source(found.name, found.events), options.max_characters, limit)
 
 
 def _stored(

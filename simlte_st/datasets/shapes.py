@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from simlte_st.data.columns import Columns, Event, RawRow, Row, Skip, Table
+from simlte_st.data.rows import Columns, Event, RawRow, Row, Skip
+from simlte_st.data.tables import Table
 from simlte_st.datasets.benchmark import SPLITS
 from simlte_st.errors import DataError
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from simlte_st.data.columns import Event, Row
+from simlte_st.data.rows import Event, Row
 from simlte_st.datasets.labelled import ReadOptions, class_folders
 from simlte_st.errors import ConfigurationError
 

@@ -13,13 +13,11 @@ from numpy.typing import ArrayLike
 from scipy.stats import binomtest
 from sklearn.metrics import precision_recall_curve
 
-from simlte_st.data.columns import RawRow, Skip
-from simlte_st.data.tables import LINES_SUFFIXES, open_table, table_suffix
+from simlte_st.data.formats import jsonl
+from simlte_st.data.rows import RawRow, ReadSettings, Skip
 from simlte_st.errors import ConfigurationError, DataError
 
 LABEL_COLUMNS = ("seed", "id", "label")
-
-_LONGEST = 20_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +114,9 @@ def read_labels(labels: str | os.PathLike[str] | Iterable[Mapping[str, Any]]) ->
     rows: Iterable[Any]
     if isinstance(labels, (str, os.PathLike)):
         path, name = Path(labels), os.fspath(labels)
-        if not path.is_file() or table_suffix(path) not in LINES_SUFFIXES:
+        if not path.is_file() or not {".jsonl", ".ndjson", ".json"} & {suffix.lower() for suffix in path.suffixes}:
             raise DataError(f"Labels are read from a file of JSON lines (.jsonl), not from {name!r}.")
-        rows = open_table(path, "utf-8", _LONGEST).rows(LABEL_COLUMNS, ())
+        rows = jsonl.open_table(path, ReadSettings()).rows(LABEL_COLUMNS, ())
     else:
         name, rows = "the labels", (RawRow(f"row {number:,}", None, row) for number, row in enumerate(labels))
     pairs = []

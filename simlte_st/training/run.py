@@ -14,8 +14,8 @@ import torch
 from filelock import FileLock
 
 from simlte_st.data.documents import DocumentReader
-from simlte_st.data.places import is_place
 from simlte_st.data.segmenters import Segmenter
+from simlte_st.data.sources.several import is_place
 from simlte_st.errors import ConfigurationError, ResumeError, SimlteError
 from simlte_st.extras import require
 from simlte_st.files import (

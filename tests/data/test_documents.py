@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 import tracemalloc
-from array import array
 from collections.abc import Iterator
 from operator import length_hint
 from pathlib import Path
@@ -19,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simlte_st.data.document import Document, content_id
-from simlte_st.data.documents import DocumentReader, _copies, read_documents
+from simlte_st.data.documents import DocumentReader, read_documents
 from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError
 
 
@@ -30,17 +29,6 @@ def write_jsonl(path: Path, rows: list[Any]) -> Path:
 
 def pairs(reader: DocumentReader) -> list[tuple[str, str]]:
     return [(document.id, document.text) for document in reader]
-
-
-def test_strings_are_named_by_their_text_and_report_counts_them() -> None:
-    reader = read_documents(["first text", "second"])
-    assert list(reader) == [
-        Document(content_id("first text"), "first text"),
-        Document(content_id("second"), "second"),
-    ]
-    report = reader.report
-    assert (report.documents, report.characters, report.finished) == (2, 16, True)
-    assert (report.skipped, report.repaired, report.text_column) == ({}, {}, None)
 
 
 def test_mappings_take_their_id_or_their_number() -> None:
@@ -93,15 +81,6 @@ def test_items_that_are_neither_strings_nor_mappings_are_counted() -> None:
     reader = read_documents(["good", 3, None])
     assert len(list(reader)) == 1
     assert reader.report.skipped == {"not a string": 2}
-
-
-def test_examples_are_few_and_short() -> None:
-    reader = read_documents(["good"] + [{"text": "a", "id": "i" * 1000}] * 9)
-    list(reader)
-    assert reader.report.repaired == {"duplicate id": 8}
-    examples = reader.report.examples["duplicate id"]
-    assert len(examples) == 3
-    assert max(map(len, examples)) <= 200
 
 
 def test_nul_characters_are_removed_and_counted() -> None:
@@ -200,79 +179,6 @@ def test_a_row_without_the_text_column_is_counted() -> None:
     reader = read_documents([{"text": "a"}, {"body": "b"}] + [{"text": "c"}] * 200 + [{"body": "d"}])
     assert len(list(reader)) == 201
     assert reader.report.skipped == {"missing column": 2}
-
-
-def test_an_empty_corpus_says_what_became_of_it(tmp_path: Path) -> None:
-    with pytest.raises(EmptyCorpusError, match=r"no usable document\.\nskipped 2:\n  1 empty .*\n  1 not a string"):
-        list(read_documents([{"text": " "}, {"text": None}]))
-    with pytest.raises(EmptyCorpusError, match="the list holds no usable document"):
-        list(read_documents([]))
-    (tmp_path / "a.xls").write_text("x")
-    with pytest.raises(EmptyCorpusError, match=r"ignored 1: 1 \.xls"):
-        list(read_documents(tmp_path))
-
-
-def test_one_document_is_given() -> None:
-    reader = read_documents(["only"])
-    assert len(list(reader)) == 1
-    assert reader.report.summary() == "read 1 document (4 characters)"
-
-
-def test_limit_counts_usable_documents_and_is_told() -> None:
-    reader = read_documents(["", "a", " ", "b", "c"], limit=2)
-    assert [document.text for document in reader] == ["a", "b"]
-    assert reader.report.stopped_at == 2
-    assert not reader.report.finished
-    assert "stopped at the limit of 2" in reader.report.summary()
-    assert reader.report.skipped == {"empty": 2}
-
-
-def test_copies_are_counted_and_kept() -> None:
-    rows = [{"text": text} for text in ("a", "b", "a", "a\0", "A", "a ", "b")]
-    reader = read_documents(rows)
-    assert len(list(reader)) == 7
-    assert reader.report.copies == 3, "to the letter, after mending"
-    assert reader.report.summary().startswith("read 7 documents (8 characters); 3 are copies of others\n")
-    assert reader.report.to_dict()["copies"] == 3
-    for limit, copies, told in ((2, 0, ""), (3, 1, "; 1 is a copy of another")):
-        reader = read_documents(rows, limit=limit)
-        for _, _ in zip(range(limit), reader, strict=False):  # who takes just so many, as islice does
-            pass
-        assert reader.report.copies == copies
-        assert reader.report.summary().splitlines()[0] == f"read {limit} documents ({limit} characters){told}"
-
-
-def test_counting_copies_holds_few_bytes_a_document() -> None:
-    texts = array("Q", range(100_000))
-    assert _copies(texts) == 0
-    texts.extend(range(10))
-    assert _copies(texts) == 10
-    assert texts.itemsize == 8
-    assert _copies(array("Q")) == 0
-
-
-def test_tables_in_a_folder_are_not_read_but_told(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("text\na\n")
-    with pytest.raises(EmptyCorpusError, match=r"ignored 1: 1 \.csv\ntables in a folder .* as FOLDER/\*\.csv"):
-        list(read_documents(tmp_path))
-
-
-def test_summary_and_dict() -> None:
-    rows = [{"text": "x" * 1000, "id": str(number)} for number in range(2000)]
-    rows += [{"text": ""}, {"text": None}, {"text": "a\0", "id": "nul"}]
-    reader = read_documents(rows)
-    list(reader)
-    assert reader.report.summary().splitlines() == [
-        "read 2,001 documents (2.0 M characters); 1,999 are copies of others",
-        "skipped 2:",
-        "  1 empty (first: item 2,000)",
-        "  1 not a string (first: item 2,001: NoneType)",
-        "mended 1: 1 NUL characters removed (first: item 2,002: 1)",
-    ]
-    written = json.loads(json.dumps(reader.report.to_dict()))
-    assert written["documents"] == 2001
-    assert written["skipped"] == {"empty": 1, "not a string": 1}
-    assert written["text_column"] == "text"
 
 
 @pytest.mark.parametrize("setting", [{"limit": 0}, {"max_characters": 0}])

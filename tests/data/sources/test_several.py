@@ -79,3 +79,18 @@ def test_names_of_files_that_are_not_there_are_not_learned(here: Path, items: li
 )
 def test_texts_stay_texts(here: Path, items: list[str]) -> None:
     assert texts(items) == items
+
+
+def test_a_list_of_paths_is_no_list_of_texts(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "a.txt").write_text("one")
+    (tmp_path / "b.jsonl").write_text('{"id": "a.txt", "text": "two"}\n')
+    (tmp_path / "c.csv").write_text("body\nthree\n")
+    places = [tmp_path / name for name in ("folder", "b.jsonl", "c.csv")]
+    for source in (places, tuple(map(str, places))):
+        reader = read_documents(source)
+        assert [item.text for item in reader] == [item.text for item in reader] == ["one", "two", "three"]
+        assert [item.id for item in reader] == ["folder/a.txt", "a.txt", "c.csv:0"]
+    assert texts(["b.jsonl", "c.csv"]) == ["b.jsonl", "c.csv"], "texts, where no files are called so"
+    with pytest.raises(DataError, match="There is no file"):
+        read_documents([*places, tmp_path / "nothing.csv"])

@@ -6,27 +6,35 @@ import json
 from pathlib import Path
 from typing import Any
 
+from simlte_st.data.formats import jsonl
+from simlte_st.data.rows import ReadSettings
 from simlte_st.data.streams import TOO_LONG, BadTextError, read_lines, read_whole
+from simlte_st.data.tables import Table, item_rows, mappings_table
 from simlte_st.errors import DataError
 
 _SHOWN_KEYS = 8
 _ADVICE = "Make it an array of objects or of strings, or JSON lines (.jsonl: one object per line)."
 
 
-def json_items(path: Path, encoding: str, max_characters: int) -> list[Any] | None:
-    """Read the array in a ``.json`` file.
+def open_table(path: Path, settings: ReadSettings) -> Table:
+    """Open a file that holds an array of objects or of strings, or JSON lines.
 
     Args:
         path: The file, also with ``.gz`` or ``.zst`` after its name.
-        encoding: The encoding of a file without a byte order mark.
-        max_characters: Longest text wanted. The file may be about 12 times as long, as a line of JSON lines.
-
-    Returns:
-        Its items; None where the file is one of JSON lines.
+        settings: How to read it. An array may be about 12 times as long as the longest text wanted, as a line of JSON
+            lines may.
 
     Raises:
         DataError: It holds something else, is malformed, or is too large to be read as a whole.
     """
+    items = _array(path, settings.encoding, settings.max_characters)
+    if items is None:
+        return jsonl.open_table(path, settings)
+    return mappings_table(str(path), item_rows(items, str(path), settings.columns))
+
+
+def _array(path: Path, encoding: str, max_characters: int) -> list[Any] | None:
+    """Give the items of the array in a file; None where the file is one of JSON lines."""
     first = next((line for line in read_lines(path, encoding, max_characters) if line.text.strip()), None)
     if first is not None and first.text.lstrip().startswith("{") and _is_object(first.text):
         return None

@@ -1,0 +1,75 @@
+"""The table of formats of files: a new one is a file of this folder and a line of :data:`FORMATS`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from simlte_st.data.formats import csv, docx, html, json, jsonl, parquet, pdf, text
+from simlte_st.data.formats.base import Format, TableFormat, TextFormat
+from simlte_st.data.rows import ReadSettings
+from simlte_st.data.streams import COMPRESSED
+from simlte_st.data.tables import Table
+from simlte_st.errors import DataError
+
+PLAIN_TEXT = TextFormat((".txt", ".md"), text.read)
+
+FORMATS: tuple[Format, ...] = (
+    PLAIN_TEXT,
+    TextFormat((".html", ".htm", ".xhtml"), html.read, library="lxml"),
+    TextFormat((".pdf",), pdf.read, library="pypdf"),
+    TextFormat((".docx",), docx.read, library="docx"),
+    TableFormat((".jsonl", ".ndjson"), jsonl.open_table),
+    TableFormat((".json",), json.open_table),
+    TableFormat((".csv",), csv.open_csv),
+    TableFormat((".tsv",), csv.open_tsv),
+    TableFormat((".parquet",), parquet.open_table, packable=False, count_rows=parquet.count_rows),
+)
+
+_BY_SUFFIX = {suffix: each for each in FORMATS for suffix in each.suffixes}
+
+
+def _listed(suffixes: list[str], last: str = "or") -> str:
+    return f" {last} ".join(filter(None, (", ".join(suffixes[:-1]), suffixes[-1])))
+
+
+def _suffixes(kind: type[Format], packable: bool) -> list[str]:
+    return [suffix for suffix, each in _BY_SUFFIX.items() if isinstance(each, kind) and each.packable == packable]
+
+
+TABLE_SUFFIXES = (*_suffixes(TableFormat, packable=True), *_suffixes(TableFormat, packable=False))
+
+DESCRIPTION = (
+    f"a folder of {_listed(_suffixes(TextFormat, packable=False))} files, or one such file; "
+    f"a {_listed(_suffixes(TableFormat, packable=True))} file (also with {_listed(list(COMPRESSED))} after it) "
+    f"or a {_listed(_suffixes(TableFormat, packable=False))} file"
+)
+"""All formats in words, for messages and ``--help``."""
+
+
+def format_of(path: Path) -> Format | None:
+    """Give the format of a file by its suffix, with or without ``.gz`` or ``.zst`` after it; None for no known one."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    packed = bool(suffixes) and suffixes[-1] in COMPRESSED
+    if packed:
+        suffixes.pop()
+    known = _BY_SUFFIX.get(suffixes[-1]) if suffixes else None
+    return None if known is None or (packed and not known.packable) else known
+
+
+def open_table(path: Path, settings: ReadSettings) -> Table:
+    """Open a table by its suffix and look at its columns.
+
+    Args:
+        path: A file of any :class:`~simlte_st.data.formats.base.TableFormat`.
+        settings: How to read it.
+
+    Returns:
+        The table. Its rows have the made ids 0, 1, 2, ...; of JSON lines, a line that is no row has a number too.
+
+    Raises:
+        DataError: It is of another kind, has no usable header, or is broken.
+    """
+    known = format_of(path)
+    if not isinstance(known, TableFormat):
+        raise DataError(f"{path} is no table: its name should end in {', '.join(TABLE_SUFFIXES)}.")
+    return known.open(path, settings)

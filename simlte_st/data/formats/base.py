@@ -1,0 +1,94 @@
+"""The two kinds of formats: files that are one document each, and tables."""
+
+from __future__ import annotations
+
+import re
+import stat
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from simlte_st.data.rows import UNREADABLE, ReadSettings, Row, Skip
+from simlte_st.data.streams import BadTextError
+from simlte_st.data.tables import Table
+from simlte_st.errors import MissingExtraError
+from simlte_st.extras import require
+
+NO_FILE = "pipe, socket or device"
+DAMAGED = "damaged"
+EXTRA = "documents"
+MISSING_EXTRA = f'not readable without the extra {EXTRA}: pip install "simlte-st[{EXTRA}]"'
+
+
+_BLANK_LINES = re.compile(r"\n{3,}")
+
+
+@dataclass(frozen=True)
+class TextFormat:
+    """A format whose files hold one document each.
+
+    Attributes:
+        suffixes: Its suffixes, in lower case.
+        read: Gives a file's text. It raises ``BadTextError`` with the reason where there is none, ``OSError``, or
+            whatever a library stumbles over in a damaged file.
+        library: The module that it needs, which the extra ``documents`` installs.
+    """
+
+    suffixes: tuple[str, ...]
+    read: Callable[[Path, ReadSettings], str]
+    library: str | None = None
+    packable: ClassVar[bool] = False
+
+    def check_library(self) -> None:
+        """Raise :class:`MissingExtraError` if the library is not installed."""
+        if self.library is not None:
+            require(self.library, EXTRA, f"reading {self.suffixes[0]} files")
+
+    def row(self, path: Path, name: str, settings: ReadSettings) -> Row | Skip:
+        """Read a file as a row, or say why it gives none.
+
+        Args:
+            path: The file.
+            name: Its name, which is the document's id.
+            settings: How to read it.
+        """
+        try:
+            if not stat.S_ISREG(path.stat().st_mode):  # a pipe or a device may never end
+                return Skip(name, NO_FILE)
+            self.check_library()
+            return Row(name, name, self.read(path, settings))
+        except BadTextError as error:
+            return Skip(name, *error.args)
+        except MissingExtraError:
+            return Skip(name, MISSING_EXTRA)
+        except OSError as error:
+            return Skip(name, UNREADABLE, error.strerror or str(error))
+        except Exception as error:  # of a damaged file the libraries raise whatever they stumble over
+            return Skip(name, DAMAGED, f"{type(error).__name__}: {error}")
+
+
+@dataclass(frozen=True)
+class TableFormat:
+    """A format whose files hold a document a row.
+
+    Attributes:
+        suffixes: Its suffixes, in lower case.
+        open: Opens a file and looks at its columns. It raises ``DataError`` where there are none.
+        count_rows: Gives the number of rows where that costs nothing, else None.
+        packable: Whether the file may be compressed, with ``.gz`` or ``.zst`` after its name.
+    """
+
+    suffixes: tuple[str, ...]
+    open: Callable[[Path, ReadSettings], Table]
+    packable: bool = True
+    count_rows: Callable[[Path], int | None] = lambda path: None
+
+
+Format = TextFormat | TableFormat
+
+
+def tidy_lines(parts: Iterable[str]) -> str:
+    """Put the parts of a text together, without white space around its lines and more than one blank line."""
+    lines = (line.strip() for line in "".join(parts).split("\n"))
+    return _BLANK_LINES.sub("\n\n", "\n".join(lines)).strip()

@@ -1,0 +1,130 @@
+"""CSV and TSV files."""
+
+from __future__ import annotations
+
+import csv
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+from simlte_st.data.rows import RawRow, ReadSettings, Skip
+from simlte_st.data.streams import TOO_LONG, Line, read_lines
+from simlte_st.data.tables import BLANK_LINE, MALFORMED_ROW, WRONG_FIELDS, Table, mappings_table
+from simlte_st.errors import DataError
+
+logger = logging.getLogger(__name__)
+
+
+def open_csv(path: Path, settings: ReadSettings) -> Table:
+    """Open a file whose fields are separated by commas, or where its header has none by ``;``, tabs or ``|``."""
+    return _open(path, settings, ",")
+
+
+def open_tsv(path: Path, settings: ReadSettings) -> Table:
+    """Open a file whose fields are separated by tabs, or where its header has none by ``;``, ``|`` or commas."""
+    return _open(path, settings, "\t")
+
+
+class _EndlessRowError(csv.Error):
+    """A row that does not end."""
+
+
+class _RowLines:
+    """The lines of a CSV file, broken off by an error where one row takes too many of them.
+
+    A quote that is never closed swallows what follows up to the limit of a field; but that limit is one for the whole
+    process, so it is as high as any other reader once needed it.
+    """
+
+    def __init__(self, lines: Iterator[Line], most: int) -> None:
+        self._lines, self._most = lines, most
+        self._taken = 0
+        self.problem: tuple[str, str] | None = None
+
+    def __iter__(self) -> _RowLines:
+        return self
+
+    def __next__(self) -> str:
+        if self._taken > self._most:
+            self.start_row()
+            raise _EndlessRowError(f"a row of more than {self._most:,} characters")
+        line = next(self._lines)
+        if line.problem:
+            self.problem = (line.problem, line.what)
+        self._taken += len(line.text)
+        return line.text
+
+    def start_row(self) -> None:
+        """Forget the row before."""
+        self._taken, self.problem = 0, None
+
+
+def _is_words(value: object) -> bool:
+    """Whether a CSV field, always a string, is more than a number."""
+    if not isinstance(value, str) or not value.strip():
+        return False
+    if len(value) > 64:
+        return True
+    try:
+        float(value)
+    except ValueError:
+        return True
+    return False
+
+
+def _open(path: Path, settings: ReadSettings, delimiter: str) -> Table:
+    """Open a CSV or TSV file with a header.
+
+    Quoting must be sound: a row in which it is not is counted as malformed, since guessing would run rows together.
+    A quote that is never closed swallows the rows after it, up to twice ``max_characters``.
+    """
+    # The limit is one for the whole process; it is only ever raised, so that no other user of `csv` is hurt.
+    max_characters = settings.max_characters
+    csv.field_size_limit(max(csv.field_size_limit(), max_characters + 1))
+    # Rows may have several long texts; the spare is for their other columns.
+    lines = _RowLines(read_lines(path, settings.encoding, max_characters), 2 * max_characters + (1 << 16))
+
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    try:
+        header = [name.strip() for name in next(reader, [])]
+    except csv.Error as error:
+        raise DataError(f"The header of {path} cannot be read: {error}.") from error
+    if "\0" in "".join(header):
+        raise DataError(f"The header of {path} cannot be read: it has NUL characters, which no text has.")
+    if lines.problem:
+        raise DataError(
+            f"The header of {path} cannot be read: {lines.problem[1]}. "
+            "Name the file's encoding with encoding= (on the command line: --encoding)."
+        )
+    if len(header) == 1 and (other := next((mark for mark in ";\t|," if mark in header[0]), None)):
+        logger.info("The columns of %s are separated by %r.", path, other)
+        return _open(path, settings, other)
+
+    def rows() -> Iterator[RawRow | Skip]:
+        index = -1
+        while True:
+            lines.start_row()
+            first = reader.line_num + 1
+            problem = None
+            try:
+                row = next(reader, None)
+            except csv.Error as error:
+                endless = isinstance(error, _EndlessRowError) or "field larger than field limit" in str(error)
+                row, problem = [], (TOO_LONG if endless else MALFORMED_ROW, str(error))
+            if row is None:
+                return
+            last = reader.line_num
+            where = f"line {first:,}" if last <= first else f"lines {first:,} to {last:,}"
+            problem = lines.problem or problem  # what cannot be decoded is rarely sound otherwise
+            if not row and not problem:
+                yield Skip(where, BLANK_LINE, ignored=True)
+                continue
+            index += 1
+            if problem:
+                yield Skip(where, *problem)
+            elif len(row) != len(header):
+                yield Skip(where, WRONG_FIELDS, f"{len(row)} instead of {len(header)}")
+            else:
+                yield RawRow(where, str(index), dict(zip(header, row, strict=True)))
+
+    return mappings_table(str(path), rows(), _is_words, header)

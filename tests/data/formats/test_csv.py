@@ -1,0 +1,85 @@
+"""CSV and TSV files: sound ones and damaged ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from reading_support import packed, texts
+
+from simlte_st.data.documents import read_documents
+from simlte_st.errors import DataError, EmptyCorpusError
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".csv.zst", ".tsv", ".tsv.gz"])
+def test_separated_values(tmp_path: Path, suffix: str) -> None:
+    mark = "," if ".csv" in suffix else "\t"
+    data = f'id{mark} text {mark}n\na{mark}"one, ""quoted""\nsecond\tline"{mark}1\r\nb{mark}two{mark}2\n'
+    reader = read_documents(packed(tmp_path / f"c{suffix}", data.encode()), label_column="n")
+    assert [(document.id, document.text, document.label) for document in reader] == [
+        ("a", 'one, "quoted"\nsecond\tline', "1"),
+        ("b", "two", "2"),
+    ]
+
+
+def test_bad_csv_rows_are_counted_one_by_one(tmp_path: Path) -> None:
+    path = tmp_path / "c.csv"
+    path.write_bytes(
+        b"text,n\none,1\ntoo few\ntoo,many,2\n\ncaf\xe9,3\n"
+        b'"bad"quote,4\n"lines\n\xe9",5\n,6\nnul\0,7\ntwo,8\n"never closed,9\nthree,10\n'
+    )
+    reader = read_documents(path)
+    assert [(document.id, document.text) for document in reader] == [("0", "one"), ("7", "nul"), ("8", "two")]
+    assert reader.report.skipped == {
+        "wrong number of fields": 2,
+        "wrong encoding": 2,
+        "malformed row": 2,
+        "empty": 1,
+    }
+    assert reader.report.ignored == {"blank line": 1}
+    assert reader.report.repaired == {"NUL characters removed": 1}
+    assert reader.report.examples["wrong number of fields"] == ["line 3: 1 instead of 2", "line 4: 3 instead of 2"]
+    assert reader.report.examples["wrong encoding"][1].startswith("lines 8 to 9: ")
+    # what an unclosed quote swallowed is told by its lines
+    assert reader.report.examples["malformed row"][1].startswith("lines 13 to 1")
+
+
+def test_the_only_csv_column_with_words_is_the_text(tmp_path: Path) -> None:
+    path = tmp_path / "c.csv"
+    path.write_text("stars,review\n5,good\n1.5,bad\n")
+    assert texts(path) == ["good", "bad"]
+    path.write_text("title,review\na,good\n")
+    with pytest.raises(DataError, match="title, review"):
+        texts(path)
+
+
+@pytest.mark.parametrize(("name", "mark"), [("c.csv", ";"), ("c.csv", "\t"), ("c.csv", "|"), ("c.tsv", ",")])
+def test_other_separators(tmp_path: Path, name: str, mark: str) -> None:
+    (tmp_path / name).write_text(f'id{mark}text\nx{mark}"a{mark} b"\ny{mark}c\n')
+    assert texts(tmp_path / name) == [f"a{mark} b", "c"]
+
+
+def test_unusable_csv_headers(tmp_path: Path) -> None:
+    path = tmp_path / "c.csv"
+    path.write_text("text,text\na,b\n")
+    with pytest.raises(DataError, match="more than one column called 'text'"):
+        texts(path)
+    path.write_bytes(b"caf\xe9,text\na,b\n")
+    with pytest.raises(DataError, match=r"header.*not valid utf-8.*--encoding"):
+        texts(path)
+    path.write_text("text,n\na,1\n")
+    with pytest.raises(DataError, match=r"no column 'body'.*text, n"):
+        texts(path, text_column="body")
+    path.write_text("")
+    with pytest.raises(EmptyCorpusError):
+        texts(path)
+    path.write_bytes(b"title,review\ncaf\xe9,good\n")  # not that the columns cannot be told, which the encoding hides
+    with pytest.raises(EmptyCorpusError, match="1 wrong encoding"):
+        texts(path)
+
+
+def test_an_archive_called_a_table_is_no_table(tmp_path: Path) -> None:
+    path = tmp_path / "c.csv"
+    path.write_bytes(b"name" + bytes(90) + b",size\nsome text,1\n")
+    with pytest.raises(DataError, match=r"header of .*c\.csv cannot be read: it has NUL characters"):
+        texts(path)

@@ -1,0 +1,77 @@
+"""The table of formats: files are known by their suffixes, and those that need an extra are counted without it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from reading_support import page, write_docx, write_pdf
+
+from simlte_st.cli.arguments import SOURCE_HELP
+from simlte_st.data.documents import read_documents
+from simlte_st.data.formats import FORMATS, format_of, open_table
+from simlte_st.data.rows import ReadSettings
+from simlte_st.errors import DataError, MissingExtraError
+
+
+@pytest.mark.parametrize(
+    ("name", "suffix"),
+    [
+        ("a.jsonl", ".jsonl"),
+        ("a.b.JSON.gz", ".json"),
+        ("a.csv.zst", ".csv"),
+        ("a.parquet", ".parquet"),
+        ("a.TXT", ".txt"),
+        ("a.parquet.gz", None),
+        ("a.txt.gz", None),
+        ("a", None),
+        (".gz", None),
+    ],
+)
+def test_suffixes(name: str, suffix: str | None) -> None:
+    known = format_of(Path(name))
+    assert known is None if suffix is None else known is not None and suffix in known.suffixes
+
+
+def test_messages_and_help_name_each_format() -> None:
+    suffixes = [suffix for each in FORMATS for suffix in each.suffixes]
+    assert len(suffixes) == len(set(suffixes)) > 10
+    for suffix in suffixes:
+        assert suffix in SOURCE_HELP.replace(",", " ").split()
+    with pytest.raises(DataError, match="unknown kind") as error:
+        read_documents(__file__)
+    assert all(suffix in str(error.value) for suffix in suffixes)
+
+
+def test_no_table(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"a\.txt is no table: its name should end in \.jsonl"):
+        open_table(tmp_path / "a.txt", ReadSettings())
+
+
+def test_all_kinds_are_read_alone_and_in_a_folder(tmp_path: Path) -> None:
+    write_pdf(tmp_path / "a.pdf", ["First line.", "Second line."], ["Next page."])
+    write_docx(tmp_path / "b.DOCX", ["One.", "Two."])
+    (tmp_path / "c.htm").write_text(page("<p>One.</p>Two."))
+    (tmp_path / "d.txt").write_text("plain")
+    found = {"a.pdf": "First line.\nSecond line.\nNext page.", "b.DOCX": "One.\n\nTwo.", "c.htm": "One.\n\nTwo."}
+    reader = read_documents(tmp_path)
+    assert {document.id: document.text for document in reader} == {**found, "d.txt": "plain"}
+    assert reader.report.skipped == {}
+    for name, text in found.items():
+        assert [(document.id, document.text) for document in read_documents(tmp_path / name)] == [(name, text)]
+
+
+def test_without_the_extra_they_are_counted_or_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_pdf(tmp_path / "a.pdf", ["One."])
+    write_docx(tmp_path / "b.docx", ["Two."])
+    (tmp_path / "c.html").write_text(page("Three."))
+    (tmp_path / "d.txt").write_text("Four.")
+    for name in ("lxml", "pypdf", "docx"):
+        monkeypatch.setitem(sys.modules, name, None)
+    reader = read_documents(tmp_path)
+    assert [document.text for document in reader] == ["Four."]
+    assert reader.report.skipped == {'not readable without the extra documents: pip install "simlte-st[documents]"': 3}
+    for name in ("a.pdf", "b.docx", "c.html"):
+        with pytest.raises(MissingExtraError, match=r"simlte-st\[documents\]"):
+            read_documents(tmp_path / name)

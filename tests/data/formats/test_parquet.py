@@ -1,0 +1,133 @@
+"""Parquet files: which columns are read, and what is broken is named."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from reading_support import texts
+
+from simlte_st.data.documents import read_documents
+from simlte_st.errors import DataError, EmptyCorpusError
+
+
+def test_parquet_reads_the_needed_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "c.parquet"
+    number = 1000
+    table = pa.table({"doc_id": list(range(number)), "text": [f"t{n}" for n in range(number)], "big": ["x"] * number})
+    pq.write_table(table, path, row_group_size=300)
+    asked: list[list[str]] = []
+    original = pq.ParquetFile.iter_batches
+
+    def spy(self: Any, *args: Any, **settings: Any) -> Any:
+        asked.append(settings["columns"])
+        return original(self, *args, **settings)
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", spy)
+    reader = read_documents(path)
+    assert [(document.id, document.text) for document in reader] == [(str(n), f"t{n}") for n in range(number)]
+    assert asked == [["text", "doc_id"]]
+    assert reader.report.id_column == "doc_id"
+
+
+def test_parquet_rows_that_are_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "c.parquet"
+    bad = pa.Array.from_buffers(
+        pa.string(), 4, [None, pa.py_buffer(b"".join(n.to_bytes(4, "little") for n in (0, 1, 3, 3, 4))),
+                         pa.py_buffer(b"a\xff\xfez")],
+    )  # fmt: skip
+    pq.write_table(pa.table({"text": bad}), path)
+    reader = read_documents(path)
+    assert [(document.id, document.text) for document in reader] == [("0", "a"), ("3", "z")]
+    assert reader.report.skipped == {"wrong encoding": 1, "empty": 1}
+    pq.write_table(pa.table({"text": ["a", None]}), path)
+    reader = read_documents(path)
+    assert len(list(reader)) == 1
+    assert reader.report.skipped == {"not a string": 1}
+
+
+def test_parquet_columns_and_labels(tmp_path: Path) -> None:
+    path = tmp_path / "c.parquet"
+    pq.write_table(pa.table({"n": [1], "review": pa.array(["good"]).dictionary_encode()}), path)
+    assert texts(path) == ["good"]
+    with pytest.raises(DataError, match=r"no column 'body'.*n, review"):
+        texts(path, text_column="body")
+    features = datasets.Features({"text": datasets.Value("string"), "label": datasets.ClassLabel(names=["no", "yes"])})
+    datasets.Dataset.from_dict({"text": ["a", "b"], "label": [1, 0]}, features=features).to_parquet(str(path))
+    assert [document.label for document in read_documents(path, label_column="label")] == ["yes", "no"]
+
+
+WRONG_TYPES = {
+    "numbers": pa.array([1, 2]),
+    "bytes": pa.array([b"a", b"\xff"]),
+    "lists": pa.array([["a"], ["b"]]),
+    "mappings": pa.array([{"text": "a"}, {"text": "b"}]),
+    "nothing": pa.nulls(2),
+    "times": pa.array([1, 2], pa.timestamp("us")),
+    "classes": pa.array([1, 1]).dictionary_encode(),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG_TYPES)
+def test_parquet_columns_that_hold_no_text(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "c.parquet"
+    pq.write_table(pa.table({"text": WRONG_TYPES[kind]}), path)
+    with pytest.raises(EmptyCorpusError, match="skipped 2: 2 not a string"):
+        texts(path, text_column="text")
+    pq.write_table(pa.table({"body": WRONG_TYPES[kind]}), path)
+    with pytest.raises(DataError, match=r"Cannot tell which column.*those that hold strings: none"):
+        texts(path)
+
+
+def test_a_truncated_parquet_file(tmp_path: Path) -> None:
+    path = tmp_path / "c.parquet"
+    pq.write_table(pa.table({"text": [os.urandom(50).hex() for _ in range(500)]}), path)
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(DataError, match=r"c\.parquet is truncated"):
+        texts(path)
+
+
+def test_a_parquet_file_broken_in_a_later_row_group(tmp_path: Path) -> None:
+    path = tmp_path / "c.parquet"
+    values = [os.urandom(50).hex() for _ in range(1000)]
+    pq.write_table(pa.table({"text": values}), path, row_group_size=500, compression="snappy", use_dictionary=False)
+    start = pq.ParquetFile(path).metadata.row_group(1).column(0).data_page_offset
+    data = bytearray(path.read_bytes())
+    data[start : start + 2000] = b"\xff" * 2000
+    path.write_bytes(data)
+    reader = read_documents(path)
+    read: list[str] = []
+    with pytest.raises(DataError, match=r"; (384|500) documents had been read before"):
+        read.extend(document.text for document in reader)
+
+
+def test_a_small_parquet_file_does_not_take_the_memory_of_what_it_unpacks_to(tmp_path: Path) -> None:
+    repeated, packed = tmp_path / "repeated.parquet", tmp_path / "packed.parquet"
+    pq.write_table(pa.table({"text": ["a" * 1_000_000] * 500}), repeated)
+    pq.write_table(pa.table({"text": ["a" * 150_000_000]}), packed, compression="zstd")
+    assert repeated.stat().st_size + packed.stat().st_size < 100_000
+    code = f"""
+import resource
+from simlte_st.data import read_documents
+from simlte_st.errors import DataError, EmptyCorpusError
+import pyarrow.parquet
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+for path, kind in (({str(repeated)!r}, EmptyCorpusError), ({str(packed)!r}, DataError)):
+    try:
+        list(read_documents(path, max_characters=1000))
+        raise SystemExit("it was read")
+    except kind as error:
+        print(error)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024, "MiB more")
+"""
+    out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert "skipped 500: 500 too long" in out
+    assert "would unpack to 150,000,0" in out
+    assert int(out.splitlines()[-1].split()[0]) < 60

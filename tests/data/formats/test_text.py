@@ -1,0 +1,63 @@
+"""Text files: line ends, encodings, and what is no text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from reading_support import texts
+
+from simlte_st.data.documents import read_documents
+
+
+def test_a_single_text_file_and_its_line_ends(tmp_path: Path) -> None:
+    path = tmp_path / "one.md"
+    path.write_bytes(b"one\r\n\r\ntwo\rthree\n")
+    (document,) = read_documents(str(path))
+    assert (document.id, document.text) == ("one.md", "one\n\ntwo\nthree\n")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32", "utf-16-be-bom"])
+def test_byte_order_marks_are_obeyed_and_removed(tmp_path: Path, encoding: str) -> None:
+    text = "naïve Ωmega"
+    data = b"\xfe\xff" + text.encode("utf-16-be") if encoding == "utf-16-be-bom" else text.encode(encoding)
+    (tmp_path / "a.txt").write_bytes(data)
+    (tmp_path / "a.jsonl").write_bytes(
+        b"\xfe\xff" + '{"text": "naïve Ωmega"}\n'.encode("utf-16-be")
+        if encoding == "utf-16-be-bom"
+        else '{"text": "naïve Ωmega"}\n'.encode(encoding)
+    )
+    (tmp_path / "a.csv").write_bytes(
+        b"\xfe\xff" + "text,n\nnaïve Ωmega,1\n".encode("utf-16-be")
+        if encoding == "utf-16-be-bom"
+        else "text,n\nnaïve Ωmega,1\n".encode(encoding)
+    )
+    for suffix in ("txt", "jsonl", "csv"):
+        assert texts(tmp_path / f"a.{suffix}") == [text]
+
+
+def test_a_named_encoding_is_used(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes("café".encode("latin-1"))
+    (tmp_path / "b.txt").write_bytes("plain".encode("latin-1"))
+    assert texts(tmp_path, encoding="latin-1") == ["café", "plain"]
+    reader = read_documents(tmp_path)
+    assert [document.id for document in reader] == ["b.txt"]
+    assert reader.report.skipped == {"wrong encoding": 1}
+    assert reader.report.examples["wrong encoding"] == ["a.txt: not valid utf-8 at byte 3 (0xe9)"]
+    assert "--encoding" in reader.report.summary()
+    (tmp_path / "a.jsonl").write_bytes('{"text": "Ωmega"}\n{"text": "b"}\n'.encode("utf-16-le"))
+    assert texts(tmp_path / "a.jsonl", encoding="utf-16-le") == ["Ωmega", "b"]
+    (tmp_path / "u.txt").write_bytes("Ωmega".encode("utf-16-le"))
+    assert texts(tmp_path / "u.txt", encoding="utf-16-le") == ["Ωmega"]
+
+
+def test_binary_files_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(50))
+    (tmp_path / "b.txt").write_bytes(bytes(range(1, 32)) * 10)
+    (tmp_path / "c.txt").write_bytes(bytes(range(1, 30)) * 3 + b"\xff\xc0" * 5)
+    (tmp_path / "d.txt").write_text("A form feed\f and \x1b[1mcolours\x1b[0m are text.")
+    (tmp_path / "e.txt").write_text("")
+    reader = read_documents(tmp_path)
+    assert [document.id for document in reader] == ["d.txt"]
+    assert reader.report.skipped == {"binary": 3, "empty": 1}
+    assert reader.report.examples["binary"][0].startswith("a.txt: NUL byte at 8")
