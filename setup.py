@@ -26,6 +26,9 @@ EXTRAS["dev"] = [
     *EXTRAS["all"],
     "hypothesis>=6.100",
     "mypy>=1.15",
+    # For benchmarks. transformers 5.24 wants PEFT 0.22; until that is out, a transformers that takes 0.21.
+    "peft>=0.21,<1",
+    "transformers<5.24",
     "pytest>=8",
     "ruff>=0.12",
     "selenium>=4.20",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from benchmarks.builder.account import LIMITS_TITLE, Build
 from benchmarks.models_page import FULL_TITLE, REFERENCES, ROWS, WORDS
 from simlte_st.files import atomic_path, read_json
 from simlte_st.models.names import OWN_MODELS
 from simlte_st.models.shipped import BUILD_FILE, CARD_FILE, FOLDER
-from simlte_st.training.build import LIMITS_TITLE, Build
 
 TEXT = "Articles of English Wikipedia, 2014"
 LICENCE = "The text that the adapters were trained on is Wikipedia's (CC BY-SA 3.0); none of it is in the package."
@@ -41,6 +41,6 @@ def card(name: str, results: Sequence[str]) -> str:
         name: The model.
         results: Lines of Markdown, which go before its limits.
     """
-    build = Build(**read_json(FOLDER / name / BUILD_FILE), output=FOLDER / name)
+    build = Build(**read_json(FOLDER / name / BUILD_FILE))
     before, title, after = build.card(TEXT, LICENCE).partition(LIMITS_TITLE)
     return "".join((before, "\n".join(results), "\n", title, after))

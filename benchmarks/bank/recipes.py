@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from benchmarks.bank.teacher import LEAST_TOKENS, NEIGHBOURS, TeacherLoss, nearest, smoothed
+from benchmarks.builder.lora import add_lora
 from benchmarks.nli.training import WEIGHT
 from benchmarks.rivals.train import CONTRASTIVE, train_rival
 from simlte_st.chunk_mean import to_chunk_mean
@@ -27,7 +28,6 @@ from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.modules import TokenAttention
 from simlte_st.training.dropout import set_dropout
-from simlte_st.training.lora import LEARNING_RATE_FACTOR, add_lora, merge_lora
 from simlte_st.training.presets import Pooling
 
 BATCH = 32
@@ -120,7 +120,7 @@ RECIPES: dict[str, Recipe | Rival] = {
     "tuned, relation 1": replace(TUNED, relation=1.0),
     "tuned, no words": replace(TUNED, lexical=0.0),
     "tuned, alone": replace(TUNED, smooth=0.0),
-    "tuned, LoRA": replace(TUNED, rank=16, learning_rate=LEARNING_RATE_FACTOR * TUNED.learning_rate),
+    "tuned, LoRA": replace(TUNED, rank=16, learning_rate=10 * TUNED.learning_rate),
     "tuned + contrast, 1.5e-4": replace(TUNED, contrast=0.3, temperature=0.2, learning_rate=1.5e-4),
 }
 """Every recipe by name."""
@@ -164,8 +164,7 @@ def train(
     model: SentenceTransformer, recipe: Recipe, corpus: Corpus, steps: int, seed: int, bf16: bool
 ) -> Iterator[int]:
     """Train a model in place, and give the number of steps done after each."""
-    if recipe.rank:
-        add_lora(model, recipe.rank, seed=seed)
+    adapters = add_lora(model, recipe.rank, seed=seed) if recipe.rank else None
     set_dropout(model, recipe.dropout)
     model.max_seq_length = recipe.tokens
     torch.manual_seed(seed)
@@ -186,8 +185,8 @@ def train(
         torch.nn.utils.clip_grad_norm_(trained.values(), 1.0)
         optimizer.step()
         schedule.step()
-        if step == steps and recipe.rank:
-            merge_lora(model)
+        if step == steps and adapters is not None:
+            adapters.merge_and_unload(safe_merge=True)
         yield step
         model.max_seq_length = recipe.tokens
         model.train()

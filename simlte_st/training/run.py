@@ -171,9 +171,7 @@ class RunFolder:
     lock: FileLock | None = None
 
     @classmethod
-    def open(
-        cls, output: Path, settings: dict[str, Any], *, resume: bool, overwrite: bool, replaces: bool = False
-    ) -> RunFolder:
+    def open(cls, output: Path, settings: dict[str, Any], *, resume: bool, overwrite: bool) -> RunFolder:
         """Make the work folder, or find the one of an interrupted run.
 
         Args:
@@ -181,7 +179,6 @@ class RunFolder:
             settings: Everything that decides the outcome, as JSON values. Kept in the folder, and compared on resume.
             resume: Go on with the run that was interrupted.
             overwrite: Replace a finished model, and drop an interrupted run.
-            replaces: Replace a finished model, whatever ``overwrite`` is: it is a copy of what can be had again.
 
         Raises:
             ConfigurationError: There is a model or a run already, and neither ``resume`` nor ``overwrite``; something
@@ -192,7 +189,7 @@ class RunFolder:
         if resume:
             folder._check(settings)
             return replace(folder, lock=hold(folder.path))
-        check_free(output, overwrite or replaces)
+        check_free(output, overwrite)
         check_free(folder.trained, overwrite)
         if folder.path.exists() and not is_unused(folder.path):
             if not (folder.path / SETTINGS_FILE).exists() or is_model(folder.path):

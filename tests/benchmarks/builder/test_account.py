@@ -1,14 +1,13 @@
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from benchmarks.builder.account import LIMITS_TITLE, Build
+from benchmarks.builder.distillation import recipe
 from simlte_st.models.names import HUB_BASE, OWN_MODELS
-from simlte_st.training.build import LIMITS_TITLE, Build
-from simlte_st.training.distillation import _recipe
 
 
 def build(name: str, **changes: Any) -> Build:
@@ -17,7 +16,7 @@ def build(name: str, **changes: Any) -> Build:
         "training_seconds": 3000.0, "device": "cpu", "threads": 2, "dtype": "bfloat16", "seed": 4,
         "distance": (0.017, 0.007),
     }  # fmt: skip
-    return Build(output=Path(name), name=name, recipe=_recipe(name), **{**values, **changes})
+    return Build(name=name, recipe=recipe(name), **{**values, **changes})
 
 
 @pytest.mark.parametrize("name", OWN_MODELS)
@@ -30,7 +29,7 @@ def test_a_card_is_one_of_the_hubs(name: str) -> None:
     assert "1.00 h of 2 CPU cores" in meta["co2_eq_emissions"]["source"]
     for said in (
         f'SentenceTransformer("{name}")', "Articles of an encyclopedia: 3,000", "`ab12`", "The text is free.",
-        f"simlte models build {name} SOURCE --limit 3000 --bf16", "0.0170 in the first", "0.020 kWh", LIMITS_TITLE,
+        f"benchmarks.build_model {name} SOURCE --limit 3000 --bf16", "0.0170 in the first", "0.020 kWh", LIMITS_TITLE,
     ):  # fmt: skip
         assert said in text
     assert max(map(len, text.splitlines())) <= 200

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 import time
 from collections.abc import Iterable, Sequence
-from pathlib import Path
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
 from datasets import Dataset
 from numpy.typing import NDArray
@@ -20,11 +18,7 @@ from sentence_transformers import SentenceTransformer
 
 from simlte_st.data.document import Document
 from simlte_st.errors import DataError
-from simlte_st.files import atomic_path, write_json
-from simlte_st.models.base import load_model
 from simlte_st.modules.position_pooling import FLAT, POWER
-
-logger = logging.getLogger(__name__)
 
 PIECE = 254
 """Tokens of a piece that the teacher reads at a time: with the special tokens 256, the length that the base has. A
@@ -33,77 +27,71 @@ word on a cut can have more tokens in two parts than as a whole; then the teache
 SHORT = (8, 64)
 """Fewest and most tokens of a short excerpt."""
 
-ACCOUNT_FILE = "lessons.json"
-"""In the folder of the lessons: of how many documents they were made, which (SHA-256 of ids and texts), and how long it
-took."""
+
+@dataclass(frozen=True)
+class Lessons:
+    """What the student learns from.
+
+    Attributes:
+        table: Rows for the beginning of each document and one for a short excerpt of it: ``id``, ``text``, ``tokens``
+            (as the student will see, special tokens included) and ``label``, the teacher's embedding, float32,
+            ``[dim]``: of a beginning that of the whole document, as far as it is taught.
+        documents: Documents read.
+        sha256: Of their ids and texts, in their order.
+        seconds: Time that it took.
+    """
+
+    table: Dataset
+    documents: int
+    sha256: str
+    seconds: float
 
 
-def lessons(
+def make_lessons(
     documents: Iterable[Document],
-    base: str,
-    folder: Path,
+    teacher: SentenceTransformer,
     *,
     taught: int,
     seen: Sequence[int],
     seed: int = 0,
     dtype: str = "float32",
-    device: str | None = None,
     progress: bool = True,
-) -> Dataset:
-    """Make what the student learns from, or find it in the folder of a run that is resumed.
+) -> Lessons:
+    """Make what the student learns from.
 
     Args:
         documents: What it learns to read.
-        base: The teacher: a folder or a name.
-        folder: Keeps the lessons.
+        teacher: The base.
         taught: Tokens of a document that the teacher reads.
-        seen: Tokens that the student will see of it, one row for each: of fewer it learns to tell the whole.
+        seen: Tokens that the student will see of it, one row for each: of fewer it learns to predict the whole.
         seed: Decides the short excerpts.
         dtype: What the teacher computes in, ``"float32"`` or ``"bfloat16"``.
-        device: Where the teacher computes.
         progress: Show a bar.
-
-    Returns:
-        Rows for the beginning of each document and one for a short excerpt of it: ``id``, ``text``, ``tokens`` (as
-        the student will see, special tokens included) and ``label``, the teacher's embedding, float32, ``[dim]``: of a
-        beginning that of the whole document, as far as it is taught.
 
     Raises:
         DataError: Fewer than two documents.
     """
-    path = folder / "lessons.parquet"
-    if not path.exists():
-        began = time.perf_counter()
-        teacher = load_model(base, dtype=torch.float32, device=device).model
-        rows: dict[str, list[Any]] = {"id": [], "text": [], "tokens": []}
-        taught_texts: list[str] = []
-        labels: list[int] = []
-        digest = hashlib.sha256()
-        for document in documents:
-            digest.update(f"{document.id}\n{document.text}\n".encode("utf-8", "surrogatepass"))
-            for label, text, tokens in _excerpts(teacher, document, taught, seen, Random(f"{seed} {document.id}")):
-                if not taught_texts or taught_texts[-1] != label:
-                    taught_texts.append(label)
-                rows["id"].append(document.id)
-                rows["text"].append(text)
-                rows["tokens"].append(tokens)
-                labels.append(len(taught_texts) - 1)
-        count = len(set(rows["id"]))
-        if count < 2:
-            raise DataError(f"{count} document{'s' * (count != 1)} to learn from: at least 2 are needed.")
-        logger.info("The teacher reads %s documents.", f"{count:,}")
-        with torch.autocast(teacher.device.type, torch.bfloat16, enabled=dtype == "bfloat16"):
-            rows["label"] = list(teach(teacher, taught_texts, progress)[labels])
-        account = {
-            "documents": count,
-            "sha256": digest.hexdigest(),
-            "tokens": sum(rows["tokens"]),
-            "seconds": time.perf_counter() - began,
-        }
-        write_json(folder / ACCOUNT_FILE, account)
-        with atomic_path(path) as temporary:  # last: where it is, the account is too
-            pq.write_table(pa.table(rows), temporary)
-    return Dataset(pq.read_table(path))
+    began = time.perf_counter()
+    rows: dict[str, list[Any]] = {"id": [], "text": [], "tokens": []}
+    taught_texts: list[str] = []
+    labels: list[int] = []
+    digest = hashlib.sha256()
+    for document in documents:
+        digest.update(f"{document.id}\n{document.text}\n".encode("utf-8", "surrogatepass"))
+        for label, text, tokens in _excerpts(teacher, document, taught, seen, Random(f"{seed} {document.id}")):
+            if not taught_texts or taught_texts[-1] != label:
+                taught_texts.append(label)
+            rows["id"].append(document.id)
+            rows["text"].append(text)
+            rows["tokens"].append(tokens)
+            labels.append(len(taught_texts) - 1)
+    count = len(set(rows["id"]))
+    if count < 2:
+        raise DataError(f"{count} document{'s' * (count != 1)} to learn from: at least 2 are needed.")
+    print(f"The teacher reads {count:,} documents.", flush=True)
+    with torch.autocast(teacher.device.type, torch.bfloat16, enabled=dtype == "bfloat16"):
+        rows["label"] = list(teach(teacher, taught_texts, progress)[labels])
+    return Lessons(Dataset(pa.table(rows)), count, digest.hexdigest(), time.perf_counter() - began)
 
 
 def _excerpts(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from textwrap import fill
 from typing import Any
 
@@ -44,10 +43,9 @@ _LIMITS = {
 
 @dataclass(frozen=True)
 class Build:
-    """What was done, and the model's folder.
+    """What was done.
 
     Attributes:
-        output: The folder.
         name: The model.
         documents: Documents read.
         sha256: Of their ids and texts, in their order.
@@ -63,7 +61,6 @@ class Build:
         recipe: The settings of the method, by name.
     """
 
-    output: Path
     name: str
     documents: int
     sha256: str
@@ -80,7 +77,7 @@ class Build:
 
     def to_dict(self) -> dict[str, Any]:
         """Give it as JSON values."""
-        return {name: value for name, value in asdict(self).items() if name != "output"}
+        return asdict(self)
 
     def summary(self) -> str:
         """Say it in two lines."""
@@ -136,8 +133,8 @@ class Build:
             f"- Cosine distance to the teacher: {first:.4f} in the first fifth of the steps, {last:.4f} in the last",
             f"- Time: {self.teaching_seconds / 60:,.0f} min for the teacher and {self.training_seconds / 60:,.0f} min "
             f"of training, on {where}{energy}",
-            f"- Command: `simlte models build {self.name} SOURCE --limit {self.documents}"
-            f"{' --bf16' * (self.dtype == 'bfloat16')}`", "",
+            f"- Command: `python -m benchmarks.build_model {self.name} SOURCE --limit {self.documents}"
+            f"{' --bf16' * (self.dtype == 'bfloat16')} --output FOLDER`", "",
             LIMITS_TITLE, "",
             _wrapped(f"English. {_LIMITS[self.name]} {adapt}"), "",
             "## Licences", "",

