@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from operator import length_hint
 from pathlib import Path
@@ -15,7 +15,7 @@ import pyarrow as pa
 from datasets import Dataset
 
 from simlte_st.bars import with_progress_bar
-from simlte_st.data.document import Outline, SegmentedDocument
+from simlte_st.data.document import Document, Outline, SegmentedDocument, content_id
 from simlte_st.data.documents import read_documents
 from simlte_st.data.segmenters import PunktSegmenter, Segmenter, make_segmenter, peek
 from simlte_st.data.sentences import TokenCounter, estimate_tokens, segment_document
@@ -36,6 +36,7 @@ SCHEMA = pa.schema(
 """Columns of a corpus: the attributes of a :class:`~simlte_st.data.document.SegmentedDocument`."""
 
 _TOO_SHORT = "too short for two views"
+_COPY = "exact copy of another document"
 _BATCH = 256  # rows in an Arrow record batch ...
 _BATCH_CHARACTERS = 32_000_000  # ... or fewer, of long documents: one batch is held in memory
 
@@ -65,7 +66,7 @@ class CorpusReport:
     def add(self, document: Outline, view: View) -> bool:
         """Count a document; tell whether the view can use it."""
         if not view.accepts(document):
-            self.left_out[_TOO_SHORT] = self.left_out.get(_TOO_SHORT, 0) + 1
+            self.leave_out(_TOO_SHORT)
             return False
         size = sum(document.tokens)
         self.documents += 1
@@ -73,6 +74,35 @@ class CorpusReport:
         self.tokens += size
         self.longest = max(self.longest, size)
         return True
+
+    def leave_out(self, reason: str) -> None:
+        """Count a document that is left out."""
+        self.left_out[reason] = self.left_out.get(reason, 0) + 1
+
+
+@dataclass(frozen=True)
+class _WithoutCopies:
+    """Gives the first document of each text, and counts the others: as negatives of each other they would be false.
+
+    It holds a 64-bit hash of each text, about 100 bytes a document.
+    """
+
+    documents: Iterable[Document]
+    report: CorpusReport
+
+    def __iter__(self) -> Iterator[Document]:
+        seen: set[int] = set()
+        for document in self.documents:
+            key = int(content_id(document.text), 16)
+            if key in seen:
+                self.report.leave_out(_COPY)
+            else:
+                seen.add(key)
+                yield document
+
+    def __length_hint__(self) -> int:
+        known = length_hint(self.documents, -1)
+        return NotImplemented if known < 0 else known
 
 
 def to_row(document: SegmentedDocument) -> dict[str, Any]:
@@ -95,9 +125,12 @@ def write_corpus(
     view: View,
     segmenter: str | Segmenter = "punkt",
     count_tokens: TokenCounter = estimate_tokens,
+    hold_out: Callable[[Iterable[Document]], Iterable[Document]] | None = None,
     progress: bool = False,
 ) -> tuple[Dataset, CorpusReport]:
     """Segment documents and write them to ``directory``; read the corpus there if it is complete already.
+
+    Of documents with the same text, to the letter, the first is kept, and the others are counted as left out.
 
     A corpus that is there is taken as it is: that it was made of the same documents, in the same way, is for the caller
     to know (a training run compares its settings first).
@@ -109,6 +142,8 @@ def write_corpus(
         view: Decides which documents can be used (:meth:`~simlte_st.data.views.View.accepts`).
         segmenter: ``"punkt"``, ``"nupunkt"`` or a callable.
         count_tokens: Counts the model's tokens of sentences.
+        hold_out: Takes the documents, without copies, and gives those that go into the corpus: the others are kept
+            for something else, such as to measure on.
         progress: Show a progress bar.
 
     Returns:
@@ -120,12 +155,14 @@ def write_corpus(
     directory = Path(directory)
     if not (directory / "corpus.json").exists():
         reader = read_documents(documents)
-        first, stream = peek(reader, lambda document: len(document.text))
+        report = CorpusReport()
+        unique = _WithoutCopies(reader, report)
+        kept = unique if hold_out is None else hold_out(unique)
+        first, stream = peek(kept, lambda document: len(document.text))
         cut = make_segmenter(segmenter, lambda: (document.text for document in first))
         if isinstance(cut, PunktSegmenter):
             write_json(directory / "punkt.json", cut.to_dict())
-        bar = with_progress_bar(stream, "Segmenting", length_hint(reader, 0), shown=progress)
-        report = CorpusReport()
+        bar = with_progress_bar(stream, "Segmenting", length_hint(kept, 0), shown=progress)
         with atomic_path(directory / "corpus.arrow") as path:
             _write_rows(path, _usable_rows(bar, cut, count_tokens, view, report))
         if report.documents < 2:

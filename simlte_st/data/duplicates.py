@@ -172,7 +172,7 @@ def find_duplicates(
                 told *= 2
                 logger.warning(
                     "%d documents so far, and finding near copies holds about %d GB: 8 KB a document. Finding exact "
-                    "copies takes a twentieth of that (near=False; --duplicates exact).",
+                    "copies takes a twentieth of that (near=False).",
                     number,
                     round(number * _NEAR_BYTES / 1e9),
                 )

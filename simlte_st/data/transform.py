@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from datasets import Dataset
@@ -13,6 +13,7 @@ from sentence_transformers import SentenceTransformer
 
 from simlte_st.compat import view_budget
 from simlte_st.data.corpus import CorpusReport, Coverage, from_rows, write_corpus
+from simlte_st.data.document import Document
 from simlte_st.data.documents import read_documents
 from simlte_st.data.epochs import EpochClock
 from simlte_st.data.segmenters import Segmenter
@@ -81,6 +82,7 @@ class DocSplitTransform:
         id_column: str | None = None,
         *,
         directory: str | os.PathLike[str] | None = None,
+        hold_out: Callable[[Iterable[Document]], Iterable[Document]] | None = None,
         progress: bool = False,
     ) -> Dataset:
         """Segment documents once and set the transform.
@@ -93,11 +95,12 @@ class DocSplitTransform:
             directory: Folder for the segmented documents, see :func:`~simlte_st.data.write_corpus`: if they are all
                 there already, they are taken from there, and ``documents`` is not read. None for a temporary folder,
                 which lives as long as the transform.
+            hold_out: Keeps some of the documents out, see :func:`~simlte_st.data.write_corpus`.
             progress: Show a progress bar.
 
         Returns:
             A memory-mapped data set whose rows read as ``{"anchor": str, "positive": str}``. Documents that the view
-            cannot use are left out, and the log says how many.
+            cannot use, and exact copies of others, are left out, and the log says how many.
 
         Raises:
             DataError: The documents cannot be read, or no text column was found.
@@ -114,10 +117,12 @@ class DocSplitTransform:
             view=self.view,
             segmenter=self.segmenter,
             count_tokens=self._count,
+            hold_out=hold_out,
             progress=progress,
         )
         if self.report.left_out:
-            logger.warning("Left out of training: %s.", self.report.left_out)
+            left_out = (f"{count:,} {reason}" for reason, count in self.report.left_out.items())
+            logger.warning("Left out of training: %s.", ", ".join(left_out))
         self._documents += len(corpus)
         return corpus.with_transform(self)
 

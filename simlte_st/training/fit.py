@@ -23,13 +23,11 @@ from transformers.trainer import TRAINER_STATE_NAME
 
 from simlte_st.bars import logs_above_bars
 from simlte_st.compat import encoder_of, load_stock, use_one_gpu
-from simlte_st.data.duplicates import find_duplicates
 from simlte_st.errors import TrainingInterrupted
 from simlte_st.modules import OWN_MODULES
 from simlte_st.training.batching import (
     ConfiguredBatchSampler,
     SeededBatchSampler,
-    SeparatedBatchSampler,
     TokenBudgetBatchSampler,
     ViewLengths,
 )
@@ -109,7 +107,6 @@ def set_up(trainee: Trainee, prepared: Prepared, folder: RunFolder, options: Run
 
     Raises:
         ConfigurationError: A budget of tokens that is too small for a batch.
-        MissingExtraError: ``duplicates="near"`` without the library for it.
     """
     model, preset = trainee.model, trainee.preset
     batches = make_batches(trainee, prepared.dataset, options)
@@ -217,7 +214,6 @@ def make_batches(trainee: Trainee, dataset: Dataset, options: RunOptions) -> Bat
 
     Raises:
         ConfigurationError: A budget of tokens that is too small.
-        MissingExtraError: ``duplicates="near"`` without the library for it.
     """
     model, preset = trainee.model, trainee.preset
     size = min(preset.batch_size, len(dataset))
@@ -232,14 +228,7 @@ def make_batches(trainee: Trainee, dataset: Dataset, options: RunOptions) -> Bat
         )
         steps = len(sampler(dataset, batch_size=size, drop_last=False, seed=options.seed))
         return Batches(sampler, max(1, round(len(dataset) / steps)), steps)
-    if preset.duplicates == "keep":
-        return Batches(SeededBatchSampler, size, math.ceil(len(dataset) / size))
-    texts = (" ".join(row["sentences"]) for row in dataset.with_format(None))
-    copies = find_duplicates(texts, near=preset.duplicates == "near", seed=options.seed)
-    logger.info("%s", copies.report.summary())
-    sampler = ConfiguredBatchSampler(SeparatedBatchSampler, groups=copies.groups)
-    steps = len(sampler(dataset, batch_size=size, drop_last=False, seed=options.seed))
-    return Batches(sampler, size, steps)
+    return Batches(SeededBatchSampler, size, math.ceil(len(dataset) / size))
 
 
 def training_arguments(

@@ -64,7 +64,7 @@ def prepare(reader: DocumentReader, trainee: Trainee, folder: RunFolder, options
     if not account.exists():
         shutil.rmtree(folder.corpus, ignore_errors=True)  # of a run that was killed: nobody knows what it held out
         holder = HeldOut(options.held_out, seed=options.seed)
-        dataset = views.attach(holder.divert(reader), directory=folder.corpus, progress=options.progress)
+        dataset = views.attach(reader, directory=folder.corpus, hold_out=holder.divert, progress=options.progress)
         kept = [{"id": item.id, "text": item.text, "label": item.label} for item in holder.documents]
         read = {**reader.report.to_dict(), "summary": reader.report.summary()}
         write_json(account, {"read": read, "held_out": kept})

@@ -22,9 +22,6 @@ class Preset:
         batching: Which documents make a batch: ``"random"``, ``batch_size`` random ones; ``"tokens"``, as many as fill
             ``batch_tokens``.
         batch_tokens: Tokens of a batch, both views and padding counted, for ``batching="tokens"``.
-        duplicates: Documents that say the same are false negatives: ``"exact"`` copies, or ``"near"`` ones too (needs
-            the extra ``dedupe``), are never put in one batch; ``"keep"`` does not look for them. Not for
-            ``batching="tokens"``.
         learning_rate: Peak learning rate of AdamW.
         warmup: Share of the steps over which the learning rate rises; it falls linearly afterwards.
         epochs: Passes over the corpus.
@@ -59,7 +56,6 @@ class Preset:
     batch_size: int = 36
     batching: Literal["random", "tokens"] = "random"
     batch_tokens: int | None = None
-    duplicates: Literal["keep", "exact", "near"] = "keep"
     learning_rate: float = 5e-5
     warmup: float = 0.0
     epochs: float = 1.0
@@ -90,16 +86,12 @@ class Preset:
             raise ConfigurationError("batch_size=1: the negatives are the other documents of the batch; use 2 or more.")
         if self.batching not in ("random", "tokens"):
             raise ConfigurationError(f"batching={self.batching!r}: use 'random' or 'tokens'.")
-        if self.duplicates not in ("keep", "exact", "near"):
-            raise ConfigurationError(f"duplicates={self.duplicates!r}: use 'keep', 'exact' or 'near'.")
         if self.batching == "tokens" and self.batch_tokens is None:
             raise ConfigurationError("batching='tokens' needs batch_tokens=, the tokens of a batch (both views).")
         if self.batching != "tokens" and self.batch_tokens is not None:
             raise ConfigurationError("batch_tokens= is for batching='tokens': without it, batch_size= decides.")
         if self.mlm_weight == 0 and self.mlm_share != 1:
             raise ConfigurationError("mlm_share= is for a run with an MLM term: give mlm_weight= too, such as 0.1.")
-        if self.batching == "tokens" and self.duplicates != "keep":
-            raise ConfigurationError("duplicates= is for batches of a number of documents, not for batching='tokens'.")
         if self.pooling not in ("cls", "mean", "keep"):
             raise ConfigurationError(f"pooling={self.pooling!r}: use 'cls', 'mean' or 'keep'.")
         if self.backbone not in (None, "longformer", "chunk-mean"):

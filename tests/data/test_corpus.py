@@ -71,6 +71,15 @@ def test_the_corpus_is_mapped_and_not_loaded(tmp_path: Path) -> None:
     assert corpus[699]["sentences"] == ["Sentence 699.", "Another one."]
 
 
+def test_copies_are_left_out_and_counted(tmp_path: Path) -> None:
+    copies = [Document(f"copy-{number}", text) for number, text in enumerate(TEXTS)]
+    corpus, report = write_corpus([*DOCUMENTS, *copies, Document("other", f"{TEXTS[3]} ")], tmp_path, view=DocSplit())
+    assert list(corpus["id"]) == ["d0", "d1", "d3", "d4", "other"], "the first of each text; one letter more is another"
+    assert report.left_out == {"too short for two views": 1, "exact copy of another document": 5}
+    with pytest.raises(EmptyCorpusError, match=r"1 usable documents.*2 left out: exact copy of another document"):
+        write_corpus([DOCUMENTS[0]] * 3, tmp_path / "same", view=DocSplit())
+
+
 def test_the_view_decides_what_is_left_out(tmp_path: Path) -> None:
     corpus, report = write_corpus(DOCUMENTS, tmp_path, view=DocSplit(single="skip"), segmenter=PunktSegmenter())
     assert list(corpus["id"]) == ["d0", "d3"]
@@ -144,7 +153,7 @@ def test_a_crash_leaves_no_corpus_and_the_next_call_starts_anew(tmp_path: Path) 
         for number in range(1000):  # more than Punkt learns from, so that record batches are on disk by then
             assert not (tmp_path / "corpus.arrow").exists()
             written.append(sum(path.stat().st_size for path in tmp_path.glob(".corpus.arrow.*/*")))
-            yield Document(f"old {number}", "one two three\n" * 100)
+            yield Document(f"old {number}", f"one two three {number}\n" * 100)
         raise RuntimeError("power cut")
 
     with pytest.raises(RuntimeError, match="power cut"):

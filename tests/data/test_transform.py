@@ -185,7 +185,7 @@ def test_with_a_model_long_documents_are_windowed(model: SentenceTransformer, do
 
 def test_columns_ids_and_other_columns() -> None:
     rows: Mapping[str, list[Any]] = {
-        "body": ["Ba bei. Bo bun.", "Ba bei. Bo bun.", "Word", "Bis bet. Bal bor."],
+        "body": ["Ba bei. Bo bun.", "Bo bun. Ba bei.", "Word", "Bis bet. Bal bor."],
         "key": ["x", "y", "z", "w"],
         "label": [1, 2, 3, 4],
     }
@@ -200,7 +200,7 @@ def test_columns_ids_and_other_columns() -> None:
 def test_documents_left_out_are_told(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         DocSplitTransform().attach(Dataset.from_dict({"text": ["Ba bei. Bo.", "Ba. Bo.", "Word"]}))
-    assert "'too short for two views': 1" in caplog.text
+    assert "Left out of training: 1 too short for two views." in caplog.text
 
 
 @pytest.mark.parametrize("form", ["list", "stream", "Documents", "reader", "generator"])

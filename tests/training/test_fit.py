@@ -13,7 +13,7 @@ from sentence_transformers.sentence_transformer.data_collator import SentenceTra
 from simlte_st.data import read_documents
 from simlte_st.errors import ConfigurationError, TrainingInterrupted
 from simlte_st.training import fit as fitting
-from simlte_st.training.batching import SeededBatchSampler, SeparatedBatchSampler, TokenBudgetBatchSampler
+from simlte_st.training.batching import SeededBatchSampler, TokenBudgetBatchSampler
 from simlte_st.training.fit import Batches, fit, make_batches, set_up, training_arguments
 from simlte_st.training.model import Trainee, make_trainee
 from simlte_st.training.prepare import Prepared, prepare
@@ -48,10 +48,9 @@ def test_arguments_follow_from_the_steps() -> None:
     ("settings", "sampler"),
     [
         ({}, SeededBatchSampler),
-        ({"duplicates": "exact"}, SeparatedBatchSampler),
         ({"batching": "tokens", "batch_tokens": 900}, TokenBudgetBatchSampler),
     ],
-    ids=["random", "random, copies apart", "tokens"],
+    ids=["random", "tokens"],
 )
 def test_the_preset_chooses_the_batches(
     settings: dict[str, Any], sampler: type, encoder_path: Path, documents: list[str], tmp_path: Path
@@ -129,7 +128,6 @@ def test_an_interrupted_run_says_where_it_stopped(
     [
         {"epochs": 1.5},
         {"epochs": 2.3, "batch_size": 5},
-        {"epochs": 1.7, "duplicates": "exact"},
         {"epochs": 1.3, "batching": "tokens", "batch_tokens": 900},
         {"least_steps": 9},
         {"max_steps": 4},

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 from operator import length_hint
+from pathlib import Path
 
-from simlte_st.data import Document
+from simlte_st.data import DocSplit, DocSplitTransform, Document
 from simlte_st.training.prepare import HeldOut
 
 CORPUS = [Document(f"d{number}", "text") for number in range(2000)]
@@ -49,3 +50,16 @@ def test_how_many_are_left_to_train_on_is_told_before_they_are_read() -> None:
     assert length_hint(HeldOut(share=0.0).divert(CORPUS)) == len(CORPUS)
     assert length_hint(HeldOut().divert(iter([])), -1) == 0
     assert length_hint(HeldOut().divert(document for document in CORPUS), -1) == -1
+
+
+def test_no_text_is_both_trained_on_and_held_out(tmp_path: Path) -> None:
+    texts = [f"Number {number} begins. And it ends." for number in range(300)]
+    corpus = [Document(f"{turn}-{number}", text) for turn in range(3) for number, text in enumerate(texts)]
+    holder, views = HeldOut(0.1), DocSplitTransform(DocSplit())
+    trained = views.attach(corpus, directory=tmp_path, hold_out=holder.divert).with_format(None)
+    held = [document.text for document in holder.documents]
+    left = [" ".join(sentences).replace("  ", " ") for sentences in trained["sentences"][:]]
+    assert sorted([*held, *left]) == sorted(texts), "each text once, whichever of its copies would be held out"
+    assert {document.id[:2] for document in holder.documents} == {"0-"}, "the first copy decides"
+    assert views.report is not None
+    assert views.report.left_out == {"exact copy of another document": 600}

@@ -29,7 +29,6 @@ def test_the_tuned_preset_is_the_one_that_was_measured() -> None:
         warmup=0.1,
         dropout=0.0,
         batching="random",
-        duplicates="keep",
     )
 
 
@@ -49,9 +48,8 @@ def test_changed_keeps_what_is_none() -> None:
         {"batch_size": 1}, {"batch_size": 0}, {"learning_rate": 0.0}, {"epochs": -1.0}, {"scale": 0.0},
         {"pooling": "max"}, {"warmup": 1.0}, {"dropout": 1.5}, {"attention_dropout": -0.1}, {"max_length": 0},
         {"backbone": "chunks"}, {"backbone": "chunk-mean"},
-        {"batching": "hard"}, {"batching": "tokens"}, {"duplicates": "drop"}, {"batch_tokens": 0},
+        {"batching": "hard"}, {"batching": "tokens"}, {"batch_tokens": 0},
         {"mini_batch_size": 0}, {"mini_batch_num_tokens": 0},
-        {"duplicates": "exact", "batching": "tokens", "batch_tokens": 9},
         {"batch_tokens": 900}, {"mlm_share": 0.5, "mlm_weight": 0.0},
     ],
 )  # fmt: skip

@@ -121,28 +121,16 @@ def test_a_converted_run_resumes_to_the_same_bytes(
     assert_same_bytes(tmp_path / "a", tmp_path / "b")
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"batching": "random", "duplicates": "near"},
-        {"batching": "tokens", "batch_tokens": 400},
-    ],
-    ids=lambda settings: settings["batching"],
-)
+@pytest.mark.parametrize("settings", [{}, {"batching": "tokens", "batch_tokens": 400}], ids=["random", "tokens"])
 def test_batches_resume_to_the_same_bytes(
-    settings: dict[str, Any], encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:  # fmt: skip
-    if settings.get("duplicates") == "near":
-        pytest.importorskip("datasketch")
+    settings: dict[str, Any], encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     options: dict[str, Any] = {"base": encoder_path, "batch_size": 8, "epochs": 3, "save_steps": 4, "held_out": 0.0}
     options |= {"progress": False, **settings}
     rows = [*documents, documents[3]]
-    with caplog.at_level("INFO", "simlte_st"):
-        whole = train(rows, tmp_path / "a", **options)
+    whole = train(rows, tmp_path / "a", **options)
     assert whole.documents_per_second > 0
-    if settings.get("duplicates", "keep") != "keep":
-        assert "1 of 49 documents are copies of others" in caplog.text
+    assert whole.corpus.left_out == {"exact copy of another document": 1}
 
     def stop(self: object, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if state.global_step == whole.steps - 2:

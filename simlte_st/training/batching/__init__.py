@@ -1,8 +1,7 @@
-"""Which documents make a batch: random ones, random ones without copies, or as many as fit a number of tokens."""
+"""Which documents make a batch: random ones, or as many as fit a number of tokens."""
 
 from simlte_st.training.batching.base import ConfiguredBatchSampler, EpochPermutation, SeededBatchSampler
 from simlte_st.training.batching.lengths import Padding, ViewLengths, measure_padding
-from simlte_st.training.batching.separated import SeparatedBatchSampler
 from simlte_st.training.batching.tokens import TokenBudgetBatchSampler
 
 __all__ = [
@@ -10,7 +9,6 @@ __all__ = [
     "EpochPermutation",
     "Padding",
     "SeededBatchSampler",
-    "SeparatedBatchSampler",
     "TokenBudgetBatchSampler",
     "ViewLengths",
     "measure_padding",

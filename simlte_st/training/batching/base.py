@@ -1,22 +1,13 @@
-"""What the batch samplers have in common: batches that depend on (seed, epoch), and how the Trainer is given them."""
+"""Random batches that depend on (seed, epoch) only, and how the Trainer is given a sampler with settings."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator, Sized
 from typing import Any
 
-import numpy as np
 import torch
-import torch.distributed
-from numpy.typing import NDArray
 from sentence_transformers.base.sampler import DefaultBatchSampler
 from torch.utils.data import Sampler
-
-from simlte_st.errors import ConfigurationError
-
-Rows = NDArray[np.int64]
-"""Row numbers."""
 
 
 class EpochPermutation(Sampler[int]):
@@ -63,65 +54,6 @@ class SeededBatchSampler(DefaultBatchSampler):
         self.sampler.set_epoch(epoch)
 
 
-class PlannedBatchSampler(SeededBatchSampler):
-    """Batches that are planned at the beginning of each epoch, from the seed and the epoch.
-
-    The Trainer counts the batches once, before the first epoch, and finds the place to resume by that number. So
-    every epoch has the same number of batches, whatever is in them.
-
-    Args:
-        dataset: The documents.
-        batch_size: See the class.
-        drop_last: See the class.
-        **arguments: The Trainer's other arguments, ``seed`` among them.
-
-    Raises:
-        ConfigurationError: There are several processes. Accelerate deals whole batches to them and loses those that
-            are not full without a word (``BatchSamplerShard``), and where their embeddings are gathered, documents
-            that were kept apart meet again.
-    """
-
-    def __init__(self, dataset: Sized, batch_size: int, drop_last: bool, **arguments: Any) -> None:
-        super().__init__(dataset, batch_size, drop_last, **arguments)
-        self.documents = len(dataset)
-        if torch.distributed.is_available() and torch.distributed.is_initialized():
-            processes = torch.distributed.get_world_size()
-            if processes > 1:
-                raise ConfigurationError(
-                    f"{type(self).__name__} plans the batches of one process, and there are {processes}: "
-                    "use SeededBatchSampler."
-                )
-
-    @abstractmethod
-    def plan(self, epoch: int) -> list[Rows]:
-        """Make the batches of an epoch."""
-
-    def __iter__(self) -> Iterator[list[int]]:
-        """Yield the batches of the current epoch, each as row numbers."""
-        for batch in self.plan(self.sampler.epoch):
-            yield batch.tolist()
-
-    @abstractmethod
-    def __len__(self) -> int:
-        """Count the batches of an epoch; the same for every epoch."""
-
-    def generator_of(self, epoch: int) -> np.random.Generator:
-        """Make the generator of an epoch."""
-        return np.random.default_rng([self.sampler.seed % 2**63, epoch])
-
-    def check_rows(self, name: str, rows: int) -> None:
-        """Check that something has as many rows as there are documents.
-
-        Raises:
-            ConfigurationError: It has not. The Trainer asks for a sampler for its evaluation data too.
-        """
-        if rows != self.documents:
-            raise ConfigurationError(
-                f"{name} has {rows} rows, the data set {self.documents}: {type(self).__name__} needs one for each "
-                "document of the training data, and cannot be used with an eval_dataset or several data sets."
-            )
-
-
 class ConfiguredBatchSampler:
     """A batch sampler class with settings, for ``batch_sampler=`` of the training arguments.
 
@@ -135,10 +67,10 @@ class ConfiguredBatchSampler:
     Example:
         ::
 
-            copies = find_duplicates(corpus)
+            lengths = ViewLengths(corpus, views)
             args = SentenceTransformerTrainingArguments(
                 output_dir="out",
-                batch_sampler=ConfiguredBatchSampler(SeparatedBatchSampler, groups=copies.groups),
+                batch_sampler=ConfiguredBatchSampler(TokenBudgetBatchSampler, lengths=lengths, batch_tokens=16384),
             )
     """
 

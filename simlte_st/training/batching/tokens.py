@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Sized
+from collections.abc import Callable, Iterator, Sized
 from typing import Any
 
 import numpy as np
+import torch.distributed
+from numpy.typing import NDArray
 
 from simlte_st.errors import ConfigurationError
-from simlte_st.training.batching.base import PlannedBatchSampler, Rows
+from simlte_st.training.batching.base import SeededBatchSampler
 from simlte_st.training.batching.buckets import Bucket, cut_buckets, split_to
 from simlte_st.training.batching.lengths import Lengths, Padding, measure_padding
 
 logger = logging.getLogger(__name__)
+
+Rows = NDArray[np.int64]
+"""Row numbers."""
 
 _SLACK = 50  # one batch in so many more than the first epoch needs: in others the views fall longer
 _STEP = 1.01  # where they do not fit all the same, the budget rises by so much at a time
 _WORTH_A_WARNING = 1.05
 
 
-class TokenBudgetBatchSampler(PlannedBatchSampler):
+class TokenBudgetBatchSampler(SeededBatchSampler):
     """Batches by tokens: many short documents or few long ones.
 
     In plain terms, in each epoch: documents are put into buckets by the length of their views, the buckets shuffled
@@ -37,9 +42,10 @@ class TokenBudgetBatchSampler(PlannedBatchSampler):
     With ``packed`` nothing is padded, and there is nothing to sort for: every batch gets the same number of documents
     of all lengths, and nearly the same number of tokens.
 
-    Every document is in exactly one batch of each epoch, and all epochs have the same number of batches, which the
-    Trainer needs: those that the first epoch's views need, and 2% more. In an epoch that needs more still the budget
-    is exceeded by the least that suffices; the log tells if it is more than 5%.
+    The batches of an epoch are planned at its beginning, from the seed and the epoch. Every document is in exactly one
+    of them. All epochs have the same number of batches, because the Trainer counts them once, before the first epoch,
+    and finds the place to resume by that number: those that the first epoch's views need, and 2% more. In an epoch that
+    needs more still the budget is exceeded by the least that suffices; the log tells if it is more than 5%.
 
     Measured on 20 Newsgroups, views of up to 512 tokens: of random batches of 32 documents 66% is padding, of batches
     of 16,384 tokens 27%, and none is larger. Were the views taken to have half of the document's tokens each, it would
@@ -64,7 +70,9 @@ class TokenBudgetBatchSampler(PlannedBatchSampler):
         padding: What the batches of the last epoch planned cost; None before.
 
     Raises:
-        ConfigurationError: A setting out of its range, or a budget that is too small for the longest views.
+        ConfigurationError: A setting out of its range, or a budget that is too small for the longest views. Or there
+            are several processes: accelerate deals whole batches to them and loses those that are not full without a
+            word (``BatchSamplerShard``).
     """
 
     def __init__(
@@ -82,6 +90,14 @@ class TokenBudgetBatchSampler(PlannedBatchSampler):
         **arguments: Any,
     ) -> None:
         super().__init__(dataset, batch_size, drop_last, **arguments)
+        if torch.distributed.is_available() and torch.distributed.is_initialized():
+            processes = torch.distributed.get_world_size()
+            if processes > 1:
+                raise ConfigurationError(
+                    f"{type(self).__name__} plans the batches of one process, and there are {processes}: "
+                    "use SeededBatchSampler."
+                )
+        self.documents = len(dataset)
         if min_batch_size < 2:
             raise ConfigurationError(f"min_batch_size={min_batch_size}: the negatives are the others; use 2 or more.")
         if max_batch_size is not None and max_batch_size < 2 * min_batch_size - 1:
@@ -106,9 +122,14 @@ class TokenBudgetBatchSampler(PlannedBatchSampler):
     def __len__(self) -> int:
         return self._batches
 
+    def __iter__(self) -> Iterator[list[int]]:
+        """Yield the batches of the current epoch, each as row numbers."""
+        for batch in self.plan(self.sampler.epoch):
+            yield batch.tolist()
+
     def plan(self, epoch: int) -> list[Rows]:
         """Make the batches of an epoch."""
-        rng = self.generator_of(epoch)
+        rng = self._generator(epoch)
         lengths = self._lengths(epoch)
         batches = (self._packed if self.packed else self._padded)(lengths, rng)
         self.padding = measure_padding(batches, lengths, self.packed)
@@ -123,13 +144,20 @@ class TokenBudgetBatchSampler(PlannedBatchSampler):
 
     def _lengths(self, epoch: int) -> Lengths:
         lengths = self.lengths(epoch) if callable(self.lengths) else self.lengths
-        self.check_rows("lengths", len(lengths))
+        if len(lengths) != self.documents:  # the Trainer asks for a sampler for its evaluation data too
+            raise ConfigurationError(
+                f"lengths has {len(lengths)} rows, the data set {self.documents}: {type(self).__name__} needs one for "
+                "each document of the training data, and cannot be used with an eval_dataset or several data sets."
+            )
         if lengths.ndim != 2 or lengths.min() < 1:
             raise ConfigurationError(
                 f"lengths of shape {lengths.shape}, smallest {lengths.min()}: give the tokens of each view of each "
                 "document, shape (documents, views), all at least 1."
             )
         return lengths
+
+    def _generator(self, epoch: int) -> np.random.Generator:
+        return np.random.default_rng([self.sampler.seed % 2**63, epoch])
 
     # Padded: buckets.
 
@@ -175,7 +203,7 @@ class TokenBudgetBatchSampler(PlannedBatchSampler):
         most = self.documents // self.min_batch_size
         batches = max(-(-int(lengths.sum()) // self.batch_tokens), -(-self.documents // self.max_batch_size))
         while batches <= most:
-            plan = deal(lengths.sum(axis=1), batches, self.generator_of(0))
+            plan = deal(lengths.sum(axis=1), batches, self._generator(0))
             if max(int(lengths[rows].sum()) for rows in plan) <= self.batch_tokens:
                 return batches
             batches = math.ceil(batches * _STEP)

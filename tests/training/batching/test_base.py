@@ -18,7 +18,6 @@ from simlte_st.errors import ConfigurationError
 from simlte_st.training.batching import (
     ConfiguredBatchSampler,
     SeededBatchSampler,
-    SeparatedBatchSampler,
     TokenBudgetBatchSampler,
 )
 
@@ -33,9 +32,7 @@ def two_processes() -> Iterator[None]:
 
 
 def test_several_processes_are_refused(two_processes: None) -> None:
-    with pytest.raises(ConfigurationError, match=r"SeparatedBatchSampler plans the batches of one process.*are 2"):
-        SeparatedBatchSampler(ROWS, 4, False, groups=range(30))
-    with pytest.raises(ConfigurationError, match="TokenBudgetBatchSampler plans"):
+    with pytest.raises(ConfigurationError, match=r"TokenBudgetBatchSampler plans the batches of one process.*are 2"):
         TokenBudgetBatchSampler(ROWS, 4, False, lengths=np.ones((30, 2), dtype=np.int64), batch_tokens=20)
     assert len(SeededBatchSampler(ROWS, 4, False)) == 8
 
