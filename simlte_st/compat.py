@@ -50,6 +50,10 @@ MLM_HEADS: dict[str, tuple[str, str, str, str]] = {
 an activation function instead of a module stands for that function."""
 
 
+NO_LIMIT = 10**9
+"""Tokenizers that state no length give a number far beyond this one: transformers' ``VERY_LARGE_INTEGER``, 1e30."""
+
+
 def encoder_of(model: torch.nn.Module) -> PreTrainedModel:
     """Find the Hugging Face encoder of a SentenceTransformer, through DDP and ``torch.compile`` wrappers.
 
@@ -106,20 +110,36 @@ def readable_length(model: SentenceTransformer, wanted: int | None = None) -> in
     Returns:
         The smaller of what is wanted and what the encoder has positions for; None where nothing bounds it.
     """
-    lengths = [length for length in (wanted or model.max_seq_length, readable_tokens(model)) if length is not None]
-    return min(lengths) if lengths else None
+    lengths = (wanted or model.max_seq_length, readable_tokens(model))
+    return min((length for length in lengths if length is not None and length < NO_LIMIT), default=None)
+
+
+def default_prompt(model: SentenceTransformer) -> str:
+    """Give what ``encode`` puts before each text unasked; empty where the model has no default prompt."""
+    return model.prompts.get(model.default_prompt_name or "") or ""
+
+
+def taken_tokens(model: SentenceTransformer, prompt: str) -> int:
+    """Count the tokens of an input that are not the text's own: special tokens, and those of the prompt before it."""
+    tokenizer = model.tokenizer
+    special = int(tokenizer.num_special_tokens_to_add(pair=False))
+    return special + (len(tokenizer(prompt, add_special_tokens=False)["input_ids"]) if prompt else 0)
 
 
 def view_budget(model: SentenceTransformer, prompt: str | None = None) -> int | None:
-    """Tokens of a document that fit one pass: the readable length without special tokens and prompt; None: no bound."""
+    """Tokens of a document that fit one pass: the readable length without special tokens and prompt.
+
+    Args:
+        model: The model.
+        prompt: What stands before the document; None for the model's default prompt.
+
+    Returns:
+        At least 1; None where nothing bounds it.
+    """
     length = readable_length(model)
     if length is None:
         return None
-    tokenizer = model.tokenizer
-    taken = int(tokenizer.num_special_tokens_to_add(pair=False))
-    if prompt:
-        taken += len(tokenizer(prompt, add_special_tokens=False)["input_ids"])
-    return max(1, length - taken)
+    return max(1, length - taken_tokens(model, default_prompt(model) if prompt is None else prompt))
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from simlte_st.data.documents import read_documents
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.evaluation.statistics import bootstrap_interval
 from simlte_st.evaluation.table import markdown_table
+from simlte_st.models.truncation import Truncation
 
 WORD_CLASSES = ("nouns", "verbs", "adjectives", "others")
 """The kinds of words that the paper's figure shows."""
@@ -130,30 +131,13 @@ class ModelAttention:
 
     Attributes:
         documents: Documents read.
-        tokens: Their tokens, special tokens not counted, read or not.
-        cut_documents: How many of them were longer than what was read.
-        cut_tokens: Tokens that were not read.
-        max_seq_length: Tokens read of a document at most, special tokens included; None: no bound.
+        truncation: How much of them was read.
         classes: By class, in the order of :data:`CLASSES`.
     """
 
     documents: int
-    tokens: int
-    cut_documents: int
-    cut_tokens: int
-    max_seq_length: int | None
+    truncation: Truncation
     classes: dict[str, ClassAttention]
-
-    def summary(self) -> str:
-        """Say how much was read."""
-        text = f"{self.documents:,} documents"
-        if not self.cut_documents:
-            return f"{text}, all read to their end"
-        share = self.cut_tokens / max(1, self.tokens)
-        return (
-            f"{text}, of which {self.cut_documents:,} were longer than {self.max_seq_length:,} tokens: "
-            f"{share:.1%} of all tokens were cut"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +191,7 @@ class AttentionResult:
 
     def summary(self) -> str:
         """Say what was read, a line for each model, and what decided the parts of speech."""
-        lines = [f"{name}: {model.summary()}." for name, model in self.models.items()]
+        lines = [f"{model.truncation.summary(name)}" for name, model in self.models.items()]
         layer = "last layer" if self.layer == -1 else f"layer {self.layer}"
         return "\n".join([*lines, f"Attention of the {layer}, mean over its heads; tags: {described(self.tagger)}."])
 
@@ -267,7 +251,7 @@ def measure_attention(
         raise ConfigurationError("There is no model to analyse.")
     length = _common_length(models, max_seq_length)
     sums: dict[str, list[NDArray[np.float64]]] = {name: [] for name in models}
-    tokens: dict[str, list[tuple[int, int]]] = {name: [] for name in models}  # of each document, and those cut
+    truncations = {name: Truncation.of(model, max_seq_length=length) for name, model in models.items()}
     reader = read_documents(documents)
     with progress_bar("Reading", length_hint(reader, 0) or None, shown=progress) as bar:
         for batch in batches(reader):
@@ -282,13 +266,13 @@ def measure_attention(
                 for reading, found in zip(readings[name], words, strict=True):
                     attention = align(reading, found)
                     sums[name].append(attention.sums())
-                    tokens[name].append((attention.tokens, attention.cut))
+                    truncations[name].add([attention.tokens])
             bar.update(len(batch))
         complete(bar)
     stacked = {name: np.stack(found) for name, found in sums.items()}
     first = next(iter(models))
     return AttentionResult(
-        models={name: _summarise(stacked[name], np.array(tokens[name]), length, seed) for name in models},
+        models={name: _summarise(stacked[name], truncations[name], seed) for name in models},
         changes={
             name: _by_class(_word_weights(stacked[name]) - _word_weights(stacked[first]), seed)
             for name in models
@@ -378,8 +362,8 @@ def _common_length(models: Mapping[str, SentenceTransformer], wanted: int | None
     return min(lengths, default=wanted)
 
 
-def _summarise(sums: NDArray[np.float64], tokens: NDArray[np.int64], length: int | None, seed: int) -> ModelAttention:
-    """Summarise counts and weights, ``(documents, 2, classes)``, and tokens, all and cut, ``(documents, 2)``."""
+def _summarise(sums: NDArray[np.float64], truncation: Truncation, seed: int) -> ModelAttention:
+    """Summarise counts and weights, ``(documents, 2, classes)``."""
     if not np.isfinite(sums).all():
         raise DataError("The attention weights hold NaN or infinity: the model diverged, or overflows in its dtype.")
     weights, shares = _by_class(_word_weights(sums), seed), _by_class(sums[:, 1], seed)
@@ -387,8 +371,7 @@ def _summarise(sums: NDArray[np.float64], tokens: NDArray[np.int64], length: int
         kind: ClassAttention(int((counts > 0).sum()), int(counts.sum()), weights[kind], shares[kind])
         for kind, counts in zip(CLASSES, sums[:, 0].T, strict=True)
     }
-    cut = tokens[:, 1]
-    return ModelAttention(len(sums), int(tokens[:, 0].sum()), int((cut > 0).sum()), int(cut.sum()), length, classes)
+    return ModelAttention(len(sums), truncation, classes)
 
 
 def _word_weights(sums: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -23,12 +23,12 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from simlte_st.analysis.reading import default_prompt
 from simlte_st.chunk_mean.modeling import SimlteChunkMeanModel
 from simlte_st.compat import eager_attention, readable_length
 from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.longformer.packing import Packing
+from simlte_st.models.truncation import prompt_as_read
 
 _FULL = {
     "bert": ("query", "key"),
@@ -99,7 +99,7 @@ def read_texts(
     """
     encoder, tokenizer = _parts(model)
     length = readable_length(model, max_seq_length)
-    prompt = default_prompt(model)
+    prompt = prompt_as_read(model)
     taken = int(tokenizer.num_special_tokens_to_add(pair=False))
     if length is not None and length <= taken:
         raise ConfigurationError(f"max_seq_length={length} leaves no room beside {taken} special tokens.")

@@ -15,12 +15,13 @@ from sentence_transformers import SentenceTransformer
 from torch.nn import functional
 
 from simlte_st.analysis.figures import drawn_figure, finish_axes, plain
-from simlte_st.analysis.reading import ReadText, default_prompt, padded_inputs, read_text
+from simlte_st.analysis.reading import ReadText, padded_inputs, read_text
 from simlte_st.bars import with_progress_bar
 from simlte_st.compat import encoder_of
 from simlte_st.data.documents import read_documents
 from simlte_st.errors import ModelError
 from simlte_st.evaluation.table import markdown_table, short_names
+from simlte_st.models.truncation import prompt_as_read
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def successive_cosines(model: SentenceTransformer, texts: Iterable[str]) -> NDAr
     """
     encoder = encoder_of(model)
     with padded_inputs(model):  # flattened texts have no mask, and not all encoders know where they part
-        read = model.preprocess(list(texts), prompt=default_prompt(model))
+        read = model.preprocess(list(texts), prompt=prompt_as_read(model))
     names = ("input_ids", "attention_mask", "token_type_ids")
     features = {name: value.to(model.device) for name, value in read.items() if name in names}
     training = encoder.training

@@ -10,6 +10,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 
 from simlte_st.errors import ConfigurationError, DataError, ModelError
+from simlte_st.models.truncation import prompt_as_read
 from simlte_st.modules.base_form import BaseForm, texts_as_read
 
 
@@ -39,12 +40,6 @@ class ReadText:
     def notes(self, name: str) -> list[str]:
         """Say what is cut, of a model of this name; nothing where nothing is."""
         return cut_notes(name, len(self.spans) + self.cut, self.cut)
-
-
-def default_prompt(model: SentenceTransformer) -> str:
-    """Give what ``encode`` puts before each text if it is told nothing, as the tokenizer sees it; empty for nothing."""
-    [prompt] = texts_as_read(model, [model.prompts.get(model.default_prompt_name or "") or ""])
-    return prompt
 
 
 def as_read(models: Sequence[SentenceTransformer], texts: Sequence[str]) -> list[str]:
@@ -91,7 +86,7 @@ def read_text(model: SentenceTransformer, text: str) -> ReadText:
     if not getattr(tokenizer, "is_fast", False):
         raise ModelError(f"{type(tokenizer).__name__} does not tell where its tokens stand in the text.")
     [shown] = texts_as_read(model, [text])
-    prompt = default_prompt(model)
+    prompt = prompt_as_read(model)
 
     def own(length: int | None) -> dict[int, tuple[int, int]]:
         encoded = tokenizer(

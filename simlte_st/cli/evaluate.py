@@ -23,9 +23,7 @@ from simlte_st.cli.arguments import (
 from simlte_st.cli.terminal import note, terminal_width
 
 if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
-
-    from simlte_st.evaluation import ProbeComparison
+    from simlte_st.models.truncation import Truncation
 
 
 def add_parser(subparsers: Any) -> None:
@@ -91,6 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
     from simlte_st.files import write_json
     from simlte_st.models.base import load_model
     from simlte_st.models.device import check_device
+    from simlte_st.models.truncation import Truncation, text_lengths
 
     check_device(arguments.device)
     check_result_files(arguments, arguments.data, arguments.test_data)
@@ -131,6 +130,12 @@ def run(arguments: argparse.Namespace) -> int:
             seed=arguments.seed,
             progress=not arguments.quiet,
         )
+    truncations = {}
+    if documents is not None:
+        texts = [document.text for document in (*train, *test)]
+        for name, model in models.items():
+            counted = Truncation.of(model, max_seq_length=arguments.max_seq_length)
+            truncations[name] = counted.add(text_lengths(model, texts))
     verdicts = {}
     for name, base in bases.items():
         shown = (probes[base].few_shot, probes[name].few_shot) if probes else None
@@ -138,7 +143,8 @@ def run(arguments: argparse.Namespace) -> int:
     results = {
         name: {
             "halves": result.metrics(),
-            **({"probes": _values(probes[name])} if probes else {}),
+            **({"probes": probes[name].metrics()} if probes else {}),
+            **({"truncation": truncations[name].to_dict()} if name in truncations else {}),
             **({"verdict": verdicts[name].to_dict()} if name in verdicts else {}),
             **({"max_seq_length": models[name].max_seq_length} if name in models else {}),
         }
@@ -149,18 +155,11 @@ def run(arguments: argparse.Namespace) -> int:
     text = [f"{name}, against {base}: {verdicts[name].summary()}\n" for name, base in bases.items()]
     text += [comparison_table(halves, probes, arguments.shots, terminal_width()), "", *_legend(lengths)]
     if probes:
-        text += _legend_of_probes(arguments, models, probes, len(train))
+        text += _legend_of_probes(arguments, truncations, len(train))
     print_result(arguments, "\n".join(text), values)
     if arguments.output:
         write_json(arguments.output, values)
     return 0
-
-
-def _values(probe: ProbeComparison) -> dict[str, Any]:
-    """Give the results of the probes, and how much they read, as JSON values."""
-    from dataclasses import asdict
-
-    return {**probe.metrics(), **({"reading": asdict(probe.reading)} if probe.reading else {})}
 
 
 def _legend(lengths: Mapping[str, int | None]) -> list[str]:
@@ -177,20 +176,16 @@ def _legend(lengths: Mapping[str, int | None]) -> list[str]:
 
 def _legend_of_probes(
     arguments: argparse.Namespace,
-    models: Mapping[str, SentenceTransformer],
-    probes: Mapping[str, ProbeComparison],
+    truncations: Mapping[str, Truncation],
     documents: int,
 ) -> list[str]:
     """Say what the numbers with labels are, and what was read for them."""
-    from simlte_st.models.conversion import longer_hint
-
-    read = {name: probe.reading for name, probe in probes.items() if probe.reading}
     lines = [
         f"{arguments.shots}-shot: probes that learn from {arguments.shots} labelled documents a class, mean ± "
         f"deviation of {arguments.draws} draws; full: from all {documents:,}. F1 is macro-F1. TF-IDF reads all words.",
-        *(f"For the probes {name} {reading.summary()}." for name, reading in read.items()),
+        *(counted.summary(f"For the probes {name}") for name, counted in truncations.items()),
     ]
-    return lines + list(dict.fromkeys(longer_hint(models[name]) for name, reading in read.items() if reading.cut_texts))
+    return lines + list(dict.fromkeys(counted.advice for counted in truncations.values() if counted.advice))
 
 
 def _bases(arguments: argparse.Namespace) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
 from typing import Any
 
 from simlte_st.cli.arguments import (
@@ -69,5 +68,5 @@ def run(arguments: argparse.Namespace) -> int:
     )
     report = index.add(reader, batch_size=arguments.batch_size, sync=arguments.sync, progress=not arguments.quiet)
     note(reader.report.summary())
-    print_result(arguments, report.summary(), {"index": arguments.output, **asdict(report)})
+    print_result(arguments, report.summary(), {"index": arguments.output, **report.to_dict()})
     return 0

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from datasets import Dataset
+from numpy.typing import NDArray
 
 from simlte_st.bars import with_progress_bar
 from simlte_st.data.document import Document, Outline, SegmentedDocument, content_id
@@ -196,17 +197,13 @@ def _write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
             writer.write_batch(pa.RecordBatch.from_pylist(batch, schema=SCHEMA))
 
 
-def count_longer(corpus: Dataset, budget: int | None) -> int:
-    """Count the documents of a corpus that have more tokens than a budget; None is no bound."""
-    if budget is None:
-        return 0
-    longer = 0
+def document_lengths(corpus: Dataset) -> Iterator[NDArray[np.int64]]:
+    """Count the tokens of the documents of a corpus, some of them at a time."""
     for batch in corpus.with_format("arrow").select_columns("tokens").iter(batch_size=1000):
         tokens = batch["tokens"].combine_chunks()
         sums = np.concatenate([[0], np.cumsum(tokens.values.to_numpy())])
         ends = sums[tokens.offsets.to_numpy()]
-        longer += int((np.diff(ends) > budget).sum())
-    return longer
+        yield np.diff(ends)
 
 
 @dataclass(frozen=True, slots=True)

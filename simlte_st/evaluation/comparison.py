@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from simlte_st.compat import readable_length, view_budget
+from simlte_st.compat import view_budget
 from simlte_st.data.documents import list_documents
 from simlte_st.data.segmenters import Segmenter
-from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.evaluation.classification_probe import FewShotResult, few_shot_probe
-from simlte_st.evaluation.evaluator import encode_texts, reading_at_most
+from simlte_st.evaluation.evaluator import encode_texts
 from simlte_st.evaluation.lexical import TfidfScores, tfidf_few_shot, tfidf_probe, tfidf_split_half
 from simlte_st.evaluation.probe import Head, ProbeResult, fit_probe
 from simlte_st.evaluation.split_half import SplitHalfResult, split_half_retrieval, split_half_views
 from simlte_st.evaluation.splits import document_labels, warn_of_copies
 from simlte_st.evaluation.structure import StructureResult, agreement_of_scores, structure_agreement
-from simlte_st.modules.base_form import texts_as_read
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -90,64 +88,16 @@ def compare_halves(
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """How much of the texts a model read.
-
-    Attributes:
-        max_seq_length: Tokens of a text that it read at most, special tokens included; None: all of them.
-        texts: Number of texts.
-        tokens: Their tokens, special tokens not counted, read or not; 0 where nothing bounds what is read.
-        cut_texts: How many of them were longer than what was read.
-        cut_tokens: Tokens that were not read.
-    """
-
-    max_seq_length: int | None
-    texts: int
-    tokens: int = 0
-    cut_texts: int = 0
-    cut_tokens: int = 0
-
-    def summary(self) -> str:
-        """Say it in a part of a sentence."""
-        if self.max_seq_length is None:
-            return "read the texts to their end"
-        read = f"read {self.max_seq_length:,} tokens of a text"
-        if not self.cut_texts:
-            return f"{read}; none of the {self.texts:,} was longer"
-        share = self.cut_tokens / max(1, self.tokens)
-        return f"{read}; {self.cut_texts:,} of {self.texts:,} were longer: {share:.1%} of all tokens were cut"
-
-
-def measure_reading(model: SentenceTransformer, texts: Sequence[str], max_seq_length: int | None = None) -> Reading:
-    """Count what a model does not read of texts.
-
-    Args:
-        model: The model.
-        texts: The texts.
-        max_seq_length: As in :func:`~simlte_st.evaluation.evaluator.reading_at_most`.
-    """
-    with reading_at_most(model, max_seq_length):
-        length, budget = readable_length(model), view_budget(model)
-    if budget is None:
-        return Reading(None, len(texts))
-    tokens = tokenizer_counter(model.tokenizer)(texts_as_read(model, texts))
-    over = [count - budget for count in tokens if count > budget]
-    return Reading(length, len(texts), sum(tokens), len(over), sum(over))
-
-
-@dataclass(frozen=True, slots=True)
 class ProbeComparison:
     """What labelled texts say of one model.
 
     Attributes:
         few_shot: Few examples a class, several draws; the same draws for every model.
         full: All training texts.
-        reading: How much of the texts the model read; None for TF-IDF, which reads all words.
     """
 
     few_shot: FewShotResult
     full: ProbeResult
-    reading: Reading | None = None
 
     def metrics(self) -> dict[str, float]:
         """Give the numbers by name."""
@@ -215,7 +165,6 @@ def compare_probes(
         results[name] = ProbeComparison(
             few_shot_probe(train_x, train_labels, test_x, test_labels, shots=shots, draws=draws, head=head, seed=seed),
             fit_probe(train_x, train_labels, test_x, test_labels, head=head, seed=seed),
-            measure_reading(model, train_texts + test_texts, max_seq_length),
         )
     return results
 

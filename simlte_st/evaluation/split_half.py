@@ -224,8 +224,7 @@ class HalvesEvaluator(EmbeddingEvaluator):
 
     def embed_halves(self, model: SentenceTransformer) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Draw the halves, and encode the first and the second ones: ``[N, dim]`` each."""
-        name = self.prompt_name or model.default_prompt_name or ""
-        prompt = model.prompts.get(name) if self.prompt is None else self.prompt
+        prompt = model.prompts.get(self.prompt_name or "") if self.prompt is None else self.prompt
         with reading_at_most(model, self.max_seq_length):
             budget = view_budget(model, prompt)
         anchors, positives = _halves(self.documents, self.view, budget, self.seed)

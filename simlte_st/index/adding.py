@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from operator import length_hint
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from simlte_st.index.passages import passages_of
 from simlte_st.index.settings import PUNKT_FILE
 from simlte_st.index.store import Store
 from simlte_st.index.words import count_words
+from simlte_st.models.truncation import Truncation
 
 logger = logging.getLogger(__name__)
 
@@ -47,9 +48,7 @@ class IndexReport:
         reused: Texts and passages whose vector was there.
         documents: Documents in the index now.
         vectors: Vectors that a search compares.
-        tokens: Tokens of the texts and passages that a search compares, special tokens not counted.
-        cut_texts: How many of them are longer than the model reads.
-        cut_tokens: Their tokens that the model did not read.
+        truncation: How much the model read of the texts and passages that a search compares.
         parts: Whether the index has passages.
         misfits: By column, values left out as they are not of its type, and the first document that has one.
     """
@@ -62,9 +61,7 @@ class IndexReport:
     reused: int = 0
     documents: int = 0
     vectors: int = 0
-    tokens: int = 0
-    cut_texts: int = 0
-    cut_tokens: int = 0
+    truncation: Truncation = field(default_factory=Truncation)
     parts: bool = False
     misfits: dict[str, tuple[int, str]] = field(default_factory=dict)
 
@@ -75,14 +72,15 @@ class IndexReport:
             f"{self.unchanged:,} as they were; {self.encoded:,} texts encoded, {self.reused:,} vectors reused",
             f"the index has {self.documents:,} documents, found by {self.vectors:,} vectors",
         ]
-        if self.cut_texts:
-            share, remedy = self.cut_tokens / self.tokens, "" if self.parts else "; --parts indexes all of them"
-            lines.append(
-                f"{self.cut_texts:,} were longer than the model reads: {share:.1%} of all tokens were cut{remedy}"
-            )
+        if self.truncation.cut_texts:
+            lines.append(self.truncation.summary() + ("" if self.parts else " --parts indexes all of them."))
         for name, (count, first) in self.misfits.items():
             lines.append(f"column {name}: {count:,} values left out, not of its type (first: document {first!r})")
         return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the report as JSON values."""
+        return {**asdict(self), "truncation": self.truncation.to_dict()}
 
 
 def text_hash(text: str) -> str:
@@ -135,7 +133,9 @@ def add_documents(
         report.removed = len(gone)
     store.tidy()
     count_words(store, folder)
-    _count(store, encoder.budget, report)
+    tokens = store.rows("searched", ["tokens"])["tokens"].to_numpy()
+    report.documents, report.vectors = store.count(), len(tokens)
+    report.truncation = encoder.truncation().add(tokens)
     report.misfits = metadata.misfits
     return report
 
@@ -233,10 +233,3 @@ def _with_vectors(
     columns["tokens"] = pa.array([counts[row["hash"]] for row in rows], pa.int32())
     columns["vector"] = pa.FixedSizeListArray.from_arrays(pa.array(flat), encoder.dimension)
     return pa.table(columns)
-
-
-def _count(store: Store, budget: int | None, report: IndexReport) -> None:
-    tokens = store.rows("searched", ["tokens"])["tokens"].to_numpy()
-    over = tokens[tokens > budget] - budget if budget is not None else tokens[:0]
-    report.documents, report.vectors = store.count(), len(tokens)
-    report.tokens, report.cut_texts, report.cut_tokens = int(tokens.sum()), len(over), int(over.sum())

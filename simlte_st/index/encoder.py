@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
-from simlte_st.compat import view_budget
-from simlte_st.data.sentences import TokenCounter, tokenizer_counter
+from simlte_st.data.sentences import TokenCounter
 from simlte_st.evaluation.statistics import unit_rows
 from simlte_st.models.base import load_model
 from simlte_st.models.encode import weights_digest
-from simlte_st.modules.base_form import texts_as_read
+from simlte_st.models.truncation import Truncation, text_lengths
 
 Model = str | os.PathLike[str] | SentenceTransformer
 
@@ -40,10 +39,14 @@ class Encoder:
             self.name = os.path.abspath(model) if os.path.isdir(model) else os.fspath(model)
         prompts = self._model.prompts
         named = next((one for one in ("document", "passage", "corpus") if one in prompts), None)
-        self.budget = view_budget(self._model, prompts.get(named or self._model.default_prompt_name or ""))
-        tokens = tokenizer_counter(self._model.tokenizer)
-        self.count: TokenCounter = lambda texts: tokens(texts_as_read(self._model, texts))
+        self._prompt = None if named is None else prompts[named]
+        self.budget = self.truncation().budget
+        self.count: TokenCounter = lambda texts: text_lengths(self._model, texts, self._prompt)
         self.dimension = int(self._model.get_embedding_dimension() or 0)
+
+    def truncation(self) -> Truncation:
+        """Begin to count what the model reads of documents."""
+        return Truncation.of(self._model, prompt=self._prompt)
 
     def identity(self) -> dict[str, Any]:
         """Give everything that decides the vectors."""

@@ -11,8 +11,6 @@ from transformers import PreTrainedModel
 
 from simlte_st.chunk_mean import to_chunk_mean
 from simlte_st.chunk_mean.configuration import ChunkWeights
-from simlte_st.chunk_mean.convert import can_read_in_chunks
-from simlte_st.chunk_mean.modeling import SimlteChunkMeanModel
 from simlte_st.compat import checkpoint_name, encoder_of, quiet_transformers, readable_tokens
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.files import atomic_path, check_free
@@ -21,7 +19,7 @@ from simlte_st.longformer.configuration import GlobalTokens
 from simlte_st.longformer.convert import Positions
 from simlte_st.models.base import load_model
 from simlte_st.models.loading import LoadedModel
-from simlte_st.models.names import LONGER_HINT, OWN_MODELS, Backbone
+from simlte_st.models.names import Backbone
 
 MAX_LENGTH = 4096
 """Tokens that a converted model reads where nothing else is said: the papers' Longformer."""
@@ -101,21 +99,6 @@ def convert_base(
         with atomic_path(target) as path:
             made.save_pretrained(str(path), create_model_card=False)
     return loaded
-
-
-def longer_hint(model: SentenceTransformer) -> str:
-    """Say how texts are read whole that a model cuts.
-
-    Args:
-        model: The model. In the place of one that cannot be converted simlte-bert is named, the best reader in chunks
-            of ``benchmarks/results/models.md``; in that of simlte-bert the other model of this package as well.
-    """
-    encoder = model.transformers_model
-    if not isinstance(encoder, SimlteChunkMeanModel) and not can_read_in_chunks(model):
-        return LONGER_HINT.replace("MODEL", "simlte-bert")
-    if encoder is not None and Path(checkpoint_name(encoder)).name == "simlte-bert":
-        return f"simlte-longformer reads {OWN_MODELS['simlte-longformer']:,} tokens of a text. {LONGER_HINT}"
-    return LONGER_HINT
 
 
 def _longformer(

@@ -23,10 +23,8 @@ from filelock import FileLock
 from sentence_transformers import SentenceTransformer
 
 from simlte_st.bars import complete, counting_texts, progress_bar
-from simlte_st.compat import view_budget
 from simlte_st.data.document import Document
 from simlte_st.data.documents import DocumentReader, read_documents
-from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.errors import ConfigurationError, DataError, ModelError, ResumeError
 from simlte_st.files import (
     SETTINGS_FILE,
@@ -41,8 +39,7 @@ from simlte_st.files import (
     sweep,
     write_json,
 )
-from simlte_st.models.conversion import longer_hint
-from simlte_st.modules.base_form import texts_as_read
+from simlte_st.models.truncation import Truncation, text_lengths
 
 DOCUMENTS = b"documents"
 """Metadata of a part: digest of the ids and texts of its documents."""
@@ -54,34 +51,26 @@ class EncodingReport:
 
     Attributes:
         documents: Documents encoded, those of an interrupted run included.
-        tokens: Their tokens, special tokens not counted.
-        cut_documents: How many were longer than the model reads.
-        cut_tokens: Tokens that the model did not read.
         dimension: Size of a vector.
-        advice: How those that were cut are read whole; empty where none was.
+        truncation: How much of them the model read.
     """
 
-    documents: int = 0
-    tokens: int = 0
-    cut_documents: int = 0
-    cut_tokens: int = 0
-    dimension: int = 0
-    advice: str = ""
+    documents: int
+    dimension: int
+    truncation: Truncation
 
     def __str__(self) -> str:
         """Give the summary."""
         return self.summary()
 
     def summary(self) -> str:
-        """Say it in a sentence."""
-        text = f"Encoded {self.documents:,} documents into vectors of {self.dimension} dimensions"
-        if not self.cut_documents:
-            return f"{text}; none was longer than the model reads."
-        share = self.cut_tokens / max(1, self.tokens)
-        return (
-            f"{text}; {self.cut_documents:,} were longer than the model reads: {share:.1%} of all tokens were cut. "
-            f"{self.advice}"
-        )
+        """Say it in two sentences, and what to do where texts were cut."""
+        text = f"Encoded {self.documents:,} documents into vectors of {self.dimension} dimensions."
+        return f"{text} {self.truncation.summary()} {self.truncation.advice}".rstrip()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the report as JSON values."""
+        return {"documents": self.documents, "dimension": self.dimension, "truncation": self.truncation.to_dict()}
 
 
 def encode_documents(
@@ -132,8 +121,8 @@ def encode_documents(
     lock = _open_parts(output, parts, wanted, resume=resume, overwrite=overwrite)
     try:
         number = _encode_parts(model, reader, parts, part_size, batch_size, normalize, progress)
-        report = _join_parts(parts, number, output, int(model.get_embedding_dimension() or 0), view_budget(model))
-        report.advice = longer_hint(model) if report.cut_documents else ""
+        report = EncodingReport(0, int(model.get_embedding_dimension() or 0), Truncation.of(model))
+        _join_parts(parts, number, output, report)
         return report
     finally:
         lock.release()
@@ -149,7 +138,6 @@ def _encode_parts(
     progress: bool,
 ) -> int:
     """Make the parts that are missing; give their number."""
-    count = tokenizer_counter(model.tokenizer)
     done_before = part_size * sum(1 for _ in parts.glob("part-*.parquet"))
     batches = _read_batches(reader, part_size, parts)
     first = list(islice(batches, 1))  # what is wrong with the source shows before a bar does
@@ -174,7 +162,7 @@ def _encode_parts(
             columns = {
                 "id": pa.array(ids, type=pa.string()),
                 "vector": pa.FixedSizeListArray.from_arrays(flat, len(vectors[0])),
-                "tokens": pa.array(count(texts_as_read(model, texts)), type=pa.int64()),
+                "tokens": pa.array(text_lengths(model, texts), type=pa.int64()),
             }
             with atomic_path(path) as temporary:
                 pq.write_table(pa.table(columns).replace_schema_metadata({DOCUMENTS: digest}), temporary)
@@ -263,18 +251,12 @@ def _read_batches(documents: Iterable[Document], size: int, parts: Path) -> Iter
         raise
 
 
-def _join_parts(parts: Path, number: int, output: Path, dimension: int, budget: int | None) -> EncodingReport:
-    report = EncodingReport(dimension=dimension)
-    schema = pa.schema({"id": pa.string(), "vector": pa.list_(pa.float32(), dimension)})
+def _join_parts(parts: Path, number: int, output: Path, report: EncodingReport) -> None:
+    schema = pa.schema({"id": pa.string(), "vector": pa.list_(pa.float32(), report.dimension)})
     with atomic_path(output) as temporary, pq.ParquetWriter(temporary, schema) as writer:
         for path in (_part(parts, each) for each in range(1, number + 1)):
             table = pq.read_table(path)
             writer.write_table(table.select(schema.names).cast(schema))
-            tokens = table["tokens"].to_numpy()
-            over = tokens[tokens > budget] - budget if budget is not None else tokens[:0]
-            report.documents += len(tokens)
-            report.tokens += int(tokens.sum())
-            report.cut_documents += len(over)
-            report.cut_tokens += int(over.sum())
+            report.documents += len(table)
+            report.truncation.add(table["tokens"].to_numpy())
     discard(parts, output)
-    return report

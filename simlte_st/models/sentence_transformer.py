@@ -13,11 +13,10 @@ from torch import Tensor
 from simlte_st.compat import load_modules_of, readable_length, readable_tokens
 from simlte_st.errors import ConfigurationError
 from simlte_st.models.base import find_model
-from simlte_st.models.conversion import longer_hint
 from simlte_st.models.names import OWN_MODELS, local_folder, not_loaded
 from simlte_st.models.registration import complete_model_card
+from simlte_st.models.truncation import Truncation, text_lengths
 from simlte_st.modules import OWN_MODULES
-from simlte_st.modules.base_form import texts_as_read
 from simlte_st.modules.pooling import WeightedPooling
 
 logger = logging.getLogger(__name__)
@@ -55,7 +54,8 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
     """
 
     def __init__(self, model_name_or_path: str | os.PathLike[str] | None = None, **options: Any) -> None:
-        self._cut = _Cut()
+        self._encodes = False  # whether preprocess is called by encode
+        self._truncation: Truncation | None = None
         name = None if model_name_or_path is None else os.fspath(model_name_or_path)
         if name in OWN_MODELS:
             name = find_model(name)
@@ -88,9 +88,10 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
         """
         limit = readable_tokens(self)
         if value is not None and limit is not None and value > limit:
+            name = Truncation.of(self).model or "MODEL"
             raise ConfigurationError(
                 f"max_seq_length={value}: the model has positions for {limit} tokens. "
-                "A longer one is made with: simlte convert MODEL --max-length N --output DIR"
+                f"A longer one is made with: simlte convert {name} --max-length {value} --output LONGER"
             )
         sentence_transformers.SentenceTransformer.max_seq_length.fset(self, value)  # type: ignore[attr-defined]
 
@@ -111,54 +112,38 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
 
     def encode(self, *args: Any, **options: Any) -> Any:
         """Encode as the stock class does, and log what was cut."""
-        self._cut = _Cut()
-        vectors = super().encode(*args, **options)
-        self._cut.tell(self)
+        self._encodes, self._truncation = True, None
+        try:
+            vectors = super().encode(*args, **options)
+        finally:
+            self._encodes = False
+        if self._truncation is not None and self._truncation.cut_texts:
+            logger.warning("%s %s", self._truncation.summary(), self._truncation.advice)
         return vectors
 
     def preprocess(self, inputs: Any, prompt: str | None = None, **options: Any) -> dict[str, Any]:
         """Tokenize as the stock class does, and count what is cut."""
         features: dict[str, Any] = super().preprocess(inputs, prompt=prompt, **options)
-        self._cut.count(self, inputs, prompt, features)
+        if self._encodes:
+            self._count(inputs, prompt or "", features)
         return features
+
+    def _count(self, inputs: Any, prompt: str, features: dict[str, Any]) -> None:
+        lengths = _lengths(features)
+        if self.max_seq_length is None or lengths is None or len(lengths) != len(inputs):
+            return
+        if self._truncation is None:
+            self._truncation = Truncation.of(self, prompt=prompt)
+        # Only a text that fills the model can have been cut: the others are not tokenized again.
+        limit = self.max_seq_length
+        full = [row for row, length in enumerate(lengths) if length >= limit and isinstance(inputs[row], str)]
+        lengths = [length - self._truncation.taken for length in lengths]
+        for row, length in zip(full, text_lengths(self, [inputs[row] for row in full], prompt), strict=True):
+            lengths[row] = length
+        self._truncation.add(lengths)
 
 
 load_modules_of(SentenceTransformer, OWN_MODULES)
-
-
-class _Cut:
-    """Counts the texts and tokens that were cut."""
-
-    def __init__(self) -> None:
-        self.texts = 0
-        self.tokens = 0
-        self.cut_texts = 0
-        self.cut_tokens = 0
-
-    def count(self, model: SentenceTransformer, inputs: Any, prompt: str | None, features: dict[str, Any]) -> None:
-        limit, lengths = model.max_seq_length, _lengths(features)
-        if limit is None or lengths is None or len(lengths) != len(inputs):
-            return
-        self.texts += len(lengths)
-        self.tokens += sum(lengths)
-        # Only a text that fills the model can have been cut: the others are not tokenized again.
-        full = [text for text, length in zip(inputs, lengths, strict=True) if length >= limit and isinstance(text, str)]
-        if not full:
-            return
-        [before, *full] = texts_as_read(model, [prompt or "", *full])
-        whole = model.tokenizer([before + text for text in full], truncation=False, verbose=False)["input_ids"]
-        over = [len(ids) - limit for ids in whole if len(ids) > limit]
-        self.cut_texts += len(over)
-        self.cut_tokens += sum(over)
-        self.tokens += sum(over)
-
-    def tell(self, model: SentenceTransformer) -> None:
-        if self.cut_texts:
-            logger.warning(
-                "%d of %d texts were longer than the %d tokens that the model reads: %.1f%% of all tokens were cut. %s",
-                self.cut_texts, self.texts, model.max_seq_length, 100 * self.cut_tokens / self.tokens,
-                longer_hint(model),
-            )  # fmt: skip
 
 
 def _lengths(features: dict[str, Any]) -> list[int] | None:

@@ -11,24 +11,23 @@ from typing import Any, Literal
 from datasets import Dataset
 from sentence_transformers import SentenceTransformer
 
-from simlte_st.compat import view_budget
-from simlte_st.data.corpus import count_longer
+from simlte_st.data.corpus import document_lengths
 from simlte_st.data.document import Document
 from simlte_st.errors import DataError
 from simlte_st.evaluation.comparison import compare_halves, compare_probes
 from simlte_st.evaluation.splits import split_by_label
 from simlte_st.evaluation.verdict import give_verdict
 from simlte_st.files import RUN_FILE, atomic_path, write_json
-from simlte_st.models.conversion import longer_hint
-from simlte_st.models.names import shown_base
+from simlte_st.models.names import name_of, shown_base
 from simlte_st.models.registration import complete_model_card
+from simlte_st.models.truncation import Truncation
 from simlte_st.modules import LatentSemanticAnalysis
 from simlte_st.training.divergence import check_weights
 from simlte_st.training.fit import Fitted
 from simlte_st.training.lora import merge_lora
 from simlte_st.training.model import Trainee
 from simlte_st.training.prepare import Prepared, probe_documents
-from simlte_st.training.result import TrainingResult, reading_summary
+from simlte_st.training.result import TrainingResult
 from simlte_st.training.run import RunFolder, RunOptions
 
 logger = logging.getLogger(__name__)
@@ -74,7 +73,10 @@ def finish(
         gain = measure_gain(base, model, prepared.held_out, options, measuring, what)
         if fitted.steps and options.keep == "verdict" and (gain is None or gain["verdict"] != "helped"):
             kept = "base"
-    longer = count_longer(prepared.dataset, view_budget(model))
+    truncation = Truncation.of(model)
+    truncation.model = name_of(str(folder.output))
+    for lengths in document_lengths(prepared.dataset):
+        truncation.add(lengths)
     result = TrainingResult(
         output=folder.output,
         steps=fitted.steps,
@@ -88,9 +90,7 @@ def finish(
         kept=kept,
         gain=gain,
         lsa=model[-1].dimension if isinstance(model[-1], LatentSemanticAnalysis) else None,
-        reads=trainee.reads,
-        longer=longer,
-        advice=longer_hint(model) if longer else "",
+        truncation=truncation,
         log=fitted.log,
     )
     finished = model
@@ -169,7 +169,7 @@ def extend_model_card(path: Path, section: str) -> None:
 
 def run_section(run: Mapping[str, Any]) -> str:
     """Describe a run in Markdown."""
-    corpus, coverage, preset = run["corpus"], run["coverage"], run["preset"]
+    corpus, coverage, preset, truncation = (run[name] for name in ("corpus", "coverage", "preset", "truncation"))
     base = shown_base(run["base"])
     if run["steps"]:
         lines = [
@@ -189,7 +189,7 @@ def run_section(run: Mapping[str, Any]) -> str:
         "",
         f"- Documents: {corpus['documents']:,} ({corpus['tokens']:,} tokens, {corpus['sentences']:,} sentences; "
         f"the longest has {corpus['longest']:,} tokens)",
-        f"- {reading_summary(run['reads'], run['longer'], corpus['documents'], run['advice'])}",
+        f"- {truncation['summary']} {truncation['advice']}".rstrip(),
     ]
     skipped = {**run["read"].get("skipped", {}), **corpus["left_out"]}
     if skipped:

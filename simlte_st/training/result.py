@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from simlte_st.data.corpus import CorpusReport, Coverage
+from simlte_st.models.truncation import Truncation
 from simlte_st.training.presets import Preset
 
 if TYPE_CHECKING:
@@ -32,9 +33,7 @@ class TrainingResult:
         gain: The verdict on held-out documents, what it is made of, and the numbers for TF-IDF, the base (reading as
             much as the trained model, where it has the positions) and the trained model; None if too few were held out.
         lsa: Dimensions of the latent semantic analysis that the trained model ends with; None where it has none.
-        reads: Tokens of a text that the model reads, special tokens included; None for no bound.
-        longer: Documents trained on that are longer.
-        advice: How those are read whole; empty where there are none.
+        truncation: How much the model reads of the documents trained on.
         log: The Trainer's log lines.
     """
 
@@ -50,9 +49,7 @@ class TrainingResult:
     kept: Literal["trained", "base"] = "trained"
     gain: dict[str, Any] | None = None
     lsa: int | None = None
-    reads: int | None = None
-    longer: int = 0
-    advice: str = ""
+    truncation: Truncation = field(default_factory=Truncation)
     log: list[dict[str, Any]] = field(default_factory=list)
 
     def load(self, **options: Any) -> SentenceTransformer:
@@ -99,7 +96,7 @@ class TrainingResult:
         lines = [
             f"{done} Left out: {', '.join(f'{count:,} {reason}' for reason, count in left_out.items()) or 'none'}.",
             *([f"Seen and cut: {self.coverage.summary()}."] if self.steps else []),
-            reading_summary(self.reads, self.longer, self.corpus.documents, self.advice),
+            f"{self.truncation.summary()} {self.truncation.advice}".rstrip(),
             self.gain["summary"] if self.gain else "No documents, or too few, were held out to measure the gain.",
         ]
         if self.kept == "base":
@@ -123,29 +120,9 @@ class TrainingResult:
             "kept": self.kept,
             "gain": self.gain,
             "lsa": self.lsa,
-            "reads": self.reads,
-            "longer": self.longer,
-            "advice": self.advice,
+            "truncation": replace(self.truncation, model=self.output.name).to_dict(),
             "log": self.log,
         }
-
-
-def reading_summary(reads: int | None, longer: int, documents: int, advice: str) -> str:
-    """Say how much of a text a model reads, and how to read more where that is less than some documents have.
-
-    Args:
-        reads: Tokens, special tokens included; None for no bound.
-        longer: Documents that are longer.
-        documents: Of so many.
-        advice: How those are read whole.
-    """
-    if reads is None:
-        return "The model reads a text whole, however long."
-    text = f"The model reads the first {reads:,} tokens of a text: "
-    if not longer:
-        return f"{text}none of the {documents:,} documents is longer."
-    verb = "is" if longer == 1 else "are"
-    return f"{text}{longer:,} of the {documents:,} documents {verb} longer. {advice}"
 
 
 def trained_path(output: Path) -> Path:

@@ -23,6 +23,7 @@ from simlte_st.analysis.tagging import TaggedWord
 from simlte_st.data import Document
 from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError
 from simlte_st.evaluation import bootstrap_interval
+from simlte_st.models.truncation import Truncation
 from simlte_st.modules import BaseForm
 
 DOCUMENTS = [Document(f"d{number}", make_document(number, sentences=1 + number)) for number in range(9)]
@@ -77,10 +78,8 @@ def test_weights_and_shares_are_those_of_a_count_by_hand(model: SentenceTransfor
 def test_what_was_cut_is_said(model: SentenceTransformer) -> None:
     found = measure_attention({"m": model}, DOCUMENTS, EndingTagger()).models["m"]
     # Document n has 9 (n + 1) tokens, of which 62 fit: all but the documents 6, 7 and 8, of 63, 72 and 81.
-    assert (found.documents, found.tokens, found.cut_documents, found.cut_tokens) == (9, 405, 3, 1 + 10 + 19)
-    assert found.summary() == "9 documents, of which 3 were longer than 64 tokens: 7.4% of all tokens were cut"
-    short = measure_attention({"m": model}, DOCUMENTS[:6], EndingTagger()).models["m"]
-    assert short.summary() == "6 documents, all read to their end"
+    assert found.documents == 9
+    assert found.truncation == Truncation(64, 2, 0, 9, 405, 3, 1 + 10 + 19, 81, found.truncation.model)
 
 
 def test_the_tagger_sees_a_little_more_than_the_model(model: SentenceTransformer) -> None:
@@ -121,8 +120,8 @@ def test_models_are_compared_at_one_length(bert_path: Path, model: SentenceTrans
     lengths = {}
     for wanted in (None, 6, 300):
         result = measure_attention(models, DOCUMENTS, EndingTagger(), max_seq_length=wanted)
-        assert result.models["a"] == result.models["b"]
-        lengths[wanted] = result.models["a"].max_seq_length
+        assert result.models["a"].classes == result.models["b"].classes
+        lengths[wanted] = result.models["a"].truncation.max_seq_length
     assert lengths == {None: 12, 6: 6, 300: 64}, "a longer one than asked for where all models can read it"
 
 

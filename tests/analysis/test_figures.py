@@ -18,6 +18,7 @@ from simlte_st.analysis.attention import (
 )
 from simlte_st.analysis.figures import Span, check_figure, write_attention_map, write_bars, write_heat_map
 from simlte_st.errors import ConfigurationError, DataError, MissingExtraError
+from simlte_st.models.truncation import Truncation
 
 NASTY = 'A <script>alert("x & y")</script> costs $5 and $6_a^$,\nisn\'t it? \x1b[31m 長い <b>&amp;</b>'
 
@@ -154,7 +155,7 @@ def result() -> AttentionResult:
         }
         classes["verbs"] = ClassAttention(0, 0, Estimate(None, None, None), Estimate(0.0, 0.0, 0.0))
         classes["others"] = ClassAttention(1, 1, Estimate(0.01, None, None), Estimate(0.1, None, None))
-        return ModelAttention(3, 10, 0, 0, None, classes)
+        return ModelAttention(3, Truncation().add([10]), classes)
 
     return AttentionResult({"a $b_ <c>": model(0.001), "after": model(0.002)}, {}, -1, {}, 0)
 

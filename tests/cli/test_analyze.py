@@ -72,11 +72,13 @@ def test_attention(
     out = capsys.readouterr().out
     assert f"a word, % [95%]: {encoder_path}" in out
     assert "| nouns " in out
-    assert f"{bert_path}: 6 documents, of which 4 were longer than 50 tokens" in out
+    assert f"{bert_path} reads the first 50 tokens of a text: 4 of 6 texts are longer" in out
     assert "Attention of the layer 0" in out
     values = json.loads(output.read_text())
     assert set(values["models"]) == {str(encoder_path), str(bert_path)}
-    assert values["models"][str(bert_path)]["cut_tokens"] == sum(9 * (2 + 3 * n) - 48 for n in range(2, 6))
+    assert values["models"][str(bert_path)]["truncation"]["cut_tokens"] == sum(
+        9 * (2 + 3 * n) - 48 for n in range(2, 6)
+    )
     page = heat_map.read_text(encoding="utf-8")
     assert make_document(4, sentences=14).split()[0] in page
     assert f"{bert_path} read 48 of 126 tokens; the rest is not shown." in page

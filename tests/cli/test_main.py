@@ -67,7 +67,7 @@ def test_train_encode_evaluate(
         assert len(re.findall(rf"^\| {re.escape(row)} +\|", table, re.MULTILINE)) == 2, table
     values = json.loads(results.read_text())["results"]
     assert set(values) == {"TF-IDF", str(encoder_path), str(model)}
-    assert {"halves", "probes", "verdict", "max_seq_length"} == set(values[str(model)])
+    assert {"halves", "probes", "truncation", "verdict", "max_seq_length"} == set(values[str(model)])
     assert f"{model}, against {encoder_path}: " in table
 
 
@@ -116,14 +116,17 @@ def test_evaluate_fits_the_terminal_and_says_what_was_read(
     said = " ".join(out.split())
     assert said.startswith(f"{encoder_path}, against {bert_path}: ")  # the verdict
     assert f"The models read at most: {bert_path} 64 tokens, {encoder_path} 64 tokens." in said
-    assert re.search(rf"For the probes {re.escape(paths[0])} read 64 tokens of a text; 48 of 48 were longer: \d", said)
-    assert "simlte convert MODEL --backbone chunk-mean" in out
+    assert re.search(
+        rf"For the probes {re.escape(paths[0])} reads the first 64 tokens of a text: 48 of 48 texts are longer; \d",
+        said,
+    )
+    assert f"simlte convert {encoder_path} --backbone chunk-mean" in out
 
     assert main(shlex.split(f"{command} --max-seq-length 9 --quiet --json")) == 0
     captured = capsys.readouterr()
     result = json.loads(captured.out)["results"][str(encoder_path)]
-    assert (result["max_seq_length"], result["probes"]["reading"]["max_seq_length"]) == (64, 9)
-    assert result["probes"]["reading"]["cut_texts"] == 48
+    assert (result["max_seq_length"], result["truncation"]["max_seq_length"]) == (64, 9)
+    assert result["truncation"]["cut_texts"] == 48
     assert {"halves", "probes", "verdict"} < set(result)
     assert "read 48 documents" in captured.err
 
@@ -136,7 +139,7 @@ def test_what_to_do_about_cut_texts_fits_the_model(
     command = f"evaluate {tmp_path / 'pooled'} {encoder_path} --data {labelled} --label kind --head logistic --draws 2"
     assert main(shlex.split(f"{command} --quiet")) == 0
     out = capsys.readouterr().out
-    for name in ("simlte-bert", "MODEL"):
+    for name in ("simlte-bert", str(encoder_path)):
         assert out.count(f"simlte convert {name} --backbone chunk-mean") == 1
 
 
@@ -150,7 +153,7 @@ def test_train_and_encode_report_as_json(
     assert (values["output"], values["steps"], values["kept"]) == (str(model), 1, "trained")
     assert main(shlex.split(f"encode {model} {folder} --output {vectors} --quiet --json")) == 0
     values = json.loads(capsys.readouterr().out)
-    assert (values["output"], values["documents"], values["cut_documents"]) == (str(vectors), 48, 48)
+    assert (values["output"], values["documents"], values["truncation"]["cut_texts"]) == (str(vectors), 48, 48)
 
 
 def test_a_model_that_is_nowhere_is_told_in_the_words_of_the_command(

@@ -17,7 +17,7 @@ from simlte_st.evaluation import (
     tfidf_few_shot,
     tfidf_split_half,
 )
-from simlte_st.evaluation.comparison import TFIDF, Reading, compare_halves, compare_probes, measure_reading
+from simlte_st.evaluation.comparison import TFIDF, compare_halves, compare_probes
 
 
 @pytest.fixture
@@ -54,13 +54,6 @@ def test_probes_read_what_the_model_reads(model: SentenceTransformer, corpus: li
     train, test = corpus[:30], corpus[30:]
     found = compare_probes({"m": model}, train, test, head="logistic", draws=2)
     assert found["m"].full == compare_probes({"m": model}, train, test, head="logistic", max_seq_length=20)["m"].full
-    tokens = [len(ids) - 2 for ids in model.tokenizer([document.text for document in corpus])["input_ids"]]
-    assert found["m"].reading == Reading(20, 48, sum(tokens), 48, sum(tokens) - 48 * 18)
-    assert found[TFIDF].reading is None
-    longer = measure_reading(model, ["ba bun. " * 40, "ba"], 500)
-    assert (longer.max_seq_length, longer.cut_texts, model.max_seq_length) == (64, 1, 20)
-    assert longer.summary().startswith("read 64 tokens of a text; 1 of 2 were longer: ")
-    assert measure_reading(model, ["ba"]).summary() == "read 20 tokens of a text; none of the 1 was longer"
 
 
 def test_words_learn_from_the_training_part_and_from_few_of_it(model: SentenceTransformer) -> None:

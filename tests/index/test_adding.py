@@ -78,7 +78,7 @@ def test_passages_are_whole_sentences_that_fit(parted: Index, corpus: list[Docum
     longer = corpus[4].text + " Bis bun."
     report = parted.add([replace(corpus[4], text=longer)])
     assert encoded == [longer, longer.removeprefix(rows[1]["passage"]).strip()]  # the first passage is as it was
-    assert report.cut_texts == 0
+    assert report.truncation.cut_texts == 0
     shorter = parted.add([replace(corpus[4], text="Bis bun.")])
     assert shorter.vectors == 19  # no passage of the longer text is left
     assert [row["part"] for row in parted._store.rows("id = 'd4'", ["part"]).to_pylist()] == [0]
@@ -87,7 +87,7 @@ def test_passages_are_whole_sentences_that_fit(parted: Index, corpus: list[Docum
 def test_truncation_is_told_with_its_remedy(model: SentenceTransformer, tmp_path: Path) -> None:
     texts = [Document("short", "ba bun bis"), Document("long", "Ba. " * 50)]
     told = Index.create(tmp_path / "whole", model).add(texts).summary()
-    assert "1 were longer than the model reads: 36.9% of all tokens were cut; --parts indexes all of them" in told
+    assert "1 of 2 texts is longer; 36.9% of all tokens are cut. --parts indexes all of them." in told
     parted = Index.create(tmp_path / "parts", model, parts=True).add(texts)
     assert "cut" not in parted.summary()
 

@@ -17,9 +17,7 @@ from simlte_st.chunk_mean import to_chunk_mean
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.losses.mlm_head import make_mlm_head
 from simlte_st.models.base import load_model
-from simlte_st.models.conversion import convert_base, longer_hint
-from simlte_st.models.names import LONGER_HINT
-from simlte_st.modules import PositionPooling
+from simlte_st.models.conversion import convert_base
 
 TEXTS = ["Ba bei bo un.", "Cis ka " * 10]
 
@@ -128,16 +126,3 @@ def test_a_folder_in_the_working_directory_loads_through_the_stock_class(encoder
         "assert model.encode(['Ba bun.', 'ba ' * 500]).shape == (2, 32)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
-
-
-def test_what_is_advised_can_be_done(encoder_path: Path, tmp_path: Path) -> None:
-    hint = "To read them whole:\n    simlte convert {} --backbone chunk-mean --max-length N --output LONGER"
-    model = load_model(encoder_path).model
-    assert longer_hint(model) == longer_hint(to_chunk_mean(model, 200)) == LONGER_HINT == hint.format("MODEL")
-    (tmp_path / "simlte-bert").symlink_to(encoder_path)
-    other = load_model(tmp_path / "simlte-bert").model
-    assert longer_hint(other) == f"simlte-longformer reads 4,096 tokens of a text. {LONGER_HINT}"
-    model[1] = PositionPooling(32)
-    with pytest.raises(ModelError, match="cannot read in chunks"):
-        to_chunk_mean(model, 200)
-    assert longer_hint(model) == hint.format("simlte-bert")

@@ -16,8 +16,7 @@ from simlte_st.errors import ConfigurationError, DataError, ModelError, ResumeEr
 from simlte_st.files import hold
 from simlte_st.models import encode
 from simlte_st.models.encode import encode_documents
-from simlte_st.models.names import LONGER_HINT
-from simlte_st.modules import PositionPooling
+from simlte_st.models.truncation import Truncation
 
 
 @pytest.fixture
@@ -72,7 +71,7 @@ def test_odd_texts_have_vectors(model: SentenceTransformer, tmp_path: Path) -> N
     table = pq.read_table(tmp_path / "out" / "v.parquet")
     assert np.isfinite(np.array(table["vector"].to_pylist())).all()
     assert table["id"].to_pylist() == [f"../../{number}" for number in range(9)]
-    assert (report.documents, report.cut_documents) == (9, 1)
+    assert (report.documents, report.truncation.cut_texts) == (9, 1)
     assert [path.name for path in tmp_path.rglob("*")] == ["out", "v.parquet"], "an id is no path"
 
 
@@ -87,12 +86,12 @@ def test_vectors_that_are_no_numbers(model: SentenceTransformer, corpus: list[Do
 def test_truncation_is_told(model: SentenceTransformer, tmp_path: Path) -> None:
     corpus = [Document("short", "ba bun bis"), Document("long", "ba " * 100)]
     report = encode_documents(model, corpus, tmp_path / "v.parquet")
-    assert (report.tokens, report.cut_documents, report.cut_tokens) == (103, 1, 100 - 62)
-    assert f"1 were longer than the model reads: 36.9% of all tokens were cut. {LONGER_HINT}" in report.summary()
-    assert encode_documents(model, corpus[:1], tmp_path / "short.parquet").advice == ""
-    model[1] = PositionPooling(32)
-    report = encode_documents(model, corpus, tmp_path / "p.parquet")
-    assert "\n    simlte convert simlte-bert --backbone chunk-mean" in report.summary()
+    assert report.truncation == Truncation.of(model).add([3, 100])
+    assert f"36.9% of all tokens are cut. {report.truncation.advice}" in report.summary()
+    assert "none of 1 text" in encode_documents(model, corpus[:1], tmp_path / "short.parquet").summary()
+    model.prompts, model.default_prompt_name = {"document": "ba bei bo: "}, "document"
+    report = encode_documents(model, corpus, tmp_path / "prompted.parquet")
+    assert report.truncation.cut_tokens == 100 - 62 + 4
 
 
 def test_an_interrupted_run_goes_on(model: SentenceTransformer, corpus: list[Document], tmp_path: Path) -> None:

@@ -101,8 +101,8 @@ def test_what_is_cut_is_told(longformer_path: Path, caplog: pytest.LogCaptureFix
         assert caplog.messages == [], "the longest legal text is not cut"
         cut = model.encode([words(101), words(7)], show_progress_bar=show)
     assert caplog.messages == [
-        "1 of 2 texts were longer than the 100 tokens that the model reads: 0.9% of all tokens were cut. To read them "
-        "whole:\n    simlte convert MODEL --backbone chunk-mean --max-length N --output LONGER"
+        "The model reads the first 100 tokens of a text: 1 of 2 texts is longer; 1.0% of all tokens are cut. To read "
+        f"them whole:\n    simlte convert {longformer_path} --backbone chunk-mean --max-length 101 --output LONGER"
     ]
     np.testing.assert_allclose(cut, whole, atol=1e-6)
     caplog.clear()
@@ -116,11 +116,11 @@ def test_prompts_count(longformer_path: Path, caplog: pytest.LogCaptureFixture) 
     model = SentenceTransformer(str(longformer_path), device="cpu")
     with caplog.at_level(logging.WARNING, "simlte_st"):
         model.encode([words(100)], prompt="bei bo ")
-    assert "2.0% of all tokens were cut" in caplog.text
+    assert "100 tokens of a text, 2 of them its prompt's: 1 of 1 text is longer; 2.0% of" in caplog.text
     caplog.clear()
     with caplog.at_level(logging.WARNING, "simlte_st"):
         model.encode(words(150))  # one text instead of a list
-    assert "1 of 1 texts" in caplog.text
+    assert "1 of 1 text " in caplog.text
 
 
 @pytest.mark.parametrize("pooling", [PositionPooling, TokenAttention, Pooling])

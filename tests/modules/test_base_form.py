@@ -15,7 +15,6 @@ from sentence_transformers.sentence_transformer.modules import Pooling
 
 import simlte_st
 from simlte_st.errors import MissingExtraError
-from simlte_st.evaluation.comparison import Reading, measure_reading
 from simlte_st.index.encoder import Encoder
 from simlte_st.modules import BaseForm, base_form, expand_contractions
 
@@ -212,10 +211,10 @@ def test_what_is_cut_is_counted_in_what_is_read(
         model.encode([fits], prompt="")
         assert caplog.messages == []
         model.encode([fits], prompt="it's ")
-    assert "14.3% of all tokens were cut" in caplog.text
+    assert "20.0% of all tokens are cut" in caplog.text  # 2 of 10; "it is" before them is the prompt's
     report = simlte_st.encode_documents(model, [fits, longer], tmp_path / "v.parquet")
-    assert (report.tokens, report.cut_documents, report.cut_tokens) == (22, 1, 2)
-    assert measure_reading(model, [fits, longer]) == Reading(12, 2, 22, 1, 2)
+    counted = report.truncation
+    assert (counted.tokens, counted.cut_texts, counted.cut_tokens) == (22, 1, 2)
     assert Encoder(model).count([fits]) == [10]
 
 

@@ -27,7 +27,6 @@ from simlte_st.errors import (
     ModelError,
     ResumeError,
 )
-from simlte_st.models.names import LONGER_HINT
 from simlte_st.modules import TokenAttention
 
 
@@ -105,10 +104,11 @@ def test_the_account_is_complete_and_the_card_tells_it(trained: Path, documents:
         assert row["id"] not in card
     assert "# model" in card
     assert "A long document ..." in card
-    assert f"- The model reads the first 64 tokens of a text: {run['longer']} of the" in card
-    assert run["longer"] == run["corpus"]["documents"], "12 sentences of 8 words"
-    assert run["advice"].startswith("To read them whole")
-    assert LONGER_HINT in card
+    assert f"- The model reads the first 64 tokens of a text: {run['truncation']['cut_texts']} of" in card
+    assert run["truncation"]["cut_texts"] == run["corpus"]["documents"], "12 sentences of 8 words"
+    assert run["truncation"]["longest"] == run["corpus"]["longest"]
+    assert run["truncation"]["advice"] in card
+    assert "simlte convert model --backbone chunk-mean" in card, "where it lies concerns nobody"
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_does_not(

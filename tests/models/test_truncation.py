@@ -1,0 +1,93 @@
+"""What is said of how much a model reads is counted, prompts too, and what is advised can be done."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+from sentence_transformers import SentenceTransformer
+
+from simlte_st.chunk_mean import to_chunk_mean
+from simlte_st.errors import ModelError
+from simlte_st.models.base import load_model
+from simlte_st.models.truncation import Truncation, prompt_as_read, text_lengths
+from simlte_st.modules import PositionPooling
+
+TEXTS = ["ba bun bis", "ba " * 100, "bo " * 62, "bo " * 63]
+
+
+@pytest.mark.parametrize("prompt", [None, "", "ba bei bo: "])
+def test_counts_are_what_the_tokenizer_cuts(model: SentenceTransformer, prompt: str | None) -> None:
+    truncation = Truncation.of(model, prompt=prompt).add(text_lengths(model, TEXTS, prompt))
+    before, tokenizer = prompt or "", model.tokenizer
+    whole = [len(tokenizer(before + text)["input_ids"]) for text in TEXTS]
+    read = [len(tokenizer(before + text, truncation=True, max_length=64)["input_ids"]) for text in TEXTS]
+    lost = [all_of - part for all_of, part in zip(whole, read, strict=True)]
+    assert (truncation.texts, truncation.cut_texts, truncation.cut_tokens) == (4, sum(map(bool, lost)), sum(lost))
+    assert truncation.tokens == 3 + 100 + 62 + 63
+    assert (truncation.longest, truncation.max_seq_length) == (100, 64)
+    assert (truncation.taken, truncation.prompt_tokens) == (2 + 4 * bool(prompt), 4 * bool(prompt))
+
+
+def test_the_default_prompt_takes_its_tokens(model: SentenceTransformer) -> None:
+    model.prompts, model.default_prompt_name = {"document": "ba bei bo: "}, "document"
+    truncation = Truncation.of(model).add(text_lengths(model, ["bo " * 58, "bo " * 59]))
+    assert prompt_as_read(model) == "ba bei bo: "
+    assert (truncation.budget, truncation.cut_texts, truncation.cut_tokens) == (58, 1, 1)
+    said = "reads the first 64 tokens of a text, 4 of them its prompt's: 1 of 2 texts is longer; 0.9% of all tokens are"
+    assert said in truncation.summary()
+
+
+def test_a_prompt_that_fills_the_model_leaves_nothing(model: SentenceTransformer) -> None:
+    assert Truncation.of(model, prompt="ba " * 70).add([1]).cut_tokens == 1
+
+
+def test_a_length_that_is_wanted_is_that_of_the_positions_at_most(model: SentenceTransformer) -> None:
+    model.max_seq_length = 20
+    lengths = [Truncation.of(model, max_seq_length=wanted).max_seq_length for wanted in (None, 30, 500)]
+    assert lengths == [20, 30, 64]
+
+
+@pytest.mark.parametrize(
+    ("lengths", "said"),
+    [
+        ([5], "none of 1 text is longer."),
+        ([5] * 9, "none of 9 texts is longer."),
+        ([4096, 5], "1 of 2 texts is longer; 0.0% of all tokens are cut."),
+        ([8188, 4094, 4095], "2 of 3 texts are longer; 25.0% of all tokens are cut."),
+    ],
+)
+def test_what_is_said(lengths: list[int], said: str) -> None:
+    whole = f"The model reads the first 4,096 tokens of a text: {said}"
+    assert Truncation(4096, taken=2).add(lengths).summary() == whole
+
+
+def test_a_model_without_a_bound_reads_all() -> None:
+    truncation = Truncation().add([10**9])
+    assert (truncation.budget, truncation.cut_texts, truncation.advice) == (None, 0, "")
+    assert truncation.summary("It") == "It reads texts to their end."
+
+
+def test_what_is_advised_names_the_model_and_the_length(encoder_path: Path, tmp_path: Path) -> None:
+    command = "To read them whole:\n    simlte convert {} --backbone chunk-mean --max-length 102 --output LONGER"
+
+    def advised(model: SentenceTransformer) -> str:
+        return Truncation.of(model).add([100]).advice
+
+    model = load_model(encoder_path).model
+    assert Truncation.of(model).add([62]).advice == ""
+    assert advised(model) == command.format(encoder_path)
+    assert advised(to_chunk_mean(model, 80)) == command.format(encoder_path)
+    for name in ("simlte-bert", "my own model"):
+        (tmp_path / name).symlink_to(encoder_path)
+    assert advised(load_model(tmp_path / "my own model").model) == command.format(
+        shlex.quote(f"{tmp_path}/my own model")
+    )
+    assert Truncation(64).add([102]).advice == command.format("MODEL")
+    known = Truncation(64, model="simlte-bert").add([102]).advice
+    assert known == f"simlte-longformer reads 4,096 tokens of a text. {command.format('simlte-bert')}"
+    model[1] = PositionPooling(32)
+    with pytest.raises(ModelError, match="cannot read in chunks"):
+        to_chunk_mean(model, 200)
+    assert advised(model) == command.format("simlte-bert")
