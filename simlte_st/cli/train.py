@@ -75,7 +75,6 @@ def add_parser(subparsers: Any) -> None:
         "--max-steps", type=int, metavar="N",
         help="stop after N steps, whatever --epochs says; 0 with --lsa: train nothing, only append the analysis",
     )  # fmt: skip
-    group.add_argument("--lora", type=int, metavar="RANK", help="train low-rank adapters only, merged at the end")
     group.add_argument(
         "--lsa", type=int, metavar="N",
         help="append a latent semantic analysis of the documents, of N dimensions (256 is good): which words tell them "

@@ -1,9 +1,6 @@
 from .callbacks import LossMetricsCallback as LossMetricsCallback
 from .callbacks import LossStateCallback as LossStateCallback
 from .callbacks import trainer_callbacks as trainer_callbacks
-from .lora import LoraStateCallback as LoraStateCallback
-from .lora import add_lora as add_lora
-from .lora import merge_lora as merge_lora
 from .presets import PRESETS as PRESETS
 from .presets import Preset as Preset
 from .presets import get_preset as get_preset

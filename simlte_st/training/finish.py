@@ -1,4 +1,4 @@
-"""The end of a run: adapters merged, the gain measured, the model saved with its card."""
+"""The end of a run: the gain measured, and the model saved with its card."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from simlte_st.models.truncation import Truncation
 from simlte_st.modules import LatentSemanticAnalysis
 from simlte_st.training.divergence import check_weights
 from simlte_st.training.fit import Fitted
-from simlte_st.training.lora import merge_lora
 from simlte_st.training.model import Trainee
 from simlte_st.training.prepare import Prepared, probe_documents
 from simlte_st.training.result import TrainingResult
@@ -55,8 +54,6 @@ def finish(
     model = trainee.model
     if fitted.steps == 0:
         model = deepcopy(trainee.untrained())  # with its own pooling and dropout too
-    elif options.lora is not None:
-        merge_lora(model)
     model.max_seq_length = trainee.reads  # short views make training cheap; the model reads what it did
     measuring: dict[str, Any] = {
         "segmenter": options.segmenter, "seed": options.seed, "progress": options.progress

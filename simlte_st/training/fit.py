@@ -38,7 +38,6 @@ from simlte_st.training.callbacks import (
     trainer_callbacks,
 )
 from simlte_st.training.divergence import DivergenceCallback
-from simlte_st.training.lora import LoraStateCallback
 from simlte_st.training.model import Trainee, warn_of_pooling
 from simlte_st.training.prepare import Prepared
 from simlte_st.training.run import RunFolder, RunOptions
@@ -70,13 +69,11 @@ class Fitting:
         trainer: The stock Trainer.
         interrupt: Stops it on Ctrl-C.
         divergence: Stops it where the loss is no number.
-        adapters: Keeps the weights of adapters in the checkpoints; None where there are none.
     """
 
     trainer: SentenceTransformerTrainer
     interrupt: InterruptCallback
     divergence: DivergenceCallback
-    adapters: LoraStateCallback | None
 
 
 @dataclass(frozen=True)
@@ -140,26 +137,24 @@ def set_up(trainee: Trainee, prepared: Prepared, folder: RunFolder, options: Run
     divergence = DivergenceCallback(
         model, trainee.loss, lambda step: documents_of_step(arguments, batches, prepared.dataset, step)
     )
-    adapters = None if options.lora is None else LoraStateCallback(model)
     callbacks: list[TrainerCallback] = [
         *trainer_callbacks(trainee.views, trainee.loss),
         # After those whose numbers it shows.
         *([ProgressBarCallback(batches.size * arguments.world_size)] if options.progress else []),
-        *([] if adapters is None else [adapters]),
         divergence,
         StepTimeCallback(trainee.loss),
         CompleteCallback(),
         interrupt,
     ]
     trainer = make_trainer(model, arguments, prepared.dataset, trainee.loss, callbacks)
-    return Fitting(trainer, interrupt, divergence, adapters)
+    return Fitting(trainer, interrupt, divergence)
 
 
 def fit(fitting: Fitting, folder: RunFolder) -> Fitted:
     """Train, from the beginning or from the newest complete checkpoint of the run.
 
     Args:
-        fitting: Its Trainer's model is trained, in place, and ends in evaluation mode with its adapters in it.
+        fitting: Its Trainer's model is trained, in place, and ends in evaluation mode.
         folder: Has the checkpoints.
 
     Raises:
@@ -173,7 +168,7 @@ def fit(fitting: Fitting, folder: RunFolder) -> Fitted:
     if folder.resume:
         logger.info("Resuming from %s.", checkpoint or "the beginning: no checkpoint was complete")
     began = time.perf_counter()
-    state = restore_finished(model, checkpoint, fitting.adapters)
+    state = restore_finished(model, checkpoint)
     if state is None:
         try:
             with logs_above_bars():
@@ -302,15 +297,12 @@ def make_trainer(
     return trainer
 
 
-def restore_finished(
-    model: SentenceTransformer, checkpoint: Path | None, adapters: LoraStateCallback | None = None
-) -> TrainerState | None:
+def restore_finished(model: SentenceTransformer, checkpoint: Path | None) -> TrainerState | None:
     """Take over the weights of a checkpoint of the last step, which the Trainer would train for one step more.
 
     Args:
         model: Gets the weights, if there are such.
         checkpoint: The newest complete checkpoint.
-        adapters: What saved the weights of a model with adapters.
 
     Returns:
         The Trainer's state there; None where steps are left to do.
@@ -320,9 +312,6 @@ def restore_finished(
     state: TrainerState = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE_NAME))
     if state.global_step < state.max_steps:
         return None
-    if adapters is not None:
-        adapters.restore(checkpoint)
-    else:
-        finished = load_stock(str(checkpoint), OWN_MODULES, device=str(model.device))
-        model.load_state_dict(finished.state_dict())
+    finished = load_stock(str(checkpoint), OWN_MODULES, device=str(model.device))
+    model.load_state_dict(finished.state_dict())
     return state

@@ -19,7 +19,6 @@ from simlte_st.models.base import load_model
 from simlte_st.models.conversion import STOCK, convert_base
 from simlte_st.models.loading import LoadedModel, lengthen
 from simlte_st.training.dropout import set_attention_dropout, set_dropout
-from simlte_st.training.lora import LEARNING_RATE_FACTOR, add_lora
 from simlte_st.training.presets import Pooling as PoolingName
 from simlte_st.training.presets import Preset, get_preset
 from simlte_st.training.run import RunFolder, RunOptions
@@ -38,7 +37,7 @@ class Trainee:
     Attributes:
         base: The base as it was loaded, but for its length where the preset asks for more.
         preset: The settings, those of the preset and those that replace them.
-        model: The model to train, with adapters where the run has such.
+        model: The model to train.
         loss: Its loss.
         views: Draws its views.
         reads: Tokens that the finished model reads; None for no bound. Views may be shorter.
@@ -76,8 +75,6 @@ def make_trainee(folder: RunFolder, options: RunOptions) -> Trainee:
     """
     base = load_model(options.base, dtype=torch.float32, device=options.device)
     preset = (options.named_preset or preset_for(base)).changed(**options.settings)
-    if options.lora is not None and isinstance(options.preset, str) and options.settings.get("learning_rate") is None:
-        preset = preset.changed(learning_rate=LEARNING_RATE_FACTOR * preset.learning_rate)
     logger.info("%s", preset.summary())
     origin = replace(make_origin(base, preset, folder, options.seed), device=options.device)
     try:
@@ -87,8 +84,6 @@ def make_trainee(folder: RunFolder, options: RunOptions) -> Trainee:
             f"max_view_length={preset.max_view_length} is more than the model reads: {error}"
         ) from None
     reads = base.model.max_seq_length if origin.name == base.name else readable_tokens(model)
-    if options.lora is not None:
-        add_lora(model, options.lora, seed=options.seed)
     loss = _make_loss(model, preset, origin.head, options.seed)
     if preset.dropout is not None:
         set_dropout(model, preset.dropout)

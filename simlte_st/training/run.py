@@ -17,7 +17,6 @@ from simlte_st.data.documents import DocumentReader
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.data.sources.several import is_place
 from simlte_st.errors import ConfigurationError, ResumeError, SimlteError
-from simlte_st.extras import require
 from simlte_st.files import (
     RUN,
     SETTINGS_FILE,
@@ -66,7 +65,6 @@ class RunOptions:
 
     Raises:
         ConfigurationError: An option is out of its range.
-        MissingExtraError: An option needs a library that is not installed.
     """
 
     base: str
@@ -75,7 +73,6 @@ class RunOptions:
     segmenter: str | Segmenter = "punkt"
     held_out: float = 0.1
     max_steps: int | None = None
-    lora: int | None = None
     lsa: int | None = None
     keep: Literal["verdict", "trained"] = "verdict"
     probe: str | None = None
@@ -101,10 +98,6 @@ class RunOptions:
             raise ConfigurationError(f"keep={self.keep!r}: use 'verdict' or 'trained'.")
         if self.probe is not None and self.held_out == 0:
             raise ConfigurationError("probe= measures on held-out documents: held_out must not be 0.")
-        if self.lora is not None:
-            if self.lora < 1:
-                raise ConfigurationError(f"lora={self.lora}: the rank of the adapters is at least 1.")
-            require("peft", "lora", "LoRA")
         if self.lsa is not None and self.lsa < 1:
             raise ConfigurationError(f"lsa={self.lsa}: at least one dimension is appended.")
         if several_processes():

@@ -37,7 +37,6 @@ def train(
     limit: int | None = None,
     held_out: float = 0.1,
     max_steps: int | None = None,
-    lora: int | None = None,
     lsa: int | None = None,
     keep: Literal["verdict", "trained"] = "verdict",
     probe: str | None = None,
@@ -69,8 +68,6 @@ def train(
             100) kept out of training, to measure the gain on; 0 for none, and no verdict.
         max_steps: Stop after so many steps, instead of after the preset's epochs. 0, with ``lsa``: train nothing, only
             append the analysis.
-        lora: Train low-rank adapters of this rank only, and add them to the weights at the end. The learning rate of a
-            named preset is multiplied by ten, unless one is given.
         lsa: Append to the finished model a latent semantic analysis of the documents it was trained on, of so many
             dimensions (:class:`~simlte_st.modules.LatentSemanticAnalysis`; 256 is good), whatever the verdict on
             training.
@@ -111,7 +108,6 @@ def train(
         segmenter=segmenter,
         held_out=held_out,
         max_steps=max_steps,
-        lora=lora,
         lsa=lsa,
         keep=keep,
         probe=probe,

@@ -32,12 +32,12 @@ def test_every_setting_of_a_preset_is_an_option_and_reaches_train(monkeypatch: p
     told: dict[str, Any] = {}
     monkeypatch.setattr(training, "train", functools.wraps(training.train)(lambda **options: told.update(options)))
     monkeypatch.setattr(command, "report", lambda result, arguments: 0)
-    others = ["--output", "model", "--bf16", "--workers", "2", "--seed", "3", "--limit", "9", "--lora", "4"]
+    others = ["--output", "model", "--bf16", "--workers", "2", "--seed", "3", "--limit", "9"]
     others += ["--lsa", "7", "--quiet"]
     assert main(["train", "texts", *others, *options]) == 0
     assert {name: told[name] for name in given} == given
-    assert (told["source"], told["output"], told["seed"], told["limit"], told["lora"], told["lsa"]) == (
-        "texts", Path("model"), 3, 9, 4, 7,
+    assert (told["source"], told["output"], told["seed"], told["limit"], told["lsa"]) == (
+        "texts", Path("model"), 3, 9, 7,
     )  # fmt: skip
     assert (told["bf16"], told["workers"], told["progress"], told["view"]) == (True, 2, False, None)
     told.clear()

@@ -92,12 +92,9 @@ def test_without_a_masked_language_model_no_head_is_made(bert_path: Path, folder
     assert make_origin(load_model(bert_path), Preset(mlm_weight=0.0, **CHUNKED), folder).head is None
 
 
-@pytest.mark.parametrize("lora", [None, 2])
-def test_training_in_chunks(bert_path: Path, long: list[str], tmp_path: Path, lora: int | None, caplog: Any) -> None:
-    if lora is not None:
-        pytest.importorskip("peft")
+def test_training_in_chunks(bert_path: Path, long: list[str], tmp_path: Path, caplog: Any) -> None:
     with caplog.at_level("INFO", "simlte_st"):
-        result = train(long, tmp_path / "m", base=bert_path, preset="docsplit-bert", lora=lora, **CHUNKED, **SHORT)
+        result = train(long, tmp_path / "m", base=bert_path, preset="docsplit-bert", **CHUNKED, **SHORT)
     assert "read in chunks, up to 400 tokens" in caplog.text
     assert "MLM head: the checkpoint's" in caplog.text
     assert (result.coverage.cut, result.coverage.share) == (0, 1.0)

@@ -251,29 +251,3 @@ def test_ctrl_c_raises_and_leaves_a_checkpoint(
     assert result.load(device="cpu").encode(["Ba bun."]).shape == (1, 32)
     assert "computed in float32" in (tmp_path / "m" / "README.md").read_text() or result.dtype == "bfloat16"
     assert json.loads((tmp_path / "m" / "simlte.json").read_text())["dtype"] == result.dtype
-
-
-@pytest.mark.parametrize("which", ["encoder", "bert"])
-def test_adapters_are_merged_and_a_run_with_them_resumes(
-    which: str, encoder_path: Path, bert_path: Path, documents: list[str], tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    pytest.importorskip("peft")
-    options: dict[str, Any] = {
-        "base": encoder_path if which == "encoder" else bert_path, "epochs": 3, "save_steps": 5, "mlm_weight": 0.1,
-        "lora": 4, "held_out": 0.3, "dropout": 0.1, "learning_rate": 1e-2, **OPTIONS,
-    }  # fmt: skip
-    train(documents, tmp_path / "a", **options)
-
-    def stop(self: object, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        if state.global_step in (10, state.max_steps):
-            raise KeyboardInterrupt
-
-    for name, moment in (("b", "on_step_end"), ("c", "on_train_end")):
-        with monkeypatch.context() as patch:
-            patch.setattr(callbacks.CompleteCallback, moment, stop, raising=False)
-            with pytest.raises(KeyboardInterrupt):
-                train(documents, tmp_path / name, **options)
-        train(documents, tmp_path / name, resume=True, **options)
-        assert_same_bytes(tmp_path / "a", tmp_path / name)
-    assert not list((tmp_path / "a").glob("*adapter*"))

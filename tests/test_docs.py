@@ -1,0 +1,33 @@
+"""The code in the documentation runs, with a tiny model in the place of the one named."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sentence_transformers import SentenceTransformer
+
+DOCS = Path(__file__).parent.parent / "docs"
+
+
+def test_adapters_are_trained_saved_and_merged(
+    encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("peft", reason="the adapters are PEFT's")
+    blocks = re.findall(r"```python\n(.*?)```", (DOCS / "lora.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert len(blocks) == 2
+    code = "\n".join(blocks).replace("sentence-transformers/all-MiniLM-L6-v2", str(encoder_path))
+    monkeypatch.chdir(tmp_path)
+    Path("my_documents").mkdir()
+    for number, text in enumerate(documents):
+        Path("my_documents", f"{number}.txt").write_text(text, encoding="utf-8")
+    exec(compile(code, "lora.md", "exec"), {})
+    assert not list(Path("merged").rglob("*adapter*"))
+    before, adapted, merged = (
+        SentenceTransformer(path, device="cpu").encode(documents[:3])
+        for path in (str(encoder_path), "adapter", "merged")
+    )
+    np.testing.assert_allclose(merged, adapted, atol=1e-5)
+    assert not np.allclose(merged, before, atol=1e-5)
