@@ -276,7 +276,7 @@ def check_free(target: Path, overwrite: bool) -> None:
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return
     if not overwrite:
-        raise ConfigurationError(f"{target} exists already: choose another output, or overwrite it (--overwrite).")
+        raise ConfigurationError(f"{target} exists already: choose another output, or replace it with overwrite=True.")
     if not is_model(target):
         raise ConfigurationError(
             f"{target} is not replaced: it has no {MODEL_FILE}, so it is no model. "

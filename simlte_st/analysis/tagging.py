@@ -189,7 +189,7 @@ def _installed_name(pipeline: str, spacy: Any) -> str:
             return PACKAGED_PIPELINE
         raise MissingExtraError(
             f"The spaCy pipeline {DEFAULT_PIPELINE!r} is needed for finding parts of speech and is not installed. "
-            'Install it with: pip install "simlte-st[pos]", or name another one (on the command line: --pipeline).'
+            'Install it with: pip install "simlte-st[pos]", or name another one with pipeline=.'
         )
     installed = ", ".join(sorted(spacy.util.get_installed_models())) or "none"
     raise ConfigurationError(f"There is no spaCy pipeline {pipeline!r}; installed: {installed}.")

@@ -55,7 +55,7 @@ def to_chunk_mean(
     readable = readable_tokens(model)
     length = readable_length(model) if chunk_length is None else chunk_length
     if length is None or length > 1_000_000:  # tokenizers write a huge number for "no limit"
-        raise ConfigurationError("The model sets no limit to what it reads: give chunk_length.")
+        raise ConfigurationError("The model sets no limit to what it reads: give chunk_length=.")
     if readable is not None and length > readable:
         raise ConfigurationError(f"chunk_length={length}: the encoder has positions for {readable} tokens.")
     if max_length < length:

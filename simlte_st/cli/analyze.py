@@ -19,7 +19,8 @@ from simlte_st.cli.arguments import (
     print_result,
     reading_options,
 )
-from simlte_st.cli.terminal import note, terminal_width
+from simlte_st.cli.messages import note
+from simlte_st.cli.terminal import terminal_width
 
 if TYPE_CHECKING:
     from simlte_st.analysis import ReadText
@@ -168,7 +169,7 @@ def run_redundancy(arguments: argparse.Namespace) -> int:
     tagger = SpacyTagger(arguments.pipeline)
     reader = read_documents(arguments.source, **reading_options(arguments))
     result = measure_redundancy(reader, tagger, seed=arguments.seed, progress=not arguments.quiet)
-    note(reader.report.summary())
+    note(reader.report.summary(), arguments)
     _report(arguments, f"{result.table()}\n{result.summary()}", {"data": arguments.source, **result.to_dict()})
     return 0
 
@@ -207,7 +208,7 @@ def run_attention(arguments: argparse.Namespace) -> int:
         seed=arguments.seed,
         progress=not arguments.quiet,
     )
-    note(reader.report.summary())
+    note(reader.report.summary(), arguments)
     text = f"{result.table(terminal_width())}\n{result.summary()}"
     _report(arguments, text, {"data": arguments.source, **result.to_dict()})
     if arguments.bars:
@@ -237,7 +238,7 @@ def run_layers(arguments: argparse.Namespace) -> int:
     reader = read_documents(arguments.source, **reading_options(arguments))
     models = {name: load_model(name).model for name in _model_names(arguments)}
     found = measure_layers(models, reader, batch_size=arguments.batch_size, progress=not arguments.quiet)
-    note(reader.report.summary())
+    note(reader.report.summary(), arguments)
     values = {name: similarity.to_dict() for name, similarity in found.items()}
     text = layers_table(found, terminal_width())
     _report(arguments, text, {"data": arguments.source, "models": values})
@@ -254,7 +255,9 @@ def _run_token_layers(arguments: argparse.Namespace) -> int:
     tables, models = [], {}
     for name, (read, cosines) in found.items():
         layers = [str(layer + 1) for layer in range(cosines.shape[1])]
-        tables.append(_token_table(name, read, layers, [[f"{value:.2f}" for value in line] for line in cosines]))
+        tables.append(
+            _token_table(arguments, name, read, layers, [[f"{value:.2f}" for value in line] for line in cosines])
+        )
         lines = zip(read.tokens, cosines.tolist(), strict=True)
         models[name] = [{"token": token, "cosines": line} for token, line in lines]
     cut = {name: read.cut for name, (read, _) in found.items()}
@@ -264,12 +267,14 @@ def _run_token_layers(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _token_table(name: str, read: ReadText, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _token_table(
+    arguments: argparse.Namespace, name: str, read: ReadText, header: Sequence[str], rows: Sequence[Sequence[str]]
+) -> str:
     """Lay out what was found of each token of a text in a model, and say what the model does not read."""
     from simlte_st.evaluation.table import markdown_table
 
     for line in read.notes(name):
-        note(line)
+        note(line, arguments)
     cells = [[token, *row] for token, row in zip(read.tokens, rows, strict=True)]
     return f"{name}\n{markdown_table(['token', *header], cells)}"
 
@@ -290,7 +295,7 @@ def run_weights(arguments: argparse.Namespace) -> int:
         raise ConfigurationError("One model writes contractions out, the other does not: draw them one by one.")
     tables, models = [], {}
     for name, (read, spans) in found.items():
-        tables.append(_token_table(name, read, ["weight"], [[f"{span.weight:.1f}%"] for span in spans]))
+        tables.append(_token_table(arguments, name, read, ["weight"], [[f"{span.weight:.1f}%"] for span in spans]))
         weighed = zip(read.tokens, spans, strict=True)
         models[name] = [{"token": token, "weight": span.weight} for token, span in weighed]
     cut = {name: read.cut for name, (read, _) in found.items()}

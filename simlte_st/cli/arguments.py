@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import glob
-import logging
 import os
-import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from simlte_st.cli.messages import in_options
 from simlte_st.cli.terminal import UNPRINTABLE, wrapped
 from simlte_st.data.sources.files import PLACES
 
@@ -50,7 +49,7 @@ def print_result(arguments: argparse.Namespace, text: str, values: Mapping[str, 
 
     Args:
         arguments: Of the command, which has :func:`add_json_argument`.
-        text: For people; lines that are too wide are wrapped.
+        text: For people; parameters become options, and lines that are too wide are wrapped.
         values: The same as JSON values, printed instead with ``--json``.
     """
     from simlte_st.files import to_json
@@ -58,7 +57,7 @@ def print_result(arguments: argparse.Namespace, text: str, values: Mapping[str, 
     if arguments.json:  # what would be a command to a terminal is written as JSON has it, which then stays JSON
         print(UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", to_json(values)))
     else:
-        print(wrapped(text))
+        print(wrapped(in_options(text, arguments.flags)))
 
 
 def add_device_argument(parser: argparse._ActionsContainer) -> None:
@@ -98,53 +97,7 @@ def check_result_files(arguments: argparse.Namespace, *sources: str | None) -> N
             kind = "folder" if path.is_dir() else "device"
             raise ConfigurationError(f"--{name} {path} is a {kind}: name a file.")
         if path.exists() and not arguments.overwrite:
-            raise ConfigurationError(f"{path} exists already: choose another file, or replace it (--overwrite).")
-
-
-QUOTES = "'\""
-_PARAMETER = re.compile(
-    r"""(?<![\w/.\\-])(?P<name>[a-z]\w*)(?:=(?P<value>'[^']*'|"[^"]*"|[\w.+-]*\w|)|(?![\w/\\]|\.\w|\())"""
-)
-"""A parameter in a message: ``name='value'``, ``name=3``, ``name=``, or the name alone."""
-
-
-def in_options(text: str, options: Collection[str]) -> str:
-    """Say a message in the words of the command line: ``batch_size=1`` is ``--batch-size 1`` there.
-
-    Messages name parameters as Python has them, for those who call the functions.
-
-    Args:
-        text: The message.
-        options: Names of the command's options, as Python has them. Words that are not one of these stay, and those
-            without an underscore, unless a value is given: they are words of English, too.
-    """
-
-    def shown(match: re.Match[str]) -> str:
-        name, value = match["name"], match["value"]
-        if name not in options or (value is None and "_" not in name):
-            return match[0]
-        flag = f"--{name.replace('_', '-')}"
-        if value in ("True", "False"):
-            return flag if value == "True" else flag.replace("--", "--no-", 1)
-        return f"{flag} {value.strip(QUOTES)}" if value else flag
-
-    return _PARAMETER.sub(shown, text)
-
-
-class OptionFormatter(logging.Formatter):
-    """Formats log lines as :func:`in_options` says messages, wrapped.
-
-    Args:
-        options: See there.
-    """
-
-    def __init__(self, options: Collection[str]) -> None:
-        super().__init__("%(message)s")
-        self.options = options
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Format a line."""
-        return wrapped(in_options(super().format(record), self.options))
+            raise ConfigurationError(f"{path} exists already: choose another file, or replace it with --overwrite.")
 
 
 def reading_options(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -19,7 +19,8 @@ from simlte_st.cli.arguments import (
     print_result,
     reading_options,
 )
-from simlte_st.cli.terminal import note, wrapped
+from simlte_st.cli.messages import note
+from simlte_st.cli.terminal import wrapped
 from simlte_st.errors import ConfigurationError
 
 
@@ -136,7 +137,7 @@ def _named(arguments: argparse.Namespace) -> tuple[str, dict[str, Any]]:
         report = reader.report
     result |= {"source": report.source, "statistics": asdict(counted)}
     result |= {"papers": asdict(card.printed) if card.printed else None, "report": report.to_dict()}
-    note(report.summary())
+    note(report.summary(), arguments)
     lines = [*_lines(counted, card.printed, f"{name}: {card.title}, from {report.source}"), *lines]
     return "\n".join([*lines, *(f"note: {each}" for each in card.notes), f"licence: {card.licence}"]), result
 
@@ -162,7 +163,7 @@ def _corpus(arguments: argparse.Namespace, names: str) -> tuple[str, dict[str, A
     shown = source if isinstance(source, str) else ", ".join(source)
     reader = read_documents(source, label_column=arguments.label_column, **reading_options(arguments))
     counted = statistics(reader, progress=not arguments.quiet)
-    note(reader.report.summary())
+    note(reader.report.summary(), arguments)
     result = {"source": source, "statistics": asdict(counted), "report": reader.report.to_dict()}
     return "\n".join(_lines(counted, None, shown)), result
 

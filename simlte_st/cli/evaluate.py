@@ -20,7 +20,8 @@ from simlte_st.cli.arguments import (
     print_result,
     reading_options,
 )
-from simlte_st.cli.terminal import note, terminal_width
+from simlte_st.cli.messages import note
+from simlte_st.cli.terminal import terminal_width
 
 if TYPE_CHECKING:
     from simlte_st.models.truncation import Truncation
@@ -44,7 +45,7 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("models", metavar="MODEL", nargs="+", help="folder or name of a model")
     parser.add_argument("--data", required=True, metavar="SOURCE", nargs="+", action=Sources, help=SOURCE_HELP)
-    parser.add_argument("--label", metavar="COLUMN", help="column of the class, for the probes")
+    parser.add_argument("--label", dest="label_column", metavar="COLUMN", help="column of the class, for the probes")
     parser.add_argument(
         "--test-data",
         metavar="SOURCE",
@@ -93,15 +94,15 @@ def run(arguments: argparse.Namespace) -> int:
 
     check_device(arguments.device)
     check_result_files(arguments, arguments.data, arguments.test_data)
-    reader = read_documents(arguments.data, label_column=arguments.label, **reading_options(arguments))
+    reader = read_documents(arguments.data, label_column=arguments.label_column, **reading_options(arguments))
     # The probes need all documents, the halves a few: without labels, no more are held.
-    documents = list(reader) if arguments.label else None
+    documents = list(reader) if arguments.label_column else None
     drawn = sample_documents(reader if documents is None else documents, arguments.halves, arguments.seed)
-    note(reader.report.summary())
+    note(reader.report.summary(), arguments)
     if documents is not None:  # what cannot be divided is told before anything is computed
         if arguments.test_data:
             options = {**reading_options(arguments), "limit": None}
-            test = list_documents(read_documents(arguments.test_data, label_column=arguments.label, **options))
+            test = list_documents(read_documents(arguments.test_data, label_column=arguments.label_column, **options))
             train = documents
         else:
             train, test = split_by_label(documents, 0.3, arguments.seed)
@@ -202,7 +203,7 @@ def _bases(arguments: argparse.Namespace) -> dict[str, str]:
         file = Path(local_folder(model) or model) / RUN_FILE
         base = read_json(file)["base"] if file.exists() else None
         if base is not None and local_folder(base) is None:  # nothing is fetched because a file names it
-            note(f"{model} was trained from {base}, which is not here: no verdict without --base.")
+            note(f"{model} was trained from {base}, which is not here: no verdict without --base.", arguments)
         elif base is not None:
             bases[model] = base
     return bases

@@ -16,7 +16,7 @@ from simlte_st.cli.arguments import (
     print_result,
     reading_options,
 )
-from simlte_st.cli.terminal import note
+from simlte_st.cli.messages import note
 
 
 def add_parser(subparsers: Any) -> None:
@@ -67,6 +67,6 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.output, arguments.model, parts=arguments.parts, exist_ok=True, device=arguments.device
     )
     report = index.add(reader, batch_size=arguments.batch_size, sync=arguments.sync, progress=not arguments.quiet)
-    note(reader.report.summary())
+    note(reader.report.summary(), arguments)
     print_result(arguments, report.summary(), {"index": arguments.output, **report.to_dict()})
     return 0

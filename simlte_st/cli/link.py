@@ -6,8 +6,9 @@ import argparse
 import json
 from typing import Any
 
+from simlte_st.cli.messages import in_options, note
 from simlte_st.cli.search import add_search_arguments, check_format, search_options, show
-from simlte_st.cli.terminal import note, wrapped
+from simlte_st.cli.terminal import wrapped
 from simlte_st.errors import ConfigurationError
 
 
@@ -45,9 +46,10 @@ def run(arguments: argparse.Namespace) -> int:
     index = Index.open(arguments.index, arguments.model)
     if arguments.calibrate:
         found = index.calibrate(arguments.calibrate, arguments.precision)
-        print(json.dumps(found.to_dict()) if arguments.format == "jsonl" else wrapped(found.summary()))
+        text = wrapped(in_options(found.summary(), arguments.flags))
+        print(json.dumps(found.to_dict()) if arguments.format == "jsonl" else text)
         return 0
     hits = index.link(arguments.seeds, **search_options(arguments))
     if hits.threshold is not None and arguments.threshold is None and index.calibration is not None:
-        note(f"calibrated {index.calibration.summary()}")
+        note(f"calibrated {index.calibration.summary()}", arguments)
     return show(hits, arguments)

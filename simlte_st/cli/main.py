@@ -12,9 +12,9 @@ from typing import TextIO, cast
 
 from simlte_st import __version__
 from simlte_st.cli import analyze, convert, data, encode, evaluate, index, link, models, search, serve, train
-from simlte_st.cli.arguments import OptionFormatter, in_options
+from simlte_st.cli.messages import OptionFormatter, note
 from simlte_st.cli.parser import CommandParser
-from simlte_st.cli.terminal import PrintableStream, note
+from simlte_st.cli.terminal import PrintableStream
 from simlte_st.errors import SimlteError, TrainingInterrupted
 
 COMMANDS = (train, encode, index, search, link, serve, evaluate, analyze, data, convert, models)
@@ -62,9 +62,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    options = vars(arguments).keys()
     lines = logging.StreamHandler(sys.stderr)
-    lines.setFormatter(OptionFormatter(options))
+    lines.setFormatter(OptionFormatter(arguments.flags))
     logging.basicConfig(level=logging.WARNING, handlers=[lines])
     logging.getLogger("simlte_st").setLevel(logging.DEBUG if arguments.verbose else logging.INFO)
     if not arguments.verbose:
@@ -72,7 +71,7 @@ def _run(arguments: argparse.Namespace) -> int:
     try:
         return int(arguments.run(arguments))
     except KeyboardInterrupt as error:
-        note(str(error) if isinstance(error, TrainingInterrupted) else "simlte: stopped.")
+        note(str(error) if isinstance(error, TrainingInterrupted) else "simlte: stopped.", arguments)
         return INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has seen enough; Python would complain once more while closing it.
@@ -81,7 +80,7 @@ def _run(arguments: argparse.Namespace) -> int:
     except Exception as error:
         if arguments.debug:
             raise
-        note(f"simlte: {in_options(_message(error), options)}")
+        note(f"simlte: {_message(error)}", arguments)
         return 1
 
 

@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 from simlte_st.cli.arguments import add_common_arguments, add_json_argument, print_result
-from simlte_st.cli.terminal import note
+from simlte_st.cli.messages import note
 from simlte_st.errors import ConfigurationError
 
 
@@ -89,5 +89,5 @@ def run_remove(arguments: argparse.Namespace) -> int:
     ]
     print_result(arguments, "\n".join(lines), {"removed": [str(path) for path in removed]})
     if (trained := f"{name}.trained") in found:
-        note(f"What was trained for it is a model of its own: simlte models remove {trained}")
+        note(f"What was trained for it is a model of its own: simlte models remove {trained}", arguments)
     return 0

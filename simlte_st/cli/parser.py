@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import takewhile
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 from simlte_st.cli.terminal import wrapped
@@ -20,12 +21,17 @@ class CommandParser(argparse.ArgumentParser):
     Args:
         *arguments: Of ``argparse.ArgumentParser``.
         examples: Command lines for the help.
+        parameters: Options that the library's messages call by another name than the command does, by that name.
         **options: Of ``argparse.ArgumentParser``.
     """
 
-    def __init__(self, *arguments: Any, examples: Sequence[str] = (), **options: Any) -> None:
+    def __init__(
+        self, *arguments: Any, examples: Sequence[str] = (), parameters: Mapping[str, str] = MappingProxyType({}),
+        **options: Any,
+    ) -> None:  # fmt: skip
         super().__init__(*arguments, **options)
         self.examples = tuple(examples)
+        self.parameters = dict(parameters)
         self._given: list[str] = []
 
     def format_help(self) -> str:
@@ -36,12 +42,26 @@ class CommandParser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]  # its overloads add nothing here
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """Parse; what is unknown is an error here, where it is known which command it was given to."""
+        """Parse; what is unknown is an error here, where it is known which command it was given to.
+
+        The namespace has ``flags`` too: those of the command that was named.
+        """
         self._given = list(sys.argv[1:] if args is None else args)
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        if not hasattr(found, "flags"):  # a subcommand has set its own
+            found.flags = self.flags()
         return found, unknown
+
+    def flags(self) -> dict[str, str]:
+        """Tell what the command calls each parameter of the library: an option, or the name of an argument."""
+        flags = {
+            action.dest: action.option_strings[0] if action.option_strings else str(action.metavar or action.dest)
+            for action in self._actions
+            if action.nargs != argparse.PARSER
+        }
+        return flags | self.parameters
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong, and end the process with the status 2."""

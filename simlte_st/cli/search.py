@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from simlte_st.cli.arguments import add_common_arguments, add_overwrite_argument, check_result_files
-from simlte_st.cli.terminal import note, terminal_width
+from simlte_st.cli.messages import note
+from simlte_st.cli.terminal import terminal_width
 from simlte_st.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def show(hits: Hits, arguments: argparse.Namespace) -> int:
             pq.write_table(hits.to_arrow(), temporary)
         else:
             temporary.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    note(f"{len(hits):,} hits written to {arguments.output}")
+    note(f"{len(hits):,} hits written to {arguments.output}", arguments)
     return 0
 
 

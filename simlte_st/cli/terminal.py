@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 import shutil
-import sys
 import textwrap
 from typing import Any, TextIO
 
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Control characters but tab and end of line, and what reverses the direction of the text after it."""
 
-_PARAMETER = re.compile(r"(?:\w+=|--[\w-]+) \(on the command line: ([^)]*)\)")
 _CURSOR = re.compile(r"(\n|\x1b\[A)*")
 """How tqdm goes from one bar to another: a write of nothing else."""
 
@@ -45,7 +43,7 @@ def terminal_width() -> int:
 
 
 def wrapped(text: str, indent: int | None = None) -> str:
-    """Break lines that are wider than the terminal, at spaces; name options, where parameters of Python stand beside.
+    """Break lines that are wider than the terminal, at spaces.
 
     What is laid out already stays as it is: tables, indented lines such as code, and lines with tabs.
 
@@ -55,7 +53,7 @@ def wrapped(text: str, indent: int | None = None) -> str:
     """
     width = terminal_width()
     lines = []
-    for line in _PARAMETER.sub(r"\1", text).split("\n"):
+    for line in text.split("\n"):
         laid_out = line.startswith("|") or "\t" in line or (indent is None and line.startswith(" "))
         if laid_out or len(line) <= width:
             lines.append(line)
@@ -63,8 +61,3 @@ def wrapped(text: str, indent: int | None = None) -> str:
             settings: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
             lines += textwrap.wrap(line, width, subsequent_indent=" " * (indent or 0), **settings)
     return "\n".join(lines)
-
-
-def note(text: str) -> None:
-    """Print what is no result: on standard error, wrapped."""
-    print(wrapped(text), file=sys.stderr)

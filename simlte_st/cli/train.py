@@ -20,7 +20,7 @@ from simlte_st.cli.arguments import (
     print_result,
 )
 from simlte_st.cli.dataclass_arguments import add_alternatives, add_dataclass_arguments, alternative_fields
-from simlte_st.cli.terminal import note
+from simlte_st.cli.messages import note
 from simlte_st.data.view_registry import VIEWS, make_view
 from simlte_st.models.names import usage_example
 from simlte_st.training.presets import Preset
@@ -43,6 +43,7 @@ def add_parser(subparsers: Any) -> None:
             "simlte train papers.parquet --probe topic --name papers",
             "simlte train papers.parquet --preset docsplit-longformer --output long-model",
         ),
+        parameters={"label_column": "--probe"},
     )
     parser.add_argument("source", metavar="SOURCE", nargs="+", action=Sources, help=SOURCE_HELP)
     parser.add_argument(
@@ -134,7 +135,7 @@ def run(arguments: argparse.Namespace) -> int:
     status = report(result, arguments)
     if arguments.push_to_hub is not None:
         address = result.push_to_hub(arguments.push_to_hub, private=not arguments.public)
-        note(f"Uploaded: {address}")
+        note(f"Uploaded: {address}", arguments)
     return status
 
 

@@ -265,7 +265,7 @@ def read_documents(
     """
     columns = Columns(text_column, id_column, label_column, metadata)
     if max_characters < 1:
-        raise ConfigurationError(f"max_characters must be at least 1, not {max_characters}.")
+        raise ConfigurationError(f"max_characters={max_characters}: must be at least 1.")
     if limit is not None and limit < 1:
         raise ConfigurationError(f"limit must be at least 1, or None for all documents, not {limit}.")
     if isinstance(source, DocumentReader):

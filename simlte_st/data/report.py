@@ -86,9 +86,7 @@ class ReadReport:
         if table := next((kind for kind in self.ignored if kind in TABLE_SUFFIXES), None):
             lines.append(f"tables in a folder are read where they are named, for example as FOLDER/*{table}")
         if WRONG_ENCODING in self.skipped:
-            lines.append(
-                "if the files are in another encoding, name it with encoding= (on the command line: --encoding)"
-            )
+            lines.append("if the files are in another encoding, name it with encoding=")
         return lines
 
     def summary(self) -> str:

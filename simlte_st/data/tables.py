@@ -45,11 +45,6 @@ class Table:
     rows: Callable[[Sequence[str], Collection[str]], Iterator[RawRow | Row | Skip]]
 
 
-def _flag(parameter: str) -> str:
-    flag = "evaluate --label, train --probe" if parameter == "label_column" else f"--{parameter.replace('_', '-')}"
-    return f"{parameter}= (on the command line: {flag})"
-
-
 def _first_of(names: Sequence[str], columns: Collection[str]) -> str | None:
     for name in names:
         for column in (name, *columns):
@@ -77,7 +72,7 @@ def choose_columns(named: Columns, table: Table) -> Columns:
         if name not in columns:
             raise DataError(
                 f"{table.name} has no column {name!r}. Its columns are: {there}. "
-                f"Name one of them with {_flag(parameter)}."
+                f"Name one of them with {parameter}=."
             )
     id_column = named.id or _first_of(ID_COLUMNS, [column for column in columns if column != named.text])
     strings = [column for column in columns if column in (table.strings or ())]
@@ -88,7 +83,7 @@ def choose_columns(named: Columns, table: Table) -> Columns:
         if len(candidates) != 1:
             raise DataError(
                 f"Cannot tell which column of {table.name} holds the text. Its columns are: {there}; "
-                f"those that hold strings: {', '.join(candidates) or 'none'}. Name it with {_flag('text_column')}."
+                f"those that hold strings: {', '.join(candidates) or 'none'}. Name it with text_column=."
             )
         text = candidates[0]
     chosen = Columns(text, id_column, named.label)

@@ -62,8 +62,8 @@ class Card:
     def where_to_get(self) -> str:
         """Say where the data set can be had and how it is passed."""
         return (
-            f"{self.title}: get it from {self.home} (licence: {self.licence}) and pass path= (on the command line: "
-            f"--path): {'; or '.join(self.forms)}; or a table (.parquet, .jsonl, .csv) with the columns text and "
+            f"{self.title}: get it from {self.home} (licence: {self.licence}) and pass path=: "
+            f"{'; or '.join(self.forms)}; or a table (.parquet, .jsonl, .csv) with the columns text and "
             "label, and split and id where it has them."
         )
 

@@ -101,7 +101,7 @@ def table_events(table: Table, shapes: Sequence[Shape], part: str | None = None)
         wanted = "; or ".join(dict.fromkeys(", ".join(shape.required()) for shape in shapes))
         raise DataError(
             f"{table.name} has the columns {', '.join(table.columns) or 'none'}; it should have: {wanted}. Name others "
-            "with text_column= and label_column= (on the command line: --text-column, --label-column)."
+            "with text_column= and label_column=."
         )
     has_id = shape.id in table.columns
     yield Columns(" + ".join(shape.text), shape.id if has_id else None, shape.label)

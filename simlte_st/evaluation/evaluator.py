@@ -36,7 +36,7 @@ def reading_at_most(model: SentenceTransformer, max_seq_length: int | None) -> I
         ConfigurationError: ``max_seq_length`` is below 1.
     """
     if max_seq_length is not None and max_seq_length < 1:
-        raise ConfigurationError(f"max_seq_length must be at least 1, got {max_seq_length}.")
+        raise ConfigurationError(f"max_seq_length={max_seq_length}: must be at least 1.")
     before = model.max_seq_length
     if max_seq_length is None or before is None:  # without a limit there is no tokenizer whose limit could be set
         yield

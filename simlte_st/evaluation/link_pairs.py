@@ -158,7 +158,7 @@ def link_pairs(
     if negatives not in ("rewired", "uniform"):
         raise ConfigurationError(f"negatives must be 'rewired' or 'uniform', got {negatives!r}.")
     if not 0.0 < test_share < 1.0:
-        raise ConfigurationError(f"test_share must lie between 0 and 1, got {test_share}.")
+        raise ConfigurationError(f"test_share={test_share}: must lie between 0 and 1.")
     data = check_links(links)
     generator = np.random.default_rng(seed)
     divide = _divide_links if split == "links" else _divide_papers

@@ -118,7 +118,7 @@ def fit_probe(
             if value is not None and value < 1:
                 raise ConfigurationError(f"{key} must be at least 1, got {value}.")
         if learning_rate <= 0:
-            raise ConfigurationError(f"learning_rate must be positive, got {learning_rate}.")
+            raise ConfigurationError(f"learning_rate={learning_rate}: must be greater than 0.")
         # The encoder may have been called under no_grad or inference_mode; the head needs its own gradients.
         with torch.inference_mode(False), torch.enable_grad(), _one_thread():
             mlp = _train_mlp(

@@ -50,7 +50,7 @@ def stratified_split(
         ConfigurationError: ``test_share`` is out of its range.
     """
     if not 0 < test_share < 1:
-        raise ConfigurationError(f"test_share must be above 0 and below 1, not {test_share}.")
+        raise ConfigurationError(f"test_share={test_share}: must be above 0 and below 1.")
     sides = np.full(len(classes), NEITHER, dtype=np.int8)
     sides[classes >= 0] = TRAIN
     places = _mix(keys, seed)
@@ -140,7 +140,7 @@ def divide_rows(
         shown = ", ".join(map(repr, alone[:5])) + (", ..." if len(alone) > 5 else "")
         raise DataError(
             f"The documents cannot be divided by class: {len(alone)} classes have one document only ({shown}). "
-            "Leave them out, or give documents to score on (on the command line: --test-data)."
+            "Leave them out, or give documents to score on (test_data=)."
         )
     keys = np.array([text_key(text) for text in texts], dtype=np.int64)
     sides = stratified_split(classes.astype(np.int32), keys, test_share, seed)
@@ -169,7 +169,7 @@ def document_labels(documents: Sequence[Document]) -> list[str]:
     if len(labels) < len(documents):
         raise DataError(
             f"{len(documents) - len(labels)} of {len(documents)} documents have no label: name the column of the "
-            "labels, read_documents(..., label_column=...), and leave out documents without one."
+            "labels with label_column=, and leave out documents without one."
         )
     return labels
 

@@ -105,7 +105,7 @@ def uniformity(x: ArrayLike, t: float = 2.0, max_rows: int = 5000, seed: int = 0
     if t <= 0:
         raise ConfigurationError(f"t must be positive, got {t}.")
     if max_rows < 2:
-        raise ConfigurationError(f"max_rows must be at least 2, got {max_rows}.")
+        raise ConfigurationError(f"max_rows={max_rows}: must be at least 2.")
     # The sample is taken before normalising: 50,000 rows need not be copied to float64 for the sake of 5,000.
     data = np.asarray(x)
     if data.ndim != 2 or len(data) < 2:

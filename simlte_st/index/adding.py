@@ -73,7 +73,7 @@ class IndexReport:
             f"the index has {self.documents:,} documents, found by {self.vectors:,} vectors",
         ]
         if self.truncation.cut_texts:
-            lines.append(self.truncation.summary() + ("" if self.parts else " --parts indexes all of them."))
+            lines.append(self.truncation.summary() + ("" if self.parts else " parts=True indexes all of them."))
         for name, (count, first) in self.misfits.items():
             lines.append(f"column {name}: {count:,} values left out, not of its type (first: document {first!r})")
         return "\n".join(lines)
@@ -127,7 +127,7 @@ def add_documents(
         complete(bar)
     if sync:
         if reader.report.stopped_at is not None:
-            raise ConfigurationError("Only a part of the documents was read (--limit): nothing is removed for it.")
+            raise ConfigurationError("Only a part of the documents was read (limit=): nothing is removed for it.")
         gone = sorted({*store.rows("part = 0", ["id"])["id"].to_pylist()} - seen)
         store.delete(gone)
         report.removed = len(gone)

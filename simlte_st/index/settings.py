@@ -83,19 +83,19 @@ def load_encoder(folder: Path, settings: dict[str, Any], model: Any, device: str
     """
     wanted = settings["model"] if model is None else model
     if wanted is None:
-        raise ConfigurationError(f"The model of {folder} had no name: give it with model= (--model).")
+        raise ConfigurationError(f"The model of {folder} had no name: give it with model=.")
     try:
         encoder = Encoder(wanted, device)
     except ModelError as error:
         if model is not None:
             raise
-        raise ModelError(f"{error} It is the model of {folder}: if it is elsewhere, name it with --model.") from None
+        raise ModelError(f"{error} It is the model of {folder}: if it is elsewhere, name it with model=.") from None
     identity = encoder.identity()
     different = changes({name: settings.get(name) for name in identity}, identity)
     if different:
         raise ModelError(
             f"{folder} was made with another model than {encoder.name or 'the one given'} is now "
-            f"({'; '.join(different.values())}): their vectors cannot be compared. Name the right one with --model, or "
+            f"({'; '.join(different.values())}): their vectors cannot be compared. Name the right one with model=, or "
             "make another index."
         )
     return encoder

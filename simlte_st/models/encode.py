@@ -150,7 +150,7 @@ def _encode_parts(
             if path.exists():
                 if (pq.read_schema(path).metadata or {}).get(DOCUMENTS) != digest.encode("ascii"):
                     raise ResumeError(
-                        f"{path} holds other documents than the source has now: start anew (--overwrite)."
+                        f"{path} holds other documents than the source has now: start anew with overwrite=True."
                     )
                 continue
             with counting_texts(model, bar):
@@ -169,7 +169,7 @@ def _encode_parts(
             _give_back()
         complete(bar)
     if _part(parts, number + 1).exists():
-        raise ResumeError(f"{parts} holds more documents than the source has now: start anew (--overwrite).")
+        raise ResumeError(f"{parts} holds more documents than the source has now: start anew with overwrite=True.")
     return number
 
 
@@ -225,8 +225,8 @@ def _open_parts(output: Path, parts: Path, settings: dict[str, Any], *, resume: 
     unused = parts.is_dir() and is_unused(parts)
     for path, ours in ((output, output.is_file()), *([] if unused else [(parts, account.exists())])):
         if path.exists() and not overwrite:
-            how = "go on with it (--resume) or " if path == parts else ""
-            raise ConfigurationError(f"{path} exists already: {how}replace it (--overwrite).")
+            how = "go on with it (resume=True) or " if path == parts else ""
+            raise ConfigurationError(f"{path} exists already: {how}replace it (overwrite=True).")
         if path.exists() and not ours:
             raise ConfigurationError(f"{path} is not what this command writes, and not replaced: choose another.")
     lock = hold(parts)

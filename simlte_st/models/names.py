@@ -62,7 +62,7 @@ def model_path(name: str) -> Path:
     if not _NAME.fullmatch(name):
         raise ConfigurationError(
             f"{name!r} is not a name: use letters, digits, '.', '_' and '-', beginning with a letter or digit. "
-            "A folder is given with --output."
+            "A folder is named with output=."
         )
     return models_folder() / name
 

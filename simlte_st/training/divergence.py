@@ -12,7 +12,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from simlte_st.errors import TrainingDiverged
 
-REMEDY = "Use a lower learning rate (--learning-rate), a longer warm-up (--warmup), or float32 (--no-bf16)."
+REMEDY = "Use a lower learning rate (learning_rate=), a longer warm-up (warmup=), or float32 (bf16=False)."
 
 
 class DivergenceCallback(TrainerCallback):

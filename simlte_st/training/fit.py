@@ -181,7 +181,7 @@ def fit(fitting: Fitting, folder: RunFolder) -> Fitted:
     if interrupt.interrupted and state.global_step < state.max_steps:
         raise TrainingInterrupted(
             f"Stopped at step {state.global_step} of {state.max_steps}; a checkpoint is written to {folder.path}. "
-            "Go on with the same command and --resume (in Python: resume=True)."
+            "Go on with the same settings and resume=True."
         )
     model.eval()
     first_step = int(checkpoint.name.rsplit("-", 1)[1]) if checkpoint else 0

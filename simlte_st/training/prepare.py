@@ -72,7 +72,7 @@ def prepare(reader: DocumentReader, trainee: Trainee, folder: RunFolder, options
         dataset = views.attach((), directory=folder.corpus)  # they are all there
     else:
         raise ResumeError(
-            f"The documents of the interrupted run are gone from {folder.corpus}: start anew (--overwrite)."
+            f"The documents of the interrupted run are gone from {folder.corpus}: start anew with overwrite=True."
         )
     saved = read_json(account)
     logger.info("%s", saved["read"].pop("summary"))

@@ -102,7 +102,7 @@ class TrainingResult:
         if self.kept == "base":
             lines[-1] += (
                 f" So {self.output} holds the base as it was{', with the analysis' if self.lsa else ''}; what was "
-                f"trained is in {trained_path(self.output)} (--keep trained keeps it in any case)."
+                f"trained is in {trained_path(self.output)} (keep='trained' keeps it in any case)."
             )
         return "\n".join(lines)
 

@@ -97,7 +97,7 @@ class RunOptions:
         if self.keep not in ("verdict", "trained"):
             raise ConfigurationError(f"keep={self.keep!r}: use 'verdict' or 'trained'.")
         if self.probe is not None and self.held_out == 0:
-            raise ConfigurationError("probe= measures on held-out documents: held_out must not be 0.")
+            raise ConfigurationError("probe= measures on held-out documents: held_out= must not be 0.")
         if self.lsa is not None and self.lsa < 1:
             raise ConfigurationError(f"lsa={self.lsa}: at least one dimension is appended.")
         if several_processes():
@@ -192,7 +192,8 @@ class RunFolder:
             hold(folder.path).release()
             if not overwrite:
                 raise ConfigurationError(
-                    f"{folder.path} holds an interrupted run: go on with it (--resume) or start anew (--overwrite)."
+                    f"{folder.path} holds an interrupted run: go on with it (resume=True) or start anew "
+                    "(overwrite=True)."
                 )
             if folder.before.exists():
                 shutil.rmtree(folder.path)  # it never began: what it was to replace is still there
@@ -210,10 +211,9 @@ class RunFolder:
         saved = read_json(self.path / SETTINGS_FILE)
         different = changes(_flat(saved), _flat(settings))
         if list(different) == ["dtype"]:
-            option = "--bf16" if saved["dtype"] == "bfloat16" else "--no-bf16"
             raise ResumeError(
                 f"The interrupted run computes in {saved['dtype']}, and this machine by itself in {settings['dtype']}: "
-                f"the numbers would be others from here on. Add {option} to go on with it."
+                f"the numbers would be others from here on. Go on with bf16={saved['dtype'] == 'bfloat16'}."
             )
         if different:
             raise ResumeError(f"The interrupted run has other settings ({'; '.join(different.values())}).")

@@ -74,10 +74,9 @@ def upload(output: Path, name: str, *, private: bool = True) -> str:
             model = SentenceTransformer(path, device="cpu")
             return str(model.push_to_hub(name, private=private, local_model_path=str(path), exist_ok=True))
     except Exception as error:  # whatever it is: hours of training must not end in a traceback
-        flag = " --private" if private else ""
+        command = f"hf upload {name} {output} --private" if private else f"hf upload {name} {output}"
         raise HubError(
-            f"The model is finished, in {output}, but was not uploaded: {_why(error)}\n"
-            f"Try again with: hf upload {name} {output}{flag}"
+            f"The model is finished, in {output}, but was not uploaded: {_why(error)}\nTry again with: {command}"
         ) from error
 
 

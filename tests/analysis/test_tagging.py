@@ -66,7 +66,7 @@ def without_pipelines(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("without_pipelines")
 def test_without_the_default_pipeline_the_extra_is_named() -> None:
-    with pytest.raises(MissingExtraError, match=r"'en_core_web_sm'.*simlte-st\[pos\].*--pipeline"):
+    with pytest.raises(MissingExtraError, match=r"'en_core_web_sm'.*simlte-st\[pos\].*pipeline="):
         SpacyTagger()
 
 

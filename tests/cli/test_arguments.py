@@ -1,21 +1,17 @@
 from __future__ import annotations
 
 import argparse
-import functools
 import json
-import logging
 import time
 from pathlib import Path
-from typing import Any
 
 import huggingface_hub
 import pytest
 from sentence_transformers import SentenceTransformer
 
-import simlte_st.training.train as training
-from simlte_st.cli.arguments import expand_sources, in_options, print_result
+from simlte_st.cli.arguments import expand_sources, print_result
 from simlte_st.cli.main import build_parser, main
-from simlte_st.errors import ConfigurationError, DataError
+from simlte_st.errors import DataError
 
 
 @pytest.mark.parametrize(
@@ -51,12 +47,12 @@ def test_results_do_not_replace_a_file_unasked(
 
 def test_results_are_one_json_object(capsys: pytest.CaptureFixture[str]) -> None:
     values = {"name": "\x1b[2J\x9b\u202ea", "mean": float("nan"), "text": "Größe"}
-    print_result(argparse.Namespace(json=True), "for people", values)
+    print_result(argparse.Namespace(json=True, flags={}), "for people", values)
     out = capsys.readouterr().out
     assert json.loads(out) == {**values, "mean": None}
     assert "Größe" in out
     assert not {"\x1b", "\x9b", "\u202e"} & set(out)
-    print_result(argparse.Namespace(json=False), "for people", values)
+    print_result(argparse.Namespace(json=False, flags={}), "for people", values)
     assert capsys.readouterr().out == "for people\n"
 
 
@@ -120,38 +116,6 @@ def test_several_sources_are_read_and_copies_told(notes: Path, capsys: pytest.Ca
     assert read.err.startswith("read 5 documents (83 characters); 3 are copies of others\n")
     assert main(["analyze", "layers", "notes", "rows.jsonl", "--model", "no", "--output", "rows.jsonl"]) == 1
     assert "rows.jsonl holds the documents (rows.jsonl)" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("message", "shown"),
-    [
-        ("held_out=0.7: a share.", "--held-out 0.7: a share."),
-        ("pooling='keep' is safer.", "--pooling keep is safer."),
-        ("batching='tokens' needs batch_tokens=, the", "--batching tokens needs --batch-tokens, the"),
-        ("held_out must not be 0.", "--held-out must not be 0."),
-        ("shorter views (batch_tokens).", "shorter views (--batch-tokens)."),
-        ("bf16=False, bf16=True", "--no-bf16, --bf16"),
-        ("The pooling of the base stays, with other=3.", "The pooling of the base stays, with other=3."),
-        ("/data/held_out/x.txt and held_out.json", "/data/held_out/x.txt and held_out.json"),
-    ],
-)
-def test_messages_are_in_the_words_of_the_command_line(message: str, shown: str) -> None:
-    assert in_options(message, ["held_out", "pooling", "batching", "batch_tokens", "bf16"]) == shown
-
-
-def test_errors_and_log_lines_are(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    assert main(["train", "texts", "--output", "model", "--batch-size", "1"]) == 1
-    assert capsys.readouterr().err.startswith("simlte: --batch-size 1: the negatives are")
-    monkeypatch.setattr(logging.root, "handlers", [])  # as in a process of its own
-
-    @functools.wraps(training.train)
-    def train(**options: Any) -> None:
-        logging.getLogger("simlte_st").warning("Few steps (%d): pooling='keep' is safer.", 5)
-        raise ConfigurationError("max_steps=0: too few.")
-
-    monkeypatch.setattr(training, "train", train)
-    assert main(["train", "texts", "--output", "model"]) == 1
-    assert capsys.readouterr().err == "Few steps (5): --pooling keep is safer.\nsimlte: --max-steps 0: too few.\n"
 
 
 def test_a_hub_that_does_not_answer_is_told_once_and_soon(

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from tqdm import tqdm
 
-from simlte_st.cli.arguments import OptionFormatter
 from simlte_st.cli.main import main
 from simlte_st.cli.terminal import PrintableStream, printable, terminal_width, wrapped
 
@@ -60,8 +59,6 @@ def test_messages_are_wrapped_and_what_is_laid_out_is_not(
     broken = wrapped(f"  from  {words}", indent=8).split("\n")
     assert max(map(len, broken)) <= 50
     assert all(line.startswith(" " * 8 + "w") or line.startswith(" " * 8 + "s") for line in broken[1:])
-    record = logging.LogRecord("simlte_st", logging.INFO, "", 0, words, (), None)
-    assert max(map(len, OptionFormatter(()).format(record).split("\n"))) <= 50
     assert main(["data", "stats", "there-is-no-such-folder"]) == 1
     said = capsys.readouterr().err.splitlines()
     assert len(said) > 2

@@ -148,9 +148,9 @@ def test_the_text_column_is_found(row: dict[str, object], expected: str) -> None
 
 
 def test_an_undecidable_text_column_names_the_columns_and_the_flag() -> None:
-    with pytest.raises(DataError, match=r"title, review, stars.*hold strings: title, review.*--text-column"):
+    with pytest.raises(DataError, match=r"title, review, stars.*hold strings: title, review.*text_column="):
         list(read_documents([{"title": "a", "review": "b", "stars": 3}]))
-    with pytest.raises(DataError, match=r"stars.*none.*--text-column"):
+    with pytest.raises(DataError, match=r"stars.*none.*text_column="):
         list(read_documents([{"stars": 3}]))
 
 

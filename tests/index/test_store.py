@@ -111,7 +111,7 @@ def test_the_model_is_found_again_by_its_name(encoder_path: Path, corpus: list[D
     Index.create(tmp_path / "index", place).add(corpus)
     assert Index.open(tmp_path / "index").search(corpus[4].text, top=1)[0].id == "d4"
     place.rename(tmp_path / "moved")
-    with pytest.raises(ModelError, match=r"It is the model of .*index: if it is elsewhere, name it with --model"):
+    with pytest.raises(ModelError, match=r"It is the model of .*index: if it is elsewhere, name it with model="):
         Index.open(tmp_path / "index").search("ba bun")
     assert Index.open(tmp_path / "index", tmp_path / "moved").search(corpus[4].text, top=1)[0].id == "d4"
 

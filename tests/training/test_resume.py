@@ -69,7 +69,7 @@ def test_a_killed_run_resumes_to_the_same_bytes(
     process.wait(60)
     process.stderr.close()  # type: ignore[union-attr]
     assert not (tmp_path / "killed").exists(), "the run ended before it could be killed: use more epochs"
-    with pytest.raises(ConfigurationError, match="--resume"):
+    with pytest.raises(ConfigurationError, match="resume=True"):
         train(documents, tmp_path / "killed", progress=False, **arguments)
     with pytest.raises(ResumeError, match=r"seed: was 5, is 6"):
         train(documents, tmp_path / "killed", progress=False, resume=True, **{**arguments, "seed": 6})

@@ -34,7 +34,7 @@ def test_a_run_does_not_go_on_in_another_dtype_unasked(tmp_path: Path, monkeypat
     def resume(options: RunOptions) -> RunFolder:
         return RunFolder.open(tmp_path / "model", options.decisive(), resume=True, overwrite=False)
 
-    for here, there, asked in ((True, False, "--bf16"), (False, True, "--no-bf16")):
+    for here, there, asked in ((True, False, "bf16=True"), (False, True, "bf16=False")):
         monkeypatch.setattr(run, "bf16_available", lambda device, here=here: here)
         RunFolder.open(tmp_path / "model", RunOptions("base").decisive(), resume=False, overwrite=True)
         assert resume(RunOptions("base")).path == tmp_path / "model.run"

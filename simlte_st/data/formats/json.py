@@ -45,7 +45,7 @@ def _array(path: Path, encoding: str, max_characters: int) -> list[Any] | None:
         reason, what = error.args
         remedy = "write it as JSON lines (.jsonl: one object per line), of which any number can be read"
         if reason != TOO_LONG:
-            remedy = "name its encoding with encoding= (on the command line: --encoding)"
+            remedy = "name its encoding with encoding="
         raise DataError(f"{path} cannot be read as one JSON value: {reason} ({what}); {remedy}.") from error
     except (ValueError, RecursionError) as error:
         if text.lstrip().startswith("{"):

@@ -176,7 +176,7 @@ class TokenBudgetBatchSampler(SeededBatchSampler):
             least = min(2 * self.min_batch_size - 1, self.documents)
             raise ConfigurationError(
                 f"batch_tokens={self.batch_tokens}: too small for {least} of the longest documents, of {costs[0]} "
-                f"tokens each. Use at least {costs[0] * least}, or shorter views (max_view_length)."
+                f"tokens each. Use at least {costs[0] * least}, or shorter views (max_view_length=)."
             )
         return sum(bucket.batches for bucket in buckets)
 

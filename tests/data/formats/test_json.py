@@ -62,7 +62,7 @@ def test_a_first_line_that_is_cut_is_counted(tmp_path: Path) -> None:
         ('[{"text": "a"},', "is no valid JSON: "),
         ("", "is no valid JSON: "),
         ("[" * 100_000, "is no valid JSON: "),
-        (b'["caf\xe9"]', "wrong encoding .*--encoding"),
+        (b'["caf\xe9"]', "wrong encoding .*encoding="),
         (b'["\0"]', "binary"),
         ("[]", "no usable document"),
         ("[[1], [2]]", "no usable document.*\n.*not a string"),
