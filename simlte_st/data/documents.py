@@ -267,7 +267,7 @@ def read_documents(
     if max_characters < 1:
         raise ConfigurationError(f"max_characters={max_characters}: must be at least 1.")
     if limit is not None and limit < 1:
-        raise ConfigurationError(f"limit must be at least 1, or None for all documents, not {limit}.")
+        raise ConfigurationError(f"limit={limit}: must be at least 1, or None for all documents.")
     if isinstance(source, DocumentReader):
         if limit is not None or columns.named() or metadata:
             raise ConfigurationError("A DocumentReader is read as it was made: give limit=, columns, metadata= there.")

@@ -71,8 +71,7 @@ def choose_columns(named: Columns, table: Table) -> Columns:
     for parameter, name in named.named().items():
         if name not in columns:
             raise DataError(
-                f"{table.name} has no column {name!r}. Its columns are: {there}. "
-                f"Name one of them with {parameter}=."
+                f"{table.name} has no column {name!r}. Its columns are: {there}. Name one of them with {parameter}=."
             )
     id_column = named.id or _first_of(ID_COLUMNS, [column for column in columns if column != named.text])
     strings = [column for column in columns if column in (table.strings or ())]

@@ -39,7 +39,7 @@ def test_a_run_does_not_go_on_in_another_dtype_unasked(tmp_path: Path, monkeypat
         RunFolder.open(tmp_path / "model", RunOptions("base").decisive(), resume=False, overwrite=True)
         assert resume(RunOptions("base")).path == tmp_path / "model.run"
         monkeypatch.setattr(run, "bf16_available", lambda device, there=there: there)
-        with pytest.raises(ResumeError, match=f"Add {asked} to go on"):
+        with pytest.raises(ResumeError, match=f"Go on with {asked}"):
             resume(RunOptions("base"))
         assert resume(RunOptions("base", bf16=here)).resume  # the same options otherwise
         with pytest.raises(ResumeError, match="seed: was 0, is 1"):

@@ -93,8 +93,7 @@ def _open(path: Path, settings: ReadSettings, delimiter: str) -> Table:
         raise DataError(f"The header of {path} cannot be read: it has NUL characters, which no text has.")
     if lines.problem:
         raise DataError(
-            f"The header of {path} cannot be read: {lines.problem[1]}. "
-            "Name the file's encoding with encoding=."
+            f"The header of {path} cannot be read: {lines.problem[1]}. Name the file's encoding with encoding=."
         )
     if len(header) == 1 and (other := next((mark for mark in ";\t|," if mark in header[0]), None)):
         logger.info("The columns of %s are separated by %r.", path, other)
