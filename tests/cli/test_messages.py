@@ -103,8 +103,8 @@ def texts_of(tree: ast.Module) -> Iterator[str]:
             yield node.value
 
 
-COMMAND = re.compile(r"(simlte|pip|hf) [a-z{].*", re.DOTALL)
-"""A whole command, which may be advised to anybody."""
+COMMAND = re.compile(r"(\n    |(simlte|pip|hf) )[a-z{].*", re.DOTALL)
+"""A whole command, which may be advised to anybody; indented lines are such."""
 
 
 def test_the_library_names_parameters_as_python_does() -> None:
