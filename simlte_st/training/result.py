@@ -87,15 +87,11 @@ class TrainingResult:
         """Say in at most five lines what was done, and whether it helped."""
         left_out = {**self.read["skipped"], **self.corpus.left_out}
         steps = f"{self.steps:,} step{'' if self.steps == 1 else 's'}"
-        done = (
-            f"Trained on {self.corpus.documents:,} documents: {steps} in {self.seconds:,.0f} s "
-            f"({self.documents_per_second:.2g} documents a second, in {self.dtype})."
-            if self.steps
-            else f"Not trained; a latent semantic analysis of {self.corpus.documents:,} documents was appended."
-        )
         lines = [
-            f"{done} Left out: {', '.join(f'{count:,} {reason}' for reason, count in left_out.items()) or 'none'}.",
-            *([f"Seen and cut: {self.coverage.summary()}."] if self.steps else []),
+            f"Trained on {self.corpus.documents:,} documents: {steps} in {self.seconds:,.0f} s "
+            f"({self.documents_per_second:.2g} documents a second, in {self.dtype}). "
+            f"Left out: {', '.join(f'{count:,} {reason}' for reason, count in left_out.items()) or 'none'}.",
+            f"Seen and cut: {self.coverage.summary()}.",
             f"{self.truncation.summary()} {self.truncation.advice}".rstrip(),
             self.gain["summary"] if self.gain else "No documents, or too few, were held out to measure the gain.",
         ]

@@ -89,10 +89,10 @@ class RunOptions:
         (self.named_preset or Preset()).changed(**self.settings)
         if not 0 <= self.held_out <= 0.5:
             raise ConfigurationError(f"held_out={self.held_out}: a share of the documents, from 0 to 0.5.")
-        if self.max_steps is not None and self.max_steps < (1 if self.lsa is None else 0):
+        if self.max_steps is not None and self.max_steps < 1:
             raise ConfigurationError(
-                f"max_steps={self.max_steps}: at least one step is needed; 0 goes with lsa=, which then is all that is "
-                "done."
+                f"max_steps={self.max_steps}: at least one step is needed. Without training, an analysis is appended "
+                "by: simlte convert MODEL --lsa DOCUMENTS --output DIR"
             )
         if self.keep not in ("verdict", "trained"):
             raise ConfigurationError(f"keep={self.keep!r}: use 'verdict' or 'trained'.")

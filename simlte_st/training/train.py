@@ -14,7 +14,7 @@ from simlte_st.data.segmenters import Segmenter
 from simlte_st.files import check_apart
 from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.training.finish import finish
-from simlte_st.training.fit import Fitted, fit, set_up
+from simlte_st.training.fit import fit, set_up
 from simlte_st.training.model import make_trainee
 from simlte_st.training.prepare import prepare
 from simlte_st.training.presets import Preset
@@ -66,11 +66,10 @@ def train(
         limit: Use no more than so many documents.
         held_out: Share of the documents (at most 500; of few documents up to three times the share, until there are
             100) kept out of training, to measure the gain on; 0 for none, and no verdict.
-        max_steps: Stop after so many steps, instead of after the preset's epochs. 0, with ``lsa``: train nothing, only
-            append the analysis.
+        max_steps: Stop after so many steps, instead of after the preset's epochs.
         lsa: Append to the finished model a latent semantic analysis of the documents it was trained on, of so many
             dimensions (:class:`~simlte_st.modules.LatentSemanticAnalysis`; 256 is good), whatever the verdict on
-            training.
+            training. Without training: :func:`~simlte_st.models.lsa.append_lsa`.
         keep: Where the verdict is not that training helped, the finished model is the base, and what was trained is in
             ``OUTPUT.trained``; ``"trained"`` makes that the model in any case.
         probe: Column of classes, folders or tags: a probe with a few labelled documents a class, all of them held out,
@@ -129,8 +128,8 @@ def train(
             # The model first: how documents are cut into views depends on its tokenizer and on how much it reads.
             trainee = make_trainee(folder, options)
             prepared = prepare(reader, trainee, folder, options)
-            fitting = None if options.max_steps == 0 else set_up(trainee, prepared, folder, options)
-        fitted = Fitted() if fitting is None else fit(fitting, folder)
+            fitting = set_up(trainee, prepared, folder, options)
+        fitted = fit(fitting, folder)
         return finish(trainee, prepared, fitted, folder, options)
     finally:
         folder.release()

@@ -47,6 +47,28 @@ def test_convert(encoder_path: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     }  # fmt: skip
 
 
+def test_append_an_analysis(
+    encoder_path: Path, documents: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output, source = tmp_path / "mine", tmp_path / "texts.jsonl"
+    source.write_text("".join(json.dumps({"body": text}) + "\n" for text in documents), encoding="utf-8")
+    command = f"convert {encoder_path} --lsa {source} --text-column body --output {output}"
+    assert main(shlex.split(f"{command} --dimension 5 --limit 30")) == 0
+    out, err = capsys.readouterr()
+    assert "read 30 documents" in err
+    assert "latent semantic analysis of 5 dimensions was appended" in out
+    assert "from simlte_st import SentenceTransformer" in out
+    assert main(shlex.split(f"{command} --overwrite --quiet --json")) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["documents"], told["embedding_dimension"]) == (48, 32 + told["dimension"])
+    for wrong, message in (
+        (f"{command} --max-length 300", "--max-length 300 is for a conversion"),
+        (f"convert {encoder_path} --dimension 9 --output {tmp_path / 'x'}", "--dimension 9 is for --lsa"),
+    ):
+        assert main(shlex.split(wrong)) == 1
+        assert message in " ".join(capsys.readouterr().err.split())
+
+
 def test_convert_to_chunks(encoder_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "chunks"
     command = f"convert {encoder_path} --backbone chunk-mean --max-length 300 --overlap 4 --output {output}"

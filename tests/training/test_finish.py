@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.modules import Transformer
 from support import make_document
 from training_support import assert_same_bytes, weights
 
 from simlte_st import train
 from simlte_st.errors import ConfigurationError
-from simlte_st.modules import LatentSemanticAnalysis, TokenAttention
+from simlte_st.modules import LatentSemanticAnalysis
 from simlte_st.training import finish as finishing
 
 OPTIONS: dict[str, Any] = {
@@ -91,16 +90,6 @@ def test_hardly_a_document_gives_no_numbers(encoder_path: Path, documents: list[
     assert "No documents, or too few, were held out to measure the gain." in result.summary()
 
 
-def test_the_card_of_a_trained_model_says_what_of_this_package_it_takes(bert_path: Path, tmp_path: Path) -> None:
-    modules = [Transformer(str(bert_path)), TokenAttention(32)]
-    SentenceTransformer(modules=modules, device="cpu").save_pretrained(str(tmp_path))
-    finishing.extend_model_card(tmp_path / "README.md", "## A section")
-    card = (tmp_path / "README.md").read_text(encoding="utf-8")
-    assert card.endswith("\n\n## A section")
-    for part in ("from simlte_st import SentenceTransformer\n", "trust_remote_code=True", "simlte-st\n"):
-        assert part in card
-
-
 def test_a_latent_semantic_analysis_of_the_documents_is_appended(
     encoder_path: Path, labelled: list[dict[str, str]], tmp_path: Path
 ) -> None:
@@ -135,24 +124,7 @@ def test_a_base_that_is_kept_has_the_analysis_too(
     np.testing.assert_array_equal(kept[-1].components, trained[-1].components)
 
 
-def test_no_steps_append_the_analysis_and_leave_the_weights(
-    encoder_path: Path, labelled: list[dict[str, str]], tmp_path: Path
-) -> None:
-    options = {**OPTIONS, "max_steps": 0}
-    result = train(labelled, tmp_path / "m", base=encoder_path, lsa=5, keep="trained", **options)
-    assert (result.steps, result.lsa, result.kept) == (0, 5, "trained")
-    assert result.gain is not None
-    assert "Training" not in result.gain["summary"]
-    assert str(result).startswith("Not trained; a latent semantic analysis of ")
-    assert not (tmp_path / "m.run").exists()
-    card = (tmp_path / "m" / "README.md").read_text(encoding="utf-8")
-    assert "## Latent semantic analysis" in card
-    assert "Views:" not in card
-    assert "Steps:" not in card
-    base, model = SentenceTransformer(str(encoder_path), device="cpu"), result.load(device="cpu")
-    assert base[1].pooling_mode == model[1].pooling_mode == "mean", "not what the preset would train with"
-    for name, value in base.state_dict().items():
-        np.testing.assert_array_equal(model.state_dict()[name].numpy(), value.numpy())
-    with pytest.raises(ConfigurationError, match="0 goes with lsa="):
-        train(labelled, tmp_path / "none", base=encoder_path, **options)
-    assert not (tmp_path / "none").exists()
+def test_no_steps_are_no_training(encoder_path: Path, labelled: list[dict[str, str]], tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"max_steps=0: at least one.*simlte convert MODEL --lsa"):
+        train(labelled, tmp_path / "m", base=encoder_path, lsa=5, **{**OPTIONS, "max_steps": 0})
+    assert not list(tmp_path.iterdir())

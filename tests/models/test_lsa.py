@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sentence_transformers import SentenceTransformer
+
+from simlte_st import SentenceTransformer as OwnSentenceTransformer
+from simlte_st.errors import ConfigurationError, DataError
+from simlte_st.models.lsa import append_lsa
+from simlte_st.modules import LatentSemanticAnalysis
+
+
+def test_the_analysis_is_that_of_the_documents_and_the_weights_stay(
+    encoder_path: Path, documents: list[str], tmp_path: Path
+) -> None:
+    appended = append_lsa(encoder_path, documents, tmp_path / "mine", dimension=5)
+    assert (appended.dimension, appended.embedding_dimension, appended.read.documents) == (5, 32 + 5, 48)
+    base, model = SentenceTransformer(str(encoder_path), device="cpu"), OwnSentenceTransformer(tmp_path / "mine")
+    for name, value in base.state_dict().items():
+        np.testing.assert_array_equal(model.state_dict()[name].cpu().numpy(), value.numpy())
+    expected = LatentSemanticAnalysis.fit(base, documents, dimension=5)
+    np.testing.assert_array_equal(model[-1].components.cpu(), expected.components)
+    card = (tmp_path / "mine" / "README.md").read_text(encoding="utf-8")
+    appended_line = "- Appended: latent semantic analysis, 5 dimensions; embeddings have 37\n"
+    for part in ("- Documents: 48\n", appended_line, "from simlte_st import SentenceTransformer\n"):
+        assert card.count(part) == 1
+    assert documents[0][:60] not in card
+
+
+def test_an_analysis_that_is_there_is_replaced(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
+    append_lsa(encoder_path, documents, tmp_path / "first", dimension=5)
+    append_lsa(tmp_path / "first", documents[:20], tmp_path / "second", dimension=3, seed=1)
+    append_lsa(encoder_path, documents[:20], tmp_path / "direct", dimension=3, seed=1)
+    second, direct = (OwnSentenceTransformer(tmp_path / name, device="cpu") for name in ("second", "direct"))
+    assert [type(module).__name__ for module in second].count("LatentSemanticAnalysis") == 1
+    np.testing.assert_array_equal(second.encode(documents[:3]), direct.encode(documents[:3]))
+
+
+def test_nothing_is_written_where_it_cannot_be_done(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "a.txt").write_text(documents[0], encoding="utf-8")
+    with pytest.raises(ConfigurationError, match="holds the documents"):
+        append_lsa(encoder_path, tmp_path / "texts", tmp_path, overwrite=True)
+    with pytest.raises(ConfigurationError, match="dimension=0"):
+        append_lsa(encoder_path, documents, tmp_path / "mine", dimension=0)
+    with pytest.raises(DataError, match="1 document with"):
+        append_lsa(encoder_path, tmp_path / "texts", tmp_path / "mine")
+    append_lsa(encoder_path, documents, tmp_path / "mine", dimension=5)
+    with pytest.raises(ConfigurationError, match="exists already"):
+        append_lsa(encoder_path, documents, tmp_path / "mine", dimension=5)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "texts"]
