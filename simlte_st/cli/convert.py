@@ -17,7 +17,7 @@ from simlte_st.cli.arguments import (
     print_result,
     reading_options,
 )
-from simlte_st.cli.terminal import note
+from simlte_st.cli.messages import note
 from simlte_st.models.names import usage_example
 
 
@@ -142,7 +142,7 @@ def _append(arguments: argparse.Namespace) -> int:
         overwrite=arguments.overwrite,
         progress=not arguments.quiet,
     )
-    note(appended.read.summary())
+    note(appended.read.summary(), arguments)
     print_result(
         arguments,
         f"A latent semantic analysis of {appended.dimension} dimensions was appended to {arguments.base}: the "
