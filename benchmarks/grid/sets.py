@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from datasets import Dataset, concatenate_datasets
 
+from benchmarks.datasets import Benchmark, load_benchmark, statistics
 from benchmarks.grid.scales import Scale
 from benchmarks.grid.work import Work
 from benchmarks.rivals.hub_models import Task
 from simlte_st.data import read_documents
 from simlte_st.data.document import Document
-from simlte_st.datasets import Benchmark, load_benchmark, statistics
 from simlte_st.errors import DataError
 from simlte_st.evaluation import JudgedPairs, load_lee, number_links
 from simlte_st.evaluation.splits import sample_rows

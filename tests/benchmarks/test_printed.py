@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.datasets import SETS
 from benchmarks.grid.printed import (
     CLASSIFICATION,
     COMPARED,
@@ -19,7 +20,6 @@ from benchmarks.grid.printed import (
 )
 from benchmarks.relative_gain import papers_gain
 from simlte_st.analysis.redundancy import BUCKETS, BucketRedundancy
-from simlte_st.datasets import SETS
 
 
 @pytest.mark.parametrize("setting", TABLES)

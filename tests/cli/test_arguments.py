@@ -86,7 +86,6 @@ def test_patterns_are_replaced_by_what_they_match(notes: Path) -> None:
         "train SOURCE --output out",
         "encode model SOURCE --output out.parquet",
         "index model SOURCE --output out",
-        "data stats SOURCE --quiet",
         "analyze redundancy SOURCE",
         "analyze attention SOURCE --model model",
         "analyze layers SOURCE --model model",
@@ -109,11 +108,12 @@ def test_every_command_takes_several_sources(command: str, notes: Path, capsys: 
     assert capsys.readouterr().err == "simlte: No file or folder matches the pattern 'notes/*.csv'.\n"
 
 
-def test_several_sources_are_read_and_copies_told(notes: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["data", "stats", "notes", "rows.jsonl", "a[[]1].txt", "--quiet"]) == 0
-    read = capsys.readouterr()
-    assert read.out.startswith("notes, rows.jsonl, a[1].txt\n")
-    assert read.err.startswith("read 5 documents (83 characters); 3 are copies of others\n")
+def test_several_sources_are_read_and_copies_told(
+    notes: Path, encoder_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sources = ["notes", "rows.jsonl", "a[[]1].txt"]
+    assert main(["encode", str(encoder_path), *sources, "--output", "v.parquet", "--quiet"]) == 0
+    assert "read 5 documents (83 characters); 3 are copies of others" in "".join(capsys.readouterr())
     assert main(["analyze", "layers", "notes", "rows.jsonl", "--model", "no", "--output", "rows.jsonl"]) == 1
     assert "rows.jsonl holds the documents (rows.jsonl)" in capsys.readouterr().err
 

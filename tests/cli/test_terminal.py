@@ -29,13 +29,13 @@ def test_bars_still_move() -> None:
 
 
 def test_names_and_messages_cannot_command_the_terminal(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, encoder_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logging, "basicConfig", lambda **options: None)
     bad = "\x1b]0;owned\x07"
     (tmp_path / f"{bad}.txt").write_bytes(b"\xff\xff\xff")
     (tmp_path / "good.txt").write_text("One sentence. Another one.")
-    assert main(["data", "stats", str(tmp_path)]) in (0, 1)
+    assert main(["encode", str(encoder_path), str(tmp_path), "--output", str(tmp_path / "v.parquet")]) == 0
     assert main(["encode", f"no{bad}model", str(tmp_path), "--output", str(tmp_path / "v.parquet")]) == 1
     with pytest.raises(SystemExit):
         main(["encode", f"--{bad}"])
@@ -59,7 +59,7 @@ def test_messages_are_wrapped_and_what_is_laid_out_is_not(
     broken = wrapped(f"  from  {words}", indent=8).split("\n")
     assert max(map(len, broken)) <= 50
     assert all(line.startswith(" " * 8 + "w") or line.startswith(" " * 8 + "s") for line in broken[1:])
-    assert main(["data", "stats", "there-is-no-such-folder"]) == 1
+    assert main(["train", "there-is-no-such-folder", "--output", "out"]) == 1
     said = capsys.readouterr().err.splitlines()
     assert len(said) > 2
     assert max(map(len, said)) <= 50

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from benchmarks.datasets.labelled import ReadOptions, class_folders
 from simlte_st.data.rows import Event, Row
-from simlte_st.datasets.labelled import ReadOptions, class_folders
 from simlte_st.errors import ConfigurationError
 
 _FOLDERS = {"20news-bydate-train": "train", "20news-bydate-test": "test"}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from simlte_st.datasets import SETS, Benchmark, load_benchmark, read_benchmark, statistics
+from benchmarks.datasets import SETS, Benchmark, load_benchmark, statistics
 from simlte_st.errors import DataError
 
 # The corpus's own columns, the first one without a name.
@@ -84,11 +84,9 @@ def test_a_limit_reads_no_further(tmp_path: Path) -> None:
     path = write_news(tmp_path / "news.csv", [news_row(number, "fake", f"Text {number}.") for number in range(3)])
     with path.open("ab") as file:
         file.write(b"\xff\n" * 3)
-    reader = read_benchmark("fakenews", path, limit=2)
-    assert [(item.id, item.label, item.split) for item in reader] == [("100", "fake", None), ("101", "fake", None)]
-    assert reader.report.stopped_at == 2
     benchmark = load_benchmark("fakenews", path, limit=2)
-    assert len(benchmark) == 2
+    assert [(item.id, item.label) for item in benchmark.documents()] == [("100", "fake"), ("101", "fake")]
+    assert benchmark.report.stopped_at == 2
     assert len(load_benchmark("fakenews", path)) == 3  # not the two that were stored
 
 

@@ -18,14 +18,14 @@ from datasets import Dataset, Features, Value, concatenate_datasets
 from datasets.arrow_writer import ArrowWriter
 from numpy.typing import NDArray
 
+from benchmarks.datasets.benchmark import Benchmark, CitationBenchmark
+from benchmarks.datasets.citations import CitationSet, FoundPapers
+from benchmarks.datasets.labelled import Found, LabelledSet, ReadOptions
+from benchmarks.datasets.sets import find_set
 from simlte_st.bars import with_progress_bar
 from simlte_st.data.documents import DocumentReader
 from simlte_st.data.report import ReadReport
 from simlte_st.data.sources.base import Source
-from simlte_st.datasets.benchmark import Benchmark, CitationBenchmark
-from simlte_st.datasets.citations import CitationSet, FoundPapers
-from simlte_st.datasets.labelled import Found, LabelledSet, ReadOptions
-from simlte_st.datasets.sets import find_set
 from simlte_st.errors import ConfigurationError, EmptyCorpusError
 from simlte_st.evaluation.splits import NEITHER, stratified_split, text_key
 from simlte_st.files import atomic_path, home, read_json, write_json
@@ -70,9 +70,9 @@ def load_benchmark(
 
     Args:
         name: ``fakenews``, ``20news``, ``arxiv``, ``nyt``, ``bbc`` or ``aan``.
-        path: The data set in the form it comes in (``simlte data list`` tells it), a table (``.parquet``, ``.jsonl``,
-            ``.csv``, ``.tsv``) with the columns text and label, and split and id where it has them, or a folder with
-            such tables named after the splits (``train.jsonl``, ``test.jsonl``).
+        path: The data set in the form it comes in (``python -m benchmarks.data`` tells it), a table (``.parquet``,
+            ``.jsonl``, ``.csv``, ``.tsv``) with the columns text and label, and split and id where it has them, or a
+            folder with such tables named after the splits (``train.jsonl``, ``test.jsonl``).
         seed: Decides the split of a data set that has none, and the pairs of ``aan`` made of papers and links.
         test_share: Share of each class that goes to the test, where the data set has no split.
         cache_dir: Folder of the Arrow files (default: ``benchmarks`` in the user's place, see ``SIMLTE_ST_HOME``).
@@ -123,28 +123,6 @@ def load_benchmark(
         report=ReadReport(**read_json(folder / "report.json")),
         notes=(*data_set.card.notes, *found.notes),
     )
-
-
-def read_benchmark(name: str, path: PathLike | None = None, **settings: Any) -> DocumentReader:
-    """Read a data set of labelled documents one by one, storing nothing: for a look, or for counting.
-
-    Args:
-        name: As for :func:`load_benchmark`, without ``aan``.
-        path: As for :func:`load_benchmark`.
-        settings: As for :func:`load_benchmark`: how to read it, and options of the data set.
-
-    Returns:
-        A reader that can be iterated any number of times; a document's ``split`` is set where the source has one.
-
-    Raises:
-        ConfigurationError: As :func:`load_benchmark`; also for ``aan``, which has pairs.
-        DataError: As :func:`load_benchmark`.
-    """
-    data_set = find_set(name)
-    if isinstance(data_set, CitationSet):
-        raise ConfigurationError(f"{name!r} has pairs of papers: load it with load_benchmark({name!r}).")
-    options, own = _read_options(data_set, settings)
-    return _reader(data_set.find(Path(path).expanduser() if path is not None else None, options, own), options)
 
 
 def _read_options(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from simlte_st.datasets.shapes import Shape
+from benchmarks.datasets.shapes import Shape
 from simlte_st.errors import ConfigurationError
 
 TEXTS = ("title+abstract", "abstract")

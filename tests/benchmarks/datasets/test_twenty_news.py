@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from sklearn.datasets import _twenty_newsgroups as sklearn_news
 
-from simlte_st.datasets import load_benchmark
-from simlte_st.datasets.twenty_news import strip_footer, strip_header, strip_quotes
+from benchmarks.datasets import load_benchmark
+from benchmarks.datasets.twenty_news import strip_footer, strip_header, strip_quotes
 from simlte_st.errors import ConfigurationError, DataError
 
 POST = (

@@ -6,7 +6,7 @@ import datasets
 import huggingface_hub
 import pytest
 
-from simlte_st.datasets import load_benchmark, read_benchmark
+from benchmarks.datasets import load_benchmark
 from simlte_st.errors import DataError
 
 
@@ -34,7 +34,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def test_a_data_set_of_the_hub(hub: list[Any], caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level("INFO", "simlte_st"):
+    with caplog.at_level("INFO", "benchmarks"):
         benchmark = load_benchmark("20news")
     assert hub == [("SetFit/20_newsgroups", 5), ("SetFit/20_newsgroups", "train"), ("SetFit/20_newsgroups", "test")]
     assert [(item.id, item.text, item.label, item.split) for item in benchmark.documents()] == [
@@ -52,7 +52,7 @@ def test_one_that_is_all_one_split(hub: list[Any]) -> None:
     benchmark = load_benchmark("arxiv")
     assert [(item.text, item.label) for item in benchmark.documents()] == [("T\n\na b", "cs"), ("U\n\nc", "hep-ph")]
     assert benchmark.split_origin.startswith("made here")
-    assert [item.text for item in read_benchmark("arxiv", text="abstract")] == ["a b", "c"]
+    assert [item.text for item in load_benchmark("arxiv", text="abstract").documents()] == ["a b", "c"]
 
 
 def test_a_hub_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:

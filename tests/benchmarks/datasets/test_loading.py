@@ -8,8 +8,7 @@ import datasets
 import pyarrow.parquet as pq
 import pytest
 
-from simlte_st.data import read_documents
-from simlte_st.datasets import load_benchmark, loading, read_benchmark
+from benchmarks.datasets import load_benchmark, loading
 from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError
 
 ROWS = [{"id": f"d{n}", "text": f"Text {n}.", "label": f"class {n % 2}"} for n in range(20)]
@@ -148,8 +147,6 @@ def test_an_interrupted_reading_leaves_nothing(tmp_path: Path, home: Path) -> No
 def test_what_is_wrong_is_said(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="no data set 'imdb'; there are fakenews, 20news, arxiv, nyt"):
         load_benchmark("imdb")
-    with pytest.raises(ConfigurationError, match="no data set 'imdb'"):
-        read_benchmark("imdb")
     with pytest.raises(DataError, match=r"no file or folder .*nowhere.*kaggle\.com.*CC0.*arxiv-metadata-oai-snapshot"):
         load_benchmark("arxiv", tmp_path / "nowhere")
     with pytest.raises(DataError, match=r"no 'fakenews' here\..*FakeNewsCorpus.*Apache-2\.0.*pass path="):
@@ -161,20 +158,10 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
         load_benchmark("bbc", tmp_path / "notes.txt")
     path = lines(tmp_path / "a.jsonl", ROWS)
     for settings in ({"limit": 0}, {"max_characters": 0}):
-        for call in (load_benchmark, read_benchmark):
-            with pytest.raises(ConfigurationError, match="at least 1"):
-                call("bbc", path, **settings)
+        with pytest.raises(ConfigurationError, match="at least 1"):
+            load_benchmark("bbc", path, **settings)
     with pytest.raises(DataError, match="no text encoding called 'utf-9'"):
         load_benchmark("bbc", path, encoding="utf-9")
-
-
-def test_reading_without_storing(tmp_path: Path, home: Path) -> None:
-    path = lines(tmp_path / "a.jsonl", [{**row, "split": "test"} for row in ROWS])
-    reader = read_benchmark("bbc", path)
-    for _ in range(2):
-        assert [(item.id, item.split) for item in reader] == [(f"d{n}", "test") for n in range(20)]
-    assert not (home / "benchmarks").exists()
-    assert [item.split for item in read_documents(path)] == [None] * 20  # a corpus has no split
 
 
 def test_many_documents_are_held_in_small_batches(tmp_path: Path) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from simlte_st.datasets import arxiv, bbc, twenty_news
-from simlte_st.datasets.benchmark import Card, PrintedStatistics
-from simlte_st.datasets.citations import CitationSet
-from simlte_st.datasets.labelled import Hub, LabelledSet
-from simlte_st.datasets.shapes import Shape
+from benchmarks.datasets import arxiv, bbc, twenty_news
+from benchmarks.datasets.benchmark import Card, PrintedStatistics
+from benchmarks.datasets.citations import CitationSet
+from benchmarks.datasets.labelled import Hub, LabelledSet
+from benchmarks.datasets.shapes import Shape
 from simlte_st.errors import ConfigurationError
 
 FAKENEWS_TYPES = frozenset(

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.datasets import SETS, PrintedStatistics, statistics, statistics_table
 from simlte_st.data import Document
-from simlte_st.datasets import SETS, PrintedStatistics, statistics, statistics_table
 from simlte_st.errors import EmptyCorpusError
 
 DOCUMENTS = [

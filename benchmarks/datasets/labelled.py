@@ -9,14 +9,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks.datasets.benchmark import SPLITS, Card
+from benchmarks.datasets.shapes import PLAIN_SHAPES, Shape, split_name, table_events
 from simlte_st.data.formats import PLAIN_TEXT, format_of, open_table
 from simlte_st.data.formats.base import TableFormat, TextFormat
 from simlte_st.data.rows import UNREADABLE, Event, ReadSettings, Row, Skip
 from simlte_st.data.sources.datasets import dataset_table
 from simlte_st.data.sources.hub import load_hub
 from simlte_st.data.streams import check_encoding
-from simlte_st.datasets.benchmark import SPLITS, Card
-from simlte_st.datasets.shapes import PLAIN_SHAPES, Shape, split_name, table_events
 from simlte_st.errors import ConfigurationError, DataError, MissingExtraError
 
 logger = logging.getLogger(__name__)
@@ -104,7 +104,7 @@ class Hub:
 
 @dataclass(frozen=True, slots=True)
 class LabelledSet:
-    """How to read one data set of labelled documents: one of these in :mod:`simlte_st.datasets.sets` makes a new one.
+    """How to read one data set of labelled documents: one of these in :mod:`benchmarks.datasets.sets` makes a new one.
 
     Attributes:
         card: The data set in words.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks.datasets.labelled import ReadOptions, class_folders
 from simlte_st.data.rows import Event
-from simlte_st.datasets.labelled import ReadOptions, class_folders
 from simlte_st.extras import require
 
 

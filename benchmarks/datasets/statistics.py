@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.datasets.benchmark import Benchmark, CitationBenchmark, PrintedStatistics
 from simlte_st.bars import with_progress_bar
 from simlte_st.data.document import Document
 from simlte_st.data.documents import read_documents
-from simlte_st.datasets.benchmark import Benchmark, CitationBenchmark, PrintedStatistics
 
 _ROWS = (
     ("documents", "documents", ",.0f"),

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.datasets.benchmark import SPLITS, Card
+from benchmarks.datasets.labelled import Found, ReadOptions, describe_file
 from simlte_st.data.formats import format_of, open_table
 from simlte_st.data.formats.base import TableFormat
 from simlte_st.data.rows import Event, RawRow, ReadSettings, Row, Skip
 from simlte_st.data.streams import read_lines
 from simlte_st.data.tables import BLANK_LINE, WRONG_FIELDS, Table
-from simlte_st.datasets.benchmark import SPLITS, Card
-from simlte_st.datasets.labelled import Found, ReadOptions, describe_file
 from simlte_st.errors import ConfigurationError, DataError
 
 BAD_LABEL = "label neither 0 nor 1"

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from simlte_st.datasets import load_benchmark
-from simlte_st.datasets.arxiv import ARCHIVES
+from benchmarks.datasets import load_benchmark
+from benchmarks.datasets.arxiv import ARCHIVES
 from simlte_st.errors import ConfigurationError, DataError
 
 PAPERS: list[dict[str, Any]] = [

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from simlte_st.datasets import CitationBenchmark, load_benchmark, read_benchmark
-from simlte_st.datasets.citations import plain_text
+from benchmarks.datasets import CitationBenchmark, load_benchmark
+from benchmarks.datasets.citations import plain_text
 from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError
 
 LINES = {
@@ -130,8 +130,6 @@ def test_what_it_is_not(tmp_path: Path, arena: Path) -> None:
         load_benchmark("aan", tmp_path / "nowhere")
     with pytest.raises(ConfigurationError, match="has no option label_column"):
         load_benchmark("aan", arena, label_column="x")
-    with pytest.raises(ConfigurationError, match="pairs of papers"):
-        read_benchmark("aan", arena)
     folder = links(tmp_path)
     (folder / "aan_citations.csv").write_text("from,to\na,b\n")
     with pytest.raises(DataError, match="columns from, to; it should have: citing and cited; or"):

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks import data
+
+
+def test_a_data_set_beside_the_papers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "posts.jsonl"
+    rows = [
+        {"text": "one two three", "label": "b", "split": "train"},
+        {"text": "one two", "label": "a", "split": "train"},
+        {"text": "one", "label": "a", "split": "test"},
+        {"text": "", "label": "a", "split": "test"},
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    data.main(["20news", "--path", str(path)])
+    out = capsys.readouterr().out
+    assert out.startswith(f"20 Newsgroups, by date, from {path}\n")
+    for line in (
+        "                here  papers",
+        "documents          3  18,846",
+        "words, longest     3  11,554",
+        "classes: 2 a, 1 b",
+        "splits: 2 train, 1 test",
+    ):
+        assert line in out.splitlines()
+    assert "skipped 1: 1 empty" in out
+
+
+def test_the_list(capsys: pytest.CaptureFixture[str]) -> None:
+    data.main([])
+    out = capsys.readouterr().out
+    assert [line.split(":")[0] for line in out.splitlines() if line] == [*data.SETS]
+    assert "LDC User Agreement" in out
