@@ -6,20 +6,10 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from simlte_st.cli.arguments import (
-    SOURCE_HELP,
-    Sources,
-    add_common_arguments,
-    add_json_argument,
-    add_overwrite_argument,
-    add_quiet_argument,
-    add_seed_argument,
-    add_source_arguments,
-    check_result_files,
-    print_result,
-    reading_options,
-)
+from simlte_st.cli.arguments import add_arguments, check_result_files, print_result, reading_options
 from simlte_st.cli.messages import note
+from simlte_st.cli.numbers import count, whole_number
+from simlte_st.cli.sources import SOURCE_HELP, Sources
 from simlte_st.cli.terminal import terminal_width
 
 if TYPE_CHECKING:
@@ -33,7 +23,6 @@ def add_parser(subparsers: Any) -> None:
         help="redundancy of a corpus, or what models attend to",
         description="The papers' analyses, on any corpus and model. redundancy and attention need spaCy and a pipeline "
         'of its: pip install "simlte-st[pos]".',
-        allow_abbrev=False,
         examples=(
             "simlte analyze redundancy my_documents",
             "simlte analyze attention my_documents --model bert-base --compare my-model",
@@ -45,13 +34,12 @@ def add_parser(subparsers: Any) -> None:
         "redundancy",
         help="how often documents repeat their nouns and verbs",
         description="Nouns and verbs to distinct ones, by the length of the documents (equation 2 and table 3).",
-        allow_abbrev=False,
         examples=(
             "simlte analyze redundancy my_documents",
             "simlte analyze redundancy posts.csv --limit 1000 --output nouns.json",
         ),
     )
-    redundancy.add_argument("source", metavar="SOURCE", nargs="+", action=Sources, help=SOURCE_HELP)
+    add_arguments(redundancy, "source")
     _add_tagging(redundancy)
     redundancy.set_defaults(run=run_redundancy)
 
@@ -60,20 +48,21 @@ def add_parser(subparsers: Any) -> None:
         help="what [CLS] attends to, by part of speech",
         description="Attention from [CLS] to nouns, verbs, adjectives and other words (figure 3 and appendix C), in "
         "one model or before and after training.",
-        allow_abbrev=False,
         examples=(
             "simlte analyze attention my_documents --model my-model --bars attention.svg",
             "simlte analyze attention my_documents --model bert-base --compare my-model",
             "simlte analyze attention my_documents --model my-model --heatmap words.html",
         ),
     )
-    attention.add_argument("source", metavar="SOURCE", nargs="+", action=Sources, help=SOURCE_HELP)
+    add_arguments(attention, "source")
     _add_models(attention)
-    attention.add_argument("--layer", type=int, default=-1, metavar="N", help="layer from 0 (default: -1, the last)")
     attention.add_argument(
-        "--max-seq-length", type=int, metavar="N", help="tokens to read of a document (default: what all models read)"
+        "--layer", type=whole_number, default=-1, metavar="N", help="layer from 0 (default: -1, the last)"
     )
-    attention.add_argument("--batch-size", type=int, default=8, metavar="N", help="default: %(default)s")
+    attention.add_argument(
+        "--max-seq-length", type=count, metavar="N", help="tokens to read of a document (default: what all models read)"
+    )
+    attention.add_argument("--batch-size", type=count, default=8, metavar="N", help="default: %(default)s")
     attention.add_argument("--bars", metavar="FILE.svg|png", help="draw the weights of a word as bars")
     attention.add_argument("--heatmap", metavar="FILE.html", help="draw one document's words")
     attention.add_argument("--document", metavar="ID", help="id of the document to draw (default: the first)")
@@ -86,7 +75,6 @@ def add_parser(subparsers: Any) -> None:
         description="Cosine of each token between a layer and the one before (TA-SBERT, figures 7 and 8): mean, and "
         "between which values eight tokens in ten lie; of one --text, each token of it. In one model or before and "
         "after training.",
-        allow_abbrev=False,
         examples=(
             "simlte analyze layers my_documents --model my-model --lines layers.svg",
             "simlte analyze layers my_documents --model bert-base --compare my-model",
@@ -96,7 +84,7 @@ def add_parser(subparsers: Any) -> None:
     layers.add_argument("source", metavar="SOURCE", nargs="*", action=Sources, help=SOURCE_HELP)
     layers.add_argument("--text", metavar="TEXT", help="instead of SOURCE, one text itself, token by token")
     _add_models(layers)
-    layers.add_argument("--batch-size", type=int, default=8, metavar="N", help="default: %(default)s")
+    layers.add_argument("--batch-size", type=count, default=8, metavar="N", help="default: %(default)s")
     layers.add_argument("--lines", metavar="FILE.svg|png", help="draw them")
     _add_reading(layers)
     layers.set_defaults(run=run_layers)
@@ -106,7 +94,6 @@ def add_parser(subparsers: Any) -> None:
         help="which words make up the embedding of a text",
         description="A heat map of the weight of each token in the embedding of a text, in models with token attention "
         "(TA-SBERT, tables 1 and 2).",
-        allow_abbrev=False,
         examples=(
             'simlte analyze weights "The storm flooded the town." --model my-model',
             'simlte analyze weights "The storm flooded the town." --model my-model --json',
@@ -115,9 +102,7 @@ def add_parser(subparsers: Any) -> None:
     weights.add_argument("text", metavar="TEXT", help="the text itself")
     _add_models(weights)
     weights.add_argument("--heatmap", metavar="FILE.html", help="draw it; else the tokens and weights are printed")
-    add_overwrite_argument(weights)
-    add_json_argument(weights)
-    add_common_arguments(weights)
+    add_arguments(weights, "--overwrite", "--json", "common")
     weights.set_defaults(run=run_weights)
 
 
@@ -128,17 +113,13 @@ def _add_tagging(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="an installed spaCy pipeline (default: %(default)s)",
     )
-    add_seed_argument(parser)
+    add_arguments(parser, "--seed")
     _add_reading(parser)
 
 
 def _add_reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", metavar="FILE.json", help="write the results there too")
-    add_overwrite_argument(parser)
-    add_json_argument(parser)
-    add_source_arguments(parser)
-    add_quiet_argument(parser)
-    add_common_arguments(parser)
+    add_arguments(parser, "--overwrite", "--json", "reading", "--quiet", "common")
 
 
 def _add_models(parser: argparse.ArgumentParser) -> None:

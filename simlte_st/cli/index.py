@@ -5,17 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from simlte_st.cli.arguments import (
-    SOURCE_HELP,
-    Sources,
-    add_common_arguments,
-    add_device_argument,
-    add_json_argument,
-    add_quiet_argument,
-    add_source_arguments,
-    print_result,
-    reading_options,
-)
+from simlte_st.cli.arguments import add_arguments, print_result, reading_options
 from simlte_st.cli.messages import note
 
 
@@ -27,15 +17,13 @@ def add_parser(subparsers: Any) -> None:
         description="Encode documents into an index, or add them to one: what is there already is not encoded again, "
         "changed documents replace those of their id. The same command goes on after an interruption. All other "
         "columns of the source can be filtered by.",
-        allow_abbrev=False,
         examples=(
             "simlte index my-model articles.jsonl --output articles.index --parts",
             "simlte index my-model articles.jsonl --output articles.index --sync",
             'simlte search articles.index "floods in the north" --top 5',
         ),
     )
-    parser.add_argument("model", metavar="MODEL", help="folder or name of a model")
-    parser.add_argument("source", metavar="SOURCE", nargs="+", action=Sources, help=SOURCE_HELP)
+    add_arguments(parser, "model", "source")
     parser.add_argument("--output", required=True, metavar="INDEX", help="folder of the index")
     parser.add_argument(
         "--parts",
@@ -44,12 +32,7 @@ def add_parser(subparsers: Any) -> None:
         help="find long documents by their passages, whatever the model reads at once (later additions: as before)",
     )
     parser.add_argument("--sync", action="store_true", help="remove documents that are no longer in the source")
-    parser.add_argument("--batch-size", type=int, default=32, metavar="N", help="default: %(default)s")
-    add_device_argument(parser)
-    add_json_argument(parser)
-    add_source_arguments(parser)
-    add_quiet_argument(parser)
-    add_common_arguments(parser)
+    add_arguments(parser, "--batch-size", "--device", "--json", "reading", "--quiet", "common")
     parser.set_defaults(run=run)
 
 

@@ -6,7 +6,9 @@ import argparse
 import json
 from typing import Any
 
+from simlte_st.cli.arguments import add_arguments
 from simlte_st.cli.messages import in_options, note
+from simlte_st.cli.numbers import finite_number
 from simlte_st.cli.search import add_search_arguments, check_format, search_options, show
 from simlte_st.cli.terminal import wrapped
 from simlte_st.errors import ConfigurationError
@@ -19,19 +21,20 @@ def add_parser(subparsers: Any) -> None:
         help="find documents of an index by other documents, above a threshold that labels decide",
         description="Find the documents that belong to others. Several seeds are one question. With --calibrate: "
         "choose the threshold by labelled pairs and keep it in the index, for every later simlte link.",
-        allow_abbrev=False,
         examples=(
             "simlte link articles.index article-17 notes.txt --top 20 --why",
             "simlte link articles.index --calibrate labels.jsonl --precision 0.95",
             "simlte link articles.index article-17 --format jsonl",
         ),
     )
-    parser.add_argument("index", metavar="INDEX", help="folder of the index")
+    add_arguments(parser, "index")
     parser.add_argument("seeds", metavar="SEED", nargs="*", help="an id of the index, a file, or a text")
     parser.add_argument(
         "--calibrate", metavar="FILE.jsonl", help='labelled pairs: {"seed": ID OR TEXT, "id": ID, "label": 0 OR 1}'
     )
-    parser.add_argument("--precision", type=float, default=0.9, metavar="X", help="wanted of --calibrate (default: .9)")
+    parser.add_argument(
+        "--precision", type=finite_number, default=0.9, metavar="X", help="wanted of --calibrate (default: .9)"
+    )
     add_search_arguments(parser, "default: all above the calibrated threshold, else 10")
     parser.set_defaults(run=run)
 

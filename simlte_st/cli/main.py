@@ -29,7 +29,6 @@ def build_parser() -> CommandParser:
     parser = CommandParser(
         prog="simlte",
         description="Long-document embeddings learned without labels.",
-        allow_abbrev=False,
         examples=(
             "simlte train my_documents --output my-model",
             "simlte encode my-model my_documents --output vectors.parquet",

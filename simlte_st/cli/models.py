@@ -6,7 +6,7 @@ import argparse
 import os
 from typing import Any
 
-from simlte_st.cli.arguments import add_common_arguments, add_json_argument, print_result
+from simlte_st.cli.arguments import add_arguments, print_result
 from simlte_st.cli.messages import note
 from simlte_st.errors import ConfigurationError
 
@@ -18,7 +18,6 @@ def add_parser(subparsers: Any) -> None:
         help="list or remove the models that have a name on this machine",
         description="Models with a name: made by simlte train --name, or coming with the package. They are used by "
         "that name, as in SentenceTransformer(NAME) of simlte_st or simlte encode NAME.",
-        allow_abbrev=False,
         examples=("simlte models list", "simlte models remove papers"),
     )
     commands = parser.add_subparsers(required=True, metavar="ACTION")
@@ -26,11 +25,9 @@ def add_parser(subparsers: Any) -> None:
     listing = commands.add_parser(
         "list",
         help="list the models by name, and trainings that were interrupted",
-        allow_abbrev=False,
         examples=("simlte models list", "simlte models list --json"),
     )
-    add_json_argument(listing)
-    add_common_arguments(listing)
+    add_arguments(listing, "--json", "common")
     listing.set_defaults(run=run_list)
 
     remove = commands.add_parser(
@@ -38,12 +35,10 @@ def add_parser(subparsers: Any) -> None:
         help="remove a model by name",
         description="Remove a model from your model folder, and what an interrupted training of that name left. "
         "It does not ask: what is removed is gone.",
-        allow_abbrev=False,
         examples=("simlte models remove papers", "simlte models remove papers.trained"),
     )
     remove.add_argument("name", metavar="NAME", help="one of simlte models list")
-    add_json_argument(remove)
-    add_common_arguments(remove)
+    add_arguments(remove, "--json", "common")
     remove.set_defaults(run=run_remove)
 
 

@@ -19,6 +19,42 @@ def whole_number(text: str) -> int:
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from error
 
 
+def count(text: str) -> int:
+    """Read how many: a whole number from 1.
+
+    Raises:
+        argparse.ArgumentTypeError: It is none.
+    """
+    value = whole_number(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
+    return value
+
+
+def count_from_zero(text: str) -> int:
+    """Read how many: a whole number from 0.
+
+    Raises:
+        argparse.ArgumentTypeError: It is none.
+    """
+    value = whole_number(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{text} is below 0")
+    return value
+
+
+def seed(text: str) -> int:
+    """Read a seed of random numbers, which has 32 bits in some of the libraries.
+
+    Raises:
+        argparse.ArgumentTypeError: It is none.
+    """
+    value = whole_number(text)
+    if not 0 <= value < 2**32:
+        raise argparse.ArgumentTypeError(f"{text} is not from 0 to {2**32 - 1:,}")
+    return value
+
+
 def finite_number(text: str) -> float:
     """Read a number; infinity and "not a number" are none here.
 

@@ -29,7 +29,7 @@ class CommandParser(argparse.ArgumentParser):
         self, *arguments: Any, examples: Sequence[str] = (), parameters: Mapping[str, str] = MappingProxyType({}),
         **options: Any,
     ) -> None:  # fmt: skip
-        super().__init__(*arguments, **options)
+        super().__init__(*arguments, **{"allow_abbrev": False, **options})
         self.examples = tuple(examples)
         self.parameters = dict(parameters)
         self._given: list[str] = []

@@ -8,8 +8,9 @@ import unicodedata
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from simlte_st.cli.arguments import add_common_arguments, add_overwrite_argument, check_result_files
+from simlte_st.cli.arguments import add_arguments, check_result_files
 from simlte_st.cli.messages import note
+from simlte_st.cli.numbers import count, finite_number
 from simlte_st.cli.terminal import terminal_width
 from simlte_st.errors import ConfigurationError
 
@@ -23,14 +24,13 @@ def add_parser(subparsers: Any) -> None:
         "search",
         help="find documents of an index by text",
         description="Find documents of an index by text: by vectors, by BM25, or by the ranks in both.",
-        allow_abbrev=False,
         examples=(
             'simlte search articles.index "floods in the north" --top 5',
             'simlte search articles.index "floods" --where "year > 2010" --why',
             'simlte search articles.index "floods" --format jsonl --output hits.jsonl',
         ),
     )
-    parser.add_argument("index", metavar="INDEX", help="folder of the index")
+    add_arguments(parser, "index")
     parser.add_argument("text", metavar="TEXT", help="what to look for")
     add_search_arguments(parser, "default: 10, or all with --threshold")
     parser.set_defaults(run=run)
@@ -38,18 +38,17 @@ def add_parser(subparsers: Any) -> None:
 
 def add_search_arguments(parser: argparse.ArgumentParser, top_help: str) -> None:
     """Add what ``search`` and ``link`` share."""
-    parser.add_argument("--top", type=int, metavar="N", help=f"most hits ({top_help})")
-    parser.add_argument("--threshold", type=float, metavar="X", help="lowest cosine of a hit")
+    parser.add_argument("--top", type=count, metavar="N", help=f"most hits ({top_help})")
+    parser.add_argument("--threshold", type=finite_number, metavar="X", help="lowest cosine of a hit")
     parser.add_argument("--where", metavar="SQL", help='condition on id and metadata, e.g. "year > 2010"')
     parser.add_argument(
         "--mode", choices=("hybrid", "dense", "text"), default="hybrid", help="default: %(default)s, vectors and BM25"
     )
     parser.add_argument("--why", action="store_true", help="show the nearest sentences, and the words shared")
-    parser.add_argument("--model", metavar="MODEL", help="the model of the index, where it is elsewhere now")
+    add_arguments(parser, "--model")
     parser.add_argument("--format", choices=("table", "jsonl", "parquet"), default="table", help="default: %(default)s")
     parser.add_argument("--output", metavar="FILE", help="write the hits there (jsonl or parquet)")
-    add_overwrite_argument(parser)
-    add_common_arguments(parser)
+    add_arguments(parser, "--overwrite", "common")
 
 
 def check_format(arguments: argparse.Namespace) -> None:

@@ -11,7 +11,8 @@ import webbrowser
 from pathlib import Path
 from typing import Any
 
-from simlte_st.cli.arguments import add_common_arguments
+from simlte_st.cli.arguments import add_arguments
+from simlte_st.cli.numbers import count
 from simlte_st.errors import ConfigurationError
 
 ADDRESS = "127.0.0.1"
@@ -25,17 +26,15 @@ def add_parser(subparsers: Any) -> None:
         help="search an index in a browser",
         description="A page on this machine alone: hits with reasons, and documents beside their nearest neighbours. "
         "Ctrl-C ends it.",
-        allow_abbrev=False,
         examples=(
             "simlte serve articles.index --open",
             "simlte serve articles.index --port 8600",
         ),
     )
-    parser.add_argument("index", metavar="INDEX", help="folder of the index")
-    parser.add_argument("--model", metavar="MODEL", help="the model of the index, where it is elsewhere now")
-    parser.add_argument("--port", type=int, default=8501, metavar="N", help="default: %(default)s")
+    add_arguments(parser, "index", "--model")
+    parser.add_argument("--port", type=count, default=8501, metavar="N", help="default: %(default)s")
     parser.add_argument("--open", action=argparse.BooleanOptionalAction, default=False, help="open the browser too")
-    add_common_arguments(parser)
+    add_arguments(parser, "common")
     parser.set_defaults(run=run)
 
 

@@ -8,19 +8,10 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simlte_st.cli.arguments import (
-    SOURCE_HELP,
-    Sources,
-    add_common_arguments,
-    add_device_argument,
-    add_json_argument,
-    add_quiet_argument,
-    add_seed_argument,
-    add_source_arguments,
-    print_result,
-)
+from simlte_st.cli.arguments import add_arguments, print_result
 from simlte_st.cli.dataclass_arguments import add_alternatives, add_dataclass_arguments, alternative_fields
 from simlte_st.cli.messages import note
+from simlte_st.cli.numbers import count, count_from_zero, finite_number
 from simlte_st.data.view_registry import VIEWS, make_view
 from simlte_st.models.names import usage_example
 from simlte_st.training.presets import Preset
@@ -36,7 +27,6 @@ def add_parser(subparsers: Any) -> None:
         help="train a DocSplit model on documents without labels",
         description="Train a DocSplit model on documents without labels. The finished model loads with stock "
         "sentence-transformers. Ctrl-C leaves a checkpoint to go on from with --resume.",
-        allow_abbrev=False,
         examples=(
             "simlte train my_documents --output my-model",
             "simlte train my_documents --output my-model --resume",
@@ -45,7 +35,7 @@ def add_parser(subparsers: Any) -> None:
         ),
         parameters={"label_column": "--probe"},
     )
-    parser.add_argument("source", metavar="SOURCE", nargs="+", action=Sources, help=SOURCE_HELP)
+    add_arguments(parser, "source")
     parser.add_argument(
         "--base", metavar="NAME_OR_PATH", help="model to begin with (default: the packaged all-MiniLM-L6-v2)"
     )
@@ -61,8 +51,7 @@ def add_parser(subparsers: Any) -> None:
         "training",
     )  # fmt: skip
     parser.add_argument("--public", action="store_true", help="with --push-to-hub: a new repository is not private")
-    parser.add_argument("--resume", action="store_true", help="go on with an interrupted run")
-    parser.add_argument("--overwrite", action="store_true", help="replace what is at the output")
+    add_arguments(parser, "--resume", "--overwrite")
 
     group = parser.add_argument_group("training (what is not given comes from the preset)")
     group.add_argument(
@@ -73,11 +62,11 @@ def add_parser(subparsers: Any) -> None:
         "reads fewer than 4,096 tokens",
     )
     group.add_argument(
-        "--max-steps", type=int, metavar="N",
+        "--max-steps", type=count, metavar="N",
         help="stop after N steps, whatever --epochs says",
     )  # fmt: skip
     group.add_argument(
-        "--lsa", type=int, metavar="N",
+        "--lsa", type=count, metavar="N",
         help="append a latent semantic analysis of the documents, of N dimensions (256 is good): which words tell them "
         "apart (without training: simlte convert MODEL --lsa DOCUMENTS)",
     )  # fmt: skip
@@ -94,11 +83,11 @@ def add_parser(subparsers: Any) -> None:
         help=f"how the two views of a document are drawn: {', '.join(VIEWS)}",
     )  # fmt: skip
     add_alternatives(group, VIEWS)
-    group.add_argument("--segmenter", default="punkt", help="punkt or nupunkt (default: %(default)s)")
+    add_arguments(group, "--segmenter")
 
     group = parser.add_argument_group("running")
     group.add_argument(
-        "--held-out", type=float, default=0.1, metavar="X",
+        "--held-out", type=finite_number, default=0.1, metavar="X",
         help="share of the documents, at most 500, kept to measure the gain (default: %(default)s; of few documents "
         "up to three times as many, until there are 100)",
     )  # fmt: skip
@@ -107,14 +96,10 @@ def add_parser(subparsers: Any) -> None:
         help="column of classes, folders or tags that has a say in the verdict; training does not see it",
     )  # fmt: skip
     group.add_argument("--bf16", action=argparse.BooleanOptionalAction, help="default: where the hardware has it")
-    add_device_argument(group)
-    group.add_argument("--workers", type=int, default=0, metavar="N", help="processes that make batches")
-    group.add_argument("--save-steps", type=int, metavar="N", help="steps between checkpoints")
-    add_json_argument(parser)
-    add_source_arguments(parser)
-    add_seed_argument(parser)
-    add_quiet_argument(parser)
-    add_common_arguments(parser)
+    add_arguments(group, "--device")
+    group.add_argument("--workers", type=count_from_zero, default=0, metavar="N", help="processes that make batches")
+    group.add_argument("--save-steps", type=count, metavar="N", help="steps between checkpoints")
+    add_arguments(parser, "--json", "reading", "--seed", "--quiet", "common")
     parser.set_defaults(run=run)
 
 

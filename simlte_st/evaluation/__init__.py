@@ -18,6 +18,7 @@ from simlte_st.evaluation.document_similarity import (
     document_similarity,
     load_lee,
 )
+from simlte_st.evaluation.evaluate import Evaluation, EvaluationDocuments, evaluate_models
 from simlte_st.evaluation.evaluator import EmbeddingEvaluator, EvaluatorSettings
 from simlte_st.evaluation.lexical import (
     Bm25Scores,
@@ -52,6 +53,8 @@ __all__ = [
     "Difference",
     "DocumentSimilarityEvaluator",
     "EmbeddingEvaluator",
+    "Evaluation",
+    "EvaluationDocuments",
     "EvaluatorSettings",
     "FewShotResult",
     "HalvesComparison",
@@ -82,6 +85,7 @@ __all__ = [
     "comparison_table",
     "document_similarity",
     "draw_shots",
+    "evaluate_models",
     "few_shot_probe",
     "fit_probe",
     "give_verdict",

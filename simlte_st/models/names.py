@@ -11,7 +11,7 @@ from typing import Literal
 
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.extras import require
-from simlte_st.files import RUN, SETTINGS_FILE, home, is_model
+from simlte_st.files import RUN, RUN_FILE, SETTINGS_FILE, home, is_model, read_json
 from simlte_st.models.registration import has_own_modules, is_own_architecture
 
 Backbone = Literal["longformer", "chunk-mean"]
@@ -128,6 +128,19 @@ def name_of(source: str) -> str:
     if folder.parent == models_folder():
         return folder.name
     return source and str(folder)
+
+
+def trained_from(name: str) -> str | None:
+    """Tell which model another one was trained from, where this package trained it.
+
+    Args:
+        name: Name or folder of a model on this machine.
+
+    Returns:
+        Name or folder of its base; None where nobody wrote it down.
+    """
+    file = Path(local_folder(name) or name) / RUN_FILE
+    return read_json(file)["base"] if file.exists() else None
 
 
 def not_loaded(name: str | os.PathLike[str], problem: str) -> ModelError:

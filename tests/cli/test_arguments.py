@@ -9,9 +9,8 @@ import huggingface_hub
 import pytest
 from sentence_transformers import SentenceTransformer
 
-from simlte_st.cli.arguments import expand_sources, print_result
-from simlte_st.cli.main import build_parser, main
-from simlte_st.errors import DataError
+from simlte_st.cli.arguments import print_result
+from simlte_st.cli.main import main
 
 
 @pytest.mark.parametrize(
@@ -54,68 +53,6 @@ def test_results_are_one_json_object(capsys: pytest.CaptureFixture[str]) -> None
     assert not {"\x1b", "\x9b", "\u202e"} & set(out)
     print_result(argparse.Namespace(json=False, flags={}), "for people", values)
     assert capsys.readouterr().out == "for people\n"
-
-
-@pytest.fixture
-def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current folder, with a few files."""
-    for name in ("notes/b.txt", "notes/a.txt", "notes/deep/c.txt", "a[1].txt", "rows.jsonl"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text('{"text": "one two"}')
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def test_patterns_are_replaced_by_what_they_match(notes: Path) -> None:
-    assert expand_sources(["notes/*.txt"]) == ["notes/a.txt", "notes/b.txt"]
-    assert expand_sources(["rows.jsonl", "notes/**/*.txt"]) == [
-        "rows.jsonl", "notes/a.txt", "notes/b.txt", "notes/deep/c.txt"
-    ]  # fmt: skip
-    assert expand_sources(["a[1].txt"]) == ["a[1].txt"], "a name that is there is no pattern"
-    assert expand_sources(["hub:name:train[:10%]", "notes"]) == ["hub:name:train[:10%]", "notes"]
-    assert expand_sources(["20news"]) == ["20news"]
-    with pytest.raises(DataError, match=r"No file or folder matches the pattern 'notes/\*\.csv'"):
-        expand_sources(["rows.jsonl", "notes/*.csv"])
-    with pytest.raises(DataError, match=r"no file or folder 'nothing\.jsonl'"):
-        expand_sources(["rows.jsonl", "nothing.jsonl"])
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        "train SOURCE --output out",
-        "encode model SOURCE --output out.parquet",
-        "index model SOURCE --output out",
-        "analyze redundancy SOURCE",
-        "analyze attention SOURCE --model model",
-        "analyze layers SOURCE --model model",
-        "evaluate model --data SOURCE",
-        "evaluate model --data rows.jsonl --test-data SOURCE",
-    ],
-)
-def test_every_command_takes_several_sources(command: str, notes: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    name = "test_data" if "--test-data" in command else "data" if "--data" in command else "source"
-
-    def parsed(*sources: str) -> object:
-        words = [part for word in command.split() for part in (sources if word == "SOURCE" else [word])]
-        return getattr(build_parser().parse_args(words), name)
-
-    assert parsed("rows.jsonl") == "rows.jsonl"
-    assert parsed("rows.jsonl", "notes/*.txt") == ["rows.jsonl", "notes/a.txt", "notes/b.txt"]
-    with pytest.raises(SystemExit) as end:
-        parsed("notes/*.csv")
-    assert end.value.code == 1
-    assert capsys.readouterr().err == "simlte: No file or folder matches the pattern 'notes/*.csv'.\n"
-
-
-def test_several_sources_are_read_and_copies_told(
-    notes: Path, encoder_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    sources = ["notes", "rows.jsonl", "a[[]1].txt"]
-    assert main(["encode", str(encoder_path), *sources, "--output", "v.parquet", "--quiet"]) == 0
-    assert "read 5 documents (83 characters); 3 are copies of others" in "".join(capsys.readouterr())
-    assert main(["analyze", "layers", "notes", "rows.jsonl", "--model", "no", "--output", "rows.jsonl"]) == 1
-    assert "rows.jsonl holds the documents (rows.jsonl)" in capsys.readouterr().err
 
 
 def test_a_hub_that_does_not_answer_is_told_once_and_soon(

@@ -1,0 +1,73 @@
+"""Models measured on a user's documents."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import pytest
+from sentence_transformers import SentenceTransformer
+
+from simlte_st.data import Document
+from simlte_st.errors import ConfigurationError, DataError
+from simlte_st.evaluation import (
+    EvaluationDocuments,
+    compare_halves,
+    compare_probes,
+    evaluate_models,
+    give_verdict,
+    split_by_label,
+)
+from simlte_st.evaluation.comparison import TFIDF
+
+
+@pytest.fixture
+def corpus(documents: list[str]) -> list[Document]:
+    return [Document(f"d{index}", text, f"class {index % 3}") for index, text in enumerate(documents)]
+
+
+def test_documents_are_divided_for_halves_and_probes(corpus: list[Document]) -> None:
+    unlabelled = EvaluationDocuments.divide(iter(corpus), halves=20, seed=3)
+    assert (len(unlabelled.halved), unlabelled.train, unlabelled.test) == (20, [], [])
+    labelled = EvaluationDocuments.divide(corpus, labelled=True, halves=20, seed=3)
+    assert labelled.halved == unlabelled.halved
+    assert (labelled.train, labelled.test) == split_by_label(corpus, 0.3, 3)
+    apart = EvaluationDocuments.divide(corpus[:30], corpus[30:], labelled=True)
+    assert (apart.halved, apart.train, apart.test) == (corpus[:30], corpus[:30], corpus[30:])
+
+
+def test_documents_that_cannot_be_divided(corpus: list[Document]) -> None:
+    with pytest.raises(ConfigurationError, match=r"test_data= is for probes: .* label_column="):
+        EvaluationDocuments.divide(corpus, corpus)
+    with pytest.raises(DataError, match=r"1 classes have one document only .* \(test_data=\)"):
+        EvaluationDocuments.divide([*corpus, Document("x", "ba bun", "alone")], labelled=True)
+
+
+def test_models_are_measured_beside_their_base(model: SentenceTransformer, corpus: list[Document]) -> None:
+    short = copy.deepcopy(model)
+    short.max_seq_length = 20
+    models = {"base": model, "short": short}
+    documents = EvaluationDocuments.divide(corpus, labelled=True, seed=4)
+    evaluation = evaluate_models(models, documents, bases={"short": "base"}, shots=3, draws=2, head="logistic", seed=4)
+    assert evaluation.halves == compare_halves(models, documents.halved, seed=4)
+    assert evaluation.probes == compare_probes(
+        models, documents.train, documents.test, shots=3, draws=2, head="logistic", seed=4
+    )
+    pair = evaluation.probes["base"].few_shot, evaluation.probes["short"].few_shot
+    structures = evaluation.halves["base"].structure, evaluation.halves["short"].structure
+    assert evaluation.verdicts == {"short": give_verdict(*structures, pair, 4)}
+    text = evaluation.summary(80)
+    assert text.startswith(f"short, against base: {evaluation.verdicts['short'].summary()}\n\n| without labels")
+    assert f"full: from all {len(documents.train):,}" in text
+    assert "For the probes short reads the first 20 tokens of a text: 48 of 48 texts are longer" in text
+    values = json.loads(json.dumps(evaluation.to_dict()))
+    assert values.keys() == {TFIDF, "base", "short"}
+    assert values[TFIDF].keys() == {"halves", "probes"}
+    assert values["short"].keys() == {"halves", "probes", "truncation", "verdict", "max_seq_length"}
+    assert values["short"]["max_seq_length"] == 20
+
+
+def test_without_labels_and_bases_there_are_halves_alone(model: SentenceTransformer, corpus: list[Document]) -> None:
+    evaluation = evaluate_models({"m": model}, EvaluationDocuments.divide(corpus))
+    assert "labelled" not in evaluation.summary()
+    assert evaluation.to_dict()["m"].keys() == {"halves", "max_seq_length"}
