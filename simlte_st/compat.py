@@ -177,12 +177,6 @@ def checkpoint_name(encoder: PreTrainedModel) -> str:
     return str(getattr(encoder.config, "_name_or_path", ""))
 
 
-def enable_checkpointing(encoder: PreTrainedModel) -> None:
-    """Let an encoder compute each layer again in the backward pass; transformers has renamed what does it."""
-    enable = getattr(encoder, "activation_checkpointing_enable", None) or encoder.gradient_checkpointing_enable
-    enable({"use_reentrant": False})
-
-
 def use_one_gpu(arguments: SentenceTransformerTrainingArguments, device: str) -> None:
     """Let the Trainer use one GPU of several: it takes all, through ``DataParallel``, and begins with the first."""
     chosen = torch.device(device) if ":" in device else torch.device(device, 0)

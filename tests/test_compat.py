@@ -31,7 +31,6 @@ from simlte_st.compat import (
     MLM_HEADS,
     checkpoint_name,
     eager_attention,
-    enable_checkpointing,
     encoder_of,
     forget_model_card_text,
     load_masked_lm,
@@ -95,13 +94,6 @@ def test_the_checkpoint_of_an_encoder_is_known(encoder_path: Path, bert_path: Pa
 def test_a_model_made_from_nothing_has_none() -> None:
     config = BertConfig(vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8)
     assert checkpoint_name(BertModel(config)) == ""
-
-
-def test_checkpointing_is_switched_on(bert_path: Path) -> None:
-    encoder = encoder_of(SentenceTransformer(str(bert_path), device="cpu"))
-    assert not encoder.encoder.layer[0].gradient_checkpointing
-    enable_checkpointing(encoder)
-    assert encoder.encoder.layer[0].gradient_checkpointing
 
 
 def padded(lengths: list[int]) -> dict[str, Any]:

@@ -54,7 +54,7 @@ def prepare(job: RivalJob) -> Prepared:
         ConfigurationError: It has no positions for ``max_view_length`` tokens.
     """
     set_seed(job.seed)
-    preset = job.preset.changed(view=TEXT, mlm_weight=0.0, gradient_checkpointing=False)
+    preset = job.preset.changed(view=TEXT, mlm_weight=0.0)
     options = RunOptions(os.fspath(job.base), preset, segmenter=job.segmenter, seed=job.seed)
     trainee = make_trainee(RunFolder(job.path, job.work), options)
     corpus = trainee.views.attach(job.documents, directory=job.work / "corpus", progress=job.progress)

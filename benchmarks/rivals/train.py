@@ -108,8 +108,8 @@ def train_rival(
         dropout=dropout,
         mlm_weight=mlm_weight,
     ).changed(**rival.settings)
-    if settings.batching != "random":
-        raise ConfigurationError(f"batching={settings.batching!r}: rivals are compared on random batches.")
+    if settings.batch_tokens is not None:
+        raise ConfigurationError(f"batch_tokens={settings.batch_tokens}: rivals are compared on random batches.")
     with atomic_path(output) as path:
         job = RivalJob(
             documents=documents,

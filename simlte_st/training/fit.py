@@ -203,7 +203,7 @@ def make_batches(trainee: Trainee, dataset: Dataset, options: RunOptions) -> Bat
     """Choose the documents of batches as the preset says.
 
     Args:
-        trainee: Its model, its views, and its preset's ``batching`` and what goes with that.
+        trainee: Its model, its views, and its preset's ``batch_size`` and ``batch_tokens``.
         dataset: The documents, as :meth:`~simlte_st.data.DocSplitTransform.attach` gave them.
         options: ``seed``.
 
@@ -212,8 +212,7 @@ def make_batches(trainee: Trainee, dataset: Dataset, options: RunOptions) -> Bat
     """
     model, preset = trainee.model, trainee.preset
     size = min(preset.batch_size, len(dataset))
-    if preset.batching == "tokens":
-        assert preset.batch_tokens is not None  # the preset has checked it
+    if preset.batch_tokens is not None:
         special = int(model.tokenizer.num_special_tokens_to_add(pair=False))
         sampler = ConfiguredBatchSampler(
             TokenBudgetBatchSampler,

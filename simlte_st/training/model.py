@@ -10,7 +10,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 
-from simlte_st.compat import enable_checkpointing, encoder_of, readable_tokens
+from simlte_st.compat import encoder_of, readable_tokens
 from simlte_st.data.transform import DocSplitTransform
 from simlte_st.errors import ConfigurationError
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
@@ -89,8 +89,6 @@ def make_trainee(folder: RunFolder, options: RunOptions) -> Trainee:
         set_dropout(model, preset.dropout)
     if preset.attention_dropout is not None:
         set_attention_dropout(model, preset.attention_dropout)
-    if preset.gradient_checkpointing:
-        enable_checkpointing(encoder_of(model))
     views = DocSplitTransform(preset.view, model=model, seed=options.seed, segmenter=options.segmenter)
     return Trainee(base, preset, model, loss, views, reads, origin)
 
@@ -99,10 +97,9 @@ def _make_loss(model: SentenceTransformer, preset: Preset, head: MLMHead | None,
     names = ("scale", "mlm_weight", "mlm_probability", "mlm_input", "mlm_share")
     options: dict[str, Any] = {name: getattr(preset, name) for name in names}
     options |= {"mlm_head": head or "auto", "seed": seed}
-    if preset.mini_batch_size is None and preset.mini_batch_num_tokens is None:
+    if preset.mini_batch_num_tokens is None:
         return MultipleNegativesRankingMLMLoss(model, **options)
-    options["mini_batch_num_tokens"] = preset.mini_batch_num_tokens
-    return CachedMultipleNegativesRankingMLMLoss(model, mini_batch_size=preset.mini_batch_size or 32, **options)
+    return CachedMultipleNegativesRankingMLMLoss(model, mini_batch_num_tokens=preset.mini_batch_num_tokens, **options)
 
 
 @dataclass(frozen=True)

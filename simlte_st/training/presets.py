@@ -19,9 +19,8 @@ class Preset:
     Attributes:
         view: How the two views of a document are drawn.
         batch_size: Documents in a batch (on each device).
-        batching: Which documents make a batch: ``"random"``, ``batch_size`` random ones; ``"tokens"``, as many as fill
-            ``batch_tokens``.
-        batch_tokens: Tokens of a batch, both views and padding counted, for ``batching="tokens"``.
+        batch_tokens: Tokens of a batch, both views and padding counted: as many documents as fill them, of like
+            lengths, in the place of ``batch_size`` random ones. None: ``batch_size`` decides.
         learning_rate: Peak learning rate of AdamW.
         warmup: Share of the steps over which the learning rate rises; it falls linearly afterwards.
         epochs: Passes over the corpus.
@@ -34,15 +33,12 @@ class Preset:
         mlm_input: ``"separate"``, a pass of its own over masked copies of the views (SimCSE's, and so the papers');
             ``"shared"``, one masked pass for both terms, at half the cost (DeCLUTR's).
         mlm_share: Share of the views that the MLM pass sees.
-        mini_batch_size: Views that pass through the model at a time, by gradient caching: the memory of so many for a
-            batch of any size. None: the whole batch at once.
-        mini_batch_num_tokens: The same in tokens instead of views.
+        mini_batch_num_tokens: Tokens that pass through the model at a time, by gradient caching: the memory of so many
+            for a batch of any size. None: the whole batch at once.
         pooling: Pooling of the model: ``"cls"``, ``"mean"``, or ``"keep"`` the base's.
         dropout: Dropout probability inside the encoder while training. None: the checkpoint's.
         attention_dropout: Probability of dropping an attention weight, where it shall differ from ``dropout``: fused
             attention kernels have none, and without it training a Longformer is twice as fast or more.
-        gradient_checkpointing: Compute each layer twice instead of holding its activations: a third more time, for
-            single documents that would not fit the memory.
         max_view_length: Tokens a view may have while training, special tokens included. None: as many as the model
             reads.
         max_length: Tokens that the finished model shall read of a document: a base that reads fewer is made to, as
@@ -54,7 +50,6 @@ class Preset:
 
     view: View = field(default_factory=DocSplit)
     batch_size: int = 36
-    batching: Literal["random", "tokens"] = "random"
     batch_tokens: int | None = None
     learning_rate: float = 5e-5
     warmup: float = 0.0
@@ -65,12 +60,10 @@ class Preset:
     mlm_probability: float = 0.15
     mlm_input: Literal["separate", "shared"] = "separate"
     mlm_share: float = 1.0
-    mini_batch_size: int | None = None
     mini_batch_num_tokens: int | None = None
     pooling: Pooling = "cls"
     dropout: float | None = None
     attention_dropout: float | None = None
-    gradient_checkpointing: bool = False
     max_view_length: int | None = None
     max_length: int | None = None
     backbone: Backbone | None = None
@@ -79,17 +72,11 @@ class Preset:
         for name in ("batch_size", "learning_rate", "epochs", "least_steps", "scale"):
             if getattr(self, name) <= 0:
                 raise ConfigurationError(f"{name}={getattr(self, name)}: must be greater than 0.")
-        for name in ("max_view_length", "max_length", "mini_batch_size", "mini_batch_num_tokens", "batch_tokens"):
+        for name in ("max_view_length", "max_length", "mini_batch_num_tokens", "batch_tokens"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise ConfigurationError(f"{name}={getattr(self, name)}: must be at least 1.")
         if self.batch_size < 2:
             raise ConfigurationError("batch_size=1: the negatives are the other documents of the batch; use 2 or more.")
-        if self.batching not in ("random", "tokens"):
-            raise ConfigurationError(f"batching={self.batching!r}: use 'random' or 'tokens'.")
-        if self.batching == "tokens" and self.batch_tokens is None:
-            raise ConfigurationError("batching='tokens' needs batch_tokens=, the tokens of a batch (both views).")
-        if self.batching != "tokens" and self.batch_tokens is not None:
-            raise ConfigurationError("batch_tokens= is for batching='tokens': without it, batch_size= decides.")
         if self.mlm_weight == 0 and self.mlm_share != 1:
             raise ConfigurationError("mlm_share= is for a run with an MLM term: give mlm_weight= too, such as 0.1.")
         if self.pooling not in ("cls", "mean", "keep"):
@@ -108,7 +95,7 @@ class Preset:
 
     def summary(self) -> str:
         """Say the main settings in a line."""
-        size = f"{self.batch_tokens:,} tokens" if self.batching == "tokens" else f"{self.batch_size} documents"
+        size = f"{self.batch_size} documents" if self.batch_tokens is None else f"{self.batch_tokens:,} tokens"
         passes = f"{self.epochs:g} pass{'' if self.epochs == 1 else 'es'} over the documents"
         mlm = f"an MLM term of weight {self.mlm_weight:g}" if self.mlm_weight else "no MLM term"
         pooling = "the base's pooling" if self.pooling == "keep" else f"{self.pooling.upper()} pooling"

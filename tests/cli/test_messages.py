@@ -19,7 +19,7 @@ from simlte_st.cli.messages import OptionFormatter, in_options, note
 from simlte_st.errors import ConfigurationError
 
 FLAGS = {
-    "held_out": "--held-out", "pooling": "--pooling", "batching": "--batching", "batch_tokens": "--batch-tokens",
+    "held_out": "--held-out", "pooling": "--pooling", "batch_tokens": "--batch-tokens",
     "bf16": "--bf16", "overwrite": "--overwrite", "block": "--block", "label_column": "--probe", "source": "SOURCE",
     "mode": "--mode",
 }  # fmt: skip
@@ -31,7 +31,7 @@ FLAGS = {
         ("held_out=0.7: a share.", "--held-out 0.7: a share."),
         ("held_out=-1e-05, or more", "--held-out -1e-05, or more"),
         ("pooling='keep' is safer.", "--pooling keep is safer."),
-        ("batching='tokens' needs batch_tokens=, the", "--batching tokens needs --batch-tokens, the"),
+        ("backbone='longformer' needs batch_tokens=, the", "backbone='longformer' needs --batch-tokens, the"),
         ("held_out= must not be 0.", "--held-out must not be 0."),
         ("shorter views (batch_tokens=).", "shorter views (--batch-tokens)."),
         ("replace it with overwrite=True.", "replace it with --overwrite."),

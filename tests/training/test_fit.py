@@ -48,7 +48,7 @@ def test_arguments_follow_from_the_steps() -> None:
     ("settings", "sampler"),
     [
         ({}, SeededBatchSampler),
-        ({"batching": "tokens", "batch_tokens": 900}, TokenBudgetBatchSampler),
+        ({"batch_tokens": 900}, TokenBudgetBatchSampler),
     ],
     ids=["random", "tokens"],
 )
@@ -81,7 +81,7 @@ def test_few_documents_are_passed_several_times(
 
 
 def test_a_budget_that_no_batch_fits_is_refused(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
-    begun = begin(encoder_path, documents, tmp_path, batching="tokens", batch_tokens=10)
+    begun = begin(encoder_path, documents, tmp_path, batch_tokens=10)
     with pytest.raises(ConfigurationError, match="batch_tokens=10"):
         set_up(*begun)
 
@@ -128,7 +128,7 @@ def test_an_interrupted_run_says_where_it_stopped(
     [
         {"epochs": 1.5},
         {"epochs": 2.3, "batch_size": 5},
-        {"epochs": 1.3, "batching": "tokens", "batch_tokens": 900},
+        {"epochs": 1.3, "batch_tokens": 900},
         {"least_steps": 9},
         {"max_steps": 4},
     ],

@@ -28,7 +28,6 @@ def test_the_tuned_preset_is_the_one_that_was_measured() -> None:
         pooling="keep",
         warmup=0.1,
         dropout=0.0,
-        batching="random",
     )
 
 
@@ -48,9 +47,8 @@ def test_changed_keeps_what_is_none() -> None:
         {"batch_size": 1}, {"batch_size": 0}, {"learning_rate": 0.0}, {"epochs": -1.0}, {"scale": 0.0},
         {"pooling": "max"}, {"warmup": 1.0}, {"dropout": 1.5}, {"attention_dropout": -0.1}, {"max_length": 0},
         {"backbone": "chunks"}, {"backbone": "chunk-mean"},
-        {"batching": "hard"}, {"batching": "tokens"}, {"batch_tokens": 0},
-        {"mini_batch_size": 0}, {"mini_batch_num_tokens": 0},
-        {"batch_tokens": 900}, {"mlm_share": 0.5, "mlm_weight": 0.0},
+        {"batch_tokens": 0}, {"mini_batch_num_tokens": 0},
+        {"mlm_share": 0.5, "mlm_weight": 0.0},
     ],
 )  # fmt: skip
 def test_settings_out_of_range_are_named(settings: dict[str, float]) -> None:
@@ -63,7 +61,7 @@ def test_a_preset_in_a_sentence() -> None:
         "Batches of 32 documents, 1 pass over the documents, 30 steps at least, learning rate 2e-05, temperature 0.5, "
         "no MLM term, the base's pooling."
     )
-    told = Preset(batching="tokens", batch_tokens=16384, epochs=2).summary()
+    told = Preset(batch_tokens=16384, epochs=2).summary()
     assert told.startswith(
         "Batches of 16,384 tokens, 2 passes over the documents, learning rate 5e-05, temperature 0.05"
     )

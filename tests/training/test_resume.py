@@ -121,7 +121,7 @@ def test_a_converted_run_resumes_to_the_same_bytes(
     assert_same_bytes(tmp_path / "a", tmp_path / "b")
 
 
-@pytest.mark.parametrize("settings", [{}, {"batching": "tokens", "batch_tokens": 400}], ids=["random", "tokens"])
+@pytest.mark.parametrize("settings", [{}, {"batch_tokens": 400}], ids=["random", "tokens"])
 def test_batches_resume_to_the_same_bytes(
     settings: dict[str, Any], encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,7 +217,6 @@ def test_a_segmenter_of_the_users_own_and_a_reader(encoder_path: Path, documents
     options: dict[str, Any] = {
         "base": encoder_path,
         "max_steps": 2,
-        "batching": "tokens",
         "batch_tokens": 900,
         **OPTIONS,
     }
