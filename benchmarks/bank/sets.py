@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.datasets import SETS, load_benchmark
-from simlte_st.data.document import Document
+from simlte_st.data.document import Document, text_key
 from simlte_st.data.documents import list_documents, read_documents
 from simlte_st.errors import DataError, MissingExtraError
 from simlte_st.evaluation import number_links
-from simlte_st.evaluation.splits import TEST, TRAIN, sample_rows, stratified_split, text_key
+from simlte_st.evaluation.splits import TEST, TRAIN, sample_rows, stratified_split
 
 FILES = {
     "20news": "20newsgroups.parquet",

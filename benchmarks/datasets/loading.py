@@ -23,11 +23,12 @@ from benchmarks.datasets.citations import CitationSet, FoundPapers
 from benchmarks.datasets.labelled import Found, LabelledSet, ReadOptions
 from benchmarks.datasets.sets import find_set
 from simlte_st.bars import with_progress_bar
+from simlte_st.data.document import text_key
 from simlte_st.data.documents import DocumentReader
 from simlte_st.data.report import ReadReport
 from simlte_st.data.sources.base import Source
 from simlte_st.errors import ConfigurationError, EmptyCorpusError
-from simlte_st.evaluation.splits import NEITHER, stratified_split, text_key
+from simlte_st.evaluation.splits import NEITHER, stratified_split
 from simlte_st.files import atomic_path, home, read_json, write_json
 
 logger = logging.getLogger(__name__)

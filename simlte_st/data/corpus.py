@@ -16,7 +16,7 @@ from datasets import Dataset
 from numpy.typing import NDArray
 
 from simlte_st.bars import with_progress_bar
-from simlte_st.data.document import Document, Outline, SegmentedDocument, content_id
+from simlte_st.data.document import Document, Outline, SegmentedDocument, text_key
 from simlte_st.data.documents import read_documents
 from simlte_st.data.segmenters import PunktSegmenter, Segmenter, make_segmenter, peek
 from simlte_st.data.sentences import TokenCounter, estimate_tokens, segment_document
@@ -94,7 +94,7 @@ class _WithoutCopies:
     def __iter__(self) -> Iterator[Document]:
         seen: set[int] = set()
         for document in self.documents:
-            key = int(content_id(document.text), 16)
+            key = text_key(document.text)
             if key in seen:
                 self.report.leave_out(_COPY)
             else:

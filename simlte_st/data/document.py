@@ -77,3 +77,8 @@ class Outline(Protocol):
 def content_id(text: str) -> str:
     """Name a document by its text: 16 hexadecimal digits of its BLAKE2b hash. Used where the source gives no id."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+def text_key(text: str) -> int:
+    """Give the same hash as a signed 64-bit number: equal for copies, the same everywhere."""
+    return int.from_bytes(bytes.fromhex(content_id(text)), "big", signed=True)

@@ -14,7 +14,8 @@ from simlte_st.evaluation.evaluator import EmbeddingEvaluator, EvaluatorSettings
 from simlte_st.evaluation.link_pairs import LinkPairs, check_pairs, named_texts
 from simlte_st.evaluation.pair_scores import CosineScores, PairScores
 from simlte_st.evaluation.probe import Head, check_head, fit_probe
-from simlte_st.evaluation.statistics import bootstrap_interval, check_embeddings
+from simlte_st.evaluation.statistics import bootstrap_interval
+from simlte_st.vectors import check_embeddings
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -13,7 +13,8 @@ from simlte_st.errors import DataError
 from simlte_st.evaluation.evaluator import EmbeddingEvaluator, EvaluatorSettings
 from simlte_st.evaluation.link_pairs import check_links, named_texts
 from simlte_st.evaluation.pair_scores import CosineScores, PairScores
-from simlte_st.evaluation.statistics import bootstrap_interval, row_blocks
+from simlte_st.evaluation.statistics import bootstrap_interval
+from simlte_st.vectors import row_blocks
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.evaluation.labels import Label, check_lengths, number_labels
-from simlte_st.evaluation.statistics import check_embeddings
+from simlte_st.vectors import check_embeddings
 
 Head = Literal["mlp", "logistic"]
 

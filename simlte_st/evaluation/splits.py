@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simlte_st.data.document import Document
+from simlte_st.data.document import Document, text_key
 from simlte_st.data.documents import list_documents, read_documents
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.evaluation.labels import Label, plain_labels
@@ -20,13 +20,6 @@ from simlte_st.evaluation.labels import Label, plain_labels
 logger = logging.getLogger(__name__)
 
 TRAIN, TEST, NEITHER = 0, 1, -1
-
-
-def text_key(text: str) -> int:
-    """Give a signed 64-bit hash of a text: the same for copies, the same everywhere."""
-    return int.from_bytes(
-        hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big", signed=True
-    )
 
 
 def stratified_split(

@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
+from numpy.typing import ArrayLike
 from scipy.stats import bootstrap
 
 from simlte_st.errors import ConfigurationError, DataError
+from simlte_st.vectors import row_blocks, unit_rows
 
 logger = logging.getLogger(__name__)
-
-# Bounds the scratch memory of a step of what is computed block by block: 4 million float64 values are 32 MB.
-_SCRATCH_VALUES = 4_000_000
-
-
-def row_blocks(rows: int, columns: int) -> list[slice]:
-    """Divide the rows of a table that is too large to be held whole."""
-    size = max(1, _SCRATCH_VALUES // columns)
-    return [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
 
 
 def bootstrap_interval(
@@ -123,35 +113,3 @@ def uniformity(x: ArrayLike, t: float = 2.0, max_rows: int = 5000, seed: int = 0
         if len(pairs):
             total = np.logaddexp(total, np.logaddexp.reduce(pairs))
     return float(min(total - np.log(n * (n - 1) / 2), 0.0))
-
-
-def unit_rows(x: ArrayLike) -> NDArray[np.float64]:
-    """L2-normalise rows in float64.
-
-    Args:
-        x: Shape ``[n, dim]``, n >= 1, any float dtype.
-
-    Returns:
-        Shape ``[n, dim]``, float64. A row of zeros has no direction and stays zero: its cosine with anything is 0.
-
-    Raises:
-        DataError: Not two-dimensional, empty, or a value that is not finite.
-    """
-    data = check_embeddings(x, np.float64)
-    norms = np.linalg.norm(data, axis=1, keepdims=True)
-    unit: NDArray[np.float64] = data / np.where(norms == 0.0, 1.0, norms)
-    return unit
-
-
-def check_embeddings(x: Any, dtype: Any = None) -> Any:
-    """Bring embeddings to an array ``[n, dim]`` of ``dtype``, or of their own; a SciPy sparse matrix stays as it is.
-
-    Raises:
-        DataError: Not two-dimensional, empty, or a value that is not finite.
-    """
-    data = x if issparse(x) else np.asarray(x, dtype=dtype)
-    if data.ndim != 2 or 0 in data.shape:
-        raise DataError(f"Embeddings must form a non-empty array [n, dim], got shape {data.shape}.")
-    if not np.isfinite(data.data if issparse(x) else data).all():
-        raise DataError("The embeddings hold values that are not finite (NaN or infinity): the model has diverged.")
-    return data

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from simlte_st.errors import DataError
 from simlte_st.evaluation.pair_scores import CosineScores, PairScores
 from simlte_st.evaluation.split_half import HalvesEvaluator, check_documents
-from simlte_st.evaluation.statistics import bootstrap_interval, row_blocks
+from simlte_st.evaluation.statistics import bootstrap_interval
+from simlte_st.vectors import row_blocks
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

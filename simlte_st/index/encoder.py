@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
 from simlte_st.data.sentences import TokenCounter
-from simlte_st.evaluation.statistics import unit_rows
 from simlte_st.models.base import load_model
 from simlte_st.models.encode import weights_digest
 from simlte_st.models.truncation import Truncation, text_lengths
+from simlte_st.vectors import unit_rows
 
 Model = str | os.PathLike[str] | SentenceTransformer
 

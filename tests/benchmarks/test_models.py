@@ -38,10 +38,10 @@ from benchmarks.records import RESULTS
 from simlte_st.data.document import Document
 from simlte_st.evaluation import CosineScores, citation_retrieval, fit_probe
 from simlte_st.evaluation.splits import TEST, stratified_split
-from simlte_st.evaluation.statistics import unit_rows
 from simlte_st.files import read_json
 from simlte_st.models import shipped
 from simlte_st.models.names import OWN_MODELS
+from simlte_st.vectors import unit_rows
 
 
 @pytest.fixture

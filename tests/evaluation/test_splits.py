@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from simlte_st.data import Document, read_documents
+from simlte_st.data.document import text_key
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.evaluation.splits import (
     NEITHER,
@@ -20,7 +21,6 @@ from simlte_st.evaluation.splits import (
     sample_rows,
     split_by_label,
     stratified_split,
-    text_key,
     warn_of_copies,
 )
 
@@ -148,12 +148,6 @@ def test_copies_stay_together(seed: int) -> None:
     keys = np.array([1] * 2 + [2] * 8, dtype=np.int64)
     assert (stratified_split(classes[:10], keys, 0.9, seed) == TRAIN).any()
     assert (stratified_split(classes[:10], np.ones(10, dtype=np.int64), 0.5, seed) == TRAIN).all()
-
-
-def test_keys_are_of_the_text() -> None:
-    assert text_key("a") == text_key("a") != text_key("b")
-    assert text_key("é") == -3811523526868657873  # the same everywhere
-    assert -(2**63) <= text_key("a") < 2**63
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0, -0.1, 1.5])
