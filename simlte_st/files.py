@@ -71,11 +71,11 @@ def atomic_path(target: str | os.PathLike[str]) -> Iterator[Path]:
                 os.replace(temporary, target)
             except OSError as error:
                 if before.exists() and target.exists():
-                    kept = target.with_name(f"{target.name}{holder.name.removeprefix(f'.{target.name}')}")
-                    os.replace(holder, kept)
+                    both = target.with_name(f"{target.name}{holder.name.removeprefix(f'.{target.name}')}")
+                    os.replace(holder, both)
                     raise ConfigurationError(
                         f"{target} was written by another process at the same moment. It is left as it is; what was "
-                        f"made here, and what was there before, is in {kept}."
+                        f"made here, and what was there before, is in {both}."
                     ) from error
                 raise
             _flush(target.parent, inside=False)
@@ -111,7 +111,7 @@ def restore(target: Path) -> list[Path]:
     Returns:
         What such processes left beside the path: half-written, or replaced.
     """
-    found = []
+    abandoned = []
     for holder in sorted(target.parent.glob(f".{glob.escape(target.name)}.{'?' * 8}{_HOLDER}")):
         if not is_abandoned(holder):
             continue
@@ -119,8 +119,8 @@ def restore(target: Path) -> list[Path]:
             os.replace(holder / _before(target), target)
             logger.warning("%s was being replaced when its process was killed: the old one is back.", target)
         logger.warning("%s is what a killed process left; a finished %s replaces it.", holder, target.name)
-        found.append(holder)
-    return found
+        abandoned.append(holder)
+    return abandoned
 
 
 def discard(folder: Path, target: Path) -> None:

@@ -19,7 +19,7 @@ from simlte_st.analysis.layers import (
     write_layer_lines,
     write_token_lines,
 )
-from simlte_st.analysis.reading import ReadText
+from simlte_st.analysis.reading import TokenizedText
 from simlte_st.analysis.redundancy import RedundancyResult, measure_redundancy, redundancy
 from simlte_st.analysis.tagging import SpacyTagger, TaggedWord, Tagger
 from simlte_st.analysis.token_weights import token_weights
@@ -28,12 +28,12 @@ __all__ = [
     "AttentionResult",
     "DocumentAttention",
     "LayerSimilarity",
-    "ReadText",
     "RedundancyResult",
     "SpacyTagger",
     "Span",
     "TaggedWord",
     "Tagger",
+    "TokenizedText",
     "WordWeight",
     "cls_attention",
     "document_attention",

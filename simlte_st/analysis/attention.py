@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
-from simlte_st.analysis.cls_attention import Reading, read_texts
+from simlte_st.analysis.cls_attention import TextAttention, read_texts
 from simlte_st.analysis.reading import as_read
 from simlte_st.analysis.tagging import TaggedWord, Tagger, batches, described
 from simlte_st.bars import complete, progress_bar
@@ -182,8 +182,8 @@ class AttentionResult:
         for kind in CLASSES:
             row = [kind]
             for name in titles:
-                found = self.models[name].classes[kind]
-                row += [_percent(found.weight), _percent(found.share, interval=False)]
+                attention = self.models[name].classes[kind]
+                row += [_percent(attention.weight), _percent(attention.share, interval=False)]
                 if name in self.changes:
                     row.append(self._change(name, kind))
             rows.append(row)
@@ -256,20 +256,20 @@ def measure_attention(
     with progress_bar("Reading", length_hint(reader, 0) or None, shown=progress) as bar:
         for batch in batches(reader):
             texts = as_read(list(models.values()), [document.text for document in batch])
-            readings = {
+            attentions = {
                 name: read_texts(model, texts, layer=layer, max_seq_length=length, batch_size=batch_size)
                 for name, model in models.items()
             }
-            ends = [max(reading.extent[1] for reading in of_text) for of_text in zip(*readings.values(), strict=True)]
+            ends = [max(one.extent[1] for one in of_models) for of_models in zip(*attentions.values(), strict=True)]
             words = tagger.tag([text[: end + _CONTEXT] for text, end in zip(texts, ends, strict=True)])
             for name in models:
-                for reading, found in zip(readings[name], words, strict=True):
-                    attention = align(reading, found)
-                    sums[name].append(attention.sums())
-                    truncations[name].add([attention.tokens])
+                for attention, of_text in zip(attentions[name], words, strict=True):
+                    aligned = align(attention, of_text)
+                    sums[name].append(aligned.sums())
+                    truncations[name].add([aligned.tokens])
             bar.update(len(batch))
         complete(bar)
-    stacked = {name: np.stack(found) for name, found in sums.items()}
+    stacked = {name: np.stack(of_documents) for name, of_documents in sums.items()}
     first = next(iter(models))
     return AttentionResult(
         models={name: _summarise(stacked[name], truncations[name], seed) for name in models},
@@ -318,11 +318,11 @@ def document_attention(
     }
 
 
-def align(reading: Reading, words: Sequence[TaggedWord]) -> DocumentAttention:
+def align(attention: TextAttention, words: Sequence[TaggedWord]) -> DocumentAttention:
     """Sum the weights of tokens over the words they stand in, by character offsets.
 
     Args:
-        reading: What the model read.
+        attention: What ``[CLS]`` attends to in the text.
         words: The words of the text, in order, none overlapping another. Those outside of what the model read are left
             out.
 
@@ -330,14 +330,14 @@ def align(reading: Reading, words: Sequence[TaggedWord]) -> DocumentAttention:
         The words with their weights. A token that reaches over several words ("don" in "do|n't") is divided in
         proportion to its characters in each.
     """
-    begin, stop = reading.extent
+    begin, stop = attention.extent
     read = [word for word in words if word.start < stop and word.stop > begin]
     word_at: dict[int, int] = {
         place: number for number, word in enumerate(read) for place in range(word.start, word.stop)
     }
     sums, between = [0.0] * len(read), 0.0
-    own = ~reading.special
-    for (start, end), weight in zip(reading.spans[own].tolist(), reading.weights[own].tolist(), strict=True):
+    own = ~attention.special
+    for (start, end), weight in zip(attention.spans[own].tolist(), attention.weights[own].tolist(), strict=True):
         shares = Counter(word_at[place] for place in range(start, end) if place in word_at)
         for number, share in shares.items():
             sums[number] += weight * share / shares.total()
@@ -349,10 +349,10 @@ def align(reading: Reading, words: Sequence[TaggedWord]) -> DocumentAttention:
             for word, weight in zip(read, sums, strict=True)
         ),
         between=between,
-        special=float(reading.weights[reading.special].sum()),
-        special_tokens=int(reading.special.sum()),
-        tokens=reading.length,
-        cut=reading.cut,
+        special=float(attention.weights[attention.special].sum()),
+        special_tokens=int(attention.special.sum()),
+        tokens=attention.length,
+        cut=attention.cut,
     )
 
 

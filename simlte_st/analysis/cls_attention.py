@@ -44,8 +44,8 @@ _LONGFORMERS = ("longformer", "simlte_longformer")
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """One text as a model read it.
+class TextAttention:
+    """What ``[CLS]`` attends to in one text.
 
     Attributes:
         spans: Character offsets of each token in the text, start and stop, ``(tokens, 2)``, int64; meaningless for
@@ -79,7 +79,7 @@ def read_texts(
     layer: int = -1,
     max_seq_length: int | None = None,
     batch_size: int = 8,
-) -> list[Reading]:
+) -> list[TextAttention]:
     """Let a model read texts as its ``encode`` does, and keep what ``[CLS]`` attends to.
 
     Args:
@@ -90,7 +90,7 @@ def read_texts(
         batch_size: Texts read at once; those of similar length together.
 
     Returns:
-        A reading for each text.
+        What it attends to in each text.
 
     Raises:
         ModelError: No BERT-like Transformer, a tokenizer that does not tell offsets, or one that puts no ``[CLS]``
@@ -100,12 +100,12 @@ def read_texts(
     encoder, tokenizer = _parts(model)
     length = readable_length(model, max_seq_length)
     prompt = prompt_as_read(model)
-    taken = int(tokenizer.num_special_tokens_to_add(pair=False))
-    if length is not None and length <= taken:
-        raise ConfigurationError(f"max_seq_length={length} leaves no room beside {taken} special tokens.")
+    special_tokens = int(tokenizer.num_special_tokens_to_add(pair=False))
+    if length is not None and length <= special_tokens:
+        raise ConfigurationError(f"max_seq_length={length} leaves no room beside {special_tokens} special tokens.")
     lengths = tokenizer_counter(tokenizer)(texts)
     order = sorted(range(len(texts)), key=lambda number: lengths[number])
-    readings: dict[int, Reading] = {}
+    attentions: dict[int, TextAttention] = {}
     for start in range(0, len(order), batch_size):
         numbers = order[start : start + batch_size]
         encoded = tokenizer(
@@ -128,8 +128,8 @@ def read_texts(
             own = spans[row][real[row]].astype(np.int64) - len(prompt)
             # A token that reaches from the prompt into the text is the text's, from where that begins.
             outside = special[row][real[row]] | (own[:, 1] <= 0)
-            readings[number] = Reading(np.maximum(own, 0), outside, weights[row][real[row]], lengths[number])
-    return [readings[number] for number in range(len(texts))]
+            attentions[number] = TextAttention(np.maximum(own, 0), outside, weights[row][real[row]], lengths[number])
+    return [attentions[number] for number in range(len(texts))]
 
 
 def cls_attention(encoder: PreTrainedModel, features: Mapping[str, Tensor], layer: int = -1) -> Tensor:
@@ -205,10 +205,10 @@ def _layer_index(encoder: PreTrainedModel, layer: int) -> int:
 def _full(encoder: PreTrainedModel, features: Mapping[str, Tensor], index: int) -> Tensor:
     names = _FULL[encoder.config.model_type]
     module = _attention_layer(encoder, names, index)
-    with _arguments(module) as given:
+    with _arguments(module) as call:
         encoder(**features)
     query, key = (getattr(module, name) for name in names)
-    hidden = given["hidden_states"]
+    hidden = call["hidden_states"]
     valid = features["attention_mask"].to(hidden.device) > 0
     rows = torch.arange(len(hidden), device=hidden.device)
     heads = encoder.config.num_attention_heads
@@ -217,18 +217,18 @@ def _full(encoder: PreTrainedModel, features: Mapping[str, Tensor], index: int) 
 
 def _longformer(encoder: PreTrainedModel, features: Mapping[str, Tensor], index: int) -> Tensor:
     module = _attention_layer(encoder, ("query_global", "key_global"), index)
-    with _arguments(module) as given:
+    with _arguments(module) as call:
         encoder(**features)
     width = features["attention_mask"].shape[1]
-    if isinstance(packing := given.get("packing"), Packing):
-        hidden = packing.unpack(given["hidden"])
+    if isinstance(packing := call.get("packing"), Packing):
+        hidden = packing.unpack(call["hidden"])
         valid, is_global = (packing.unpack(flags.long()) > 0 for flags in (packing.valid, packing.is_global))
         reach = int(module.window) // 2
     else:
         # The stock model pads to a multiple of its window, and marks masked tokens by negative numbers.
-        hidden = given["hidden_states"][:, :width]
-        valid = given["attention_mask"][:, :width] >= 0
-        is_global = given["is_index_global_attn"][:, :width]
+        hidden = call["hidden_states"][:, :width]
+        valid = call["attention_mask"][:, :width] >= 0
+        is_global = call["is_index_global_attn"][:, :width]
         reach = int(module.one_sided_attn_window_size)
     heads = encoder.config.num_attention_heads
     rows, first = torch.arange(len(hidden), device=hidden.device), _first(valid)
@@ -277,15 +277,15 @@ def _attention_layer(encoder: PreTrainedModel, names: tuple[str, str], index: in
 @contextmanager
 def _arguments(module: nn.Module) -> Iterator[dict[str, Any]]:
     """Collect what a module is called with, by the names of its parameters."""
-    given: dict[str, Any] = {}
+    call: dict[str, Any] = {}
     signature = inspect.signature(module.forward)
 
     def keep(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        given.update(signature.bind_partial(*args, **kwargs).arguments)
+        call.update(signature.bind_partial(*args, **kwargs).arguments)
 
     handle = module.register_forward_pre_hook(keep, with_kwargs=True)
     try:
-        yield given
+        yield call
     finally:
         handle.remove()
 

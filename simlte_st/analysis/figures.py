@@ -205,13 +205,13 @@ def write_attention_map(
     panels = {
         name: [
             Span(word.start, word.stop, 100 * word.weight, word.kind, coloured=word.kind != PUNCTUATION)
-            for word in found.words
+            for word in of_model.words
         ]
-        for name, found in attention.items()
+        for name, of_model in attention.items()
     }
     notes = ["Attention from [CLS] to each word; punctuation is not coloured."]
-    for name, found in attention.items():
-        notes += cut_notes(name, found.tokens, found.cut)
+    for name, of_model in attention.items():
+        notes += cut_notes(name, of_model.tokens, of_model.cut)
     write_heat_map(path, text, panels, title, unit="%", note=" ".join(notes))
 
 

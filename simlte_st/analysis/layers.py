@@ -15,7 +15,7 @@ from sentence_transformers import SentenceTransformer
 from torch.nn import functional
 
 from simlte_st.analysis.figures import drawn_figure, finish_axes, plain
-from simlte_st.analysis.reading import ReadText, padded_inputs, read_text
+from simlte_st.analysis.reading import TokenizedText, padded_inputs, read_text
 from simlte_st.bars import with_progress_bar
 from simlte_st.compat import encoder_of
 from simlte_st.data.documents import read_documents
@@ -62,7 +62,7 @@ def measure_layers(
         ModelError: A model whose encoder does not give its layers.
     """
     texts = [document.text for document in read_documents(source)]
-    found = {}
+    similarities = {}
     for name, model in models.items():
         parts = []
         for start in with_progress_bar(
@@ -71,8 +71,8 @@ def measure_layers(
             parts.append(successive_cosines(model, texts[start : start + batch_size]))
         cosines = np.concatenate(parts)
         low, high = np.quantile(cosines, [0.1, 0.9], axis=0)
-        found[name] = LayerSimilarity(cosines.mean(0).tolist(), low.tolist(), high.tolist(), len(cosines))
-    return found
+        similarities[name] = LayerSimilarity(cosines.mean(0).tolist(), low.tolist(), high.tolist(), len(cosines))
+    return similarities
 
 
 def successive_cosines(model: SentenceTransformer, texts: Iterable[str]) -> NDArray[np.float64]:
@@ -110,7 +110,7 @@ def successive_cosines(model: SentenceTransformer, texts: Iterable[str]) -> NDAr
     return torch.stack(steps, dim=1).cpu().numpy()
 
 
-def token_layers(model: SentenceTransformer, text: str) -> tuple[ReadText, NDArray[np.float64]]:
+def token_layers(model: SentenceTransformer, text: str) -> tuple[TokenizedText, NDArray[np.float64]]:
     """Compute how far each token of one text moves from layer to layer (TA-SBERT, figures 7 and 8).
 
     Args:
@@ -129,33 +129,33 @@ def token_layers(model: SentenceTransformer, text: str) -> tuple[ReadText, NDArr
     return read, successive_cosines(model, [text])[read.places]
 
 
-def layers_table(found: Mapping[str, LayerSimilarity], width: int | None = None) -> str:
+def layers_table(similarities: Mapping[str, LayerSimilarity], width: int | None = None) -> str:
     """Lay out the cosines, a row a layer.
 
     Args:
-        found: What :func:`measure_layers` gave.
+        similarities: What :func:`measure_layers` gave.
         width: Columns that a line shall have at most; longer names lose their beginning. None shows them whole.
     """
-    layers = max(len(values.mean) for values in found.values())
+    layers = max(len(values.mean) for values in similarities.values())
     rows = []
     for layer in range(layers):
         row = [str(layer + 1)]
-        for values in found.values():
+        for values in similarities.values():
             here = layer < len(values.mean)
             row.append(f"{values.mean[layer]:.3f} [{values.low[layer]:.3f}, {values.high[layer]:.3f}]" if here else "")
         rows.append(row)
-    names = {name: name for name in found}
+    names = {name: name for name in similarities}
     if width is not None:
-        names = short_names(list(found), max(20, (width - len("| layer |")) // len(found) - len("  |")))
+        names = short_names(list(similarities), max(20, (width - len("| layer |")) // len(similarities) - len("  |")))
     return markdown_table(["layer", *names.values()], rows)
 
 
-def write_layer_lines(path: str | os.PathLike[str], found: Mapping[str, LayerSimilarity]) -> None:
+def write_layer_lines(path: str | os.PathLike[str], similarities: Mapping[str, LayerSimilarity]) -> None:
     """Draw a line for each model, with a band of what lies between a tenth and nine tenths of the tokens.
 
     Args:
         path: A ``.svg`` or ``.png`` file; replaced at once when it is complete.
-        found: What :func:`measure_layers` gave.
+        similarities: What :func:`measure_layers` gave.
 
     Raises:
         ConfigurationError: Another format.
@@ -163,7 +163,7 @@ def write_layer_lines(path: str | os.PathLike[str], found: Mapping[str, LayerSim
     """
     with drawn_figure(path, (6.4, 3.6)) as figure:
         axes = figure.add_subplot()
-        for number, (name, values) in enumerate(found.items()):
+        for number, (name, values) in enumerate(similarities.items()):
             layers = range(1, len(values.mean) + 1)
             axes.plot(layers, values.mean, marker="o", color=f"C{number}", label=plain(name))
             axes.fill_between(layers, values.low, values.high, color=f"C{number}", alpha=0.15, linewidth=0)
@@ -172,21 +172,23 @@ def write_layer_lines(path: str | os.PathLike[str], found: Mapping[str, LayerSim
         finish_axes(axes)
 
 
-def write_token_lines(path: str | os.PathLike[str], found: Mapping[str, tuple[ReadText, NDArray[np.float64]]]) -> None:
+def write_token_lines(
+    path: str | os.PathLike[str], cosines_of: Mapping[str, tuple[TokenizedText, NDArray[np.float64]]]
+) -> None:
     """Draw a line for each token of a text, and a panel for each model.
 
     Args:
         path: A ``.svg`` or ``.png`` file; replaced at once when it is complete.
-        found: By the models' names, what :func:`token_layers` gave.
+        cosines_of: By the models' names, what :func:`token_layers` gave.
 
     Raises:
         ConfigurationError: Another format.
         MissingExtraError: matplotlib is not installed.
     """
-    most = max(len(cosines) for _, cosines in found.values())
-    with drawn_figure(path, (5.2 * len(found), max(3.6, 0.6 + 0.2 * most))) as figure:
-        panels = figure.subplots(1, len(found), sharey=True, squeeze=False)[0]
-        for axes, (name, (read, cosines)) in zip(panels, found.items(), strict=True):
+    most = max(len(cosines) for _, cosines in cosines_of.values())
+    with drawn_figure(path, (5.2 * len(cosines_of), max(3.6, 0.6 + 0.2 * most))) as figure:
+        panels = figure.subplots(1, len(cosines_of), sharey=True, squeeze=False)[0]
+        for axes, (name, (read, cosines)) in zip(panels, cosines_of.items(), strict=True):
             for number, (token, line) in enumerate(zip(read.tokens, cosines, strict=True)):
                 style = {"color": f"C{number % 10}", "linestyle": ("-", "--", ":", "-.")[number // 10 % 4]}
                 # Numbered: a word may come twice, and matplotlib hides labels that begin with an underscore.

@@ -15,7 +15,7 @@ from simlte_st.modules.base_form import BaseForm, texts_as_read
 
 
 @dataclass(frozen=True)
-class ReadText:
+class TokenizedText:
     """A text as a model reads it, behind its default prompt, if it has one.
 
     Attributes:
@@ -71,7 +71,7 @@ def padded_inputs(model: SentenceTransformer) -> Iterator[None]:
         transformer.unpad_inputs = before
 
 
-def read_text(model: SentenceTransformer, text: str) -> ReadText:
+def read_text(model: SentenceTransformer, text: str) -> TokenizedText:
     """Find the tokens of a text, those that the model reads.
 
     Args:
@@ -108,7 +108,7 @@ def read_text(model: SentenceTransformer, text: str) -> ReadText:
     read = own(model.max_seq_length)
     if not read:
         raise DataError(f"The model reads no token of the text, which has {len(text):,} characters.")
-    return ReadText(shown, prompt, list(read.values()), list(read), len(own(None)) - len(read))
+    return TokenizedText(shown, prompt, list(read.values()), list(read), len(own(None)) - len(read))
 
 
 def cut_notes(name: str, tokens: int, cut: int) -> list[str]:

@@ -159,14 +159,14 @@ def measure_redundancy(
 def _bucket(
     measured: Sequence[tuple[int, float | None]], shortest: int, longest: int | None, seed: int
 ) -> BucketRedundancy:
-    found = [value for words, value in measured if words >= shortest and (longest is None or words <= longest)]
-    values = [value for value in found if value is not None]
+    ratios = [value for words, value in measured if words >= shortest and (longest is None or words <= longest)]
+    values = [value for value in ratios if value is not None]
     low, high = bootstrap_interval(values, seed=seed) if len(values) > 1 else (None, None)
     return BucketRedundancy(
         shortest=shortest,
         longest=longest,
         documents=len(values),
-        without=len(found) - len(values),
+        without=len(ratios) - len(values),
         mean=sum(values) / len(values) if values else None,
         low=low,
         high=high,

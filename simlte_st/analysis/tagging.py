@@ -110,12 +110,12 @@ class SpacyTagger:
             The words of each text; their offsets are those in the text.
         """
         places = [(number, start, stop) for number, text in enumerate(texts) for start, stop in cut(text, self._piece)]
-        found: list[list[TaggedWord]] = [[] for _ in texts]
+        words: list[list[TaggedWord]] = [[] for _ in texts]
         with self._nlp.memory_zone():  # or spaCy keeps every string of the corpus for good
             docs = self._nlp.pipe((texts[number][start:stop] for number, start, stop in places), batch_size=64)
             for (number, before, _), doc in zip(places, docs, strict=True):
                 self._check(doc)
-                found[number] += [
+                words[number] += [
                     TaggedWord(
                         before + token.idx,
                         before + token.idx + len(token),
@@ -124,7 +124,7 @@ class SpacyTagger:
                     )
                     for token in doc
                 ]
-        return found
+        return words
 
     def _check(self, doc: Any) -> None:
         wanted = {"POS": "parts of speech", **({"LEMMA": "lemmas"} if self._lemmas else {})}

@@ -7,12 +7,12 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.util import batch_to_device
 
 from simlte_st.analysis.figures import Span
-from simlte_st.analysis.reading import ReadText, read_text
+from simlte_st.analysis.reading import TokenizedText, read_text
 from simlte_st.errors import ModelError
 from simlte_st.modules import TokenAttention
 
 
-def token_weights(model: SentenceTransformer, text: str) -> tuple[ReadText, list[Span]]:
+def token_weights(model: SentenceTransformer, text: str) -> tuple[TokenizedText, list[Span]]:
     """Give the weight of each token of a text, in percent of the whole embedding.
 
     Args:

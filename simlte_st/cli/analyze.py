@@ -13,7 +13,7 @@ from simlte_st.cli.sources import SOURCE_HELP, Sources
 from simlte_st.cli.terminal import terminal_width
 
 if TYPE_CHECKING:
-    from simlte_st.analysis import ReadText
+    from simlte_st.analysis import TokenizedText
 
 
 def add_parser(subparsers: Any) -> None:
@@ -133,7 +133,7 @@ def _model_names(arguments: argparse.Namespace) -> list[str]:
 
 
 def _report(arguments: argparse.Namespace, text: str, values: Mapping[str, Any]) -> None:
-    """Print what was found, and write it to the file of results."""
+    """Print the results, and write them to the file of results."""
     from simlte_st.files import write_json
 
     print_result(arguments, text, values)
@@ -174,8 +174,8 @@ def run_attention(arguments: argparse.Namespace) -> int:
     tagger = SpacyTagger(arguments.pipeline, lemmas=False)
     reader = read_documents(arguments.source, **reading_options(arguments))
     drawn = None
-    if arguments.heatmap:  # found before all are measured: an id that there is not shall cost no hours
-        drawn = next((found for found in reader if arguments.document in (None, found.id)), None)
+    if arguments.heatmap:  # looked for before all are measured: a wrong id shall cost no hours
+        drawn = next((document for document in reader if arguments.document in (None, document.id)), None)
         if drawn is None:
             raise DataError(f"No document among those read has the id {arguments.document!r}: there is no heat map.")
     models = {name: load_model(name).model for name in _model_names(arguments)}
@@ -218,13 +218,13 @@ def run_layers(arguments: argparse.Namespace) -> int:
         return _run_token_layers(arguments)
     reader = read_documents(arguments.source, **reading_options(arguments))
     models = {name: load_model(name).model for name in _model_names(arguments)}
-    found = measure_layers(models, reader, batch_size=arguments.batch_size, progress=not arguments.quiet)
+    similarities = measure_layers(models, reader, batch_size=arguments.batch_size, progress=not arguments.quiet)
     note(reader.report.summary(), arguments)
-    values = {name: similarity.to_dict() for name, similarity in found.items()}
-    text = layers_table(found, terminal_width())
+    values = {name: similarity.to_dict() for name, similarity in similarities.items()}
+    text = layers_table(similarities, terminal_width())
     _report(arguments, text, {"data": arguments.source, "models": values})
     if arguments.lines:
-        write_layer_lines(arguments.lines, found)
+        write_layer_lines(arguments.lines, similarities)
     return 0
 
 
@@ -232,26 +232,26 @@ def _run_token_layers(arguments: argparse.Namespace) -> int:
     from simlte_st.analysis import token_layers, write_token_lines
     from simlte_st.models.base import load_model
 
-    found = {name: token_layers(load_model(name).model, arguments.text) for name in _model_names(arguments)}
+    by_model = {name: token_layers(load_model(name).model, arguments.text) for name in _model_names(arguments)}
     tables, models = [], {}
-    for name, (read, cosines) in found.items():
+    for name, (read, cosines) in by_model.items():
         layers = [str(layer + 1) for layer in range(cosines.shape[1])]
         tables.append(
             _token_table(arguments, name, read, layers, [[f"{value:.2f}" for value in line] for line in cosines])
         )
         lines = zip(read.tokens, cosines.tolist(), strict=True)
         models[name] = [{"token": token, "cosines": line} for token, line in lines]
-    cut = {name: read.cut for name, (read, _) in found.items()}
+    cut = {name: read.cut for name, (read, _) in by_model.items()}
     _report(arguments, "\n".join(tables), {"text": arguments.text, "models": models, "cut": cut})
     if arguments.lines:
-        write_token_lines(arguments.lines, found)
+        write_token_lines(arguments.lines, by_model)
     return 0
 
 
 def _token_table(
-    arguments: argparse.Namespace, name: str, read: ReadText, header: Sequence[str], rows: Sequence[Sequence[str]]
+    arguments: argparse.Namespace, name: str, read: TokenizedText, header: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> str:
-    """Lay out what was found of each token of a text in a model, and say what the model does not read."""
+    """Lay out the numbers of each token of a text in a model, and say what the model does not read."""
     from simlte_st.evaluation.table import markdown_table
 
     for line in read.notes(name):
@@ -270,23 +270,23 @@ def run_weights(arguments: argparse.Namespace) -> int:
     check_result_files(arguments)
     if arguments.heatmap:
         check_figure(arguments.heatmap, HEAT_MAP_FORMATS)
-    found = {name: token_weights(SentenceTransformer(name), arguments.text) for name in _model_names(arguments)}
-    texts = {read.text for read, _ in found.values()}
+    by_model = {name: token_weights(SentenceTransformer(name), arguments.text) for name in _model_names(arguments)}
+    texts = {read.text for read, _ in by_model.values()}
     if arguments.heatmap and len(texts) > 1:
         raise ConfigurationError("One model writes contractions out, the other does not: draw them one by one.")
     tables, models = [], {}
-    for name, (read, spans) in found.items():
+    for name, (read, spans) in by_model.items():
         tables.append(_token_table(arguments, name, read, ["weight"], [[f"{span.weight:.1f}%"] for span in spans]))
         weighed = zip(read.tokens, spans, strict=True)
         models[name] = [{"token": token, "weight": span.weight} for token, span in weighed]
-    cut = {name: read.cut for name, (read, _) in found.items()}
+    cut = {name: read.cut for name, (read, _) in by_model.items()}
     print_result(arguments, "\n".join(tables), {"text": arguments.text, "models": models, "cut": cut})
     if arguments.heatmap:
-        panels = {name: whole_characters(spans) for name, (_, spans) in found.items()}
+        panels = {name: whole_characters(spans) for name, (_, spans) in by_model.items()}
         about = [
             "Share of each token in the embedding, the lowest uncoloured; special tokens and a prompt have the rest."
         ]
-        about += [line for name, (read, _) in found.items() for line in read.notes(name)]
+        about += [line for name, (read, _) in by_model.items() for line in read.notes(name)]
         write_heat_map(
             arguments.heatmap, texts.pop(), panels, "Token attention", unit="%", note=" ".join(about), from_zero=False
         )

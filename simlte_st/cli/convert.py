@@ -103,10 +103,10 @@ def _convert(arguments: argparse.Namespace) -> int:
     settings = {name: value for name in SETTINGS if (value := getattr(arguments, name)) is not None}
     base = convert_base(arguments.base, arguments.output, overwrite=arguments.overwrite, **settings)
     before, after = base.model.max_seq_length, load_model(arguments.output).model.max_seq_length
-    shown = ["any number of" if length is None else f"{length:,}" for length in (before, after)]
+    lengths = ["any number of" if length is None else f"{length:,}" for length in (before, after)]
     print_result(
         arguments,
-        f"{arguments.base} reads {shown[0]} tokens; {arguments.output} reads {shown[1]}.\n"
+        f"{arguments.base} reads {lengths[0]} tokens; {arguments.output} reads {lengths[1]}.\n"
         f"Use it:\n\n{usage_example(arguments.output)}",
         {"base": arguments.base, "output": arguments.output, "base_reads": before, "output_reads": after},
     )

@@ -48,9 +48,9 @@ def run(arguments: argparse.Namespace) -> int:
     check_format(arguments)
     index = Index.open(arguments.index, arguments.model)
     if arguments.calibrate:
-        found = index.calibrate(arguments.calibrate, arguments.precision)
-        text = wrapped(in_options(found.summary(), arguments.flags))
-        print(json.dumps(found.to_dict()) if arguments.format == "jsonl" else text)
+        calibration = index.calibrate(arguments.calibrate, arguments.precision)
+        text = wrapped(in_options(calibration.summary(), arguments.flags))
+        print(json.dumps(calibration.to_dict()) if arguments.format == "jsonl" else text)
         return 0
     hits = index.link(arguments.seeds, **search_options(arguments))
     if hits.threshold is not None and arguments.threshold is None and index.calibration is not None:

@@ -47,17 +47,17 @@ def run_list(arguments: argparse.Namespace) -> int:
     from simlte_st.files import is_abandoned
     from simlte_st.models.names import OWN_MODELS, named_models, unfinished_runs
 
-    found, runs = named_models(), unfinished_runs()
-    lines = [f"{name}\t{folder}" for name, folder in found.items()]
+    models, runs = named_models(), unfinished_runs()
+    lines = [f"{name}\t{folder}" for name, folder in models.items()]
     unfinished: dict[str, Any] = {}
     for name, folder in runs.items():
         command = f"the same simlte train command with --name {name} --resume" if is_abandoned(folder) else None
         unfinished[name] = {"folder": str(folder), "resume": command}
         lines.append(f"{name}\t{f'interrupted: {command}' if command else f'being trained in {folder}'}")
-    shipped = sorted(set(OWN_MODELS) - found.keys() - runs.keys())
+    shipped = sorted(set(OWN_MODELS) - models.keys() - runs.keys())
     lines += [f"{name}\tcomes with the package; unpacked on first use" for name in shipped]
-    models = {name: str(folder) for name, folder in found.items()}
-    print_result(arguments, "\n".join(lines), {"models": models, "unfinished": unfinished, "shipped": shipped})
+    folders = {name: str(folder) for name, folder in models.items()}
+    print_result(arguments, "\n".join(lines), {"models": folders, "unfinished": unfinished, "shipped": shipped})
     return 0
 
 
@@ -66,8 +66,8 @@ def run_remove(arguments: argparse.Namespace) -> int:
     from simlte_st.files import discard, hold
     from simlte_st.models.names import OWN_MODELS, model_path, models_folder, named_models, unfinished_runs
 
-    name, found = arguments.name, named_models()
-    folder, run = found.get(name), unfinished_runs().get(name)
+    name, models = arguments.name, named_models()
+    folder, run = models.get(name), unfinished_runs().get(name)
     if folder is None and name in OWN_MODELS and os.path.isdir(model_path(name)):  # damaged, or empty
         folder = model_path(name)
     if folder is None and run is None:
@@ -83,6 +83,6 @@ def run_remove(arguments: argparse.Namespace) -> int:
         f"Removed {'what an interrupted training left' if path == run else 'the model'}: {path}" for path in removed
     ]
     print_result(arguments, "\n".join(lines), {"removed": [str(path) for path in removed]})
-    if (trained := f"{name}.trained") in found:
+    if (trained := f"{name}.trained") in models:
         note(f"What was trained for it is a model of its own: simlte models remove {trained}", arguments)
     return 0

@@ -32,7 +32,7 @@ class CommandParser(argparse.ArgumentParser):
         super().__init__(*arguments, **{"allow_abbrev": False, **options})
         self.examples = tuple(examples)
         self.parameters = dict(parameters)
-        self._given: list[str] = []
+        self._words: list[str] = []
 
     def format_help(self) -> str:
         """Write the help, with the examples at its end."""
@@ -46,13 +46,13 @@ class CommandParser(argparse.ArgumentParser):
 
         The namespace has ``flags`` too: those of the command that was named.
         """
-        self._given = list(sys.argv[1:] if args is None else args)
-        found, unknown = super().parse_known_args(args, namespace)
+        self._words = list(sys.argv[1:] if args is None else args)
+        parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
-        if not hasattr(found, "flags"):  # a subcommand has set its own
-            found.flags = self.flags()
-        return found, unknown
+        if not hasattr(parsed, "flags"):  # a subcommand has set its own
+            parsed.flags = self.flags()
+        return parsed, unknown
 
     def flags(self) -> dict[str, str]:
         """Tell what the command calls each parameter of the library: an option, or the name of an argument."""
@@ -72,10 +72,10 @@ class CommandParser(argparse.ArgumentParser):
 
     def _meant(self) -> Iterator[str]:
         """Find the options that are nearest to those which there are not."""
-        given = takewhile(lambda word: word != "--", self._given)
+        words = takewhile(lambda word: word != "--", self._words)
         if any(action.nargs == argparse.PARSER for action in self._actions):  # the rest is for a subcommand
-            given = takewhile(lambda word: word.startswith("-"), given)
-        for word in given:
+            words = takewhile(lambda word: word.startswith("-"), words)
+        for word in words:
             option = word.partition("=")[0]
             if option.startswith("--") and option not in self._option_string_actions:
                 yield from get_close_matches(option, self._option_string_actions, 1)

@@ -105,13 +105,13 @@ def show(hits: Hits, arguments: argparse.Namespace) -> int:
 def table_lines(hits: Hits, width: int) -> Iterator[str]:
     """Lay out hits in lines of at most ``width`` columns."""
     names = min(max(4, *(_columns(hit.id) for hit in hits)), width // 3)
-    left = width - names - 18
+    room = width - names - 18
     yield f"{'rank':>4}  {_cell('id', names)}  {'cosine':>6}  {'bm25':>6}"[: width - 1]
     for rank, hit in enumerate(hits, start=1):
         numbers = "  ".join(f"{'-' if each is None else format(each, form):>6}" for each, form in (
             (hit.cosine, ".3f"), (hit.bm25, ".1f")
         ))  # fmt: skip
-        text = _cell(hit.passage or hit.beginning, left - 6)
+        text = _cell(hit.passage or hit.beginning, room - 6)
         yield f"{rank:>4}  {_cell(hit.id, names)}  {numbers}  {text}".rstrip()
         for sentence, cosine in hit.sentences:
             yield f"      {cosine:.3f}  {_cell(sentence, width - 13)}".rstrip()

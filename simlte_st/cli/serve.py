@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     from simlte_st.page import __file__ as package
     from simlte_st.page.search_page import open_index
 
-    given = [arguments.index] if arguments.model is None else [arguments.index, arguments.model]
+    places = [arguments.index] if arguments.model is None else [arguments.index, arguments.model]
     index, lock = open_index(arguments.index, arguments.model)  # what is wrong is said here, before there is a page
     # Streamlit would ask a server of Amazon for this machine's address when another site's page knocks.
     require("streamlit.net_util", "serve", "simlte serve").get_external_ip = lambda: None  # type: ignore[attr-defined]
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.open:
         threading.Thread(target=open_browser, args=(arguments.port,), daemon=True).start()
     cli.main(
-        ["run", str(Path(package).with_name("__main__.py")), *streamlit_options(arguments.port), "--", *given],
+        ["run", str(Path(package).with_name("__main__.py")), *streamlit_options(arguments.port), "--", *places],
         prog_name="simlte serve",
         standalone_mode=False,
         color=False,  # the terminal's commands do not pass our output

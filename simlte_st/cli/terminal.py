@@ -16,7 +16,7 @@ _CURSOR = re.compile(r"(\n|\x1b\[A)*")
 
 def printable(text: str) -> str:
     r"""Write what a terminal would obey as Python does: an escape as ``\x1b``."""
-    return UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+    return UNPRINTABLE.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
 
 
 class PrintableStream:

@@ -80,7 +80,7 @@ class Store:
             StoreError: A table with rows is there, or it cannot be written.
         """
         connection = _connect(folder)
-        with _told(folder, "written"):
+        with _store_errors(folder, "written"):
             if (folder / f"{TABLE}.lance").exists() and connection.open_table(TABLE).count_rows():
                 raise StoreError(f"{folder} holds vectors but lacks settings.json: if it is a copy, copy it anew.")
             store = cls(folder, connection.create_table(TABLE, schema=_schema(dimension), mode="overwrite"))
@@ -95,7 +95,7 @@ class Store:
             MissingExtraError: LanceDB is not installed.
             StoreError: There is none, or it cannot be read.
         """
-        with _told(folder, "read"):
+        with _store_errors(folder, "read"):
             return cls(folder, _connect(folder).open_table(TABLE))
 
     def metadata(self) -> pa.Schema:
@@ -104,7 +104,7 @@ class Store:
 
     def add_columns(self, fields: Sequence[pa.Field]) -> None:
         """Add columns, null in all rows."""
-        with _told(self._folder, "written"):
+        with _store_errors(self._folder, "written"):
             self._table.add_columns(pa.schema(fields))
 
     def merge(self, rows: pa.Table) -> None:
@@ -117,7 +117,7 @@ class Store:
             StoreError: They cannot be written; nothing of them is.
         """
         ids = is_one_of("id", rows["id"].unique().to_pylist())
-        with _told(self._folder, "written"):
+        with _store_errors(self._folder, "written"):
             merge = self._table.merge_insert(["id", "part"]).when_matched_update_all().when_not_matched_insert_all()
             merge.when_not_matched_by_source_delete(ids).execute(rows)
             self._merges += 1
@@ -126,7 +126,7 @@ class Store:
 
     def delete(self, ids: Sequence[str]) -> None:
         """Delete all rows of documents."""
-        with _told(self._folder, "written"):
+        with _store_errors(self._folder, "written"):
             for start in range(0, len(ids), _VALUES):
                 self._table.delete(is_one_of("id", ids[start : start + _VALUES]))
 
@@ -136,7 +136,7 @@ class Store:
         What was written since is found all the same, only more slowly. An index of which most is new is made anew,
         since LanceDB would go on with what it learned of a few rows.
         """
-        with _told(self._folder, "written"):
+        with _store_errors(self._folder, "written"):
             for column, name in _INDICES.items():
                 stats = self._table.index_stats(name)
                 if stats is None and (column == "text" or self._table.count_rows() < APPROXIMATE_FROM):
@@ -156,12 +156,12 @@ class Store:
 
     def count(self, where: str = "part = 0") -> int:
         """Count rows, those of documents where no condition is given."""
-        with _told(self._folder, "read"):
+        with _store_errors(self._folder, "read"):
             return int(self._table.count_rows(where))
 
     def rows(self, where: str, columns: Sequence[str]) -> pa.Table:
         """Read columns of the rows that fulfil a condition."""
-        with _told(self._folder, "read"):
+        with _store_errors(self._folder, "read"):
             return self._table.search().where(where).select(list(columns)).limit(None).to_arrow()
 
     def rows_of(self, column: str, values: Sequence[str], columns: Sequence[str], where: str = "true") -> pa.Table:
@@ -185,7 +185,7 @@ class Store:
         """
         limit = self.count("true") if top is None else top
         while True:
-            with _told(self._folder, "read"):
+            with _store_errors(self._folder, "read"):
                 query = self._table.search(vector, vector_column_name="vector").distance_type("cosine").where(where)
                 if threshold is not None:
                     query = query.distance_range(upper_bound=1 - threshold + _ROUNDING)
@@ -215,7 +215,7 @@ class Store:
         if not words:
             return {}
         match = require("lancedb.query", "index", "indexes").MatchQuery
-        with _told(self._folder, "read"):
+        with _store_errors(self._folder, "read"):
             query = self._table.search(match(" ".join(words), "text"), query_type="fts").where(where)
             found = query.select(["id", "_score"]).limit(top).to_arrow()
         scores = zip(found["id"].to_pylist(), found["_score"].to_pylist(), strict=True)
@@ -260,7 +260,7 @@ def _connect(folder: Path) -> Any:
 
 
 @contextmanager
-def _told(folder: Path, what: str) -> Iterator[None]:
+def _store_errors(folder: Path, what: str) -> Iterator[None]:
     """Turn what LanceDB raises, which can be of any of three classes, into our error."""
     try:
         yield

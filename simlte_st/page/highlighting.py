@@ -38,9 +38,9 @@ def highlighted(text: str, sentences: Iterable[str] = (), words: Iterable[str] =
 def _spans(text: str, sentences: Iterable[str]) -> list[tuple[int, int]]:
     """Find where sentences are; what overlaps is one span."""
     patterns = [r"\s+".join(map(re.escape, sentence.split())) for sentence in sentences]
-    found = sorted(match.span() for pattern in patterns if pattern for match in re.finditer(pattern, text))
+    places = sorted(match.span() for pattern in patterns if pattern for match in re.finditer(pattern, text))
     spans: list[tuple[int, int]] = []
-    for start, end in found:
+    for start, end in places:
         if spans and start < spans[-1][1]:
             spans[-1] = spans[-1][0], max(end, spans[-1][1])
         else:

@@ -87,11 +87,11 @@ def _show(index: Index, lock: threading.Lock, name: str) -> None:
 
 
 def _form(index: Index) -> Callable[[], Hits] | None:
-    """Show the form; give the search that was just asked for."""
+    """Show the form; give the search that was just submitted for."""
     with st.form("search", border=False):
         box, button = st.columns([7, 1], vertical_alignment="bottom")
         text = box.text_input("Search", key="text", placeholder="words, a sentence, a whole text")
-        asked = button.form_submit_button("Search")
+        submitted = button.form_submit_button("Search")
         columns = st.columns([1.4, 1, 1.2, 4, 1.2], vertical_alignment="bottom")
         mode: Mode = columns[0].selectbox(
             "Mode", get_args(Mode), key="mode", help="dense: by vectors, text: by BM25, hybrid: by the ranks in both"
@@ -100,7 +100,7 @@ def _form(index: Index) -> Callable[[], Hits] | None:
         threshold = columns[2].number_input("Lowest cosine", -1.0, 1.0, None, 0.05, key="threshold", placeholder="any")
         where = columns[3].text_input("Filter", key="where", placeholder="year > 2010 AND kind = 'news'")
         why = columns[4].checkbox("Reasons", value=True, key="why", help="nearest sentences and shared words")
-    if not asked:
+    if not submitted:
         return None
     return lambda: index.search(
         text, top=top, threshold=threshold, where=where if where.strip() else None, mode=mode, why=why

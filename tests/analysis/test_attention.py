@@ -18,7 +18,7 @@ from support import make_document
 
 from simlte_st.analysis import tagging
 from simlte_st.analysis.attention import CLASSES, WordWeight, align, document_attention, measure_attention
-from simlte_st.analysis.cls_attention import Reading
+from simlte_st.analysis.cls_attention import TextAttention
 from simlte_st.analysis.tagging import TaggedWord
 from simlte_st.data import Document
 from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError
@@ -183,9 +183,9 @@ def test_no_model() -> None:
         measure_attention({}, DOCUMENTS, EndingTagger())
 
 
-def reading(tokens: list[tuple[int, int, float]], special: tuple[float, float] = (0.0, 0.0)) -> Reading:
+def reading(tokens: list[tuple[int, int, float]], special: tuple[float, float] = (0.0, 0.0)) -> TextAttention:
     spans = [(0, 0), *((start, stop) for start, stop, _ in tokens), (0, 0)]
-    return Reading(
+    return TextAttention(
         spans=np.array(spans, dtype=np.int64),
         special=np.array([True] + [False] * len(tokens) + [True]),
         weights=np.array([special[0], *(weight for _, _, weight in tokens), special[1]]),
@@ -291,7 +291,7 @@ def test_no_attention_is_lost(words: list[tuple[int, int]], tokens: list[tuple[i
         assert inside - 1e-9 <= word.weight <= touching + 1e-9
 
 
-def _own(read: Reading) -> list[tuple[int, int, float]]:
+def _own(read: TextAttention) -> list[tuple[int, int, float]]:
     own = ~read.special
     return [(int(a), int(b), float(w)) for (a, b), w in zip(read.spans[own], read.weights[own], strict=True)]
 

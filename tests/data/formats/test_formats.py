@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from reading_support import page, write_docx, write_pdf
 
-from simlte_st.cli.arguments import SOURCE_HELP
+from simlte_st.cli.sources import SOURCE_HELP
 from simlte_st.data.documents import read_documents
 from simlte_st.data.formats import FORMATS, format_of, open_table
 from simlte_st.data.rows import ReadSettings
