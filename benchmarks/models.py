@@ -81,7 +81,7 @@ from simlte_st.evaluation.splits import sample_rows
 from simlte_st.files import atomic_path
 from simlte_st.models.base import load_model
 from simlte_st.models.conversion import convert_base
-from simlte_st.models.names import PACKAGED_BASE, Backbone
+from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.modules import LatentSemanticAnalysis
 from simlte_st.modules.latent_semantic_analysis import DIMENSION
 
@@ -95,7 +95,7 @@ BATCH = 16
 TIMED, REPEATS = 4, 3
 """Held-out documents of each set with classes that the models are timed on, and turns."""
 
-CONVERTED: dict[str, tuple[str, Backbone]] = {
+CONVERTED: dict[str, tuple[str, str]] = {
     CHUNKED: (AT_256, "chunk-mean"),
     LONGFORMER: (AT_256, "longformer"),
     BERT_CHUNKED: ("simlte-bert", "chunk-mean"),

@@ -23,7 +23,7 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from simlte_st.chunk_mean.modeling import SimlteChunkMeanModel
+from simlte_st.backbones.registry import backbone_of
 from simlte_st.compat import eager_attention, readable_length
 from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.errors import ConfigurationError, ModelError
@@ -39,8 +39,6 @@ _FULL = {
     "distilbert": ("q_lin", "k_lin"),
 }
 """Architectures in which a score is a product of two projections, and how an attention layer calls them."""
-
-_LONGFORMERS = ("longformer", "simlte_longformer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +154,7 @@ def cls_attention(encoder: PreTrainedModel, features: Mapping[str, Tensor], laye
     encoder.eval()
     try:
         with torch.no_grad():
-            if kind in _LONGFORMERS:
+            if any(hasattr(module, "query_global") for module in encoder.modules()):
                 return _longformer(encoder, features, index)
             if kind in _FULL and not getattr(encoder.config, "is_decoder", False):
                 return _full(encoder, features, index)
@@ -190,9 +188,10 @@ def _check_cls(ids: NDArray[np.int64], real: NDArray[np.bool_], tokenizer: Any) 
 
 
 def _layer_index(encoder: PreTrainedModel, layer: int) -> int:
-    if isinstance(encoder, SimlteChunkMeanModel):
+    if backbone_of(encoder).pooled_inside:
         raise ModelError(
-            "A chunk mean has a [CLS] in every chunk and none that attends to the document: analyse its encoder."
+            "A model that reads in chunks has a [CLS] in every chunk and none that attends to the document: analyse "
+            "its encoder."
         )
     layers = getattr(encoder.config, "num_hidden_layers", None)
     if not isinstance(layers, int):

@@ -1,26 +1,8 @@
-"""Long documents through short encoders: the mean of chunk embeddings. Importing this registers the architecture."""
+"""Long documents through short encoders: the mean of chunk embeddings. ``import simlte_st`` registers the architecture.
 
-from __future__ import annotations
+The names are in ``__init__.pyi``; a module is loaded when one of its is used.
+"""
 
-import importlib
-from typing import TYPE_CHECKING, Any
+import lazy_loader
 
-from transformers import AutoConfig, AutoModel
-
-from simlte_st.chunk_mean.configuration import SimlteChunkMeanConfig
-from simlte_st.chunk_mean.modeling import SimlteChunkMeanModel
-
-if TYPE_CHECKING:
-    from simlte_st.chunk_mean.convert import to_chunk_mean
-
-AutoConfig.register(SimlteChunkMeanConfig.model_type, SimlteChunkMeanConfig, exist_ok=True)
-AutoModel.register(SimlteChunkMeanConfig, SimlteChunkMeanModel, exist_ok=True)
-
-__all__ = ["SimlteChunkMeanConfig", "SimlteChunkMeanModel", "to_chunk_mean"]
-
-
-def __getattr__(name: str) -> Any:
-    # On first use: it imports sentence-transformers, in the middle of whose own import this package may be registered.
-    if name == "to_chunk_mean":
-        return importlib.import_module("simlte_st.chunk_mean.convert").to_chunk_mean
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, get_args
 
 from transformers import AutoConfig, PretrainedConfig
 
+from simlte_st.chunk_mean.backbone import ChunkWeights
 from simlte_st.errors import ConfigurationError
-
-ChunkWeights = Literal["tokens", "equal"]
 
 
 class SimlteChunkMeanConfig(PretrainedConfig):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, cast
 
 import torch
 from sentence_transformers import SentenceTransformer
@@ -11,9 +11,10 @@ from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
 from transformers import PreTrainedModel
 
-from simlte_st.chunk_mean.configuration import ChunkWeights, SimlteChunkMeanConfig
+from simlte_st.chunk_mean.backbone import ChunkWeights
+from simlte_st.chunk_mean.configuration import SimlteChunkMeanConfig
 from simlte_st.chunk_mean.modeling import SimlteChunkMeanModel
-from simlte_st.compat import readable_length, readable_tokens, with_encoder
+from simlte_st.compat import encoder_of, readable_length, readable_tokens, with_encoder
 from simlte_st.errors import ConfigurationError, ModelError
 
 
@@ -54,14 +55,11 @@ def to_chunk_mean(
     transformer, pooling, normalizes = _parts(model)
     readable = readable_tokens(model)
     length = readable_length(model) if chunk_length is None else chunk_length
-    if length is None or length > 1_000_000:  # tokenizers write a huge number for "no limit"
+    if length is None:
         raise ConfigurationError("The model sets no limit to what it reads: give chunk_length=.")
     if readable is not None and length > readable:
         raise ConfigurationError(f"chunk_length={length}: the encoder has positions for {readable} tokens.")
-    if max_length < length:
-        raise ConfigurationError(
-            f"max_length={max_length}: must be at least the length of a chunk, which is {length} tokens."
-        )
+    _check_length(max_length, length)
     encoder = copy.deepcopy(transformer.auto_model)
     config = SimlteChunkMeanConfig(
         encoder_config=encoder.config,
@@ -93,13 +91,40 @@ def to_chunk_mean(
     return result.train(model.training)
 
 
+def read_longer(model: SentenceTransformer, max_length: int) -> SentenceTransformer:
+    """Copy a model that reads in chunks as one that reads another number of tokens of a document.
+
+    Args:
+        model: The model; it is not changed.
+        max_length: Tokens to read of a document, special tokens included.
+
+    Raises:
+        ConfigurationError: ``max_length`` is less than the length of a chunk.
+    """
+    made = copy.deepcopy(model)
+    config = cast(SimlteChunkMeanConfig, encoder_of(made).config)
+    _check_length(max_length, config.chunk_length)
+    config.max_position_embeddings = max_length
+    made.max_seq_length = max_length
+    return made
+
+
 def can_read_in_chunks(model: SentenceTransformer) -> bool:
-    """Tell whether :func:`to_chunk_mean` takes a model."""
+    """Tell whether a model reads in chunks, or :func:`to_chunk_mean` takes it."""
+    if isinstance(model.transformers_model, SimlteChunkMeanModel):
+        return True
     try:
         _parts(model)
     except ModelError:
         return False
     return True
+
+
+def _check_length(max_length: int, chunk_length: int) -> None:
+    if max_length < chunk_length:
+        raise ConfigurationError(
+            f"max_length={max_length}: must be at least the length of a chunk, which is {chunk_length} tokens."
+        )
 
 
 def _parts(model: SentenceTransformer) -> tuple[Transformer, Pooling, bool]:

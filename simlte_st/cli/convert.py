@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from simlte_st.backbones.registry import BACKBONES
 from simlte_st.cli.arguments import add_arguments, print_result, reading_options
+from simlte_st.cli.dataclass_arguments import add_dataclass_arguments, alternative_fields
 from simlte_st.cli.messages import note
-from simlte_st.cli.numbers import count, count_from_zero
+from simlte_st.cli.numbers import count
 from simlte_st.cli.sources import SOURCE_HELP, Sources
 from simlte_st.models.names import usage_example
 
@@ -35,29 +37,10 @@ def add_parser(subparsers: Any) -> None:
         "--max-length", type=count, metavar="N", help="tokens it reads (default: 4096; a stock Longformer's own)"
     )
     parser.add_argument(
-        "--backbone", choices=("longformer", "chunk-mean"), help="what becomes of the encoder (default: longformer)"
-    )  # fmt: skip
-    group = parser.add_argument_group("for --backbone longformer")
-    group.add_argument(
-        "--attention-window", type=count, metavar="N",
-        help="tokens that a token sees on both sides together (default: 512)",
-    )  # fmt: skip
-    group.add_argument(
-        "--positions", choices=("tile", "interpolate"),
-        help="positions beyond the base's: repeated as in the paper, or stretched (default: tile)",
-    )  # fmt: skip
-    group.add_argument(
-        "--global-tokens", choices=("cls", "none"),
-        help="tokens that see, and are seen by, the whole document (default: cls)",
-    )  # fmt: skip
-    group = parser.add_argument_group("for --backbone chunk-mean")
-    group.add_argument(
-        "--chunk-length", type=count, metavar="N", help="tokens of a chunk (default: what the base reads)"
+        "--backbone", choices=tuple(BACKBONES), help="what becomes of the encoder (default: longformer)"
     )
-    group.add_argument("--overlap", type=count_from_zero, metavar="N", help="tokens that neighbours share (default: 0)")
-    group.add_argument(
-        "--chunk-weights", choices=("tokens", "equal"), help="what a chunk counts in the mean (default: its tokens)"
-    )
+    for name, backbone in BACKBONES.items():
+        add_dataclass_arguments(parser.add_argument_group(f"for --backbone {name}"), backbone)
     parser.add_argument("--pooling", choices=("cls", "mean", "keep"), help="default: keep the base's")
     group = parser.add_argument_group("instead of a conversion")
     group.add_argument(
@@ -70,12 +53,6 @@ def add_parser(subparsers: Any) -> None:
     parser.set_defaults(run=run)
 
 
-SETTINGS = (
-    "backbone", "max_length", "pooling", "attention_window", "positions", "global_tokens", "chunk_length", "overlap",
-    "chunk_weights",
-)  # fmt: skip
-"""Options of a conversion."""
-
 LSA_SETTINGS = ("dimension", "text_column", "id_column", "limit")
 """Options that need ``--lsa``."""
 
@@ -84,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Convert, or append an analysis."""
     from simlte_st.errors import ConfigurationError
 
-    foreign = LSA_SETTINGS if arguments.lsa is None else SETTINGS
+    foreign = LSA_SETTINGS if arguments.lsa is None else _conversion_settings()
     for name in foreign:
         if (value := getattr(arguments, name)) is not None:
             why = (
@@ -96,11 +73,17 @@ def run(arguments: argparse.Namespace) -> int:
     return _convert(arguments) if arguments.lsa is None else _append(arguments)
 
 
+def _conversion_settings() -> list[str]:
+    """Name the options of a conversion."""
+    return ["backbone", "max_length", "pooling", *alternative_fields(BACKBONES)]
+
+
 def _convert(arguments: argparse.Namespace) -> int:
     from simlte_st.models.base import load_model
     from simlte_st.models.conversion import convert_base
 
-    settings = {name: value for name in SETTINGS if (value := getattr(arguments, name)) is not None}
+    names = _conversion_settings()
+    settings = {name: value for name in names if (value := getattr(arguments, name)) is not None}
     base = convert_base(arguments.base, arguments.output, overwrite=arguments.overwrite, **settings)
     before, after = base.model.max_seq_length, load_model(arguments.output).model.max_seq_length
     lengths = ["any number of" if length is None else f"{length:,}" for length in (before, after)]

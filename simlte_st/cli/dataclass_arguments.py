@@ -15,6 +15,7 @@ from simlte_st.cli.numbers import finite_number, number_or_range, whole_number
 _NUMBERS: dict[Any, tuple[Any, str]] = {
     int: (whole_number, "N"),
     float: (finite_number, "X"),
+    int | list[int]: (whole_number, "N"),
     int | tuple[int, int]: (number_or_range, "N|N-M"),
 }
 """How the text of an option becomes the type of a field, and what the help shows for it."""

@@ -1,15 +1,8 @@
-"""The Longformer, exact and at the price of its real tokens. Importing this registers it with transformers."""
+"""The Longformer, exact and at the price of its real tokens. ``import simlte_st`` registers it with transformers.
 
-from __future__ import annotations
+The names are in ``__init__.pyi``; a module is loaded when one of its is used.
+"""
 
-from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM
+import lazy_loader
 
-from simlte_st.longformer.configuration import SimlteLongformerConfig
-from simlte_st.longformer.convert import convert_to_longformer
-from simlte_st.longformer.modeling import SimlteLongformerForMaskedLM, SimlteLongformerModel
-
-AutoConfig.register(SimlteLongformerConfig.model_type, SimlteLongformerConfig, exist_ok=True)
-AutoModel.register(SimlteLongformerConfig, SimlteLongformerModel, exist_ok=True)
-AutoModelForMaskedLM.register(SimlteLongformerConfig, SimlteLongformerForMaskedLM, exist_ok=True)
-
-__all__ = ["SimlteLongformerConfig", "SimlteLongformerForMaskedLM", "SimlteLongformerModel", "convert_to_longformer"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

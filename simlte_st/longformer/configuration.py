@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from transformers import LongformerConfig
 
 from simlte_st.errors import ConfigurationError
-
-GlobalTokens = Literal["cls", "none"]
+from simlte_st.longformer.backbone import GlobalTokens
 
 
 class SimlteLongformerConfig(LongformerConfig):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from typing import Literal
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,14 +15,13 @@ from transformers import (
     PreTrainedModel,
 )
 
-from simlte_st.compat import MLM_HEADS, load_masked_lm, quiet_transformers
+from simlte_st.compat import MLM_HEADS, checkpoint_name, load_masked_lm, quiet_transformers
 from simlte_st.errors import ConfigurationError, ModelError
-from simlte_st.longformer.configuration import GlobalTokens, SimlteLongformerConfig
+from simlte_st.longformer.backbone import GlobalTokens, Positions
+from simlte_st.longformer.configuration import SimlteLongformerConfig
 from simlte_st.longformer.modeling import SimlteLongformerForMaskedLM, SimlteLongformerModel
 
 logger = logging.getLogger(__name__)
-
-Positions = Literal["tile", "interpolate"]
 
 # model_type -> prefix of the weights in its ForMaskedLM, and whether positions begin at pad_token_id + 1 instead of 0.
 _FAMILIES = {
@@ -153,6 +152,20 @@ def convert_to_longformer(
     torch.nn.Module.to(converted, device=table.device, dtype=table.dtype)
     converted.train(source.training)
     return converted
+
+
+def adopt_longformer(
+    encoder: PreTrainedModel, global_tokens: GlobalTokens
+) -> SimlteLongformerModel | SimlteLongformerForMaskedLM:
+    """Make this package's Longformer of a stock one, with the MLM head of its checkpoint if that has one."""
+    with quiet_transformers():
+        loaded: Any = SimlteLongformerForMaskedLM.from_pretrained(
+            checkpoint_name(encoder), output_loading_info=True, global_tokens=global_tokens
+        )
+    with_head, info = loaded
+    if isinstance(with_head, SimlteLongformerForMaskedLM) and not info["missing_keys"]:
+        return with_head
+    return SimlteLongformerModel.from_longformer(encoder, global_tokens)
 
 
 def _load(path: str | os.PathLike[str]) -> PreTrainedModel:

@@ -19,7 +19,8 @@ from transformers.models.longformer.modeling_longformer import (
 
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.longformer.attention import BACKENDS
-from simlte_st.longformer.configuration import GlobalTokens, SimlteLongformerConfig
+from simlte_st.longformer.backbone import GlobalTokens
+from simlte_st.longformer.configuration import SimlteLongformerConfig
 from simlte_st.longformer.layers import LongformerEmbeddings, LongformerEncoder
 from simlte_st.longformer.packing import pack_batch
 

@@ -16,8 +16,8 @@ from torch.nn import functional
 from transformers import PreTrainedModel
 from transformers.activations import ACT2FN
 
-from simlte_st.chunk_mean.modeling import SimlteChunkMeanModel
-from simlte_st.compat import MLM_HEADS, checkpoint_name, encoder_of, load_masked_lm
+from simlte_st.backbones.registry import backbone_of
+from simlte_st.compat import checkpoint_name, encoder_of, load_masked_lm
 from simlte_st.errors import ModelError
 from simlte_st.losses.chunked_cross_entropy import HeadPrecision, chunked_cross_entropy
 
@@ -113,8 +113,7 @@ def make_mlm_head(model: SentenceTransformer, source: HeadSource = "auto", seed:
         ModelError: No pretrained head although one was asked for, or no encoder to build one for.
     """
     encoder = encoder_of(model)
-    if isinstance(encoder, SimlteChunkMeanModel):
-        encoder = encoder.encoder  # it was loaded from a checkpoint, and its configuration says how a head is built
+    encoder = backbone_of(encoder).language_model(encoder)
     head: MLMHead | None = None
     reason = "a fresh head was asked for"
     if source != "fresh":
@@ -131,17 +130,15 @@ def make_mlm_head(model: SentenceTransformer, source: HeadSource = "auto", seed:
 
 def _pretrained_head(encoder: PreTrainedModel) -> tuple[MLMHead | None, str]:
     """Read the head of the checkpoint that the encoder came from; the second value says why or why not."""
-    kind = encoder.config.model_type
-    name = checkpoint_name(encoder)
-    if kind not in MLM_HEADS:
-        return None, f"no head is known for model type {kind!r}"
+    name, paths = checkpoint_name(encoder), backbone_of(encoder).mlm_head(encoder)
+    if paths is None:
+        return None, f"no head is known for model type {encoder.config.model_type!r}"
     if not name:
         return None, "the model was not loaded from a checkpoint"
     try:
         masked_lm, missing_keys = load_masked_lm(name)
     except (OSError, ValueError) as error:
         return None, f"{name!r} could not be read again: {error}"
-    paths = MLM_HEADS[kind]
     needed = (*(f"{path}." for path in paths[:3]), f"{paths[3]}.weight")  # the last is not missing where it is tied
     missing = sorted(key for key in missing_keys if key.startswith(needed))
     if missing:

@@ -8,6 +8,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from pickle import UnpicklingError
+from typing import Any, cast
 
 import torch
 from safetensors import SafetensorError
@@ -16,7 +17,7 @@ from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from sentence_transformers.util import is_sentence_transformer_model
 
-from simlte_st.chunk_mean.modeling import SimlteChunkMeanModel
+from simlte_st.backbones.registry import backbone_of
 from simlte_st.compat import load_stock, readable_length, readable_tokens
 from simlte_st.errors import ConfigurationError, MissingExtraError, ModelError
 from simlte_st.files import MODEL_FILE, is_model
@@ -211,9 +212,9 @@ def _is_tuned(source: str) -> bool:
 
 
 def _set_pooling(model: SentenceTransformer, name: str, mode: str) -> None:
-    if isinstance(model[0].auto_model, SimlteChunkMeanModel) and mode != "cls":
+    if backbone_of(cast(Any, model[0]).auto_model).pooled_inside and mode != "cls":
         raise ModelError(
-            f"The model {name!r} reads chunk by chunk and pools inside of them, which cannot be set to {mode!r} "
+            f"The model {name!r} pools inside its encoder, which cannot be set to {mode!r} "
             "any more; use pooling='keep', or convert it anew with the pooling that you want."
         )
     for index, module in enumerate(model):

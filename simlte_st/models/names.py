@@ -7,15 +7,11 @@ import importlib.util
 import os
 import re
 from pathlib import Path
-from typing import Literal
 
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.extras import require
 from simlte_st.files import RUN, RUN_FILE, SETTINGS_FILE, home, is_model, read_json
 from simlte_st.models.registration import has_own_modules, is_own_architecture
-
-Backbone = Literal["longformer", "chunk-mean"]
-"""What a base that reads too little is made into."""
 
 OWN_MODELS = {"simlte-bert": 512, "simlte-longformer": 4096}
 """Models that come with this package by name, and the tokens that they read."""

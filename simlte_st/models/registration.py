@@ -6,7 +6,6 @@ user's imports stand. Python offers no other moment than that import: transforme
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import sys
 from collections.abc import Sequence
@@ -15,16 +14,16 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 
+from simlte_st.backbones.registry import BACKBONES
 from simlte_st.files import read_json
 
 _AUTO = "transformers.models.auto.modeling_auto"
-_ARCHITECTURES = ("simlte_st.longformer", "simlte_st.chunk_mean")
 
 
 def register() -> None:
     """Register now if transformers' Auto classes are there, else when they are imported; once is enough."""
     if _AUTO in sys.modules:
-        _import_architectures()
+        _register_backbones()
     elif not any(isinstance(finder, _AutoFinder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _AutoFinder())
 
@@ -32,7 +31,8 @@ def register() -> None:
 def is_own_architecture(folder: Path) -> bool:
     """Tell whether a model's folder can be loaded only after ``import simlte_st``."""
     config = folder / "config.json"
-    return config.exists() and str(read_json(config).get("model_type", "")).startswith("simlte_")
+    own = {backbone.model_type for backbone in BACKBONES.values()}
+    return config.exists() and read_json(config).get("model_type") in own
 
 
 def has_own_modules(folder: Path) -> bool:
@@ -77,9 +77,9 @@ def extend_model_card(folder: Path, section: str) -> None:
     path.write_text(path.read_text(encoding="utf-8").rstrip() + "\n\n" + section, encoding="utf-8")
 
 
-def _import_architectures() -> None:
-    for name in _ARCHITECTURES:
-        importlib.import_module(name)
+def _register_backbones() -> None:
+    for backbone in BACKBONES.values():
+        backbone.register()
 
 
 class _AutoFinder(MetaPathFinder):
@@ -109,4 +109,4 @@ class _RegisteringLoader(Loader):
         assert spec is not None
         spec.loader = module.__loader__ = self._loader  # as if we had never been there
         self._loader.exec_module(module)
-        _import_architectures()
+        _register_backbones()

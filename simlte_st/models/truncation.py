@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
 from simlte_st.chunk_mean.convert import can_read_in_chunks
-from simlte_st.chunk_mean.modeling import SimlteChunkMeanModel
 from simlte_st.compat import checkpoint_name, default_prompt, readable_length, taken_tokens
 from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.models.names import OWN_MODELS, name_of
@@ -61,8 +60,7 @@ class Truncation:
         """
         encoder, length = model.transformers_model, readable_length(model, max_seq_length)
         name = "" if encoder is None else name_of(checkpoint_name(encoder))
-        convertible = isinstance(encoder, SimlteChunkMeanModel) or can_read_in_chunks(model)
-        made = cls(length, model=name, convertible=convertible)
+        made = cls(length, model=name, convertible=can_read_in_chunks(model))
         if length is not None:
             before = prompt_as_read(model, prompt)
             made.taken = taken_tokens(model, before)

@@ -21,6 +21,7 @@ from sentence_transformers import (
 from transformers import PrinterCallback, TrainerCallback, TrainerState
 from transformers.trainer import TRAINER_STATE_NAME
 
+from simlte_st.backbones.registry import backbone_of
 from simlte_st.bars import logs_above_bars
 from simlte_st.compat import encoder_of, load_stock, use_one_gpu
 from simlte_st.errors import TrainingInterrupted
@@ -218,7 +219,7 @@ def make_batches(trainee: Trainee, dataset: Dataset, options: RunOptions) -> Bat
             TokenBudgetBatchSampler,
             lengths=ViewLengths(dataset, trainee.views, special),
             batch_tokens=preset.batch_tokens,
-            packed=encoder_of(model).config.model_type == "simlte_longformer",
+            packed=backbone_of(encoder_of(model)).packed,
         )
         steps = len(sampler(dataset, batch_size=size, drop_last=False, seed=options.seed))
         return Batches(sampler, max(1, round(len(dataset) / steps)), steps)

@@ -10,13 +10,14 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 
+from simlte_st.backbones.registry import BACKBONES, backbone_of, make_backbone, replacement_of
 from simlte_st.compat import encoder_of, readable_tokens
 from simlte_st.data.transform import DocSplitTransform
 from simlte_st.errors import ConfigurationError
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
 from simlte_st.losses.mlm_head import MLMHead, make_mlm_head
 from simlte_st.models.base import load_model
-from simlte_st.models.conversion import STOCK, convert_base
+from simlte_st.models.conversion import convert_base
 from simlte_st.models.loading import LoadedModel, lengthen
 from simlte_st.training.dropout import set_attention_dropout, set_dropout
 from simlte_st.training.presets import Pooling as PoolingName
@@ -139,8 +140,9 @@ def preset_for(base: LoadedModel) -> Preset:
     """Choose the preset for a base: ``docsplit-tuned`` for sentence encoders, else the papers' for its architecture."""
     if base.tuned:
         return get_preset("docsplit-tuned")
-    longformer = "longformer" in encoder_of(base.model).config.model_type
-    return get_preset("docsplit-longformer" if longformer else "docsplit-bert")
+    encoder = encoder_of(base.model)
+    is_longformer = BACKBONES["longformer"] in (backbone_of(encoder), BACKBONES.get(replacement_of(encoder) or ""))
+    return get_preset("docsplit-longformer" if is_longformer else "docsplit-bert")
 
 
 def warn_of_pooling(base: LoadedModel, preset: Preset, steps: int) -> None:
@@ -166,24 +168,20 @@ def make_origin(base: LoadedModel, preset: Preset, folder: RunFolder, seed: int 
         folder: Folder of the run.
         seed: Seed of an MLM head that is new.
     """
-    limit = readable_tokens(base.model)
-    stock = encoder_of(base.model).config.model_type == STOCK
-    if not stock and (preset.max_length is None or lengthen(base, preset.max_length)):
+    limit, replacement = readable_tokens(base.model), replacement_of(encoder_of(base.model))
+    if replacement is None and (preset.max_length is None or lengthen(base, preset.max_length)):
         return Origin(base.name, preset.pooling, base=base)
-    if not stock and preset.backbone == "chunk-mean":
-        assert preset.max_length is not None
-        if not folder.base.exists():
-            convert_base(base, folder.base, backbone="chunk-mean", max_length=preset.max_length, pooling=preset.pooling)
-        logger.info("Base: %s, read in chunks, up to %s tokens of a document.", base.name, f"{preset.max_length:,}")
-        head = make_mlm_head(base.model, seed=seed) if preset.mlm_weight > 0 else None
-        return Origin(str(folder.base), "keep", head)  # it pools inside its chunks
+    name = replacement or preset.backbone or "longformer"
+    backbone, length = make_backbone(name), limit if replacement else preset.max_length
+    assert length is not None
+    pooling: PoolingName = preset.pooling if backbone.pooled_inside else "keep"
     if not folder.base.exists():
-        length = None if stock else preset.max_length
-        # A sentence encoder was tuned with what its own implementation does: no token attends globally.
-        convert_base(base, folder.base, max_length=length, global_tokens="none" if stock and base.tuned else "cls")
-    change = "trained as" if stock else f"which reads {limit:,} tokens, converted to"
-    reads = limit if stock else preset.max_length
-    logger.info("Base: %s, %s a Longformer of %s tokens.", base.name, change, f"{reads:,}")
-    if preset.max_length is not None and reads is not None and reads < preset.max_length:
-        logger.warning("max_length=%d: a Longformer keeps its own length, %d tokens.", preset.max_length, reads)
-    return Origin(str(folder.base), preset.pooling)
+        convert_base(base, folder.base, backbone=name, max_length=length, pooling=pooling)
+    change = "trained as" if replacement else f"which reads {limit:,} tokens, converted to"
+    logger.info("Base: %s, %s %s.", base.name, change, backbone.reading(length))
+    if preset.max_length is not None and length < preset.max_length:
+        logger.warning("max_length=%d: a Longformer keeps its own length, %d tokens.", preset.max_length, length)
+    if not backbone.pooled_inside:
+        return Origin(str(folder.base), preset.pooling)
+    head = make_mlm_head(base.model, seed=seed) if preset.mlm_weight > 0 else None
+    return Origin(str(folder.base), "keep", head)

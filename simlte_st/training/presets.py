@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
+from simlte_st.backbones.registry import check_backbone
 from simlte_st.data.views import DocSplit, View
 from simlte_st.errors import ConfigurationError
-from simlte_st.models.names import Backbone
 
 Pooling = Literal["cls", "mean", "keep"]
 
@@ -66,7 +66,7 @@ class Preset:
     attention_dropout: float | None = None
     max_view_length: int | None = None
     max_length: int | None = None
-    backbone: Backbone | None = None
+    backbone: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("batch_size", "learning_rate", "epochs", "least_steps", "scale"):
@@ -81,12 +81,12 @@ class Preset:
             raise ConfigurationError("mlm_share= is for a run with an MLM term: give mlm_weight= too, such as 0.1.")
         if self.pooling not in ("cls", "mean", "keep"):
             raise ConfigurationError(f"pooling={self.pooling!r}: use 'cls', 'mean' or 'keep'.")
-        if self.backbone not in (None, "longformer", "chunk-mean"):
-            raise ConfigurationError(f"backbone={self.backbone!r}: use 'longformer' or 'chunk-mean'.")
-        if self.backbone is not None and self.max_length is None:
-            raise ConfigurationError(
-                f"backbone={self.backbone!r} needs max_length=, the tokens that the model shall read."
-            )
+        if self.backbone is not None:
+            check_backbone(self.backbone)
+            if self.max_length is None:
+                raise ConfigurationError(
+                    f"backbone={self.backbone!r} needs max_length=, the tokens that the model shall read."
+                )
         if not 0 <= self.warmup < 1:
             raise ConfigurationError(f"warmup={self.warmup}: a share of the steps, from 0 to below 1.")
         for name in ("dropout", "attention_dropout"):

@@ -69,15 +69,12 @@ def test_a_stock_longformer_is_adopted(with_head: bool, tmp_path: Path) -> None:
         assert torch.equal(head.dense.weight.cpu(), stock.lm_head.dense.weight)
     with pytest.raises(ConfigurationError, match="is a Longformer of 89 tokens"):
         convert_base(tmp_path / "stock", tmp_path / "n", max_length=500)
-
-
-def test_a_setting_of_the_other_backbone_is_refused(encoder_path: Path, tmp_path: Path) -> None:
-    for backbone, setting in (("longformer", {"overlap": 4}), ("chunk-mean", {"positions": "tile"})):
-        with pytest.raises(ConfigurationError, match="is for backbone="):
-            convert_base(encoder_path, tmp_path / "m", backbone=backbone, **setting)
-    with pytest.raises(ConfigurationError, match="backbone='x': use 'longformer' or 'chunk-mean'"):
-        convert_base(encoder_path, tmp_path / "m", backbone="x")
-    assert not list(tmp_path.iterdir())
+    tuned = SentenceTransformer(str(tmp_path / "stock"), device="cpu")
+    tuned.save_pretrained(str(tmp_path / "tuned"))
+    convert_base(tmp_path / "tuned", tmp_path / "kept")
+    kept = SentenceTransformer(str(tmp_path / "kept"), device="cpu")
+    # Its tokenizer cuts after 64 tokens. No token attends globally, as in the stock model.
+    np.testing.assert_allclose(kept.encode([text[:200]]), tuned.encode([text[:200]]), atol=1e-5)
 
 
 def test_a_base_in_chunks(encoder_path: Path, tmp_path: Path) -> None:
@@ -87,6 +84,19 @@ def test_a_base_in_chunks(encoder_path: Path, tmp_path: Path) -> None:
     expected = to_chunk_mean(base.model, 200, 32, 4, "equal")
     assert model.max_seq_length == 200
     np.testing.assert_allclose(model.encode(["ba bei " * 60]), expected.encode(["ba bei " * 60]), atol=1e-6)
+
+
+def test_what_reads_in_chunks_reads_more_of_them(encoder_path: Path, tmp_path: Path) -> None:
+    convert_base(encoder_path, tmp_path / "m", backbone="chunk-mean", max_length=80, overlap=4)
+    convert_base(tmp_path / "m", tmp_path / "longer", backbone="chunk-mean", max_length=200)
+    model = load_model(tmp_path / "longer").model
+    expected = to_chunk_mean(load_model(encoder_path).model, 200, overlap=4)
+    assert model.max_seq_length == 200
+    np.testing.assert_allclose(model.encode(["ba bei " * 60]), expected.encode(["ba bei " * 60]), atol=1e-6)
+    for settings, message in (({"overlap": 2}, "reads in chunks already"), ({"max_length": 20}, "length of a chunk")):
+        with pytest.raises(ConfigurationError, match=message):
+            convert_base(tmp_path / "m", tmp_path / "n", backbone="chunk-mean", **settings)
+    assert not (tmp_path / "n").exists()
 
 
 def test_a_base_that_needs_no_conversion_says_so(bert_path: Path, tmp_path: Path) -> None:

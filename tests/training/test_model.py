@@ -95,7 +95,7 @@ def test_without_a_masked_language_model_no_head_is_made(bert_path: Path, folder
 def test_training_in_chunks(bert_path: Path, long: list[str], tmp_path: Path, caplog: Any) -> None:
     with caplog.at_level("INFO", "simlte_st"):
         result = train(long, tmp_path / "m", base=bert_path, preset="docsplit-bert", **CHUNKED, **SHORT)
-    assert "read in chunks, up to 400 tokens" in caplog.text
+    assert "a model that reads in chunks, up to 400 tokens" in caplog.text
     assert "MLM head: the checkpoint's" in caplog.text
     assert (result.coverage.cut, result.coverage.share) == (0, 1.0)
     assert {"contrastive", "mlm"} <= set(result.log[0])
@@ -116,7 +116,7 @@ def test_the_same_seed_gives_the_same_bytes(bert_path: Path, long: list[str], tm
 
 def test_a_chunked_base_keeps_its_pooling(bert_path: Path, folder: RunFolder) -> None:
     origin = make_origin(load_model(bert_path), Preset(**CHUNKED), folder)
-    with pytest.raises(ModelError, match="reads chunk by chunk and pools inside"):
+    with pytest.raises(ModelError, match="pools inside its encoder"):
         load_model(origin.name, "mean")
 
 

@@ -1,0 +1,1 @@
+"""Architectures that read long documents, behind one protocol; each lives in a room of its own."""
