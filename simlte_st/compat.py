@@ -237,8 +237,8 @@ def mini_batch_ranges(features: dict[str, Any], size: int, tokens: int | None) -
     """
     from sentence_transformers.base.losses import gradcache
 
-    found: list[tuple[int, int]] = gradcache._minibatch_ranges(features, size, tokens)
-    return found
+    ranges: list[tuple[int, int]] = gradcache._minibatch_ranges(features, size, tokens)
+    return ranges
 
 
 def slice_rows(features: dict[str, Any], begin: int, end: int) -> dict[str, Any]:

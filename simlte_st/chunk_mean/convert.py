@@ -174,9 +174,9 @@ def _around(encoder: PreTrainedModel, config: SimlteChunkMeanConfig) -> SimlteCh
             reader = SimlteChunkMeanModel(config)
     except (ValueError, ImportError) as error:
         raise ModelError(f"This model cannot read in chunks: AutoModel cannot make its {kind!r} ({error}).") from error
-    expected, found = _shapes(reader.encoder), _shapes(encoder)
-    if type(reader.encoder) is not type(encoder) or expected != found:
-        differing = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))
+    expected, actual = _shapes(reader.encoder), _shapes(encoder)
+    if type(reader.encoder) is not type(encoder) or expected != actual:
+        differing = sorted(name for name in expected.keys() | actual.keys() if expected.get(name) != actual.get(name))
         detail = f"; they differ in {differing[0]}" if differing else ""
         raise ModelError(
             f"This model cannot read in chunks: its encoder, {type(encoder).__name__}, is not the "

@@ -108,9 +108,9 @@ class SimlteChunkMeanModel(PreTrainedModel):
             raise ModelError("Give either input_ids or inputs_embeds.")
         if output_attentions or output_hidden_states or self.config.output_hidden_states:
             raise ModelError("Attention weights and states of all layers are not put together again from chunks.")
-        given = inputs_embeds if input_ids is None else input_ids
-        assert given is not None
-        shape, device = given.shape[:2], given.device
+        inputs = inputs_embeds if input_ids is None else input_ids
+        assert inputs is not None
+        shape, device = inputs.shape[:2], inputs.device
         # On the CPU, where the plan is made: one wait for the device here instead of one at each decision.
         if cu_seq_lens_q is not None:
             bounds = cu_seq_lens_q.cpu().long()
@@ -132,7 +132,7 @@ class SimlteChunkMeanModel(PreTrainedModel):
             )
         ]
 
-        flat = {"inputs_embeds" if input_ids is None else "input_ids": given.flatten(0, 1)}
+        flat = {"inputs_embeds" if input_ids is None else "input_ids": inputs.flatten(0, 1)}
         if token_type_ids is not None and _takes(self.encoder.forward, "token_type_ids"):
             flat["token_type_ids"] = token_type_ids.expand(shape).flatten()
         if attention_mask is not None and cu_seq_lens_q is None:

@@ -141,7 +141,7 @@ def add_documents(
 
 
 def _named(reader: DocumentReader) -> Iterator[Document]:
-    """Call documents of a table without ids by their texts: the number of a row is that of another in another table."""
+    """Name documents of a table without ids by the hash of their text: a row's number names another row elsewhere."""
     for document in reader:
         made = reader.report.text_column is not None and reader.report.id_column is None
         yield Document(content_id(document.text), document.text, metadata=document.metadata) if made else document
@@ -186,7 +186,7 @@ def _add_batch(
     batch_size: int,
     report: IndexReport,
 ) -> None:
-    there = {
+    rows_before = {
         row["id"]: row
         for row in store.rows_of(
             "id", [one.id for one in documents], ["id", "hash", *metadata.types], "part = 0"
@@ -196,11 +196,11 @@ def _add_batch(
     for document in documents:
         values = metadata.values(document)
         row = {"id": document.id, "hash": text_hash(document.text), **values}
-        if row == there.get(document.id):
+        if row == rows_before.get(document.id):
             report.unchanged += 1
             continue
-        report.replaced += document.id in there
-        report.added += document.id not in there
+        report.replaced += document.id in rows_before
+        report.added += document.id not in rows_before
         passages = passages_of(document, segmenter, encoder.count, encoder.budget) if segmenter else []
         rows.append({**row, "part": 0, "searched": not passages, "text": document.text, "passage": None})
         for part, passage in enumerate(passages, start=1):

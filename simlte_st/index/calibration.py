@@ -71,10 +71,10 @@ def fit_threshold(scores: ArrayLike, labels: ArrayLike, wanted: float) -> Calibr
     """
     if not 0.0 < wanted <= 1.0:
         raise ConfigurationError(f"The precision must be above 0 and at most 1, got {wanted}.")
-    found, truth = np.asarray(scores, dtype=np.float64), np.asarray(labels, dtype=np.int64)
+    predicted, truth = np.asarray(scores, dtype=np.float64), np.asarray(labels, dtype=np.int64)
     if len(np.unique(truth)) < 2:
         raise DataError(f"All {len(truth)} pairs have the same label: both 0 and 1 are needed.")
-    precisions, _, thresholds = precision_recall_curve(truth, found)
+    precisions, _, thresholds = precision_recall_curve(truth, predicted)
     precisions = precisions[:-1]  # the last is that of no pair at all
     enough = np.flatnonzero(precisions >= wanted)
     if not len(enough):
@@ -84,7 +84,7 @@ def fit_threshold(scores: ArrayLike, labels: ArrayLike, wanted: float) -> Calibr
             f"{precisions[best]:.3f}, at a cosine of {thresholds[best]:.4f}."
         )
     threshold = float(thresholds[enough[0]])
-    taken = found >= threshold
+    taken = predicted >= threshold
     right, number = int(truth[taken].sum()), int(taken.sum())
     interval = binomtest(right, number).proportion_ci(0.95, method="exact")
     return Calibration(

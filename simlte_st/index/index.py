@@ -218,11 +218,11 @@ class Index:
         """
         names = self._store.metadata().names
         rows = self._store.rows_of("id", list(ids), ["id", "text", *names], "part = 0").to_pylist()
-        found = {row["id"]: Document(row["id"], row["text"], metadata={n: row[n] for n in names}) for row in rows}
+        documents = {row["id"]: Document(row["id"], row["text"], metadata={n: row[n] for n in names}) for row in rows}
         for name in ids:
-            if name not in found:
+            if name not in documents:
                 raise DataError(f"{self.folder} has no document with the id {name!r}.")
-        return [found[name] for name in ids]
+        return [documents[name] for name in ids]
 
     def search(
         self,
@@ -275,29 +275,29 @@ class Index:
             seeds: The others: ids of the index, paths of files, or texts; looked for in this order. Several are one
                 question: the mean of their vectors, and the words of all.
             top: As for :meth:`search`; where no threshold is given either, the calibrated one is taken if there is one.
-            threshold: As for :meth:`search`, and so the others.
-            where: A condition on the metadata.
-            mode: What is searched.
-            why: Find reasons.
+            threshold: Lowest cosine.
+            where: An SQL condition on the id and the metadata.
+            mode: What is searched, as for :meth:`search`.
+            why: Find reasons: the nearest sentences, and shared words.
 
         Returns:
             The hits; their ``threshold`` is the one that was taken.
 
         Raises:
             DataError: A seed is empty, or seems to be an id or a path but is none.
-            ConfigurationError: As :meth:`search`, and so the others.
-            ModelError: As there.
-            StoreError: As there.
+            ConfigurationError: A value is out of range, or the filter cannot be used.
+            ModelError: The model is gone, or another one.
+            StoreError: The index cannot be read.
         """
         check_search(mode, top, threshold)
         if top is None and threshold is None and self.calibration is not None and mode != "text":
             threshold = self.calibration.threshold
-        given = [seeds] if isinstance(seeds, (str, os.PathLike)) else list(seeds)
-        if not given:
+        names = [seeds] if isinstance(seeds, (str, os.PathLike)) else list(seeds)
+        if not names:
             raise DataError("There is no seed to find documents for.")
-        found = [document for seed in given for document in find_seed(self._store, os.fspath(seed))]
-        vectors = [self._vector(seed) for seed in found] if mode != "text" or why else None
-        question = make_question(self._store, self._words, found, vectors)
+        documents = [document for seed in names for document in find_seed(self._store, os.fspath(seed))]
+        vectors = [self._vector(seed) for seed in documents] if mode != "text" or why else None
+        question = make_question(self._store, self._words, documents, vectors)
         return self._find(question, top, threshold, where, mode, why)
 
     def _vector(self, seed: Document) -> NDArray[np.float32]:
@@ -361,9 +361,9 @@ class Index:
         for number, (seed, _, _) in enumerate(pairs):
             by_seed.setdefault(seed, []).append(number)
         for seed, numbers in by_seed.items():
-            found = find_seed(self._store, seed)
+            documents = find_seed(self._store, seed)
             wanted = is_one_of("id", {pairs[number][1] for number in numbers})
-            question = make_question(self._store, self._words, found, [self._vector(one) for one in found])
+            question = make_question(self._store, self._words, documents, [self._vector(one) for one in documents])
             assert question.vector is not None
             near = self._store.nearest(question.vector, f"searched AND {wanted}")
             scores[numbers] = [near[pairs[number][1]][0] for number in numbers]

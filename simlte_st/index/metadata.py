@@ -63,7 +63,7 @@ class Metadata:
         Raises:
             DataError: Too many, or two columns have one name in the index.
         """
-        found: dict[str, list[Any]] = {}
+        first_values: dict[str, list[Any]] = {}
         sources: dict[str, str] = {}
         for document in documents:
             for source, value in (document.metadata or {}).items():
@@ -73,8 +73,8 @@ class Metadata:
                 if name != source:
                     self.renamed[source] = name
                 if name not in self.types and (plain := _plain(value)) not in (None, ""):
-                    found.setdefault(name, []).append(plain)
-        fields = [pa.field(name, _type_of(values)) for name, values in found.items()]
+                    first_values.setdefault(name, []).append(plain)
+        fields = [pa.field(name, _type_of(values)) for name, values in first_values.items()]
         if len(self.types) + len(fields) > MOST_COLUMNS:
             raise DataError(
                 f"The documents have more than {MOST_COLUMNS} other columns, such as {fields[-1].name!r}: keep those "
@@ -85,10 +85,10 @@ class Metadata:
 
     def values(self, document: Document) -> dict[str, Any]:
         """Give a document's value of each column; None where it has none, or one that does not fit."""
-        given: Mapping[str, Any] = {column_name(name): each for name, each in (document.metadata or {}).items()}
+        own: Mapping[str, Any] = {column_name(name): each for name, each in (document.metadata or {}).items()}
         fitted = {}
         for name, kind in self.types.items():
-            plain = _plain(given.get(name))
+            plain = _plain(own.get(name))
             fitted[name] = None if plain is None else _fit(plain, kind)
             if fitted[name] is None and plain not in (None, ""):
                 count, first = self.misfits.get(name, (0, document.id))

@@ -95,32 +95,34 @@ def find_answers(
         assert question.vector is not None
         searched = " AND ".join(["searched", *conditions])
         near = store.nearest(question.vector, searched, None if threshold is not None else depth, threshold)
-    found: Mapping[str, float] = {}
+    by_text: Mapping[str, float] = {}
     if mode != "dense":
         whole = " AND ".join(["part = 0", *conditions])
         number = store.count() if threshold is not None or depth is None else depth
-        found = store.matching(question.words, whole, number)
+        by_text = store.matching(question.words, whole, number)
         if threshold is not None:
-            found = {name: score for name, score in found.items() if name in near}
-    scores = _scores(mode, near, found)
+            by_text = {name: score for name, score in by_text.items() if name in near}
+    scores = _scores(mode, near, by_text)
     chosen = sorted(scores, key=lambda name: (-scores[name], name))[:top]
     missing = [name for name in chosen if name not in near] if mode == "hybrid" else []
     if missing:
         assert question.vector is not None
         near = {**near, **store.nearest(question.vector, f"searched AND {is_one_of('id', missing)}")}
     return [
-        Answer(name, scores[name], near[name][0] if name in near else None, found.get(name), near.get(name, (0, 0))[1])
+        Answer(
+            name, scores[name], near[name][0] if name in near else None, by_text.get(name), near.get(name, (0, 0))[1]
+        )
         for name in chosen
     ]
 
 
-def _scores(mode: Mode, near: Mapping[str, tuple[float, int]], found: Mapping[str, float]) -> dict[str, float]:
+def _scores(mode: Mode, near: Mapping[str, tuple[float, int]], by_text: Mapping[str, float]) -> dict[str, float]:
     if mode == "dense":
         return {name: cosine for name, (cosine, _) in near.items()}
     if mode == "text":
-        return dict(found)
+        return dict(by_text)
     scores: Counter[str] = Counter()
-    for ranked in (near, found):
+    for ranked in (near, by_text):
         for rank, name in enumerate(ranked, start=1):
             scores[name] += 1 / (RANK_CONSTANT + rank)  # type: ignore[assignment]
     return dict(scores)

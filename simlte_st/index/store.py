@@ -191,12 +191,12 @@ class Store:
                     query = query.distance_range(upper_bound=1 - threshold + _ROUNDING)
                 if top is None:
                     query = query.bypass_vector_index()
-                found = query.select(["id", "part", "_distance"]).limit(max(1, limit)).to_arrow()
-            distances = found["_distance"].to_numpy()
+                rows = query.select(["id", "part", "_distance"]).limit(max(1, limit)).to_arrow()
+            distances = rows["_distance"].to_numpy()
             best: dict[str, tuple[float, int]] = {}
-            for name, part, distance in zip(found["id"].to_pylist(), found["part"].to_pylist(), distances, strict=True):
+            for name, part, distance in zip(rows["id"].to_pylist(), rows["part"].to_pylist(), distances, strict=True):
                 best.setdefault(name, (float(1 - distance), part))
-            if top is None or len(best) >= top or len(found) < limit:
+            if top is None or len(best) >= top or len(rows) < limit:
                 ordered = sorted(best.items(), key=lambda item: (-item[1][0], item[0]))
                 return dict(ordered[:top])
             limit *= 4  # several rows of one document were among them
@@ -217,8 +217,8 @@ class Store:
         match = require("lancedb.query", "index", "indexes").MatchQuery
         with _store_errors(self._folder, "read"):
             query = self._table.search(match(" ".join(words), "text"), query_type="fts").where(where)
-            found = query.select(["id", "_score"]).limit(top).to_arrow()
-        scores = zip(found["id"].to_pylist(), found["_score"].to_pylist(), strict=True)
+            rows = query.select(["id", "_score"]).limit(top).to_arrow()
+        scores = zip(rows["id"].to_pylist(), rows["_score"].to_pylist(), strict=True)
         return dict(sorted(scores, key=lambda item: (-item[1], item[0])))
 
     def check_filter(self, where: str) -> str:

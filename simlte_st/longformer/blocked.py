@@ -79,14 +79,14 @@ def _attend(
     query: Tensor, key: Tensor, value: Tensor, rows: Tensor, columns: Tensor, bias: Tensor, dropout: float
 ) -> Tensor:
     count, width = columns.shape
-    found: Tensor = functional.scaled_dot_product_attention(
+    attended: Tensor = functional.scaled_dot_product_attention(
         query.index_select(0, rows.flatten()).view(count, -1, *query.shape[1:]).transpose(1, 2),
         key.index_select(0, columns.flatten()).view(count, width, *key.shape[1:]).transpose(1, 2),
         value.index_select(0, columns.flatten()).view(count, width, *value.shape[1:]).transpose(1, 2),
         attn_mask=bias,
         dropout_p=dropout,
     )
-    return found.transpose(1, 2).flatten(2).flatten(0, 1)
+    return attended.transpose(1, 2).flatten(2).flatten(0, 1)
 
 
 def _groups(packing: Packing, window: int, dtype: torch.dtype) -> list[Group]:

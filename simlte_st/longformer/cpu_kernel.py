@@ -51,8 +51,8 @@ def has_cpu_kernel() -> bool:
 def cpu_attention(query: Tensor, key: Tensor, value: Tensor, packing: Packing, window: int) -> Tensor:
     """Attend as :func:`~simlte_st.longformer.blocked.blocked_attention` does, without dropout, on the CPU."""
     runs = packing.once(("runs", window, query.dtype), lambda: _runs(packing, window, query.dtype))
-    found: Tensor = _CpuAttention.apply(query.contiguous(), key.contiguous(), value.contiguous(), runs)  # type: ignore[no-untyped-call]
-    return found.flatten(1)
+    attended: Tensor = _CpuAttention.apply(query.contiguous(), key.contiguous(), value.contiguous(), runs)  # type: ignore[no-untyped-call]
+    return attended.flatten(1)
 
 
 class _CpuAttention(torch.autograd.Function):
@@ -61,12 +61,12 @@ class _CpuAttention(torch.autograd.Function):
         out = torch.empty_like(query)
         sums = []
         for run in runs:
-            found, total = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
+            attended, total = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
                 _queries(query, run), _keys(key, run), _keys(value, run), attn_mask=run.bias
             )
             if run.far.shape[1]:
-                found, total = _merge(found, total, query, key, value, run)
-            _queries(out, run).copy_(found)
+                attended, total = _merge(attended, total, query, key, value, run)
+            _queries(out, run).copy_(attended)
             sums.append(total)
         ctx.save_for_backward(query, key, value, out, *sums)
         ctx.runs = runs
@@ -136,12 +136,14 @@ def _far(x: Tensor, run: Run) -> Tensor:
     return x[run.far].transpose(1, 2)
 
 
-def _merge(found: Tensor, total: Tensor, query: Tensor, key: Tensor, value: Tensor, run: Run) -> tuple[Tensor, Tensor]:
+def _merge(
+    attended: Tensor, total: Tensor, query: Tensor, key: Tensor, value: Tensor, run: Run
+) -> tuple[Tensor, Tensor]:
     scores = _far_scores(query, _far(key, run), run)
     merged = torch.logaddexp(total, torch.logsumexp(scores, dim=-1))
     weights = (scores - merged[..., None]).exp()
     # In 32 bits: a factor rounded to half precision would shift a whole row, and its gradients with it.
-    kept = found * (total - merged).exp()[..., None]
+    kept = attended * (total - merged).exp()[..., None]
     kept += weights @ _far(value, run).to(weights.dtype)
     return kept, merged
 

@@ -80,12 +80,12 @@ def global_rows(
     for bucket in buckets:
         states = hidden[bucket.start : bucket.start + bucket.documents * bucket.size]
         states = states.view(bucket.documents, bucket.size, -1)
-        found = attend(states, query[bucket.queries], projections, bucket.bias, dropout)
+        attended = attend(states, query[bucket.queries], projections, bucket.bias, dropout)
         if bucket.real is None:
-            outputs.append(found.flatten(0, 1))
+            outputs.append(attended.flatten(0, 1))
             places.append(bucket.queries.flatten())
         else:
-            outputs.append(found[bucket.real])
+            outputs.append(attended[bucket.real])
             places.append(bucket.queries[bucket.real])
     return slots.index_select(0, torch.cat(places)), torch.cat(outputs)
 
@@ -123,12 +123,12 @@ def _carried_back(
         scores = scores + (query * key.bias.view(heads, head)).sum(-1).view(documents, most * heads, 1)
     weights = _weights(scores + bias, dropout)
     sums = torch.bmm(weights.to(states.dtype), states).view(documents * most, heads, -1).transpose(0, 1)
-    found: Tensor = torch.bmm(sums, value.weight.view(heads, head, -1).transpose(1, 2)).transpose(0, 1)
+    attended: Tensor = torch.bmm(sums, value.weight.view(heads, head, -1).transpose(1, 2)).transpose(0, 1)
     if value.bias is not None:
         # After dropout the weights no longer sum to one.
         total = weights.sum(-1).view(documents * most, heads, 1)
-        found = found + total * value.bias.view(heads, head)
-    return found.reshape(documents, most, heads * head)
+        attended = attended + total * value.bias.view(heads, head)
+    return attended.reshape(documents, most, heads * head)
 
 
 def _projected(states: Tensor, query: Tensor, projections: GlobalProjections, bias: Tensor, dropout: float) -> Tensor:
@@ -139,8 +139,8 @@ def _projected(states: Tensor, query: Tensor, projections: GlobalProjections, bi
         for projection in (projections.key, projections.value)
     )
     weights = _weights(query.transpose(1, 2) @ key.transpose(2, 3) + bias[:, None], dropout)
-    found: Tensor = weights.to(value.dtype) @ value
-    return found.transpose(1, 2).reshape(documents, most, heads * head)
+    attended: Tensor = weights.to(value.dtype) @ value
+    return attended.transpose(1, 2).reshape(documents, most, heads * head)
 
 
 def _weights(scores: Tensor, dropout: float) -> Tensor:

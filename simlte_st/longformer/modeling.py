@@ -158,9 +158,9 @@ class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
             raise ModelError(
                 "output_attentions=True: these weights are never held; the model of to_longformer() has them."
             )
-        given = inputs_embeds if input_ids is None else input_ids
-        assert given is not None
-        shape, device = given.shape[:2], given.device
+        inputs = inputs_embeds if input_ids is None else input_ids
+        assert inputs is not None
+        shape, device = inputs.shape[:2], inputs.device
         # On the CPU, where the plan is made: one wait for the device here instead of one at each decision.
         mask = torch.ones(shape, dtype=torch.int64) if attention_mask is None else attention_mask.cpu()
         global_mask = None if global_attention_mask is None else global_attention_mask.cpu() > 0
@@ -182,7 +182,7 @@ class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
         if position_ids is not None or shape[1] > self.config.usable_length:
             self._check_positions(positions)
         segments = None if token_type_ids is None else packing.pack(token_type_ids.expand(shape), fill=0)
-        words = packing.pack(given, fill=pad if inputs_embeds is None else None)
+        words = packing.pack(inputs, fill=pad if inputs_embeds is None else None)
 
         keep_all = self.config.output_hidden_states if output_hidden_states is None else output_hidden_states
         hidden, states = self.encoder(
@@ -250,15 +250,15 @@ class SimlteLongformerForMaskedLM(SimlteLongformerPreTrainedModel):
         """Predict tokens; arguments are those of :meth:`SimlteLongformerModel.forward`.
 
         Args:
-            input_ids: See there.
-            attention_mask: See there.
-            global_attention_mask: See there.
-            token_type_ids: See there.
-            position_ids: See there.
-            inputs_embeds: See there.
+            input_ids: Token ids, ``(batch, width)``, int64.
+            attention_mask: 1 for tokens, 0 for padding, of the same shape.
+            global_attention_mask: 1 for tokens with global attention, of the same shape.
+            token_type_ids: Segments, of the same shape.
+            position_ids: Positions, of the same shape.
+            inputs_embeds: Embedded tokens, ``(batch, width, hidden)``, in the place of ``input_ids``.
             labels: Token ids to predict, -100 where there is nothing to, ``(batch, width)``, int64.
-            return_dict: See there.
-            **kwargs: ``output_hidden_states`` and the like; see there.
+            return_dict: False for a tuple.
+            **kwargs: Others of :meth:`SimlteLongformerModel.forward`, such as ``output_hidden_states``.
 
         Returns:
             ``logits``, ``(batch, width, vocab)``, and with labels ``loss``, their mean cross-entropy.

@@ -149,12 +149,14 @@ def pack_batch(
     else:
         is_global = (place == 0) if cls else torch.zeros_like(valid)
 
-    found: list[list[int]] = [[] for _ in range(len(order))]
+    global_slots: list[list[int]] = [[] for _ in range(len(order))]
     slots = is_global.nonzero().squeeze(1)
     for number, slot in zip(document[slots].tolist(), slots.tolist(), strict=True):
-        found[number].append(slot)
+        global_slots[number].append(slot)
     counts = torch.zeros(len(order), dtype=torch.int64).index_add_(0, document, valid.long())
-    numbers = zip(starts.tolist(), sizes.tolist(), lengths.tolist(), found, (counts < lengths).tolist(), strict=True)
+    numbers = zip(
+        starts.tolist(), sizes.tolist(), lengths.tolist(), global_slots, (counts < lengths).tolist(), strict=True
+    )
     return Packing(
         batch=batch,
         width=width,

@@ -8,7 +8,7 @@ import re
 import torch
 
 from simlte_st.models.device import check_device
-from simlte_st.models.loading import LoadedModel, load_found
+from simlte_st.models.loading import LoadedModel, load_from
 from simlte_st.models.names import (
     HUB_SECONDS,
     OWN_MODELS,
@@ -52,7 +52,7 @@ def load_model(
         ConfigurationError: It has no positions for ``max_seq_length`` tokens, or there is no such device.
     """
     check_device(device)
-    return load_found(find_model(name), os.fspath(name), pooling, max_seq_length, dtype, device)
+    return load_from(find_model(name), os.fspath(name), pooling, max_seq_length, dtype, device)
 
 
 def find_model(name: str | os.PathLike[str]) -> str:

@@ -25,10 +25,10 @@ def check_device(device: str | None) -> None:
             raise RuntimeError
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError, NotImplementedError):  # of another kind for each device
-        there = ["cpu", *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]
+        available = ["cpu", *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]
         if get_device_name().split(":")[0] not in ("cpu", "cuda"):
-            there.append(get_device_name())
+            available.append(get_device_name())
         raise ConfigurationError(
-            f"device={device!r} is not available here. Available: {', '.join(there)}. Leave it out for "
+            f"device={device!r} is not available here. Available: {', '.join(available)}. Leave it out for "
             f"{get_device_name()}."
         ) from None

@@ -219,8 +219,8 @@ def _open_parts(output: Path, parts: Path, settings: dict[str, Any], *, resume: 
         different = changes(read_json(account), settings)
         if different:
             lock.release()
-            told = "; ".join(different.values())
-            raise ResumeError(f"The interrupted run at {parts} has other settings ({told}).")
+            changed = "; ".join(different.values())
+            raise ResumeError(f"The interrupted run at {parts} has other settings ({changed}).")
         return lock
     unused = parts.is_dir() and is_unused(parts)
     for path, ours in ((output, output.is_file()), *([] if unused else [(parts, account.exists())])):

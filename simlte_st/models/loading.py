@@ -71,7 +71,7 @@ class LoadedModel:
         length = max_seq_length or self.model.max_seq_length
         if self.drawn:
             dtype = next(self.model.parameters()).dtype
-            return load_found(self.source, self.name, pooling, length, dtype, str(self.model.device))
+            return load_from(self.source, self.name, pooling, length, dtype, str(self.model.device))
         model = deepcopy(self.model)
         if pooling != "keep":
             _set_pooling(model, self.name, pooling)
@@ -79,7 +79,7 @@ class LoadedModel:
         return LoadedModel(model, self.name, self.source, self.tuned)
 
 
-def load_found(
+def load_from(
     source: str,
     name: str,
     pooling: str = "keep",
@@ -101,8 +101,9 @@ def load_found(
         The model.
 
     Raises:
-        ModelError: As there.
-        ConfigurationError: As there.
+        ModelError: The model is incomplete or damaged, does not end in token embeddings and pooling, a weight is no
+            finite number, or its tokenizer has tokens without an embedding.
+        ConfigurationError: It has no positions for ``max_seq_length`` tokens.
     """
     numbers = torch.get_rng_state()
     if Path(source, _SETTINGS).is_file() and not is_model(Path(source)):
@@ -172,7 +173,7 @@ def lengthen(loaded: LoadedModel, max_length: int) -> bool:
     """Let a model read as many tokens as are wanted, in place, where it has the positions for them.
 
     A tokenizer may cut texts long before the positions end: that of a ModernBERT with 8,192 positions after 512 tokens,
-    or that of a sentence encoder which was tuned on short texts. It is then told to cut later, which is logged, and
+    or that of a sentence encoder which was tuned on short texts. ``max_seq_length`` is then raised, which is logged and
     saved with the model. A model that reads more than is wanted stays as it is.
 
     Args:

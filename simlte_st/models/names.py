@@ -65,16 +65,16 @@ def model_path(name: str) -> Path:
 
 def named_models() -> dict[str, Path]:
     """Find the models in the user's model folder: their names, sorted, and their folders."""
-    return {path.parent.name: path.parent for path in _found("*/modules.json")}
+    return {path.parent.name: path.parent for path in _matching("*/modules.json")}
 
 
 def unfinished_runs() -> dict[str, Path]:
     """Find the trainings in the user's model folder that have not ended: the names, sorted, and the work folders."""
-    folders = [path.parent for path in _found(f"*{RUN}/{SETTINGS_FILE}")]
+    folders = [path.parent for path in _matching(f"*{RUN}/{SETTINGS_FILE}")]
     return {path.name.removesuffix(RUN): path for path in folders if not is_model(path)}
 
 
-def _found(pattern: str) -> list[Path]:
+def _matching(pattern: str) -> list[Path]:
     folder = models_folder()
     # Path.glob and Path.is_dir raise where a folder may not be looked into.
     return sorted(folder.glob(pattern)) if os.path.isdir(folder) else []

@@ -26,7 +26,7 @@ from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.files import HOME_VARIABLE, MODEL_FILE, atomic_path, check_place, restore
 from simlte_st.longformer import convert_to_longformer
 from simlte_st.models.difference import AGAIN, DIFFERENCE_FILE, add_difference
-from simlte_st.models.loading import load_found
+from simlte_st.models.loading import load_from
 from simlte_st.models.names import OWN_MODELS, base_of_own_models, model_path
 from simlte_st.modules import PositionPooling
 
@@ -71,7 +71,7 @@ def untrained(name: str, base: str | os.PathLike[str]) -> SentenceTransformer:
     # Converting draws weights that are replaced at once: a seeded run shall not depend on whether it came to that.
     with torch.random.fork_rng(devices=[]):
         reads = None if converted else length
-        loaded = load_found(os.fspath(base), os.fspath(base), max_seq_length=reads, dtype=torch.float32, device="cpu")
+        loaded = load_from(os.fspath(base), os.fspath(base), max_seq_length=reads, dtype=torch.float32, device="cpu")
         model, transformer = loaded.model, cast(Any, loaded.model[0])
         if not loaded.tuned:
             raise ModelError(f"{base} is no sentence encoder: it has no {MODEL_FILE} that says how it pools.")
@@ -172,8 +172,8 @@ def _stays(folder: Path, digest: str) -> bool:
 
 def _is_whole(folder: Path, sizes: list[str]) -> bool:
     try:
-        told = (line.split(" ", 1) for line in sizes)
-        return all(os.path.getsize(folder / name) == int(size) for size, name in told)
+        recorded = (line.split(" ", 1) for line in sizes)
+        return all(os.path.getsize(folder / name) == int(size) for size, name in recorded)
     except (OSError, ValueError):  # a file is missing, or the lines are damaged
         return False
 

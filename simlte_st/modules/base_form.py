@@ -102,14 +102,14 @@ def _expanded(contraction: re.Match[str]) -> str:
     capitals = len(word) > 1 and word.isupper()
     before = word.lower()
     parts = [word]
-    for found in EACH_ENDING.finditer(text, contraction.end(1), contraction.end()):
-        written = found[0].strip()
+    for ending_match in EACH_ENDING.finditer(text, contraction.end(1), contraction.end()):
+        written = ending_match[0].strip()
         ending = written.casefold().translate(STRAIGHT)
-        after = AFTER_HAVE.match(text, found.end())
-        joined = found[0] == written and found.start() == contraction.end(1)
+        after = AFTER_HAVE.match(text, ending_match.end())
+        joined = ending_match[0] == written and ending_match.start() == contraction.end(1)
         reading = _reading(before, ending, joined, after[1].lower() if after else "")
         if reading is None:
-            parts.append(found[0])
+            parts.append(ending_match[0])
         else:
             if ending == "n't" and before in STEMS:
                 parts = [_cased(_readings()[before], word)]

@@ -64,8 +64,8 @@ class AdaptiveAttention(nn.Module):
     def weights(self, scores: Tensor, mask: Tensor) -> Tensor:
         """Make weights of scores ``[B, n, heads, keys]``: entmax over the keys that the mask leaves, 0 elsewhere."""
         low = scores.masked_fill(~mask, -1e4)
-        found: Tensor = self._entmax(low, self.alpha[:, None], dim=-1, n_iter=BISECTIONS)
-        return found.masked_fill(~mask, 0.0)
+        weights: Tensor = self._entmax(low, self.alpha[:, None], dim=-1, n_iter=BISECTIONS)
+        return weights.masked_fill(~mask, 0.0)
 
 
 class StarTransformer(WeightedPooling):
@@ -170,10 +170,10 @@ class StarTransformer(WeightedPooling):
         scores = torch.stack([*near, (queries * relay_key[:, None]).sum(dim=-1)], dim=-1)
         weights = attention.weights(scores, around)
         of_neighbours = weights.unbind(dim=-1)[:-1]
-        found = weights[..., -1:] * relay_value[:, None]
+        attended = weights[..., -1:] * relay_value[:, None]
         for weight, shifted in zip(of_neighbours, self._shifted(values), strict=True):
-            found = torch.addcmul(found, weight[..., None], shifted)
-        return found.flatten(-2), weights
+            attended = torch.addcmul(attended, weight[..., None], shifted)
+        return attended.flatten(-2), weights
 
     def _round_of_relay(self, states: Tensor, relay: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Give the relay its new value, and the weights."""

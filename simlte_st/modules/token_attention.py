@@ -89,11 +89,11 @@ class TokenAttention(WeightedPooling):
         batch, length = mask.shape
         rows = max(1, BLOCK // max(1, batch * length))
         again = torch.is_grad_enabled() and rows < length
-        found = []
+        blocks = []
         for start in range(0, length, rows):
             arguments = (queries[:, start : start + rows], keys, values, mask)
-            found.append(checkpoint(_attended, *arguments, use_reentrant=False) if again else _attended(*arguments))
-        influence = torch.cat(found, dim=1) if found else values
+            blocks.append(checkpoint(_attended, *arguments, use_reentrant=False) if again else _attended(*arguments))
+        influence = torch.cat(blocks, dim=1) if blocks else values
         return _softmax(influence / math.sqrt(self.s_max), mask)
 
 
