@@ -1,4 +1,4 @@
-"""Citation link classification: does one paper cite the other, told from their two embeddings?"""
+"""Citation link classification: does one paper cite the other, judged by their two embeddings?"""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LRA_HIDDEN = (512, 256)
 
 @dataclass(frozen=True, slots=True)
 class LinkResult:
-    """Share of test pairs that were told rightly to be linked or not.
+    """Share of test pairs that were rightly classified as linked or not.
 
     Attributes:
         accuracy: The share.

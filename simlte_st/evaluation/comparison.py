@@ -125,8 +125,8 @@ def compare_probes(
 
     Args:
         models: The models by name.
-        train: Labelled documents to learn from: what :func:`~simlte_st.data.read_documents` takes; a source of which
-            it must be told the column of the labels is read with it first.
+        train: Labelled documents to learn from: what :func:`~simlte_st.data.read_documents` takes, or what it gives
+            for a source whose column of labels has to be named.
         test: Labelled documents to score on.
         shots: Examples a class of the few-shot probe.
         draws: Its repetitions.

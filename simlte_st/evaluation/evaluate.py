@@ -46,8 +46,8 @@ class EvaluationDocuments:
         """Divide documents. Without labels no more of them are held than are cut into halves.
 
         Args:
-            documents: What :func:`~simlte_st.data.read_documents` takes; those with labels are read with it first, as
-                it must be told the column of the labels.
+            documents: What :func:`~simlte_st.data.read_documents` takes, or what it gives for a source whose column of
+                labels has to be named.
             test_data: Labelled documents to score probes on; None for a part of ``documents``.
             labelled: Whether the documents have labels, for probes.
             halves: Documents at most that are cut into halves.

@@ -1,4 +1,4 @@
-"""The base of every evaluator here: it encodes texts as it was told to, and logs, writes and hands on its numbers."""
+"""The base of every evaluator here: it encodes texts, and logs, writes and returns its numbers."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ class EmbeddingEvaluator(BaseEvaluator, ABC):
         """
 
     def embed_inputs(self, model: SentenceTransformer, texts: Sequence[str], **options: Any) -> NDArray[np.float32]:
-        """Encode texts as the evaluator was told to.
+        """Encode texts with the evaluator's settings.
 
         Args:
             model: The model.
@@ -207,7 +207,7 @@ class EmbeddingEvaluator(BaseEvaluator, ABC):
         return prefixed
 
     def get_config_dict(self) -> dict[str, Any]:
-        """The settings for the model card: how texts are encoded, where that was said, and the seed."""
+        """The settings for the model card: those of encoding that are set, and the seed."""
         names = ("max_seq_length", "prompt_name", "prompt", "truncate_dim")
-        given = {name: value for name in names if (value := getattr(self, name)) is not None}
-        return {**given, "seed": self.seed}
+        encoding = {name: value for name in names if (value := getattr(self, name)) is not None}
+        return {**encoding, "seed": self.seed}

@@ -109,13 +109,13 @@ def linking(
     together[data[:, 1] - posts, data[:, 0]] = True
     if together.all():
         raise DataError("Every post is about every article: there is nothing to tell apart.")
-    found = np.asarray(scores.rows(np.arange(posts, scores.size), np.arange(posts)), dtype=np.float64)
-    flat, truth = found.ravel(), together.ravel()
+    table = np.asarray(scores.rows(np.arange(posts, scores.size), np.arange(posts)), dtype=np.float64)
+    flat, truth = table.ravel(), together.ravel()
     order = np.lexsort((truth, -flat))
     hits = np.cumsum(truth[order])
     ranks = ranks_for(int(truth.sum())) if ranks is None else ranks
     named = together.any(axis=1)
-    by_article = np.array([average_precision_score(*pair) for pair in zip(together[named], found[named], strict=True)])
+    by_article = np.array([average_precision_score(*pair) for pair in zip(together[named], table[named], strict=True)])
     precision, recall, thresholds = precision_recall_curve(truth, flat)
     return LinkingResult(
         r_precision={rank: float(hits[min(rank, len(hits)) - 1] / min(rank, len(hits))) for rank in ranks},

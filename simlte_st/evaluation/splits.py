@@ -104,8 +104,8 @@ def split_by_label(documents: Any, test_share: float, seed: int) -> tuple[list[D
     """Divide labelled documents into training and test parts, each class in proportion, copies on one side.
 
     Args:
-        documents: What :func:`~simlte_st.data.read_documents` takes; a source of which it must be told the column of
-            the labels is read with it first.
+        documents: What :func:`~simlte_st.data.read_documents` takes, or what it gives for a source whose column of
+            labels has to be named.
         test_share: Share of the documents in the test part, in (0, 1).
         seed: Decides which.
 

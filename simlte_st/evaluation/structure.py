@@ -77,14 +77,14 @@ def agreement_of_scores(scores: PairScores, *, neighbours: int = NEIGHBOURS, see
         raise DataError("Two documents are each other's nearest: neighbours say something from 3 documents on.")
     count = max(1, min(neighbours, (size - 1) // 3))
     firsts, seconds = np.arange(size), np.arange(size, 2 * size)
-    found = np.empty(size)
+    agreement = np.empty(size)
     for rows in row_blocks(size, size):
         near = [
             _nearest(scores.rows(queries[rows], others), rows.start, count)
             for queries, others in ((firsts, seconds), (seconds, firsts))
         ]
-        found[rows] = [len(np.intersect1d(a, b)) / count for a, b in zip(*near, strict=True)]
-    return summarise(found, seed)
+        agreement[rows] = [len(np.intersect1d(a, b)) / count for a, b in zip(*near, strict=True)]
+    return summarise(agreement, seed)
 
 
 def summarise(scores: NDArray[np.float64], seed: int = 0) -> StructureResult:

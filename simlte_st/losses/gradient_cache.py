@@ -159,8 +159,8 @@ class MLMPass:
         self.mlm_count += count
         if total.requires_grad and self._gradients is not None:
             with torch.autocast(total.device.type, enabled=False):
-                found = torch.autograd.grad(total, self._parameters, allow_unused=True)
-            for index, gradient in enumerate(found):
+                gradients = torch.autograd.grad(total, self._parameters, allow_unused=True)
+            for index, gradient in enumerate(gradients):
                 former = self._gradients[index]
                 if former is None:
                     self._gradients[index] = gradient

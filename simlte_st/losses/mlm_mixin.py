@@ -75,7 +75,7 @@ class MLMLossMixin(LossStateMixin):
             self.on_head_made(self.mlm_head)
 
     def on_head_made(self, head: MLMHead) -> None:
-        """Arrange what a loss needs of the head that it has just been given; nothing here."""
+        """Prepare what a loss needs of a head that was just made; nothing here."""
 
     def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Any) -> dict[str, Tensor] | Tensor:
         """Compute the loss. Of the cached loss most work is done in the backward pass, which can be done once.

@@ -1,4 +1,4 @@
-"""The reconstruction loss: each token is told from its embedding, so that fine-tuning forgets less (TA-SBERT)."""
+"""The reconstruction loss: embeddings have to predict their tokens, so that fine-tuning forgets less (TA-SBERT)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
     Eq. 7, ``L_sen + 0.017 (L_recon(r1) + L_recon(r2))``, adds the columns up, and does not say what an ``L_recon`` is
     divided by. If it is the mean over its own column, PyTorch's default, this departs from it: there a token counts the
     more the fewer its column has, here all tokens count the same. Both are equal where the columns have equally many
-    real tokens. One mean over all also needs no columns told apart: some losses give the model all in one pass.
+    real tokens. One mean over all also works where a loss gives the model all columns in one pass.
 
     The head ``Wr`` begins as PyTorch's linear layers do. It is no part of the model: give the Trainer
     :class:`simlte_st.training.LossStateCallback`, ``callbacks=[LossStateCallback(loss)]``, which keeps the head with
@@ -67,8 +67,8 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
             raise _without_graph(cached[-1])  # those that wrap it say so too
         if any(getattr(part, "mlm_input", None) == "shared" and getattr(part, "mlm_weight", 0) > 0 for part in inner):
             raise ConfigurationError(
-                "mlm_input='shared': there the model reads masked texts only, whose tokens cannot be told. Use "
-                "mlm_input='separate'."
+                "mlm_input='shared': the model reads masked texts only, and no embedding is of a token that could "
+                "be predicted. Use mlm_input='separate'."
             )
         model = _model_of(loss)
         if not isinstance(model, SentenceTransformer):
@@ -84,7 +84,7 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
         words = encoder.get_input_embeddings()
         hidden = getattr(encoder.config, "hidden_size", None)
         if not isinstance(words, nn.Embedding) or hidden is None:
-            raise ModelError(f"{type(encoder).__name__} has no word embeddings to be told from hidden states.")
+            raise ModelError(f"{type(encoder).__name__} has no word embeddings to predict from hidden states.")
         head = nn.utils.skip_init(nn.Linear, hidden, words.num_embeddings, bias=False)
         bound = hidden**-0.5  # nn.Linear's own
         nn.init.uniform_(head.weight, -bound, bound, generator=torch.Generator().manual_seed(seed))
@@ -106,12 +106,12 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
 
         hook = _model_of(self.loss).register_forward_hook(see)
         try:
-            found = self.loss(columns, labels)
+            result = self.loss(columns, labels)
         finally:
             hook.remove()
         if not seen:
             raise ConfigurationError(f"{type(self.loss).__name__} did not run the model: there are no embeddings.")
-        terms = dict(found) if isinstance(found, dict) else {"sentence": found}
+        terms = dict(result) if isinstance(result, dict) else {"sentence": result}
         terms["reconstruction"] = self.weight * len(columns) * self._mean(seen)
         return terms
 

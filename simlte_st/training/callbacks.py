@@ -96,8 +96,8 @@ class CompleteCallback(TrainerCallback):
 
 def last_complete_checkpoint(directory: Path) -> Path | None:
     """Find the newest complete checkpoint in a folder."""
-    found = [path.parent for path in directory.glob(f"{PREFIX_CHECKPOINT_DIR}-*/{COMPLETE_FILE}")]
-    return max(found, key=lambda path: int(path.name.rsplit("-", 1)[1]), default=None)
+    complete = [path.parent for path in directory.glob(f"{PREFIX_CHECKPOINT_DIR}-*/{COMPLETE_FILE}")]
+    return max(complete, key=lambda path: int(path.name.rsplit("-", 1)[1]), default=None)
 
 
 class LossMetricsCallback(TrainerCallback):

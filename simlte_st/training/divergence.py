@@ -62,11 +62,11 @@ class DivergenceCallback(TrainerCallback):
         terms = result if isinstance(result, dict) else {"loss": result}
         bad = {name: float(term.detach()) for name, term in terms.items() if not torch.isfinite(term).all()}
         if bad:
-            told = ", ".join(f"{name} is {value}" for name, value in bad.items())
+            values = ", ".join(f"{name} is {value}" for name, value in bad.items())
             ids = list(self.documents(self._step))
             shown = ", ".join(map(repr, ids[:5])) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
             raise TrainingDiverged(
-                f"Training diverged in step {self._step + 1}: {told}. The batch: {shown}. Nothing was made of it. "
+                f"Training diverged in step {self._step + 1}: {values}. The batch: {shown}. Nothing was made of it. "
                 + REMEDY,
                 ids,
             )

@@ -101,7 +101,7 @@ def set_up(trainee: Trainee, prepared: Prepared, folder: RunFolder, options: Run
         trainee: What is trained.
         prepared: The documents.
         folder: Gets the checkpoints.
-        options: What the run was told.
+        options: The run's options.
 
     Raises:
         ConfigurationError: A budget of tokens that is too small for a batch.
@@ -122,7 +122,7 @@ def set_up(trainee: Trainee, prepared: Prepared, folder: RunFolder, options: Run
         batch_size=batches.size,
         epochs=preset.epochs,
         steps=steps,
-        max_steps=steps,  # and not what the Trainer would make of the epochs: this number is told everywhere
+        max_steps=steps,  # the number that the log and warnings name, and not what the Trainer makes of the epochs
         learning_rate=preset.learning_rate,
         warmup=preset.warmup,
         bf16=options.dtype == "bfloat16",

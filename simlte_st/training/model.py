@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -68,7 +68,7 @@ def make_trainee(folder: RunFolder, options: RunOptions) -> Trainee:
 
     Args:
         folder: Gets the converted base, where there is one.
-        options: What the run was told.
+        options: The run's options.
 
     Raises:
         ModelError: The base cannot be loaded or cannot be trained this way.
@@ -77,9 +77,9 @@ def make_trainee(folder: RunFolder, options: RunOptions) -> Trainee:
     base = load_model(options.base, dtype=torch.float32, device=options.device)
     preset = (options.named_preset or preset_for(base)).changed(**options.settings)
     logger.info("%s", preset.summary())
-    origin = replace(make_origin(base, preset, folder, options.seed), device=options.device)
+    origin = make_origin(base, preset, folder, options.seed)
     try:
-        model = origin.model(preset.max_view_length)
+        model = origin.model(preset.max_view_length, options.device)
     except ConfigurationError as error:
         raise ConfigurationError(
             f"max_view_length={preset.max_view_length} is more than the model reads: {error}"
@@ -112,20 +112,19 @@ class Origin:
         pooling: Pooling to load it with.
         head: The MLM head, where the folder has none although the base has; None to find it by the name.
         base: The base as it was loaded, where that is what is trained.
-        device: Where it computes; None for a GPU, if there is one.
     """
 
     name: str
     pooling: PoolingName
     head: MLMHead | None = None
     base: LoadedModel | None = None
-    device: str | None = None
 
-    def model(self, max_seq_length: int | None = None) -> SentenceTransformer:
+    def model(self, max_seq_length: int | None = None, device: str | None = None) -> SentenceTransformer:
         """Make a model to train, in float32 where the base is; the base itself stays as it was loaded.
 
         Args:
             max_seq_length: Tokens to read of an input; None for what the base or the folder says.
+            device: Where a converted base computes; None for a GPU, if there is one.
 
         Raises:
             ModelError: It has no pooling that could be changed.
@@ -133,7 +132,7 @@ class Origin:
         """
         if self.base is not None:
             return self.base.copy(self.pooling, max_seq_length).model
-        return load_model(self.name, self.pooling, max_seq_length, torch.float32, self.device).model
+        return load_model(self.name, self.pooling, max_seq_length, torch.float32, device).model
 
 
 def preset_for(base: LoadedModel) -> Preset:
@@ -159,8 +158,8 @@ def warn_of_pooling(base: LoadedModel, preset: Preset, steps: int) -> None:
 def make_origin(base: LoadedModel, preset: Preset, folder: RunFolder, seed: int = 0) -> Origin:
     """Convert the base where it has too few positions for what the preset asks, or where it is a stock Longformer.
 
-    A base whose tokenizer alone stands in the way is told to cut later, in place. A converted base is kept in the
-    run's folder for as long as the run.
+    A base that has the positions, and whose tokenizer alone cuts earlier, is set to read more, in place. A converted
+    base is kept in the run's folder for as long as the run.
 
     Args:
         base: The base as it was loaded.

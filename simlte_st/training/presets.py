@@ -25,7 +25,7 @@ class Preset:
         warmup: Share of the steps over which the learning rate rises; it falls linearly afterwards.
         epochs: Passes over the corpus.
         least_steps: Steps at least, however few the documents: then they are passed several times, in other views each
-            time. A run that is told ``epochs`` or ``max_steps`` itself takes those.
+            time. Not for a run with ``epochs`` or ``max_steps`` of its own.
         scale: Inverse temperature of the similarities in a batch: 20 is the papers' tau = 0.05, for language models; 2
             is for sentence encoders.
         mlm_weight: Weight of the masked-language-model term.
@@ -126,7 +126,7 @@ PRESETS: dict[str, Preset] = {
     "docsplit-longformer": Preset(batch_size=12, attention_dropout=0.0, mini_batch_num_tokens=16384, max_length=4096),
     # For bases that are sentence encoders already. At the papers' temperature, 0.05, those documents are pushed apart
     # that are most alike, which undoes what such a base knows; at 0.5 all are, a little, and the halves of a document
-    # are drawn together. How it was found: benchmarks/results/recipe.md.
+    # are drawn together. Measured in benchmarks/results/recipe.md.
     "docsplit-tuned": Preset(
         batch_size=32,
         learning_rate=2e-5,

@@ -1,4 +1,4 @@
-"""What a run is told, and the folder beside its output where it keeps what it needs until its model is finished."""
+"""The options of a run, and the folder beside its output where it keeps what it needs until its model is finished."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def several_processes() -> bool:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """What :func:`~simlte_st.training.train` was told, apart from the documents; see there.
+    """The arguments of :func:`~simlte_st.training.train`, which documents them, but for the documents and the output.
 
     Raises:
         ConfigurationError: An option is out of its range.
@@ -120,16 +120,14 @@ class RunOptions:
         return "bfloat16" if (bf16_available(self.device) if self.bf16 is None else self.bf16) else "float32"
 
     def decisive(self) -> dict[str, Any]:
-        """Give what decides the outcome, as JSON values: not the workers, the device, the checkpoints and the bars."""
+        """Give what decides the outcome by name, as JSON values, settings of the preset among them.
+
+        Left out are workers, device, checkpoints and progress bars, which a run may be resumed with others of.
+        """
         without = ("workers", "save_steps", "progress", "device", "bf16", "settings")
-        values = {item.name: described(getattr(self, item.name)) for item in fields(self) if item.name not in without}
-        settings = {name: described(value) for name, value in sorted(self.settings.items()) if value is not None}
-        return {**values, "settings": settings, "dtype": self.dtype}
-
-
-def _flat(told: Mapping[str, Any]) -> dict[str, Any]:
-    """Put the settings of the preset that were replaced beside the others: each is compared by itself."""
-    return {**{name: value for name, value in told.items() if name != "settings"}, **told.get("settings", {})}
+        values = {item.name: getattr(self, item.name) for item in fields(self) if item.name not in without}
+        values |= {name: value for name, value in sorted(self.settings.items()) if value is not None}
+        return {**{name: described(value) for name, value in values.items()}, "dtype": self.dtype}
 
 
 def described(value: Any) -> Any:
@@ -209,7 +207,7 @@ class RunFolder:
             done = f" {self.output} is finished." if self.output.exists() else ""
             raise ResumeError(f"There is no interrupted run at {self.path}.{done}")
         saved = read_json(self.path / SETTINGS_FILE)
-        different = changes(_flat(saved), _flat(settings))
+        different = changes(saved, settings)
         if list(different) == ["dtype"]:
             raise ResumeError(
                 f"The interrupted run computes in {saved['dtype']}, and this machine by itself in {settings['dtype']}: "

@@ -1,4 +1,4 @@
-"""How long a run will take, told where its steps are long: before the first has ended, a bar shows nothing."""
+"""How long a run will take, logged where its steps are long: until the first ends, a progress bar shows nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 logger = logging.getLogger(__name__)
 
 MANY_TOKENS = 10_000
-"""Tokens of a batch from which on its size is told: a small encoder takes seconds for so many on one CPU core."""
+"""Tokens of a batch from which on its size is logged: a small encoder takes seconds for so many on one CPU core."""
 
 LONG_STEP = 20.0
 """Seconds of a step from which on the time of the run is estimated in words."""
@@ -38,7 +38,7 @@ class StepTimeCallback(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         """Wait for the first batch."""
-        self._hook = self.loss.register_forward_pre_hook(self._tell_size)
+        self._hook = self.loss.register_forward_pre_hook(self._log_size)
 
     def on_step_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -65,7 +65,7 @@ class StepTimeCallback(TrainerCallback):
             self._hook.remove()
             self._hook = None
 
-    def _tell_size(self, loss: nn.Module, inputs: tuple[Any, ...]) -> None:
+    def _log_size(self, loss: nn.Module, inputs: tuple[Any, ...]) -> None:
         columns = list(inputs[0])
         tokens = sum(count_tokens(features) for features in columns)
         if tokens >= MANY_TOKENS:

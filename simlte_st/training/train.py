@@ -1,4 +1,4 @@
-"""The main job: a base model and a pile of documents in, a better model and an honest account out."""
+"""The main job: from a base model and documents without labels to a trained model, and whether it is better."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def train(
         preset: A name from :data:`~simlte_st.training.PRESETS`, a :class:`~simlte_st.training.Preset`, or ``"auto"``:
             ``docsplit-tuned`` for a base that is a sentence encoder already, else the papers' for its architecture.
         segmenter: ``"punkt"``, ``"nupunkt"`` or a callable.
-        text_column: Column of the text, where it is not found by itself.
+        text_column: Column of the text; None looks for it, as :func:`~simlte_st.data.read_documents` does.
         id_column: Column of the ids, likewise.
         encoding: Encoding of text files.
         limit: Use no more than so many documents.
@@ -119,9 +119,9 @@ def train(
     )
     reading = {"text_column": text_column, "id_column": id_column, "encoding": encoding, "limit": limit}
     reader = read_documents(source, label_column=probe, **reading)  # type: ignore[arg-type]
-    told = {"source": described(source), **reading, **options.decisive()}
+    decisive = {"source": described(source), **reading, **options.decisive()}
     check_apart(source, Path(output))
-    folder = RunFolder.open(Path(output), told, resume=resume, overwrite=overwrite)
+    folder = RunFolder.open(Path(output), decisive, resume=resume, overwrite=overwrite)
     set_seed(seed)
     try:
         with folder.beginning():

@@ -51,7 +51,7 @@ def check_upload(name: str) -> None:
 def upload(output: Path, name: str, *, private: bool = True) -> str:
     """Upload a finished model with its card.
 
-    Where the base lies on this machine is not told: of its folder only the name goes along.
+    Of a base's folder on this machine only the name is uploaded.
 
     Args:
         output: The model's folder, which stays as it is.

@@ -25,7 +25,8 @@ def test_what_decides_the_outcome_names_the_dtype_and_not_the_workers(monkeypatc
     monkeypatch.setattr(run, "bf16_available", lambda device: True)
     decisive = RunOptions("base", settings={"scale": 10.0, "epochs": None}, workers=4).decisive()
     assert decisive["dtype"] == "bfloat16"
-    assert decisive["settings"] == {"scale": 10.0}
+    assert decisive["scale"] == 10.0
+    assert "epochs" not in decisive, "None keeps the preset's"
     assert not {"workers", "save_steps", "progress", "bf16"} & set(decisive)
     assert RunOptions("base", bf16=False).decisive()["dtype"] == "float32"
 
