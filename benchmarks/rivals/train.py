@@ -26,8 +26,7 @@ from simlte_st.training.presets import Pooling, Preset, get_preset
 
 CHEAP: dict[str, Any] = {"batch_size": 32, "warmup": 0.1, "mlm_weight": 0.0, "dropout": 0.0}
 CONTRASTIVE = get_preset("docsplit-bert").changed(**CHEAP)
-"""The papers' objective for a base that is a sentence encoder already: without MLM and dropout, at a third of the time
-(``benchmarks/results/equal_time.md``)."""
+"""The papers' objective for a base that is a sentence encoder already: without MLM and dropout."""
 
 
 def train_rival(

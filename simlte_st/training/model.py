@@ -27,8 +27,8 @@ from simlte_st.training.run import RunFolder, RunOptions
 logger = logging.getLogger(__name__)
 
 FEW_STEPS = 30
-"""Steps of 32 documents in which [CLS] came up to the mean: all-MiniLM-L6-v2 on 20 Newsgroups and BBC News
-(``benchmarks/results/equal_time.md``)."""
+"""Steps of 32 documents in which [CLS] came up to the mean with few labels, averaged over six sets: all-MiniLM-L6-v2
+(``docsplit-cls`` in ``benchmarks/results/recipe.md``)."""
 
 
 @dataclass(frozen=True)

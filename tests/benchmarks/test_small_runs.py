@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import json
 import pkgutil
-from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,8 +14,7 @@ import torch
 from support import make_document
 
 import benchmarks
-from benchmarks import batching, chunk_mean, equal_time, longformer, records, training, training_sides, views
-from simlte_st.evaluation import ClassificationProbeEvaluator, tfidf_few_shot
+from benchmarks import longformer, training, training_sides
 from simlte_st.files import read_json
 from simlte_st.models.names import packaged_base_installed
 
@@ -34,18 +32,11 @@ def posts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def results(encoder_path: Path, bert_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Tiny models in place of the packaged one; results go to a folder of the test's own."""
-    monkeypatch.setattr(records, "RESULTS", tmp_path / "results")
-    for module in (batching, equal_time, training_sides, views):
-        monkeypatch.setattr(module, "PACKAGED_BASE", str(encoder_path))
-    for module in (chunk_mean, equal_time, views):
-        probe = partial(ClassificationProbeEvaluator, head="logistic", draws=2)
-        monkeypatch.setattr(module, "ClassificationProbeEvaluator", probe)
-        monkeypatch.setattr(module, "tfidf_few_shot", partial(tfidf_few_shot, draws=2))
+def tiny(encoder_path: Path, bert_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tiny models in place of the packaged one."""
+    monkeypatch.setattr(training_sides, "PACKAGED_BASE", str(encoder_path))
     monkeypatch.setattr(training_sides, "packaged_base_path", lambda: bert_path)
     monkeypatch.setattr(torch, "set_num_threads", lambda number: None)
-    return tmp_path / "results"
 
 
 @pytest.mark.parametrize("module", [found.name for found in pkgutil.walk_packages(benchmarks.__path__, "benchmarks.")])
@@ -66,54 +57,6 @@ def test_the_sides_of_a_training_step(posts: Path, tmp_path: Path, dtype: str) -
     assert 0 < row["outside"]["share"] < 1
     assert row["large"]["ratio"] > 0
     assert f"## posts.parquet, 32 tokens a view, {dtype}" in (tmp_path / "training.md").read_text()
-
-
-def test_views(posts: Path, tmp_path: Path, results: Path) -> None:
-    command = ["--data", str(posts), "--steps", "1", "--batch-size", "4", "--tokens", "32", "--test-posts", "9"]
-    command += ["--work", str(tmp_path / "work"), "--only", "base", "Crop (Contriever)"]
-    views.main(command)
-    views.main([*command, "--report"])
-    record = read_json(results / "views.json")
-    assert record["environment"]["dtype"] == "float32"
-    assert {run["name"] for run in record["runs"]} == {"base", "Crop (Contriever)"}
-    assert "1 steps of 4 documents" in (results / "views.md").read_text()
-    with pytest.raises(SystemExit, match="other settings"):
-        views.main([*command, "--bf16"])
-
-
-def test_settings_at_equal_cost(posts: Path, tmp_path: Path, results: Path) -> None:
-    command = ["--data", str(posts), "--steps", "1", "--tokens", "32", "--read", "32", "--shots", "2"]
-    command += ["--documents", "20", "--pool", "12", "--test-documents", "12", "--work", str(tmp_path / "work")]
-    command += ["--only", "base", equal_time.PAPERS, "random, 32"]
-    equal_time.main(command)
-    equal_time.main([*command, "--report"])
-    runs = read_json(results / "equal_time.json")["runs"]
-    assert {run["name"] for run in runs} == {"TF-IDF", "base", equal_time.PAPERS, "random, 32"}
-    page = (results / "equal_time.md").read_text()
-    assert "## posts, 1 steps" in page
-    assert "--seconds 240 --steps 1 --tokens 32" in page
-    equal_time.main([*command, "--only", equal_time.PAPERS, "--bf16"])
-    assert [path.name for path in sorted((tmp_path / "work").iterdir())] == [
-        "posts, 1 steps",
-        "posts, 1 steps, bfloat16",
-    ]
-
-
-def test_ways_to_make_batches(posts: Path, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batching, "LENGTHS", (32, 64))
-    batching.main(["--data", str(posts), "--documents", "40"])
-    assert len(read_json(results / "batching_padding.json")["rows"]) == 14
-
-
-@pytest.mark.skipif(not packaged_base_installed(), reason="the packaged base model is not installed")
-def test_long_documents(posts: Path, tmp_path: Path, results: Path) -> None:
-    command = ["--data", str(posts), "--limit", "12", "--shots", "1", "--skip-cost", "--work", str(tmp_path / "work")]
-    chunk_mean.main([*command, "--tokens", "512", "--only", "first 256 tokens"])
-    record = json.loads((results / "chunk_mean.json").read_text())
-    assert set(record) == {"TF-IDF", "first 256 tokens"}
-    assert record["first 256 tokens"]["documents"] == 12
-    with pytest.raises(SystemExit, match="other settings"):
-        chunk_mean.main([*command, "--tokens", "1024"])
 
 
 @pytest.mark.skipif(not packaged_base_installed(), reason="the packaged base model is not installed")

@@ -33,11 +33,9 @@ class TokenBudgetBatchSampler(SeededBatchSampler):
     and cut into batches that fit the budget, and all batches shuffled. A bucket's longest view is at most ``ratio``
     times its shortest, unless it would hold fewer than four batches: so documents meet many others over the epochs.
 
-    Nothing is sorted within a bucket. In random batches length is a shortcut: both views of a long document are long,
-    and by length alone the right view is found twice as often as by chance (20 Newsgroups, 512 tokens, 32 documents).
-    Within a bucket it is found less often than by chance, and no encoder can use that: nothing is more similar to a
-    view than its like. What a model sees less of is short documents beside long ones; a larger ``ratio`` shows more,
-    and pads more.
+    Nothing is sorted within a bucket. In random batches length is a shortcut: both views of a long document are long.
+    Within a bucket lengths are alike, and say nothing of which views belong together. What a model sees less of is
+    short documents beside long ones; a larger ``ratio`` shows more, and pads more.
 
     With ``packed`` nothing is padded, and there is nothing to sort for: every batch gets the same number of documents
     of all lengths, and nearly the same number of tokens.
@@ -46,11 +44,6 @@ class TokenBudgetBatchSampler(SeededBatchSampler):
     of them. All epochs have the same number of batches, because the Trainer counts them once, before the first epoch,
     and finds the place to resume by that number: those that the first epoch's views need, and 2% more. In an epoch that
     needs more still the budget is exceeded by the least that suffices; the log tells if it is more than 5%.
-
-    Measured on 20 Newsgroups, views of up to 512 tokens: of random batches of 32 documents 66% is padding, of batches
-    of 16,384 tokens 27%, and none is larger. Were the views taken to have half of the document's tokens each, it would
-    be 39%, and the largest batch of twice the size. With views of up to 256 tokens: 46%, 25% and 33%
-    (benchmarks/results/batching_padding.md).
 
     Args:
         dataset: The documents.
