@@ -128,7 +128,7 @@ class Bench:
         }
         for name, grad, times in (("forward", False, 1), ("forward + backward", True, 3)):
             jobs = {
-                "simlte_st": step(lambda x: ours(x[0], packing, "auto"), hidden, grad),
+                "simlte_st": step(lambda x: ours(x[0], packing, "sdpa"), hidden, grad),
                 "transformers": step(lambda x: stock(x, **keywords)[0], hidden, grad),
             }
             self.compare(

@@ -60,7 +60,7 @@ def make_side(name: str, length: int, window: int) -> Callable[[Tensor], Tensor]
     def windowed(x: Tensor) -> Tensor:
         rows = packing.pack(x)
         for layer in windows:
-            rows = layer(rows, packing, "auto")
+            rows = layer(rows, packing, "sdpa")
         return rows[:length].mean(dim=0, keepdim=True)
 
     return windowed

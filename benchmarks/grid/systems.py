@@ -71,6 +71,7 @@ TRAINED = (
     _trained("tsdae"),
     _trained("contriever", mlm_weight=0.0),
     _trained("inverse-cloze", mlm_weight=0.0),
+    _trained("word-deletion", mlm_weight=0.0),
     _trained(DOCSPLIT),
     System("simcse-mlm", "SimCSE, with MLM", "trained", SIMCSE),
     System("docsplit-no-mlm", "DocSplit, without MLM", "trained", DOCSPLIT, {"mlm_weight": 0.0}),

@@ -9,6 +9,7 @@ from typing import Any
 from benchmarks.rivals.contrastive_tension import train_contrastive_tension
 from benchmarks.rivals.job import Outcome, RivalJob
 from benchmarks.rivals.tsdae import train_tsdae
+from benchmarks.rivals.word_deletion import WordDeletion
 from simlte_st.data.rival_views import Crop, Identity, InverseCloze
 from simlte_st.errors import ConfigurationError
 from simlte_st.training.train import train
@@ -64,6 +65,7 @@ RIVALS: dict[str, Rival] = {
     "simcse-long": Rival("SimCSE-long", "the SimLTE paper, 3.3", settings={"view": Identity(), "dropout": 0.1}),
     "contriever": Rival("Contriever (crops)", "Izacard et al., 2021", settings={"view": Crop()}),
     "inverse-cloze": Rival("Inverse cloze", "Lee et al., 2019", settings={"view": InverseCloze()}),
+    "word-deletion": Rival("Word deletion", "CLEAR, Wu et al., 2020", settings={"view": WordDeletion()}),
     "contrastive-tension": Rival(
         "Contrastive Tension",
         "Carlsson et al., 2021",

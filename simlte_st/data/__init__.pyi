@@ -9,7 +9,6 @@ from .examples import docsplit_objectives as docsplit_objectives
 from .rival_views import Crop as Crop
 from .rival_views import Identity as Identity
 from .rival_views import InverseCloze as InverseCloze
-from .rival_views import WordDeletion as WordDeletion
 from .segmenters import NupunktSegmenter as NupunktSegmenter
 from .segmenters import PunktSegmenter as PunktSegmenter
 from .sentences import segment_document as segment_document

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from simlte_st.data.rival_views import Crop, Identity, InverseCloze, WordDeletion
+from simlte_st.data.rival_views import Crop, Identity, InverseCloze
 from simlte_st.data.views import DocSplit, View
 from simlte_st.errors import ConfigurationError
 
@@ -17,7 +17,6 @@ VIEWS: dict[str, type] = {
     "identity": Identity,
     "crop": Crop,
     "inverse-cloze": InverseCloze,
-    "word-deletion": WordDeletion,
 }
 
 

@@ -55,7 +55,6 @@ def test_every_setting_of_a_view_is_an_option_and_reaches_it(monkeypatch: pytest
         "identity": {"window": "spread", "unit": "sentence"},
         "crop": {"least": 0.1, "most": 0.7},
         "inverse-cloze": {"keep_sentence": 0.3, "window": "head"},
-        "word-deletion": {"p": 0.2, "window": "spread"},
     }
     assert settings.keys() == VIEWS.keys()
     for name, chosen in settings.items():

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simlte_st.data.document import Document, SegmentedDocument
-from simlte_st.data.rival_views import Crop, Identity, InverseCloze, WordDeletion
+from simlte_st.data.rival_views import Crop, Identity, InverseCloze
 from simlte_st.data.segmenters import PunktSegmenter
 from simlte_st.data.sentences import segment_document
 from simlte_st.data.views import DocSplit, View, ViewPair, draw_views
@@ -150,37 +150,6 @@ def test_inverse_cloze_takes_both_from_one_window() -> None:
         assert pair.anchor in pair.positive
 
 
-def test_word_deletion_deletes_at_its_rate_independently() -> None:
-    document = make([10] * 10)
-    words = words_in(document)
-    for p in (0.1, 0.6):
-        pairs = draws(document, WordDeletion(p=p), 200)
-        lost: Counter[tuple[bool, bool]] = Counter()
-        for pair in pairs:
-            first, second = pair.anchor.split(), pair.positive.split()
-            assert [word for word in words if word in set(first)] == first
-            assert [word for word in words if word in set(second)] == second
-            lost.update((word not in first, word not in second) for word in words)
-        total = 200 * len(words)
-        assert abs(lost[True, True] / total - p * p) < 0.015
-        assert abs(lost[True, False] / total - p * (1 - p)) < 0.015
-        assert abs(lost[False, True] / total - p * (1 - p)) < 0.015
-        assert all(pair.seen == len(set(pair.anchor.split()) | set(pair.positive.split())) for pair in pairs)
-
-
-def test_word_deletion_never_leaves_nothing() -> None:
-    for pair in draws(make([1, 1]), WordDeletion(p=0.99), 200):
-        assert pair.anchor
-        assert pair.positive
-    assert {pair.anchor for pair in draws(make([1, 1]), WordDeletion(p=0.0), 20)} == {"s0w0 s1w0"}
-
-
-def test_word_deletion_windows_long_documents() -> None:
-    pairs = draws(make([5] * 20), WordDeletion(p=0.0), 100, budget=12)
-    assert all(pair.anchor == pair.positive and len(pair.anchor.split()) == 10 for pair in pairs)
-    assert len({pair.anchor for pair in pairs}) > 10
-
-
 ALL: list[View] = [
     DocSplit(),
     DocSplit(single="skip"),
@@ -189,7 +158,6 @@ ALL: list[View] = [
     Identity(),
     Crop(),
     InverseCloze(),
-    WordDeletion(),
 ]
 CHINESE = "今天天气很好，我们去公园散步。你想一起来吗？我觉得这是一个很好的主意！" * 5
 

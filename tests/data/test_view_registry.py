@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from simlte_st.data.rival_views import Crop, Identity, InverseCloze, WordDeletion
+from simlte_st.data.rival_views import Crop, Identity, InverseCloze
 from simlte_st.data.view_registry import VIEWS, make_view
 from simlte_st.data.views import DocSplit, View
 from simlte_st.errors import ConfigurationError
 
 BY_NAME = {
-    "DocSplit": DocSplit, "Identity": Identity, "Crop": Crop, "InverseCloze": InverseCloze, "WordDeletion": WordDeletion
+    "DocSplit": DocSplit, "Identity": Identity, "Crop": Crop, "InverseCloze": InverseCloze
 }  # fmt: skip
 
 
@@ -47,9 +47,6 @@ def test_settings_reach_the_view() -> None:
         ("crop", {"most": 1.1}, "most=1.1"),
         ("inverse-cloze", {"keep_sentence": 1.5}, "keep_sentence=1.5"),
         ("inverse-cloze", {"window": "x"}, "window="),
-        ("word-deletion", {"p": 1.0}, "p=1.0"),
-        ("word-deletion", {"p": -0.1}, "p=-0.1"),
-        ("word-deletion", {"window": "x"}, "window="),
     ],
 )
 def test_wrong_names_and_settings_are_refused(name: str, wrong: dict[str, Any], message: str) -> None:

@@ -10,7 +10,8 @@ from simlte_st.training.presets import Preset
 
 def test_every_rival_of_the_comparison_is_there_and_says_what_it_is() -> None:
     assert set(RIVALS) == {
-        "docsplit", "simcse", "simcse-long", "contriever", "inverse-cloze", "contrastive-tension", "tsdae",
+        "docsplit", "simcse", "simcse-long", "contriever", "inverse-cloze", "word-deletion",
+        "contrastive-tension", "tsdae",
     }  # fmt: skip
     assert len({rival.title for rival in RIVALS.values()}) == len(RIVALS)
     for name, rival in RIVALS.items():

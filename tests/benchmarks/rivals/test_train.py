@@ -148,6 +148,7 @@ def test_only_what_a_rival_needs_differs_from_the_common_settings(
         "simcse-long": {"view", "dropout"},
         "contriever": {"view"},
         "inverse-cloze": {"view"},
+        "word-deletion": {"view"},
     }
     assert trained["simcse"][0].preset.view == Identity(unit="sentence")
     assert trained["simcse-long"][0].preset.view == Identity()

@@ -1,0 +1,41 @@
+"""The view of word deletion, behind the protocol of :mod:`simlte_st.data.views`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+from simlte_st.data.document import Outline
+from simlte_st.data.views import Piece, Sides, check_share, has_two_words, pieces_of_words, words_of
+from simlte_st.data.windows import WindowMode, check_window, choose_window
+
+
+@dataclass(frozen=True)
+class WordDeletion:
+    """Word deletion (as in CLEAR, Wu et al., 2020): each view is the text with some of its words left out.
+
+    Args:
+        p: Probability that a word is deleted, each word and each view independently.
+        window: What to use of a document that its views cannot hold: ``"random"``, ``"head"`` or ``"spread"``.
+    """
+
+    p: float = 0.1
+    window: WindowMode = "random"
+
+    def __post_init__(self) -> None:
+        check_share("p", self.p, 0.0, 0.99)
+        check_window(self.window)
+
+    def accepts(self, document: Outline) -> bool:
+        """Accept any document of two words or more."""
+        return has_two_words(document)
+
+    def draw(self, document: Outline, budget: int | None, rng: Random) -> Sides:
+        """Delete words from a window twice. See :meth:`simlte_st.data.views.View.draw`."""
+        words = words_of(document, choose_window(document.tokens, budget, self.window, rng, at_least=1))
+        return self._delete(words, rng), self._delete(words, rng)
+
+    def _delete(self, words: Sequence[tuple[int, int]], rng: Random) -> list[Piece]:
+        left = [word for word in words if rng.random() >= self.p]
+        return pieces_of_words(left or [rng.choice(words)])

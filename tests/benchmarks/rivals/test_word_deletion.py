@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from benchmarks.rivals.word_deletion import WordDeletion
+from simlte_st.data.document import SegmentedDocument
+from simlte_st.data.views import ViewPair, draw_views
+from simlte_st.errors import ConfigurationError
+
+
+def make(tokens: list[int]) -> SegmentedDocument:
+    sentences = tuple(" ".join(f"s{i}w{word}" for word in range(count)) for i, count in enumerate(tokens))
+    return SegmentedDocument("doc", sentences, (0,), tuple(tokens))
+
+
+def draws(document: SegmentedDocument, view: WordDeletion, count: int, budget: int | None = None) -> list[ViewPair]:
+    pairs = [draw_views(document, view, seed=4, epoch=epoch, budget=budget) for epoch in range(count)]
+    assert all(pair is not None for pair in pairs)
+    return [pair for pair in pairs if pair is not None]
+
+
+def test_word_deletion_deletes_at_its_rate_independently() -> None:
+    document = make([10] * 10)
+    words = " ".join(document.sentences).split()
+    for p in (0.1, 0.6):
+        pairs = draws(document, WordDeletion(p=p), 200)
+        lost: Counter[tuple[bool, bool]] = Counter()
+        for pair in pairs:
+            first, second = pair.anchor.split(), pair.positive.split()
+            assert [word for word in words if word in set(first)] == first
+            assert [word for word in words if word in set(second)] == second
+            lost.update((word not in first, word not in second) for word in words)
+        total = 200 * len(words)
+        assert abs(lost[True, True] / total - p * p) < 0.015
+        assert abs(lost[True, False] / total - p * (1 - p)) < 0.015
+        assert abs(lost[False, True] / total - p * (1 - p)) < 0.015
+        assert all(pair.seen == len(set(pair.anchor.split()) | set(pair.positive.split())) for pair in pairs)
+
+
+def test_word_deletion_never_leaves_nothing() -> None:
+    for pair in draws(make([1, 1]), WordDeletion(p=0.99), 200):
+        assert pair.anchor
+        assert pair.positive
+    assert {pair.anchor for pair in draws(make([1, 1]), WordDeletion(p=0.0), 20)} == {"s0w0 s1w0"}
+
+
+def test_word_deletion_windows_long_documents() -> None:
+    pairs = draws(make([5] * 20), WordDeletion(p=0.0), 100, budget=12)
+    assert all(pair.anchor == pair.positive and len(pair.anchor.split()) == 10 for pair in pairs)
+    assert len({pair.anchor for pair in pairs}) > 10
+
+
+def test_settings_out_of_their_range() -> None:
+    for settings in ({"p": 1.0}, {"p": -0.1}, {"window": "x"}):
+        with pytest.raises(ConfigurationError):
+            WordDeletion(**settings)  # type: ignore[arg-type]
+    assert not WordDeletion().accepts(make([1]))
