@@ -105,7 +105,7 @@ def link_features(embeddings: NDArray[np.float32], pairs: NDArray[np.int64]) -> 
 
 
 def citation_link_threshold(scores: PairScores, train: LinkPairs, test: LinkPairs, seed: int = 0) -> LinkResult:
-    """Tell links by their score alone: those above a threshold, the best one for the training pairs.
+    """Classify links by their score alone: those above the threshold that is best for the training pairs.
 
     What a bag of words can do, and what an embedding's cosine says without a head.
 

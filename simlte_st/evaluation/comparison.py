@@ -27,7 +27,7 @@ TFIDF = "TF-IDF"
 
 @dataclass(frozen=True, slots=True)
 class HalvesComparison:
-    """What the two halves of held-out documents say of one model.
+    """How well one model matches the two halves of held-out documents.
 
     Attributes:
         structure: Do both halves have the same neighbours among the other documents? The verdict is made of this.
@@ -89,7 +89,7 @@ def compare_halves(
 
 @dataclass(frozen=True, slots=True)
 class ProbeComparison:
-    """What labelled texts say of one model.
+    """How well probes on one model's embeddings classify labelled texts.
 
     Attributes:
         few_shot: Few examples a class, several draws; the same draws for every model.

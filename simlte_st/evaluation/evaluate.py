@@ -43,7 +43,7 @@ class EvaluationDocuments:
     def divide(
         cls, documents: Any, test_data: Any = None, *, labelled: bool = False, halves: int = 1000, seed: int = 0
     ) -> EvaluationDocuments:
-        """Divide documents. Without labels no more of them are held than are cut into halves.
+        """Divide documents. Without labels only those that are cut into halves are kept in memory.
 
         Args:
             documents: What :func:`~simlte_st.data.read_documents` takes, or what it gives for a source whose column of

@@ -70,7 +70,7 @@ def structure_agreement(
 
 
 def agreement_of_scores(scores: PairScores, *, neighbours: int = NEIGHBOURS, seed: int = 0) -> StructureResult:
-    """The same of any scores of pairs of ``2 N`` texts: the first halves, then the second ones."""
+    """Compute :func:`structure_agreement` of scores of pairs of ``2 N`` texts: first halves, then second ones."""
     size = scores.size // 2
     check_documents(size)
     if size < 3:
@@ -88,13 +88,13 @@ def agreement_of_scores(scores: PairScores, *, neighbours: int = NEIGHBOURS, see
 
 
 def summarise(scores: NDArray[np.float64], seed: int = 0) -> StructureResult:
-    """Make a result of the scores of documents ``[N]``."""
+    """Average the agreement of documents ``[N]``, with the interval of the mean."""
     low, high = bootstrap_interval(scores, seed=seed)
     return StructureResult(float(scores.mean()), low, high, len(scores), scores)
 
 
 def _nearest(scores: NDArray[Any], start: int, count: int) -> NDArray[np.int64]:
-    """The best of each row but for the document itself, that of the first row being number ``start``."""
+    """Find the highest scores of each row, without the row's own document; the first row is document ``start``."""
     others = np.array(scores, dtype=np.float64)
     rows = np.arange(len(others))
     others[rows, start + rows] = -np.inf

@@ -27,7 +27,7 @@ FEWEST = 30
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A number of two models, compared in pairs.
+    """The difference of one measure between two models, over the same documents or draws.
 
     Attributes:
         base: Of the base.
@@ -82,10 +82,7 @@ class Verdict:
 
     @property
     def word(self) -> Word:
-        """The verdict: what measures agree on that tell the models apart.
-
-        Of two that contradict each other, ``"no clear difference"``.
-        """
+        """The verdict: what the measures say that differ clearly; ``"no clear difference"`` where two contradict."""
         if self.documents < FEWEST:
             return "too few documents"
         signs = {self.structure.sign, 0 if self.probe is None else self.probe.sign}

@@ -90,7 +90,7 @@ class CachedMultipleNegativesRankingMLMLoss(  # type: ignore[misc]  # returns te
         )
 
     def compute_terms(self, columns: list[Features], masked: list[Features], labels: Any) -> tuple[Tensor, Tensor]:
-        """See :class:`MLMLossMixin`."""
+        """Compute the contrastive and the weighted MLM term, scalars."""
         shared = self.mlm_input == "shared"
         embedded = ContrastivePass(self, masked if shared else columns)
         contrastive = embedded.run(labels)

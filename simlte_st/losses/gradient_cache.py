@@ -19,7 +19,7 @@ from simlte_st.losses.columns import Features, encode, merge_columns, take_rows
 
 
 class CachedMLMLoss(Protocol):
-    """What the passes need of their loss: the stock cached loss's own, metrics and the MLM term."""
+    """A cached MLM loss, as the two passes use it: the stock loss's attributes, metrics and the MLM term."""
 
     model: SentenceTransformer
     mini_batch_size: int
@@ -77,7 +77,7 @@ class ContrastivePass(CachedLossMixin):
         return value
 
     def back_propagate(self, slope: Tensor) -> None:
-        """Say what to multiply the gradient of :attr:`mlm_sum` with in the second embedding step."""
+        """Set the factor of the gradient of :attr:`mlm_sum` in the second embedding step."""
         self._mlm_slope = slope
 
     def embed_minibatch(
@@ -89,7 +89,7 @@ class ContrastivePass(CachedLossMixin):
         copy_random_state: bool,
         random_state: RandContext | None = None,
     ) -> tuple[Tensor, RandContext | None]:
-        """Embed some rows, as the engine's own method does, and attend to their MLM term."""
+        """Embed some rows, as the engine's own method does, and compute their MLM term."""
         features = slice_rows(sentence_feature, begin, end)
         with random_state or nullcontext(), torch.set_grad_enabled(with_grad), self._autocast():
             state = RandContext(*features.values()) if copy_random_state else None
@@ -220,7 +220,7 @@ class _Joined(torch.autograd.Function):
 
 
 class _Attached(torch.autograd.Function):
-    """Embeddings as they are, which also back-propagate another sum, multiplied by a number known only later."""
+    """Passes embeddings through, and back-propagates another sum too, times a factor that is known only later."""
 
     @staticmethod
     def forward(ctx: Any, embeddings: Tensor, total: Tensor, slope: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from simlte_st.losses.chunked_cross_entropy import HeadPrecision
 
 
 class LossStateMixin(nn.Module):
-    """A loss with parameters of its own; to be inherited from before the stock loss.
+    """A mixin for losses with parameters of their own; it comes before the stock loss among the base classes.
 
     :class:`~simlte_st.training.LossStateCallback` needs these three methods of a loss and nothing else. They also reach
     what the losses hold that this one wraps.

@@ -22,7 +22,7 @@ MLMInput = Literal["separate", "shared"]
 
 
 class MLMLossMixin(LossStateMixin):
-    """What makes of a stock loss one with an MLM term beside it, such as ``MultipleNegativesRankingMLMLoss``.
+    """A mixin that adds an MLM term to a stock loss, as in ``MultipleNegativesRankingMLMLoss``.
 
     It is to be inherited from before the stock loss. The keywords are explained there; all other arguments are the
     stock loss's. What is left for a loss to say is how both terms are computed, :meth:`compute_terms`.

@@ -106,7 +106,7 @@ class MultipleNegativesRankingMLMLoss(MLMLossMixin, MultipleNegativesRankingLoss
             parameter.register_post_accumulate_grad_hook(average_gradient)
 
     def compute_terms(self, columns: list[Features], masked: list[Features], labels: Any) -> tuple[Tensor, Tensor]:
-        """See :class:`MLMLossMixin`."""
+        """Compute the contrastive and the weighted MLM term, scalars."""
         shared = self.mlm_input == "shared"
         outputs = encode_columns(self.model, masked if shared else columns)
         contrastive = self.compute_loss_from_embeddings(split_embeddings(outputs, len(columns)), labels)

@@ -54,7 +54,7 @@ class DivergenceCallback(TrainerCallback):
         check_weights(self.model, f"after step {state.global_step}")
 
     def release(self) -> None:
-        """Look no more."""
+        """Stop looking at the loss."""
         if self._hook is not None:
             self._hook.remove()
 

@@ -99,11 +99,11 @@ class HeldOut:
     """Diverts a share of a stream of documents.
 
     Which ones depends on the seed and the documents' ids only. Of few documents more than the share is held out, so
-    that something can be said: up to three times the share, until there are ``least``.
+    that there is enough to measure on: up to three times the share, until there are ``least``.
 
     Args:
         share: Share of the documents, from 0 to 0.5.
-        least: See above; of a share of 0, none.
+        least: Documents to hold out where three times the share has so many.
         most: No more than so many; the rest of the share is trained on.
         seed: The run's seed.
     """

@@ -248,7 +248,10 @@ class RunFolder:
 
     @contextmanager
     def beginning(self) -> Iterator[None]:
-        """Remove the folder of a run that could not begin, in which nothing is worth resuming; or what it replaces."""
+        """Remove the work folder of a run that fails before its first step, and put back what it was to replace.
+
+        Once it has begun, the interrupted run that it replaces is removed.
+        """
         try:
             yield
         except SimlteError:

@@ -60,7 +60,7 @@ class StepTimeCallback(TrainerCallback):
             )  # fmt: skip
 
     def release(self) -> None:
-        """Look no more."""
+        """Stop waiting for the first batch."""
         if self._hook is not None:
             self._hook.remove()
             self._hook = None

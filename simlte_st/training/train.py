@@ -53,7 +53,8 @@ def train(
     """Train a DocSplit model on documents without labels.
 
     Args:
-        source: The documents; anything :func:`~simlte_st.data.read_documents` takes.
+        source: The documents; anything :func:`~simlte_st.data.read_documents` takes. Of documents with the same
+            text, to the letter, only the first is used.
         output: Folder of the finished model. Until then the run lives in ``OUTPUT.run`` beside it.
         base: The model to begin with: a folder, or a name as :func:`~simlte_st.models.base.find_model` has it; None
             for the packaged all-MiniLM-L6-v2. A stock Longformer is trained as this package's, with the same weights.
