@@ -80,7 +80,7 @@ def test_a_column_of_folders_has_a_say_and_training_does_not_see_it(
     alone = [{**row, "folder": str(number)} for number, row in enumerate(labelled)]
     with pytest.raises(ConfigurationError, match="fewer than two classes in that column, of 4 documents"):
         train(alone, tmp_path / "alone", base=encoder_path, probe="folder", **OPTIONS)
-    with pytest.raises(ConfigurationError, match="held_out must not be 0"):
+    with pytest.raises(ConfigurationError, match="held_out= must not be 0"):
         train(labelled, tmp_path / "none", base=encoder_path, probe="folder", **{**OPTIONS, "held_out": 0.0})
 
 
