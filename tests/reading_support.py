@@ -42,7 +42,7 @@ def write_pdf(path: Path, *pages: list[str]) -> Path:
     objects = [
         "<< /Type /Catalog /Pages 2 0 R >>",
         f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>",
-        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
     ]
     for number, lines in enumerate(pages):
         drawn = " ".join(f"({line}) Tj T*" for line in lines)

@@ -178,6 +178,8 @@ class DocumentReader:
             report.note(report.repaired, NUL_REMOVED, row.where, f"{nuls:,}")
         if surrogates:
             report.note(report.repaired, SURROGATES, row.where)
+        for reason, what in row.left_out:
+            report.note(report.left_out, reason, row.where, what)
         return Document(self._id(row, text, ids, report), text, self._label(row, report), row.split, row.metadata)
 
     def _id(self, row: Row, text: str, ids: _Ids, report: ReadReport) -> str:
@@ -247,8 +249,8 @@ def read_documents(
             ``folder/a.txt``, with more of the path where two sources have the same name; and so do those that an
             earlier source has too.
         label_column: Column that holds the class. Read only when named.
-        encoding: Encoding of text, JSON, CSV and HTML files; a byte order mark at a file's beginning goes before it,
-            and what an HTML file says itself.
+        encoding: Encoding of text, JSON, CSV and HTML files that are no sound UTF-8; a byte order mark at a file's
+            beginning goes before it, and what an HTML file says itself where that fits.
         max_characters: Longer texts are skipped and counted.
         limit: Stop after so many usable documents.
         metadata: Give each document the values of all other columns of its row (the label's too), as they are.

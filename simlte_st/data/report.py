@@ -31,10 +31,11 @@ class ReadReport:
         characters: Their characters.
         skipped: Number of rows or files that gave no document, by reason.
         repaired: Number of documents that were mended and kept, by what was mended.
+        left_out: Number of documents that were read but for a part, by what it is.
         copies: Number of documents whose text is that of an earlier one, to the letter; they are kept. Known when the
             source or the ``limit`` was reached.
         ignored: Number of things that are no documents (files of other kinds by suffix, blank lines), by kind.
-        examples: For each reason in ``skipped`` and ``repaired``, where the first few are and what they are.
+        examples: For each reason in ``skipped``, ``repaired`` and ``left_out``, where the first few are and what.
         text_column: Column the text was read from, for tables; of several, the last one's, as for the other columns.
         id_column: Column the id was read from; None where ids were made.
         label_column: Column the label was read from.
@@ -47,6 +48,7 @@ class ReadReport:
     characters: int = 0
     skipped: dict[str, int] = field(default_factory=dict)
     repaired: dict[str, int] = field(default_factory=dict)
+    left_out: dict[str, int] = field(default_factory=dict)
     copies: int = 0
     ignored: dict[str, int] = field(default_factory=dict)
     examples: dict[str, list[str]] = field(default_factory=dict)
@@ -57,7 +59,7 @@ class ReadReport:
     stopped_at: int | None = None
 
     def note(self, counts: dict[str, int], reason: str, where: str, what: str = "") -> None:
-        """Count something among ``skipped`` or ``repaired``, and keep the first few as examples."""
+        """Count something among ``skipped``, ``repaired`` or ``left_out``, and keep the first few as examples."""
         counts[reason] = counts.get(reason, 0) + 1
         examples = self.examples.setdefault(reason, [])
         if len(examples) < _EXAMPLES:
@@ -80,7 +82,12 @@ class ReadReport:
     def troubles(self) -> list[str]:
         """Tell in lines what was skipped, mended and ignored, and what can be done about it."""
         lines = []
-        for verb, counts in (("skipped", self.skipped), ("mended", self.repaired), ("ignored", self.ignored)):
+        for verb, counts in (
+            ("skipped", self.skipped),
+            ("mended", self.repaired),
+            ("left a part out of", self.left_out),
+            ("ignored", self.ignored),
+        ):
             if counts:
                 lines.append(self._tally(verb, counts))
         if table := next((kind for kind in self.ignored if kind in TABLE_SUFFIXES), None):

@@ -75,6 +75,7 @@ class Row:
         is_document: Whether it was a document already, whose text was checked when it was read.
         metadata: The values of the other columns, where they were asked for.
         source: Name of the source, where it is one of several.
+        left_out: What of a file is not in its text: what kind of thing, and what it is.
     """
 
     where: str
@@ -87,6 +88,7 @@ class Row:
     is_document: bool = False
     metadata: Mapping[str, Any] | None = None
     source: str | None = None
+    left_out: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

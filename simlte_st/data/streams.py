@@ -87,9 +87,23 @@ def _open_bytes(path: Path) -> BinaryIO:
     return path.open("rb", buffering=_BUFFER)
 
 
-def marked_encoding(start: bytes) -> str | None:
+def _marked_encoding(start: bytes) -> str | None:
     """Give the encoding that a file's first four bytes mark, if they do."""
     return next((name for mark, name in _BOMS if start.startswith(mark)), None)
+
+
+def _is_utf8(data: bytes, whole: bool = True) -> bool:
+    """Whether bytes are sound UTF-8 with letters beyond ASCII: no other encoding gives such bytes but by chance.
+
+    If they are not the whole of a text, the last letter may be cut.
+    """
+    if data.isascii() or b"\0" in data:
+        return False
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(data, final=whole)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _wrong(error: UnicodeDecodeError) -> str:
@@ -105,12 +119,14 @@ def decode_text(data: bytes, encoding: str) -> str:
 
     Args:
         data: The file's bytes.
-        encoding: The encoding of a file without a byte order mark.
+        encoding: The encoding of a file without a byte order mark that is not in UTF-8.
 
     Raises:
         BadTextError: The bytes are not in the encoding, or are no text at all.
     """
-    marked = marked_encoding(data[:4])
+    marked = _marked_encoding(data[:4])
+    if marked is None and _is_utf8(data):
+        encoding = "utf-8"
     narrow = marked in (None, "utf-8-sig") and _ascii_compatible(marked or encoding)
     # NUL bytes never occur in text, except in encodings where they are half of a letter.
     if narrow and b"\0" in data:
@@ -202,6 +218,15 @@ def _naming(path: Path) -> Iterator[None]:
         raise BrokenSourceError(f"{path} cannot be decoded: {_wrong(error)}") from error
 
 
+def _begins_in_utf8(path: Path) -> bool:
+    """Whether the lines at a file's beginning are in UTF-8, as far as its first letters beyond ASCII and a bit more."""
+    with _naming(path), _open_bytes(path) as stream:
+        while data := stream.read(_BUFFER):
+            if not data.isascii():
+                return _is_utf8(data, whole=False)
+    return False
+
+
 def read_lines(path: Path, encoding: str, max_characters: int) -> Iterator[Line]:
     """Stream the lines of a file, line ends kept, whatever is wrong with single ones.
 
@@ -217,11 +242,12 @@ def read_lines(path: Path, encoding: str, max_characters: int) -> Iterator[Line]
         BrokenSourceError: The file cannot be read to its end.
     """
     bound = _longest(max_characters)
+    begins_in_utf8 = codecs.lookup(encoding).name != "utf-8" and _begins_in_utf8(path)
     with _naming(path), _open_bytes(path) as stream:
-        marked = marked_encoding(stream.peek(4)[:4])  # type: ignore[attr-defined]
+        marked = _marked_encoding(stream.peek(4)[:4])  # type: ignore[attr-defined]
         if marked == "utf-8-sig":
             yield from _byte_lines(stream, "utf-8", bound)
-        elif marked is None and _ascii_compatible(encoding):
-            yield from _byte_lines(stream, encoding, bound)
+        elif marked is None and (_ascii_compatible(encoding) or begins_in_utf8):
+            yield from _byte_lines(stream, "utf-8" if begins_in_utf8 else encoding, bound)
         else:
             yield from _wide_lines(stream, marked or encoding, bound)

@@ -89,3 +89,22 @@ def test_a_small_file_that_unpacks_to_very_much(tmp_path: Path, suffix: str) -> 
     finally:
         tracemalloc.stop()
     assert reader.report.skipped["too long"] == 1
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".jsonl.gz", ".json"])
+def test_lines_in_utf8_are_utf8_whatever_encoding_is_named(tmp_path: Path, suffix: str) -> None:
+    def write(rows: list[str], encoding: str) -> Path:
+        lines = ["text", *rows] if "csv" in suffix else [f'{{"text": "{row}"}}' for row in rows]
+        return packed(tmp_path / f"c{suffix}", ("\n".join(lines) + "\n").encode(encoding))
+
+    late = ["plain " * 100] * 1000 + ["Café número 河水"]  # the first letters beyond ASCII stand far behind
+    assert texts(write(late, "utf-8"), encoding="cp1252") == late
+    short = ["é", "ü", "Ã©", "€"]  # the third is sound UTF-8 by itself
+    assert texts(write(short, "cp1252"), encoding="cp1252") == short
+    assert texts(write(["河", "水"] * 50, "gb18030"), encoding="gb18030") == ["河", "水"] * 50
+
+
+def test_a_letter_cut_by_the_first_look_is_no_wrong_letter(tmp_path: Path) -> None:
+    for spare in range(4):
+        path = packed(tmp_path / "c.jsonl", ('{"text": "' + "x" * spare + "河" * 200_000 + '"}\n').encode())
+        assert texts(path, encoding="cp1252") == ["x" * spare + "河" * 200_000]

@@ -15,9 +15,9 @@ PLAIN_TEXT = TextFormat((".txt", ".md"), text.read)
 
 FORMATS: tuple[Format, ...] = (
     PLAIN_TEXT,
-    TextFormat((".html", ".htm", ".xhtml"), html.read, library="lxml"),
+    TextFormat((".html", ".htm", ".xhtml"), html.read, library="selectolax"),
     TextFormat((".pdf",), pdf.read, library="pypdf"),
-    TextFormat((".docx",), docx.read, library="docx"),
+    TextFormat((".docx", ".docm", ".dotx", ".dotm"), docx.read, library="lxml"),
     TableFormat((".jsonl", ".ndjson"), jsonl.open_table),
     TableFormat((".json",), json.open_table),
     TableFormat((".csv",), csv.open_csv),

@@ -17,11 +17,20 @@ from simlte_st.extras import require
 
 NO_FILE = "pipe, socket or device"
 DAMAGED = "damaged"
+ENCRYPTED = "encrypted"
 EXTRA = "documents"
 MISSING_EXTRA = f'not readable without the extra {EXTRA}: pip install "simlte-st[{EXTRA}]"'
 
 
 _BLANK_LINES = re.compile(r"\n{3,}")
+
+
+@dataclass(frozen=True, slots=True)
+class FileText:
+    """The text of a file, and what of the file is not in it: what kind of thing, and what it is."""
+
+    text: str
+    left_out: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -36,7 +45,7 @@ class TextFormat:
     """
 
     suffixes: tuple[str, ...]
-    read: Callable[[Path, ReadSettings], str]
+    read: Callable[[Path, ReadSettings], FileText]
     library: str | None = None
     packable: ClassVar[bool] = False
 
@@ -57,7 +66,8 @@ class TextFormat:
             if not stat.S_ISREG(path.stat().st_mode):  # a pipe or a device may never end
                 return Skip(name, NO_FILE)
             self.check_library()
-            return Row(name, name, self.read(path, settings))
+            read = self.read(path, settings)
+            return Row(name, name, read.text, left_out=read.left_out)
         except BadTextError as error:
             return Skip(name, *error.args)
         except MissingExtraError:
@@ -89,6 +99,6 @@ Format = TextFormat | TableFormat
 
 
 def tidy_lines(parts: Iterable[str]) -> str:
-    """Put the parts of a text together, without white space around its lines and more than one blank line."""
-    lines = (line.strip() for line in "".join(parts).split("\n"))
+    """Put the parts of a text together, without soft hyphens, white space around lines and more than one blank line."""
+    lines = (line.strip() for line in "".join(parts).replace("\xad", "").split("\n"))
     return _BLANK_LINES.sub("\n\n", "\n".join(lines)).strip()

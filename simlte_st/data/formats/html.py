@@ -1,82 +1,162 @@
-"""HTML files, by lxml, which neither fetches nor runs anything."""
+"""HTML files: the tree that browsers build, by selectolax, and the encodings that they know, by webencodings."""
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from simlte_st.data.formats.base import DAMAGED, tidy_lines
+from simlte_st.data.formats.base import DAMAGED, FileText, tidy_lines
+from simlte_st.data.formats.nesting import bounded_markup
 from simlte_st.data.rows import ReadSettings
-from simlte_st.data.streams import TOO_LONG, BadTextError, decode_text, marked_encoding
+from simlte_st.data.streams import TOO_LONG, WRONG_ENCODING, BadTextError, decode_text
 
-_HTML_SPACE = re.compile(r"[ \t\n\f\r]+")
-_META = re.compile(rb"""<meta[^>]{0,200}?charset\s{0,9}=\s{0,9}["']?\s{0,9}([\w.:-]{1,40})""", re.IGNORECASE)
-_META_BYTES = 1024  # the standard says that it stands among the first of them
-_UNSEEN = {
-    "head", "script", "style", "template", "noscript", "nav", "svg", "math", "object", "iframe", "select", "button"
-}  # fmt: skip
+_SPACE = re.compile(r"[ \t\n\f\r]{2,}|[\t\n\f\r]")  # what is not one space already
+_LABEL = re.compile(rb"""<meta[^>]{0,200}?charset\s{0,9}=\s{0,9}["']?\s{0,9}([\w.:-]{1,40})""", re.IGNORECASE)
+_XML_LABEL = re.compile(rb"""\s*<\?xml[^>]{0,200}?encoding\s{0,9}=\s{0,9}["']([\w.:-]{1,40})""")
+_LABEL_BYTES = 1024  # the standard says that it stands among the first of them
+_PYTHON_NAMES = {"gbk": "gb18030", "utf-16le": "utf-8", "utf-16be": "utf-8"}  # as the standard has them
+_SELF_CLOSED = re.compile(r"<(?!(?:br|hr|img|input|meta|link|col|area|base|wbr)\b)([a-zA-Z][\w:-]*)((?:\s[^<>]*)?)/>")
+
+_NAVIGATION = ("nav", "menu", "footer")
+_UNSEEN = frozenset((
+    "head", "title", "script", "style", "template", "noscript", "iframe", "noembed", "noframes", "datalist", "rp",
+    "select", "audio", "video", "canvas", "annotation", "annotation-xml",
+))  # fmt: skip
+_SECTIONS = frozenset((
+    "article", "aside", "blockquote", "details", "dialog", "fieldset", "figure", "main", "section", "td",
+))  # fmt: skip
+_VERBATIM = frozenset(("pre", "textarea", "listing", "xmp", "plaintext"))
 _BLOCKS = (
-    "address", "article", "aside", "blockquote", "body", "center", "dd", "details", "dialog", "div", "dl", "dt",
-    "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "li",
-    "main", "ol", "p", "pre", "section", "summary", "table", "tr", "ul",
+    "address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details", "dialog", "dir", "div",
+    "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header",
+    "hgroup", "hr", "legend", "li", "listing", "main", "menu", "nav", "ol", "optgroup", "option", "p", "plaintext",
+    "pre", "search", "section", "summary", "table", "tr", "ul", "xmp",
 )  # fmt: skip
-_BREAKS = {**dict.fromkeys(_BLOCKS, "\n\n"), "br": "\n", "td": " ", "th": " "}
+_BREAKS = {
+    **dict.fromkeys(_BLOCKS, "\n\n"), **dict.fromkeys(("td", "th", "button", "textarea", "text", "object"), " ")
+}  # fmt: skip
 """What stands before and after the text of a tag."""
+_HIDING_WORDS = ("hidden", "display", "visibility", "popover", "<dialog")
+_HIDING_STYLE = re.compile(r"(?:^|[;\s])(?:display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse))\b", re.IGNORECASE)
 
 
-def read(path: Path, settings: ReadSettings) -> str:
-    """Give what a browser shows, but menus: inline tags do not part words, blocks are paragraphs.
+def read(path: Path, settings: ReadSettings) -> FileText:
+    """Give what a browser shows, but navigation: inline tags do not part words, blocks are paragraphs.
+
+    Left out are what no browser that runs scripts shows (scripts, styles, templates, what is hidden by an attribute or
+    by its own style, closed dialogs); ``nav``, ``menu`` and the page's own ``footer``, unless one of them never ends;
+    drop-down lists; and of drawings all but their text. What a style sheet hides is not known here.
 
     Raises:
-        BadTextError: It is too long, in another encoding, no text, or too deep a tree.
+        BadTextError: It is too long, in another encoding, no text, or has lists or tables in thousands of others.
         OSError: It cannot be read.
     """
-    from lxml import etree
-
     # Markup may be most of a page; the bound is that of a line of JSON.
     if (size := path.stat().st_size) > 12 * settings.max_characters + (1 << 20):
         raise BadTextError(TOO_LONG, f"{size:,} bytes")
-    data = path.read_bytes()
-    text = decode_text(data, _declared_encoding(data, settings.encoding))
-    parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, huge_tree=True)
-    parser.feed(b"<html>")  # so that there is a root, whatever comes
-    parser.feed(text.encode("utf-8", "replace"))
-    root = parser.close()
-    for error in parser.feed_error_log.filter_from_fatals():  # tags in thousands of others: the rest is not in the tree
-        raise BadTextError(DAMAGED, error.message)
-    return tidy_lines(_parts(etree, root))
+    text = _decode(path.read_bytes(), settings.encoding)
+    return FileText(html_text(text, xml=path.suffix.lower() == ".xhtml"))
 
 
-def _parts(etree: Any, root: Any) -> Iterator[str]:
-    walker = etree.iterwalk(root, events=("start", "end"))
-    verbatim = 0
-    for event, node in walker:
-        tag, start = node.tag, event == "start"
-        if start and tag in _UNSEEN:
-            walker.skip_subtree()
-            continue
-        if tag == "pre":
-            verbatim += 1 if start else -1
-        if start or tag != "br":
+def html_text(text: str, xml: bool = False) -> str:
+    """Give what a browser shows of a page; see :func:`read`.
+
+    Args:
+        text: The page.
+        xml: Whether a tag may close itself.
+    """
+    from selectolax.lexbor import LexborHTMLParser
+
+    if xml:
+        text = _SELF_CLOSED.sub(r"<\1\2></\1>", text)
+    page = bounded_markup(text)
+    if page is None:
+        raise BadTextError(DAMAGED, "tags in thousands of others")
+    root = LexborHTMLParser(page.encode("utf-8", "replace"), scripting=True).root
+    lower = page.lower()
+    return tidy_lines(_parts(root, _unseen(lower), any(word in lower for word in _HIDING_WORDS)))
+
+
+def _unseen(lower: str) -> frozenset[str]:
+    """Give the tags whose content is left out: those of navigation only where each of them ends.
+
+    Where one does not, the rest of the page is in it.
+    """
+    ended = (name for name in _NAVIGATION if _count(f"<{name}", lower) <= _count(f"</{name}", lower))
+    return _UNSEEN.union(ended)
+
+
+def _count(tag: str, lower: str) -> int:
+    return len(re.findall(rf"{tag}[\s/>]", lower))
+
+
+def _parts(root: Any, unseen: frozenset[str], may_hide: bool) -> Iterator[str]:
+    """Walk through the tree, without recursion: a page may be deep."""
+    node = root
+    parents: list[tuple[Any, bool, bool, int]] = []  # the node, and what held around it
+    verbatim = drawing = False
+    sections = 0
+    while True:
+        tag, child = node.tag, None
+        if tag == "-text":
+            if not drawing:
+                text = node.text_content
+                yield text if verbatim else _SPACE.sub(" ", text)
+        elif tag == "br":
+            yield "\n"
+        elif not ((tag in unseen and not (tag == "footer" and sections)) or (may_hide and _is_hidden(node, tag))):
             yield _BREAKS.get(tag, "")
-        if text := node.text if start else node.tail:
-            yield text if verbatim else _HTML_SPACE.sub(" ", text)
+            if (child := node.child) is not None:
+                parents.append((node, verbatim, drawing, sections))
+                verbatim = verbatim or tag in _VERBATIM
+                drawing = tag == "svg" or (drawing and tag not in ("text", "foreignobject"))
+                sections += tag in _SECTIONS
+                node = child
+                continue
+            yield _BREAKS.get(tag, "")
+        while (following := node.next) is None:
+            if not parents:
+                return
+            node, verbatim, drawing, sections = parents.pop()
+            yield _BREAKS.get(node.tag, "")
+        if not parents:
+            return
+        node = following
 
 
-def _declared_encoding(data: bytes, encoding: str) -> str:
-    """Give the encoding that a page names; a byte order mark goes before it."""
-    declared = _META.search(data[:_META_BYTES])
-    if marked_encoding(data[:4]) or declared is None:
-        return encoding
-    try:
-        name = codecs.lookup(declared[1].decode("ascii", "replace")).name
-        "a".encode(name)
-    except (LookupError, ValueError):
-        return encoding
-    # As browsers have it: the name is often wrong in these ways.
-    if name in ("ascii", "iso8859-1"):
-        return "cp1252"
-    return "utf-8" if name.startswith(("utf-16", "utf-32")) else name
+def _is_hidden(node: Any, tag: str) -> bool:
+    attributes = node.attributes
+    if tag in ("html", "body"):  # scripts show it when all is loaded
+        return False
+    if tag == "dialog" and "open" not in attributes:
+        return True
+    if "popover" in attributes or (attributes.get("hidden", "until-found") or "").lower() != "until-found":
+        return True
+    return (
+        (attributes.get("aria-hidden") or "").lower() == "true" and tag not in ("main", "article")
+    ) or _HIDING_STYLE.search(attributes.get("style") or "") is not None
+
+
+def _decode(data: bytes, encoding: str) -> str:
+    """Decode a page: in the encoding that it names, else in the one asked for."""
+    label = _LABEL.search(data[:_LABEL_BYTES]) or _XML_LABEL.match(data[:_LABEL_BYTES])
+    declared = None if label is None else _python_encoding(label[1].decode("ascii", "replace"))
+    if declared is not None:
+        try:
+            return decode_text(data, declared)
+        except BadTextError as error:
+            if error.args[0] != WRONG_ENCODING:
+                raise
+    return decode_text(data, encoding)
+
+
+def _python_encoding(label: str) -> str | None:
+    """Give Python's name of an encoding by its label in the encoding standard; None for no label of it."""
+    import webencodings
+
+    known = webencodings.lookup(label)
+    if known is None or known.name in ("replacement", "x-user-defined"):
+        return None
+    return _PYTHON_NAMES.get(known.name, str(known.codec_info.name))

@@ -3,17 +3,37 @@
 from __future__ import annotations
 
 import logging
+import re
+import unicodedata
 from pathlib import Path
 
+from simlte_st.data.formats.base import ENCRYPTED, FileText
 from simlte_st.data.rows import ReadSettings
 from simlte_st.data.streams import BadTextError
 
-ENCRYPTED = "encrypted"
 NO_TEXT = "without text (scanned?)"
+EMPTY_PAGES = "pages without text (scans?)"
+
+_LIGATURE = re.compile("[\ufb00-\ufb4f\ufb50-\ufdff\ufe70-\ufefc]")  # and the forms that Arabic letters have in words
+_TORN = re.compile(r"([^\W_]+)([-\u2010\xad])[ \t]*\n[ \t]*([^\W_]+)")
+_WORD = re.compile(r"[^\W_]+(?:[-\u2010][^\W_]+)*")
+# Words that are more often the first of two than the first part of one.
+_FIRST_OF_TWO = frozenset((
+    "all", "back", "both", "child", "cross", "cut", "decision", "double", "down", "drug", "end", "face", "fast",
+    "first", "five", "four", "free", "full", "half", "hand", "hard", "high", "home", "human", "ill", "in", "land",
+    "large", "last", "left", "less", "life", "light", "long", "low", "machine", "man", "mid", "middle", "much",
+    "multi", "near", "new", "non", "off", "old", "on", "one", "open", "out", "over", "part", "peer", "post", "pre",
+    "price", "problem", "real", "right", "risk", "second", "self", "semi", "short", "single", "six", "small",
+    "state", "still", "student", "sub", "ten", "third", "three", "time", "top", "twenty", "two", "up", "user",
+    "water", "well", "wide", "wind", "word", "work", "world", "year",
+))  # fmt: skip
 
 
-def read(path: Path, settings: ReadSettings) -> str:
+def read(path: Path, settings: ReadSettings) -> FileText:
     """Give the text of the pages, one after the other: sentences run on from page to page.
+
+    Ligatures are written as their letters, and words torn at the end of a line are put together. Pages without text are
+    counted.
 
     Raises:
         BadTextError: It needs a password, or holds no text.
@@ -34,7 +54,47 @@ def read(path: Path, settings: ReadSettings) -> str:
                     break
     except (pypdf.errors.FileNotDecryptedError, pypdf.errors.WrongPasswordError) as error:
         raise BadTextError(ENCRYPTED, "it needs a password") from error
-    text = "\n".join(pages)
-    if not text.strip():
-        raise BadTextError(NO_TEXT, f"{len(pages):,} page{'' if len(pages) == 1 else 's'}")
-    return text
+    number = f"{len(pages):,} page{'' if len(pages) == 1 else 's'}"
+    if not any(pages):
+        raise BadTextError(NO_TEXT, number)
+    text = _LIGATURE.sub(lambda match: unicodedata.normalize("NFKC", match[0]), "\n".join(pages))
+    # A page number or a stamp is no text of a page.
+    empty = sum(not any(character.isalpha() for character in page) for page in pages)
+    return FileText(_whole_words(text), ((EMPTY_PAGES, f"{empty:,} of {number}"),) if empty else ())
+
+
+def _whole_words(text: str) -> str:
+    """Put words together that are torn at the end of a line.
+
+    A hyphen goes where it is soft, and where the word without it occurs in the text. It stays in a word that occurs
+    with it, before a capital or beside a digit, and between two words of the text. In doubt it goes, unless the first
+    part is a word such as "long" or "self".
+    """
+    if _TORN.search(text) is None:
+        return text.replace("\xad", "")
+    words = {
+        match[0].lower()
+        for match in _WORD.finditer(text)
+        if text[match.end() : match.end() + 1] not in {"-", "\u2010", "\xad"}
+    }
+
+    def whole(match: re.Match[str]) -> str:
+        first, hyphen, second = match.groups()
+        one, two = first.lower(), second.lower()
+        joined = (
+            hyphen == "\xad"
+            or one + two in words
+            or not (
+                f"{one}-{two}" in words
+                or second[0].isupper()
+                or not (one + two).isalpha()
+                or one in _FIRST_OF_TWO
+                or {one, two} <= words
+            )
+        )
+        return first + second if joined else f"{first}{hyphen}{second}"
+
+    torn = 1
+    while torn:  # a word may be torn twice
+        text, torn = _TORN.subn(whole, text)
+    return text.replace("\xad", "")

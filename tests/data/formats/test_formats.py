@@ -67,7 +67,7 @@ def test_without_the_extra_they_are_counted_or_an_error(tmp_path: Path, monkeypa
     write_docx(tmp_path / "b.docx", ["Two."])
     (tmp_path / "c.html").write_text(page("Three."))
     (tmp_path / "d.txt").write_text("Four.")
-    for name in ("lxml", "pypdf", "docx"):
+    for name in ("lxml", "pypdf", "selectolax"):
         monkeypatch.setitem(sys.modules, name, None)
     reader = read_documents(tmp_path)
     assert [document.text for document in reader] == ["Four."]

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import random
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import html5lib
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,6 +18,8 @@ from odd_texts import texts as odd_texts
 from reading_support import page, texts
 
 from simlte_st.data.documents import read_documents
+from simlte_st.data.formats.html import html_text
+from simlte_st.data.streams import BadTextError
 from simlte_st.errors import EmptyCorpusError
 
 
@@ -26,10 +35,16 @@ def skipped(folder: Path, **settings: int) -> dict[str, int]:
         ("<p>The <b>c</b>at\n   <i>sat</i>&nbsp;&amp; ate.</p>", "The cat sat\xa0& ate."),
         ("<h1>A</h1>\n<p>b<br>c</p><ul><li>d</li><li>e</li></ul>f", "A\n\nb\nc\n\nd\n\ne\n\nf"),
         ("<table><tr><td>a</td><td>b</td></tr><tr><td>c</td></tr></table>", "a  b\n\nc"),
-        ("<nav>Home</nav><p>a</p><script>var b</script><style>c</style><!-- d --><svg><text>e</text></svg>f", "a\n\nf"),
+        ("<nav>Home</nav><p>a</p><script>var b</script><style>c</style><!-- d -->f", "a\n\nf"),
         ("<pre>one\n  two</pre>three\nfour", "one\ntwo\n\nthree four"),
         ("<p>not closed <b>at <i>all", "not closed at all"),
         ("a < b &unknown; <foo>c</foo>", "a < b &unknown; c"),
+        ("soft&shy;ware", "software"),
+        ("<button>Buy</button><object data=x>fallback</object>", "Buy  fallback"),
+        ("<svg><title>no</title><g><text>axis <tspan>label</tspan></text><path/></g></svg>f", "axis label f"),
+        ("<math><mi>E</mi><mo>=</mo><mi>m</mi><annotation>E=m</annotation></math>", "E=m"),
+        ("<ruby>漢<rp>(</rp><rt>kan</rt><rp>)</rp></ruby>", "漢kan"),
+        ("<details><summary>More</summary>inside</details>", "More\n\ninside"),
     ],
 )
 def test_html_is_what_a_reader_sees(tmp_path: Path, body: str, expected: str) -> None:
@@ -37,6 +52,57 @@ def test_html_is_what_a_reader_sees(tmp_path: Path, body: str, expected: str) ->
     assert texts(tmp_path / "a.html") == [expected]
     (tmp_path / "a.html").write_text(body)
     assert texts(tmp_path / "a.html") == [expected], "without a frame around it"
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        "<p hidden>no</p>", "<p HIDDEN=''>no</p>", "<div style='color: red; DISPLAY : none'><p>no</p></div>",
+        "<span style=visibility:hidden>no</span>", "<i aria-hidden=true>no</i>", "<dialog>no</dialog>",
+        "<div popover>no</div>", "<template><p>no</p></template>", "<noscript>no</noscript>", "<title>no</title>",
+        "<iframe>no</iframe>", "<video>no</video>", "<select><option>no</select>", "<nav>no</nav>",
+        "<menu><li>no</menu>",
+        "<footer>no</footer>", "<noscript><p>no<noscript>no</noscript></noscript>", "<datalist><option>no</datalist>",
+        "<template>no<template>no</template></template>", "<script><!-- no </script>", "<noframes><p>no</noframes>",
+    ],
+)  # fmt: skip
+def test_what_nobody_sees_is_no_text(hidden: str) -> None:
+    assert html_text(f"<p>One.</p>{hidden}<p>Two.</p>") == "One.\n\nTwo."
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "<p hidden=until-found>yes</p>", "<p style='display:block'>yes</p>", "<p aria-hidden=false>yes</p>",
+        "<dialog open>yes</dialog>", "<article><footer>yes</footer></article>", "<aside>yes</aside>", "<p>yes</nav>",
+        "<nav>yes", "<footer>yes", "<main aria-hidden=true>yes</main>", "<header>yes</header>",
+    ],
+)  # fmt: skip
+def test_what_is_seen_is_text(shown: str) -> None:
+    assert html_text(f"<body style='display:none'><p>One.</p>{shown}").split() == ["One.", "yes"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "<html><body><p>One.</p></body></html><html><body><p>Two.</p></body></html>",
+        "<p>One.</p></body></html><!-- c --> <p>Two.",
+        "<p>One.</p><noscript><p>no</p><noscript>no</noscript><p>Two.</p></noscript>",
+        "<p>One.<svg><path><p>Two.</p>",
+        "<table><p>One.<tr><td>Two.</table>",
+        "<head><title>t</title><p>One.</p></head><div>Two.</div>",
+        "<p>One.</p></div></section></foo><p>Two.",
+    ],
+)
+def test_pages_that_are_not_well_formed(source: str) -> None:
+    assert html_text(source).split() == ["One.", "Two."]
+
+
+def test_tags_of_xhtml_close_themselves(tmp_path: Path) -> None:
+    head = '<?xml version="1.0" encoding="iso-8859-1"?><html><head><title/><script src="x"/></head>'
+    body = head + "<body><p/>\xe9t\xe9<br/></body></html>"
+    (tmp_path / "a.xhtml").write_bytes(body.encode("latin-1"))
+    assert texts(tmp_path / "a.xhtml") == ["été"]
 
 
 def test_encodings_of_html(tmp_path: Path) -> None:
@@ -58,16 +124,45 @@ def test_encodings_of_html(tmp_path: Path) -> None:
     assert texts(path) == ["é"]
 
 
+@pytest.mark.parametrize(
+    ("label", "codec", "text"),
+    [
+        ("gb2312", "gb18030", "总理朱镕基"),
+        ("GB_2312-80", "gbk", "河水上涨"),
+        ("euc-kr", "cp949", "똠방각하"),
+        ("shift_jis", "cp932", "①髙﨑"),
+        ("big5", "big5hkscs", "嘅嗰"),
+        ("iso-8859-9", "cp1254", "“İstanbul”"),
+        ("latin1", "cp1252", "“café”"),
+        ("ascii", "cp1252", "“café”"),
+        ("tis-620", "cp874", "ฝนตก"),
+        ("windows-31j", "cp932", "~①"),
+        ("utf-16", "utf-8", "Ωmega"),
+    ],
+)
+def test_labels_mean_what_they_mean_in_browsers(tmp_path: Path, label: str, codec: str, text: str) -> None:
+    path = tmp_path / "a.html"
+    path.write_bytes(page(text, f'<meta charset="{label}">').encode(codec))
+    assert texts(path) == texts(path, encoding="koi8-r") == [text]
+
+
+def test_the_advice_on_a_wrong_label_works(tmp_path: Path) -> None:
+    path = tmp_path / "a.html"
+    path.write_bytes(page("дом", '<meta charset="utf-8">').encode("koi8-r"))
+    with pytest.raises(EmptyCorpusError, match=r"wrong encoding .*\n.*--encoding"):
+        texts(path)
+    assert texts(path, encoding="koi8-r") == ["дом"]
+
+
 def test_odd_html_is_counted(tmp_path: Path) -> None:
-    (tmp_path / "deep.html").write_text("<div>" * 9_000 + "lost" + "</div>" * 9_000)
+    (tmp_path / "deep.html").write_text("<ul><li>" * 50_000 + "lost")
     (tmp_path / "long.html").write_text(page("word " * 1000))
     (tmp_path / "large.html").write_text(page("<b></b>" * 200_000))
     (tmp_path / "binary.html").write_bytes(b"<p>\0\0</p>")
     (tmp_path / "empty.html").write_text("")
     (tmp_path / "tags.html").write_text(page("<br>"))
     (tmp_path / "good.html").write_text(page("good"))
-    found = skipped(tmp_path, max_characters=1000)
-    assert found == {"damaged": 1, "too long": 2, "binary": 1, "empty": 2}
+    assert skipped(tmp_path, max_characters=1000) == {"damaged": 1, "too long": 2, "binary": 1, "empty": 2}
 
 
 @settings(deadline=None, max_examples=30, derandomize=True)
@@ -80,3 +175,70 @@ def test_any_html_is_a_document_or_counted(rows: list[str], tmp_path_factory: py
     except EmptyCorpusError:
         return
     assert text.strip()
+
+
+# Each element of a page is seen, or it is not; what is seen must be in the text, in order, and nothing else.
+SEEN = ("p", "div", "b", "span", "section", "li", "button", "object", "h2", "article", "td", "pre", "a", "label", "foo")
+UNSEEN = ("script", "style", "template", "noscript", "nav", "title", "iframe", "p hidden", "div style=display:none")
+
+
+@st.composite
+def trees(draw: st.DrawFn, depth: int = 4) -> list[Any]:
+    """A tag and what is in it: words or further trees."""
+    inside = st.one_of(st.just("word"), trees(depth - 1)) if depth else st.just("word")
+    return [draw(st.sampled_from(SEEN + UNSEEN)), *draw(st.lists(inside, max_size=3))]
+
+
+@settings(deadline=None, max_examples=300, derandomize=True)
+@given(trees=st.lists(trees(), min_size=1, max_size=5), ends=st.randoms(use_true_random=False))
+def test_whatever_a_browser_shows_is_in_the_text(trees: list[Any], ends: random.Random) -> None:
+    """html5lib builds the tree by the same rules: what is seen in it must be in the text."""
+    numbers = itertools.count()
+
+    def markup(tree: Any) -> str:
+        if tree == "word":
+            return f" w{next(numbers)} "
+        tag = tree[0].split()[0]
+        # Raw text ends at its first end tag, and navigation that never ends is seen: those are closed.
+        end = f"</{tag}>" if tag in ("nav", "template") or tree[0] in UNSEEN[:7] or ends.random() < 0.8 else ""
+        return f"<{tree[0]}>{''.join(map(markup, tree[1:]))}{end}"
+
+    source = "".join(map(markup, trees))
+    parser = html5lib.HTMLParser(html5lib.getTreeBuilder("etree"), namespaceHTMLElements=False)
+    assert html_text(source).split() == list(shown(parser.parse(source, scripting=True))), source
+
+
+def shown(node: Any) -> Iterator[str]:
+    names = [name.split()[0] for name in UNSEEN[:7]]
+    hidden = node.tag in ("head", *names) or "hidden" in node.attrib or "display:none" in node.get("style", "")
+    if not hidden:
+        yield from (node.text or "").split()
+        for child in node:
+            yield from shown(child)
+            yield from (child.tail or "").split()
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "<div>x ", "<b>x ", "<b><p>x", "<p><font id={}>x", "<span>x</foo>", "<html a{}>x", "<a><div>x", "<li>x", "<p>x",
+        "<tr><td><font size={}>x", "<!--x", "<", '<a ="', "<div><p title='</div>'>x", "<ul><li>x", "<table><td>x",
+        "<svg><style><div>x", "<template>x", "<select><option>x", "&a", "<section><div></section>x",
+    ],
+)  # fmt: skip
+def test_time_grows_with_the_length_of_hostile_pages(pattern: str) -> None:
+    def seconds(times: int) -> float:
+        source = "<table>" * ("<td>" in pattern) + "".join(pattern.replace("{}", str(n)) for n in range(times))
+        start = time.process_time()
+        with contextlib.suppress(BadTextError):  # lists or tables in thousands of others
+            assert html_text(source).count("x") in (0, times)
+        return time.process_time() - start
+
+    once = seconds(20_000)
+    assert seconds(40_000) < 3 * once + 0.5 < 10
+
+
+def test_a_tag_of_very_many_attributes() -> None:
+    start = time.process_time()
+    assert html_text(f"<p {' '.join(f'a{number}' for number in range(200_000))}>text") == "text"
+    assert time.process_time() - start < 5

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pypdf
-from reading_support import write_pdf
+import pytest
+from reading_support import texts, write_pdf
 
 from simlte_st.data.documents import read_documents
 
@@ -30,3 +31,40 @@ def test_pdfs_that_hold_no_text_are_counted(tmp_path: Path) -> None:
         "damaged": 3, "encrypted": 1, "without text (scanned?)": 1, "too long": 1
     }  # fmt: skip
     assert reader.report.examples["without text (scanned?)"] == ["scan.pdf: 2 pages"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (["more infor-", "mation"], "more information"),
+        (["infor-", "mation, re-", "search"], "information, research"),
+        (["infor-", "ma-", "tion and informa-", "tion"], "information and information"),
+        (["a long-", "term plan"], "a long-term plan"),
+        (["longterm and long-", "term"], "longterm and longterm"),
+        (["co-operate, co-", "operate"], "co-operate, co-operate"),
+        (["Anglo-", "Saxon"], "Anglo-Saxon"),
+        (["COVID-", "19 and 1-", "2"], "COVID-19 and 1-2"),
+        (["river bank, river-", "bank"], "river bank, river-bank"),
+        (["soft\\255", "ware and hard\\255ware"], "software and hardware"),
+        (["a dash -", "here"], "a dash -\nhere"),
+    ],
+)
+def test_words_torn_at_the_end_of_a_line_are_whole(tmp_path: Path, lines: list[str], expected: str) -> None:
+    assert texts(write_pdf(tmp_path / "a.pdf", lines)) == [expected]
+    assert texts(write_pdf(tmp_path / "a.pdf", *([line] for line in lines))) == [expected], "from page to page too"
+
+
+def test_ligatures_are_their_letters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pypdf.PageObject, "extract_text", lambda page: "eﬃcient ﬂow, ﬁnd ﬆ ﻻ x² ½ Å")
+    assert texts(write_pdf(tmp_path / "a.pdf", ["x"])) == ["efficient flow, find st لا x² ½ Å"]
+
+
+def test_pages_without_text_are_counted(tmp_path: Path) -> None:
+    write_pdf(tmp_path / "mostly.pdf", ["A page."], *([] for _ in range(8)), ["10"])
+    write_pdf(tmp_path / "whole.pdf", ["A page."])
+    reader = read_documents(tmp_path)
+    assert len(list(reader)) == 2
+    assert reader.report.left_out == {"pages without text (scans?)": 1}
+    assert "left a part out of 1: 1 pages without text (scans?) (first: mostly.pdf: 9 of 10 pages)" in (
+        reader.report.summary()
+    )

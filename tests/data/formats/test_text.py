@@ -61,3 +61,23 @@ def test_binary_files_are_counted(tmp_path: Path) -> None:
     assert [document.id for document in reader] == ["d.txt"]
     assert reader.report.skipped == {"binary": 3, "empty": 1}
     assert reader.report.examples["binary"][0].startswith("a.txt: NUL byte at 8")
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "gb18030", "shift_jis", "koi8-r", "utf-16-le", "utf-8-sig"])
+def test_sound_utf8_is_utf8_whatever_encoding_is_named(tmp_path: Path, encoding: str) -> None:
+    utf8, other = "Café número 3 Größe, 河水", "plain"
+    if encoding not in ("utf-16-le", "utf-8-sig"):
+        other = {"cp1252": "Café 10 €", "gb18030": "河水上涨", "shift_jis": "河水カ", "koi8-r": "дом"}[encoding]
+    (tmp_path / "a.txt").write_text(utf8, encoding="utf-8")
+    (tmp_path / "b.txt").write_text(other, encoding=encoding)
+    (tmp_path / "c.html").write_text(f"<p>{utf8}", encoding="utf-8")
+    assert texts(tmp_path, encoding=encoding) == [utf8, other, utf8]
+
+
+def test_the_advice_on_a_wrong_encoding_works_for_a_folder(tmp_path: Path) -> None:
+    for name, encoding in (("a.txt", "utf-8"), ("b.txt", "utf-8"), ("old.txt", "cp1252"), ("old.html", "cp1252")):
+        (tmp_path / name).write_text("Noël €", encoding=encoding)
+    reader = read_documents(tmp_path)
+    assert len(list(reader)) == 2
+    assert "name it with encoding=" in reader.report.summary()
+    assert texts(tmp_path, encoding="cp1252") == ["Noël €"] * 4
