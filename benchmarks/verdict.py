@@ -21,7 +21,7 @@ import torch
 
 from benchmarks.bank.judge import judge, judge_words, with_earlier
 from benchmarks.bank.make import Bank
-from benchmarks.bank.page import write_page
+from benchmarks.bank.page import settings_of, write_page
 from benchmarks.bank.recipes import RECIPES
 from benchmarks.bank.sets import FILES, load_sets
 from benchmarks.grid.work import Work
@@ -59,7 +59,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     if arguments.earlier:
         earlier = read_json(arguments.earlier)["judged"]
         judged = with_earlier(judged, {name: earlier[name] for name in sets if name in earlier})
-    write_page(judged, {name: judge_words(bank, name) for name in judged}, bank, arguments.results)
+    words = {name: judge_words(bank, name) for name in judged}
+    write_page(judged, words, settings_of(judged, bank), arguments.results)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.preprocessing import normalize
 
 from benchmarks.bank.make import Vectors
-from simlte_st.evaluation import alignment, split_half_retrieval, structure_agreement, uniformity
+from simlte_st.evaluation import alignment, alpha_req, split_half_retrieval, structure_agreement, uniformity
 from simlte_st.evaluation.lexical import fit_tfidf
 from simlte_st.evaluation.structure import NEIGHBOURS
 
@@ -144,13 +144,9 @@ def rank_me(vectors: Vectors, texts: Texts) -> float:
     return float(np.exp(-(shares * np.log(shares)).sum()))
 
 
-def alpha_req(vectors: Vectors, texts: Texts) -> float:
-    """alpha-ReQ (Agrawal et al., 2022): minus the distance of the decay of the spectrum from 1."""
-    rows = vectors.whole.astype(np.float64)
-    values = np.linalg.svd(rows - rows.mean(axis=0), compute_uv=False) ** 2
-    kept = values[: min(100, int((values > 1e-10).sum()))]
-    slope = np.polyfit(np.log(np.arange(1, len(kept) + 1)), np.log(kept), 1)[0]
-    return float(-abs(-slope - 1.0))
+def spectrum(vectors: Vectors, texts: Texts) -> float:
+    """alpha-ReQ of whole documents."""
+    return alpha_req(vectors.whole)
 
 
 def closeness(vectors: Vectors, texts: Texts) -> float:
@@ -182,7 +178,7 @@ CANDIDATES: dict[str, Callable[[Vectors, Texts], np.ndarray | float]] = {
     "probe of topics": topic_probe,
     "split-half retrieval": split_half,
     "RankMe": rank_me,
-    "alpha-ReQ": alpha_req,
+    "alpha-ReQ": spectrum,
     "alignment": closeness,
     "uniformity": spread,
     "cohesion ratio": cohesion,

@@ -1,8 +1,15 @@
-"""The pages of the bank: which verdict can be trusted, and which recipe helps."""
+"""The pages of the bank: which verdict can be trusted, and which recipe helps; and the verdict's record.
+
+    python -m benchmarks.bank.page
+
+makes the pages again of the numbers in ``results/verdict.json`` and ``results/recipe.json``, and writes what the
+package says of its record.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,29 +18,53 @@ import numpy as np
 from benchmarks.bank.candidates import CANDIDATES
 from benchmarks.bank.make import BASE, Bank
 from benchmarks.bank.outcomes import CITES, FEW, FULL
-from benchmarks.bank.trust import Judged, confusion, happened, rank_correlation, said, signs_right
-from benchmarks.records import environment, mean_deviation, write_results
+from benchmarks.bank.trust import (
+    MEASURES,
+    Judged,
+    confusion,
+    family,
+    fitted,
+    happened,
+    look,
+    looks,
+    of_set,
+    rank_correlation,
+    runs,
+    said,
+    signs_right,
+)
+from benchmarks.records import RESULTS, environment, mean_deviation, write_results
 from simlte_st.analysis.figures import drawn_figure
 from simlte_st.evaluation.table import markdown_table
+from simlte_st.evaluation.verdict import RECORD_FILE
+from simlte_st.files import read_json, write_json
 
-VERDICT = "same neighbours, crossed"
-"""The candidate that is the package's verdict."""
+STRUCTURE = MEASURES[0]
+"""The candidate that the package's verdict asks first."""
+
+CLEAR = 0.8
+"""Probability from which the logistic regression that is tried beside the rule says "helped"."""
 
 PRESET = "docsplit, temperature 0.5"
 """The preset ``docsplit-tuned``, and what ``simlte train`` makes of it: the base, where the verdict is not "helped"."""
 KEPT = f"{PRESET}, or the base by the verdict"
 
-WORDS = {-1: "hurt", 0: "no clear difference", 1: "helped"}
+WORDS = {-1: "hurt", 0: "unclear", 1: "helped"}
 OUTCOMES = (FEW, FULL, CITES)
 
 Words = Mapping[str, Mapping[str, float]]
 """What :func:`~benchmarks.bank.judge.judge_words` gave, by set."""
 
 
-def write_page(judged: Judged, words: Words, bank: Bank, folder: Path) -> None:
-    """Write ``verdict.md``, ``verdict.json`` and ``verdict.svg``, and ``recipe.md`` and ``recipe.json``."""
-    where = environment(bank.work.dtype)
-    settings = {"steps": bank.steps, "sets": {name: sizes(bank, name) for name in judged}, "environment": where}
+def write_page(judged: Judged, words: Words, settings: Mapping[str, Any], folder: Path) -> None:
+    """Write ``verdict.md``, ``verdict.json`` and ``verdict.svg``, and ``recipe.md`` and ``recipe.json``.
+
+    Args:
+        judged: All encoders.
+        words: What TF-IDF is worth.
+        settings: Of :func:`settings_of`.
+        folder: Where to.
+    """
     trust = {name: trust_of(judged, name) for name in CANDIDATES}
     write_results(
         "verdict",
@@ -45,6 +76,23 @@ def write_page(judged: Judged, words: Words, bank: Bank, folder: Path) -> None:
         "recipe", recipe_page(judged, words, settings), {**settings, "words": words, "gains": gains(judged)}, folder
     )
     draw(judged, folder / "verdict.svg")
+
+
+def settings_of(judged: Judged, bank: Bank) -> dict[str, Any]:
+    """Give what the pages say of how the bank was made."""
+    where = environment(bank.work.dtype)
+    return {"steps": bank.steps, "sets": {name: sizes(bank, name) for name in judged}, "environment": where}
+
+
+def record(judged: Judged) -> dict[str, Any]:
+    """Give the record of the verdict, which the package has in a file: what labels say of the encoders of each look."""
+    encoders = sum(1 for _ in runs(judged))
+    return {
+        "command": "python -m benchmarks.bank.page",
+        "sets": len(judged),
+        "encoders": encoders,
+        "looks": looks(judged),
+    }
 
 
 def rounded(value: Any) -> Any:
@@ -98,7 +146,7 @@ def verdict_page(judged: Judged, trust: Mapping[str, Any], settings: Mapping[str
         orders = [list(found["rank_correlation"][outcome].values()) for outcome in OUTCOMES]
         told = found["said_and_happened"]
         rows.append(
-            [f"**{name}**" if name == VERDICT else name]
+            [name]
             + [f"{np.mean(values):+.2f}" if values else "" for values in orders]
             + ([f"{100 * np.mean(sides):.0f}%", f"{100 * min(sides):.0f}%"] if sides else ["", ""])
             + [" / ".join(str(told[row][n]) for n in (2, 1, 0)) for row in (2, 0)]
@@ -111,13 +159,16 @@ def verdict_page(judged: Judged, trust: Mapping[str, Any], settings: Mapping[str
         "said helped",
         "said hurt",
     ]
-    lines += [markdown_table(header, rows), "", *left_out(judged), "", "![verdict against labels](verdict.svg)", ""]
+    lines += [
+        markdown_table(header, rows), "", *best_of_others(judged), "", *rule_section(judged),
+        "![structure against labels](verdict.svg)", "",
+    ]  # fmt: skip
     for name, entries in judged.items():
         lines += ["", f"## {name}", "", set_table(entries)]
     return lines
 
 
-def left_out(judged: Judged) -> list[str]:
+def best_of_others(judged: Judged) -> list[str]:
     """Choose the best candidate on all sets but one, and say how it does there."""
     lines = ["With each set left out in turn, the candidate that is best on the others, and its side there:", ""]
     for name in judged:
@@ -128,14 +179,103 @@ def left_out(judged: Judged) -> list[str]:
             CANDIDATES, key=lambda candidate: float(np.mean(list(signs_right(others, candidate).values()) or [0]))
         )
         here = signs_right({name: judged[name]}, best).get(name)
-        own = signs_right({name: judged[name]}, VERDICT).get(name)
+        own = signs_right({name: judged[name]}, STRUCTURE).get(name)
         told = (
             "labels tell no encoder from the base"
             if here is None
-            else f"{100 * here:.0f}%; {VERDICT}: {100 * own:.0f}%"
+            else f"{100 * here:.0f}%; {STRUCTURE}: {100 * own:.0f}%"
         )  # type: ignore[operator]
         lines.append(f"- {name}: {best}: {told}")
     return lines
+
+
+def rule_section(judged: Judged) -> list[str]:
+    """Lay out what the package's verdict says, how often it is right, and how it would do on what it has not seen."""
+    counts = looks(judged)
+    rows = [
+        [kind, *(str(count[what]) for what in ("better", "unclear", "worse")), _share(count["better"], count)]
+        for kind, count in counts.items()
+    ]
+    lines = [
+        "## The verdict of the package",
+        "",
+        f'"Helped" needs three things: *{MEASURES[0]}* clearly up, *{MEASURES[1]}* not down ("collapsing"), and '
+        f'*{MEASURES[2]}* not clearly up ("told apart": memorised). Nothing in it is fitted. What labels say of the '
+        "encoders of each look, and the share that they call better:",
+        "",
+        markdown_table(["the verdict", "better", "unclear", "worse", "share better"], rows),
+        "",
+        "Each set and each family of recipes left out in turn: labels there (better / unclear / worse) of the "
+        'encoders that the verdict calls "helped"; of all whose *'
+        f"{STRUCTURE}* is clearly up, which was the whole verdict before; and of those that a logistic regression of "
+        f"the same three measures, fitted on all others, gives a probability of {CLEAR} or more. *Stated* is the share "
+        'of better ones among the others that the verdict calls "helped", *came true* that share here.',
+        "",
+    ]
+    for title, part in (("set left out", of_set), ("family left out", family)):
+        lines += [
+            markdown_table(
+                [title, "encoders", "helped", "stated", "came true", "structure alone", "regression"],
+                _left_out(judged, part),
+            ),
+            "",
+        ]
+    lines += [
+        "Calibration of that regression, each set left out: encoders by the probability that it gives, and the share "
+        "that labels call better.",
+        "",
+        markdown_table(["probability", "encoders", "mean probability", "share better"], _calibration(judged)),
+        "",
+    ]
+    return lines
+
+
+def _left_out(judged: Judged, part: Callable[[str, Mapping[str, Any]], str]) -> list[list[str]]:
+    """Count, part by part, what labels say of encoders that three judges call helped."""
+    every = [(part(name, entry), entry) for name, entry in runs(judged)]
+    chances = fitted(judged, part)
+    rows = []
+    for left in dict.fromkeys(name for name, _ in every):
+        here = [entry for name, entry in every if name == left]
+        helped, rest = (
+            Counter(happened(entry) for name, entry in every if (name == left) is inside and look(entry) == "helped")
+            for inside in (True, False)
+        )
+        alone = Counter(happened(entry) for entry in here if said(entry, STRUCTURE) > 0)
+        regression = Counter(says for name, chance, says in chances if name == left and chance >= CLEAR)
+        rows.append(
+            [left, str(len(here)), _counts(helped), _share(rest[1], rest), _share(helped[1], helped), _counts(alone),
+             _counts(regression)]
+        )  # fmt: skip
+    return rows
+
+
+def _calibration(judged: Judged) -> list[list[str]]:
+    """Count encoders by the probability of the regression that has not seen their set."""
+    chances = fitted(judged, of_set)
+    rows = []
+    for low in (0.0, 0.2, 0.4, 0.6, 0.8):
+        inside = [(chance, says) for _, chance, says in chances if low <= chance < low + 0.2]
+        if inside:
+            mean = np.mean([chance for chance, _ in inside])
+            better = sum(says == 1 for _, says in inside)
+            rows.append(
+                [
+                    f"{low:.1f} to {low + 0.2:.1f}",
+                    str(len(inside)),
+                    f"{100 * mean:.0f}%",
+                    f"{100 * better / len(inside):.0f}%",
+                ]
+            )
+    return rows
+
+
+def _counts(count: Mapping[int, int]) -> str:
+    return " / ".join(str(count[sign]) for sign in (1, 0, -1))
+
+
+def _share(part: int, count: Mapping[Any, int]) -> str:
+    return f"{100 * part / sum(count.values()):.0f}%" if sum(count.values()) else ""
 
 
 def set_table(entries: Sequence[Mapping[str, Any]]) -> str:
@@ -145,17 +285,17 @@ def set_table(entries: Sequence[Mapping[str, Any]]) -> str:
     for entry in entries:
         base = entry["recipe"] == BASE
         stage = {"": "", "third": ", a third", "half way": ", half way back"}[entry["stage"]]
-        agreement = entry["candidates"][VERDICT]
+        agreement = entry["candidates"][STRUCTURE]
         rows.append(
             [f"{entry['recipe']}{stage}" + (f" ({entry['seed']})" if entry["seed"] else "")]
             + [points(entry["outcomes"][name], base) for name in names]
             + [
                 points(agreement, base),
-                "" if base else WORDS[said(entry, VERDICT)],
+                "" if base else look(entry),
                 "" if base else WORDS[happened(entry)],
             ]
         )
-    return markdown_table(["encoder", *names, VERDICT, "verdict", "labels"], rows)
+    return markdown_table(["encoder", *names, STRUCTURE, "verdict", "labels"], rows)
 
 
 def points(value: Mapping[str, float], base: bool) -> str:
@@ -175,7 +315,7 @@ def gains(judged: Judged) -> dict[str, dict[str, dict[str, list[float]]]]:
                         value["difference"]
                     )
                     if name_of == PRESET:
-                        kept = value["difference"] if said(entry, VERDICT) > 0 else 0.0
+                        kept = value["difference"] if look(entry) == "helped" else 0.0
                         found.setdefault(KEPT, {}).setdefault(outcome, {}).setdefault(name, []).append(kept)
     return found
 
@@ -237,14 +377,21 @@ def draw(judged: Judged, path: Path) -> None:
         for number, (name, entries) in enumerate(judged.items()):
             outcome = FEW if FEW in entries[0]["outcomes"] else CITES
             pairs = [
-                (100 * entry["candidates"][VERDICT]["difference"], 100 * entry["outcomes"][outcome]["difference"])
+                (100 * entry["candidates"][STRUCTURE]["difference"], 100 * entry["outcomes"][outcome]["difference"])
                 for entry in entries
                 if entry["recipe"] != BASE
             ]
             axes.scatter(*zip(*pairs, strict=True), s=18, color=f"C{number}", label=f"{name} ({outcome})")
         axes.axhline(0, color="grey", linewidth=0.8)
         axes.axvline(0, color="grey", linewidth=0.8)
-        axes.set_xlabel("verdict: neighbours that both halves agree on, points over the base")
+        axes.set_xlabel("structure: neighbours that both halves agree on, points over the base")
         axes.set_ylabel("labels: points over the base")
         axes.legend(fontsize=7)
         figure.tight_layout()
+
+
+if __name__ == "__main__":
+    saved = read_json(RESULTS / "verdict.json")
+    made = {name: saved[name] for name in ("steps", "sets", "environment")}
+    write_page(saved["judged"], read_json(RESULTS / "recipe.json")["words"], made, RESULTS)
+    write_json(RECORD_FILE, record(saved["judged"]))

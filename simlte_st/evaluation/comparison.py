@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from simlte_st.compat import view_budget
 from simlte_st.data.documents import list_documents
 from simlte_st.data.segmenters import Segmenter
@@ -14,8 +16,10 @@ from simlte_st.evaluation.classification_probe import FewShotResult, few_shot_pr
 from simlte_st.evaluation.evaluator import encode_texts
 from simlte_st.evaluation.lexical import TfidfScores, tfidf_few_shot, tfidf_probe, tfidf_split_half
 from simlte_st.evaluation.probe import Head, ProbeResult, fit_probe
+from simlte_st.evaluation.spectrum import alpha_req
 from simlte_st.evaluation.split_half import SplitHalfResult, split_half_retrieval, split_half_views
 from simlte_st.evaluation.splits import document_labels, warn_of_copies
+from simlte_st.evaluation.statistics import unit_rows
 from simlte_st.evaluation.structure import StructureResult, agreement_of_scores, structure_agreement
 
 if TYPE_CHECKING:
@@ -27,20 +31,26 @@ TFIDF = "TF-IDF"
 
 @dataclass(frozen=True, slots=True)
 class HalvesComparison:
-    """How well one model matches the two halves of held-out documents.
+    """Measures of one model on held-out documents and their halves, of which a verdict is made.
 
     Attributes:
-        structure: Do both halves have the same neighbours among the other documents? The verdict is made of this.
+        structure: Do both halves have the same neighbours among the other documents?
         split_half: Does one half find the other? That is what contrastive training trains.
+        spectrum: :func:`~simlte_st.evaluation.alpha_req` of the whole documents, as the model reads them; None for
+            TF-IDF.
+        reads: Tokens that the model reads of a text; None where there is no limit.
     """
 
     structure: StructureResult
     split_half: SplitHalfResult
+    spectrum: float | None = None
+    reads: int | None = None
 
     def metrics(self) -> dict[str, float]:
-        """Give the numbers by name."""
+        """Give the numbers by name; ``alpha_req`` of models only."""
         structure = {f"structure_{name}": value for name, value in self.structure.metrics().items()}
-        return {**structure, **{f"split_half_{name}": value for name, value in self.split_half.metrics().items()}}
+        split_half = {f"split_half_{name}": value for name, value in self.split_half.metrics().items()}
+        return {**structure, **split_half, **({} if self.spectrum is None else {"alpha_req": self.spectrum})}
 
 
 def compare_halves(
@@ -52,7 +62,9 @@ def compare_halves(
     seed: int = 0,
     progress: bool = False,
 ) -> dict[str, HalvesComparison]:
-    """Structure and split-half retrieval for TF-IDF and each model, on the same halves.
+    """Structure and split-half retrieval for TF-IDF and each model, on the same halves; and the models' spectra.
+
+    The numbers compare models that read equally many tokens: on longer halves and documents all of them grow.
 
     Args:
         models: The models by name. The halves fit the one that reads least.
@@ -68,21 +80,26 @@ def compare_halves(
     Raises:
         DataError: Fewer than three documents can be split.
     """
+    read = list_documents(documents)
     budgets = [budget for budget in map(view_budget, models.values()) if budget is not None]
-    anchors, positives = split_half_views(documents, segmenter=segmenter, budget=min(budgets, default=None), seed=seed)
+    anchors, positives = split_half_views(read, segmenter=segmenter, budget=min(budgets, default=None), seed=seed)
     words = agreement_of_scores(TfidfScores([*anchors, *positives]), seed=seed)
     results = {TFIDF: HalvesComparison(words, tfidf_split_half(anchors, positives, seed=seed))}
+    texts = [*anchors, *positives, *(document.text for document in read)]
     for name, model in models.items():
         embeddings = encode_texts(
             model,
-            anchors + positives,
+            texts,
             batch_size=batch_size,
             show_progress_bar=progress,
-            bar_name=f"Encoding halves of held-out documents ({os.path.basename(name) or name})",
+            bar_name=f"Encoding held-out documents and their halves ({os.path.basename(name) or name})",
         )
-        first, second = embeddings[: len(anchors)], embeddings[len(anchors) :]
+        first, second, whole = np.split(embeddings, [len(anchors), 2 * len(anchors)])
         results[name] = HalvesComparison(
-            structure_agreement(first, second, seed=seed), split_half_retrieval(first, second, seed=seed)
+            structure_agreement(first, second, seed=seed),
+            split_half_retrieval(first, second, seed=seed),
+            alpha_req(unit_rows(whole)),
+            model.max_seq_length,
         )
     return results
 

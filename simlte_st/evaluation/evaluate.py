@@ -15,7 +15,7 @@ from simlte_st.evaluation.probe import Head
 from simlte_st.evaluation.splits import sample_documents, split_by_label
 from simlte_st.evaluation.structure import NEIGHBOURS
 from simlte_st.evaluation.table import comparison_table
-from simlte_st.evaluation.verdict import Verdict, give_verdict
+from simlte_st.evaluation.verdict import Verdict, give_verdict, why_not_compared
 from simlte_st.models.truncation import Truncation, text_lengths
 
 if TYPE_CHECKING:
@@ -76,8 +76,9 @@ class Evaluation:
     Attributes:
         halves: What the halves of documents say, by model, TF-IDF first.
         probes: What labels say, likewise; empty without labels.
-        verdicts: Whether a model is better than its base, by model; for those whose base is known.
-        bases: The bases of these models.
+        verdicts: Whether a model is better than its base, by model; for those whose base is known and reads as many
+            tokens as they do.
+        bases: The bases that are known, by model.
         lengths: Tokens that a model reads of a text at most; None for all of them.
         truncations: How much each model reads of the texts of the probes.
         shots: Examples a class of the few-shot probe.
@@ -101,7 +102,10 @@ class Evaluation:
         Args:
             width: Columns that a line of a table shall have at most; None for any number.
         """
-        lines = [f"{name}, against {self.bases[name]}: {each.summary()}\n" for name, each in self.verdicts.items()]
+        lines = []
+        for name, base in self.bases.items():
+            refusal = why_not_compared(self.halves[base], self.halves[name])
+            lines.append(f"{name}, against {base}: {refusal or self.verdicts[name].summary()}\n")
         lines += [comparison_table(self.halves, self.probes, self.shots, width), ""]
         read = [
             f"{name} {'any number of' if most is None else f'{most:,}'} tokens" for name, most in self.lengths.items()
@@ -154,7 +158,8 @@ def evaluate_models(
     Args:
         models: The models by name, bases among them.
         documents: What to measure them on; the models should not have been trained on it.
-        bases: With which model each is compared, by the names in ``models``; those that have none get no verdict.
+        bases: With which model each is compared, by the names in ``models``; those that have none get no verdict, nor
+            do those that read another number of tokens.
         shots: Examples a class of the few-shot probe.
         draws: Its repetitions.
         head: Of the probes: ``"mlp"`` (the papers') or ``"logistic"``.
@@ -182,8 +187,9 @@ def evaluate_models(
     bases = dict(bases or {})
     verdicts = {}
     for name, base in bases.items():
-        few_shot = (probes[base].few_shot, probes[name].few_shot) if probes else None
-        verdicts[name] = give_verdict(halves[base].structure, halves[name].structure, few_shot, seed)
+        if why_not_compared(halves[base], halves[name]) is None:
+            few_shot = (probes[base].few_shot, probes[name].few_shot) if probes else None
+            verdicts[name] = give_verdict(halves[base], halves[name], few_shot, seed)
     return Evaluation(
         halves=halves,
         probes=probes,

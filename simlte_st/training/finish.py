@@ -12,6 +12,7 @@ from sentence_transformers import SentenceTransformer
 from simlte_st.data.corpus import document_lengths
 from simlte_st.data.document import Document
 from simlte_st.errors import DataError
+from simlte_st.evaluation.classification_probe import FewShotResult
 from simlte_st.evaluation.comparison import compare_halves, compare_probes
 from simlte_st.evaluation.splits import split_by_label
 from simlte_st.evaluation.verdict import give_verdict
@@ -101,19 +102,24 @@ def measure_gain(
         halves = compare_halves(
             models, held_out, segmenter=options.segmenter, seed=options.seed, progress=options.progress
         )
+        probes = None if options.probe is None else probe_held_out(models, held_out, options)
+        verdict = give_verdict(halves["base"], halves["trained"], probes, options.seed)
     except DataError as error:
         logger.warning("The gain cannot be measured: %s", error)
         return None
-    probes = None
-    if options.probe is not None:
-        train, test = split_by_label(probe_documents(held_out), 0.5, options.seed)
-        scores = compare_probes(
-            models, train, test, draws=20, head="logistic", seed=options.seed, progress=options.progress
-        )
-        probes = scores["base"].few_shot, scores["trained"].few_shot
-    verdict = give_verdict(halves["base"].structure, halves["trained"].structure, probes, options.seed)
     numbers = {name: result.metrics() for name, result in halves.items()}
     return {**verdict.to_dict(), "summary": verdict.summary(), "halves": numbers}
+
+
+def probe_held_out(
+    models: Mapping[str, SentenceTransformer], held_out: Sequence[Document], options: RunOptions
+) -> tuple[FewShotResult, FewShotResult]:
+    """Probe base and trained model with half of the labelled documents held out, scored on the other half."""
+    train, test = split_by_label(probe_documents(held_out), 0.5, options.seed)
+    scores = compare_probes(
+        models, train, test, draws=20, head="logistic", seed=options.seed, progress=options.progress
+    )
+    return scores["base"].few_shot, scores["trained"].few_shot
 
 
 def save_result(model: SentenceTransformer, result: TrainingResult, output: Path, base: str, seed: int) -> None:

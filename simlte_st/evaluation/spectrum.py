@@ -1,0 +1,42 @@
+"""A measure without labels: how evenly an embedding space uses its directions."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from simlte_st.evaluation.statistics import check_embeddings
+
+LARGEST = 100
+"""Variances to which the power law is fitted: the largest."""
+
+_NEGLIGIBLE = 1e-10
+"""Variances up to this are rounding."""
+
+
+def alpha_req(embeddings: ArrayLike) -> float:
+    """Tell how far the decay of a space's variances is from 1 / rank: alpha-ReQ of Agrawal et al. (2022).
+
+    The variances along the principal directions of a space fall about as ``rank ** -alpha``. Where alpha is near 1 the
+    space generalises best; where it is larger few directions hold all, the space collapses; where it is smaller the
+    space is mostly noise. With few documents alpha is larger: only values of as many documents can be compared.
+
+    "alpha-ReQ: Assessing Representation Quality in Self-Supervised Learning by measuring eigenspectrum decay",
+    NeurIPS 2022.
+
+    Args:
+        embeddings: Shape ``[N, dim]``, any float dtype.
+
+    Returns:
+        Minus the distance of alpha from 1: 0 is best. Minus infinity where fewer than two directions have any variance.
+
+    Raises:
+        DataError: Not two-dimensional, empty, or a value is not finite.
+    """
+    rows = check_embeddings(embeddings, np.float64)
+    variances = np.linalg.svd(rows - rows.mean(axis=0), compute_uv=False) ** 2
+    largest = variances[: min(LARGEST, int((variances > _NEGLIGIBLE).sum()))]
+    if len(largest) < 2:
+        return -np.inf
+    slope = np.polyfit(np.log(np.arange(1, len(largest) + 1)), np.log(largest), 1)[0]
+    return float(-abs(-slope - 1.0))
