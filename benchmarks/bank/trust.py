@@ -81,7 +81,8 @@ def fitted(judged: Judged, part: Callable[[str, Mapping[str, Any]], str]) -> lis
         part: Names the part of an encoder: :func:`of_set` or :func:`family`.
 
     Returns:
-        For each encoder its part, the probability that a regression fitted on the others gives, and what labels say.
+        For each encoder its part, the probability that a regression fitted on the others gives, and what labels say;
+        nothing of parts without which there is nothing to learn.
     """
     every = list(runs(judged))
     parts = np.array([part(name, entry) for name, entry in every])
@@ -90,6 +91,8 @@ def fitted(judged: Judged, part: Callable[[str, Mapping[str, Any]], str]) -> lis
     found: list[tuple[str, float, int]] = []
     for left in dict.fromkeys(parts.tolist()):
         others = parts != left
+        if len(set(says[others] == 1)) < 2:
+            continue
         model = make_pipeline(StandardScaler(), LogisticRegression()).fit(values[others], says[others] == 1)
         chances = model.predict_proba(values[~others])[:, 1]
         found += zip([left] * len(chances), chances.tolist(), says[~others].tolist(), strict=True)

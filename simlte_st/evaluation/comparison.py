@@ -19,8 +19,8 @@ from simlte_st.evaluation.probe import Head, ProbeResult, fit_probe
 from simlte_st.evaluation.spectrum import alpha_req
 from simlte_st.evaluation.split_half import SplitHalfResult, split_half_retrieval, split_half_views
 from simlte_st.evaluation.splits import document_labels, warn_of_copies
-from simlte_st.evaluation.statistics import unit_rows
 from simlte_st.evaluation.structure import StructureResult, agreement_of_scores, structure_agreement
+from simlte_st.vectors import unit_rows
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

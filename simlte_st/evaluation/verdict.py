@@ -208,7 +208,8 @@ def give_verdict(
         seed: Seed of the intervals.
 
     Raises:
-        DataError: They are of different documents, or draws; one is of TF-IDF; or they read different numbers of tokens.
+        DataError: They are of different documents, or draws; one is of TF-IDF; or they read different numbers of
+            tokens.
     """
     if base.spectrum is None or model.spectrum is None:
         raise DataError("A verdict compares two models; TF-IDF is none.")
@@ -229,12 +230,12 @@ def give_verdict(
 
 
 def why_not_compared(base: HalvesComparison, model: HalvesComparison) -> str | None:
-    """Say why no verdict is given on models that read different numbers of tokens; None where they read equally many."""
+    """Say why models that read different numbers of tokens get no verdict; None where they read equally many."""
     if base.reads == model.reads:
         return None
     lengths = ["all" if each.reads is None else f"{each.reads:,}" for each in (base, model)]
     return (
-        f"The base reads {lengths[0]} tokens of a text and the model {lengths[1]}. The verdict does not compare readers "
-        "of different lengths: agreement grows with the tokens read by itself. A probe with labels can compare them; or "
-        "let both read equally many, with max_seq_length of the models."
+        f"The base reads {lengths[0]} tokens of a text and the model {lengths[1]}. The verdict does not compare "
+        "readers of different lengths: agreement grows with the tokens read by itself. A probe with labels can compare "
+        "them; or let both read equally many, with max_seq_length of the models."
     )

@@ -16,12 +16,23 @@ from benchmarks.bank.candidates import CANDIDATES, Texts
 from benchmarks.bank.judge import with_earlier
 from benchmarks.bank.make import Vectors
 from benchmarks.bank.outcomes import CITES, FEW, FULL, outcomes
-from benchmarks.bank.page import KEPT, PRESET, VERDICT, gains
+from benchmarks.bank.page import KEPT, PRESET, gains, record, rule_section
 from benchmarks.bank.sets import BankSet, load_set
-from benchmarks.bank.trust import confusion, happened, rank_correlation, said, signs_right
+from benchmarks.bank.trust import (
+    confusion,
+    family,
+    fitted,
+    happened,
+    look,
+    looks,
+    of_set,
+    rank_correlation,
+    said,
+    signs_right,
+)
 from benchmarks.records import RESULTS
 from simlte_st.data.document import Document
-from simlte_st.evaluation.verdict import RECORD
+from simlte_st.evaluation.verdict import RECORD_FILE
 from simlte_st.files import read_json
 from simlte_st.training import get_preset
 
@@ -48,11 +59,6 @@ def test_the_spectrum_by_hand() -> None:
     rows = np.eye(20, 32, dtype=np.float32)
     whole = Vectors(rows, rows, rows)
     assert CANDIDATES["RankMe"](whole, Texts([], [])) == pytest.approx(20, rel=1e-3)
-    decay = np.diag(np.arange(1, 21.0) ** -0.5).astype(np.float32)
-    spectrum = Vectors(np.concatenate([decay, -decay]), decay, decay)
-    assert CANDIDATES["alpha-ReQ"](spectrum, Texts([], [])) == pytest.approx(0.0, abs=1e-6), (
-        "variances fall as 1 / rank"
-    )
 
 
 def test_labels_and_links_judge() -> None:
@@ -67,13 +73,17 @@ def test_labels_and_links_judge() -> None:
     assert 0 < np.mean(found[CITES]) < 1
 
 
-def entry(recipe: str, value: float, label: float, clear: bool = True) -> dict[str, Any]:
+def entry(recipe: str, value: float, label: float, clear: bool = True, **candidates: float) -> dict[str, Any]:
+    """An encoder of which all candidates say ``value``, but for those by name; split-half retrieval says nothing."""
+
     def number(mean: float) -> dict[str, float]:
         margin = 0.01 if clear else 1.0
         return {"value": 0.5 + mean, "difference": mean, "low": mean - margin, "high": mean + margin}
 
     judged = {"outcomes": {FEW: number(label), FULL: number(label)}}
-    return {"recipe": recipe, "seed": 0, "stage": "", **judged, "candidates": dict.fromkeys(CANDIDATES, number(value))}
+    values = {**dict.fromkeys(CANDIDATES, value), "split-half retrieval": 0.0, **candidates}
+    numbers = {name: number(each) for name, each in values.items()}
+    return {"recipe": recipe, "seed": 0, "stage": "", **judged, "candidates": numbers}
 
 
 def test_trust_is_counted() -> None:
@@ -86,6 +96,39 @@ def test_trust_is_counted() -> None:
     torn = entry("d", 0, 0.1)
     torn["outcomes"][FULL] = entry("e", 0, -0.1)["outcomes"][FULL]
     assert happened(torn) == 0
+
+
+def test_a_look_is_what_the_package_says_of_an_encoder() -> None:
+    helped, collapsing = entry("crop", 0.1, 0.2), entry("crop, slower", 0.1, -0.2, **{"alpha-ReQ": -0.1})
+    apart = entry("smooth", 0.1, 0.0, **{"split-half retrieval": 0.1})
+    judged = {"set": [entry("base", 0, 0), helped, helped, collapsing], "other": [entry("base", 0, 0), apart]}
+    assert [look(item) for item in (helped, collapsing, apart)] == ["helped", "collapsing", "told apart"]
+    assert looks(judged)["helped"] == {"better": 2, "unclear": 0, "worse": 0}
+    assert looks(judged)["collapsing"] == {"better": 0, "unclear": 0, "worse": 1}
+    assert record(judged)["looks"]["told apart"] == {"better": 0, "unclear": 1, "worse": 0}
+    assert (record(judged)["sets"], record(judged)["encoders"]) == (2, 4)
+    page = "\n".join(rule_section(judged))
+    assert "| set " in page.replace("set left out", "set")
+    assert [line.split("|")[3].strip() for line in page.splitlines() if line.startswith("| crop ")] == ["2 / 0 / 0"]
+    assert [line.split("|")[4].strip() for line in page.splitlines() if line.startswith("| other ")] == ["100%"]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "name"),
+    [("docsplit, temperature 0.5", "docsplit"), ("docsplit-cls", "docsplit"), ("tuned + contrast, 1.5e-4", "tuned"),
+     ("contrastive tension", "contrastive tension")],
+)  # fmt: skip
+def test_recipes_have_families(recipe: str, name: str) -> None:
+    assert family("set", entry(recipe, 0, 0)) == name
+
+
+def test_a_regression_has_not_seen_what_it_judges() -> None:
+    clear = [entry("crop", value, value) for value in (0.1, -0.1)]
+    misleading = [entry("crop", value, -value) for value in (0.1, -0.1)]
+    judged = {"one": [entry("base", 0, 0), *clear], "two": [entry("base", 0, 0), *misleading]}
+    chances = {(name, says): chance for name, chance, says in fitted(judged, of_set)}
+    assert chances["two", -1] > 0.5 > chances["two", 1], "it learned from the other set"
+    assert chances["one", -1] > 0.5 > chances["one", 1]
 
 
 @pytest.fixture
@@ -183,6 +226,7 @@ def test_another_base_is_not_mixed_in() -> None:
 
 
 def test_the_package_says_what_the_page_says() -> None:
-    hurt, _, helped = read_json(RESULTS / "verdict.json")["trust"][VERDICT]["said_and_happened"]
-    for word, counts, right, wrong in (("helped", helped, 2, 0), ("hurt", hurt, 0, 2)):
-        assert f"{counts[right]} of {sum(counts)} cases and disagreed in {counts[wrong] or 'none'}." in RECORD[word]
+    assert read_json(RECORD_FILE) == record(read_json(RESULTS / "verdict.json")["judged"])
+    helped = read_json(RECORD_FILE)["looks"]["helped"]
+    page = (RESULTS / "verdict.md").read_text(encoding="utf-8")
+    assert f"| helped      | {helped['better']:>6} |" in page

@@ -46,24 +46,27 @@ def test_documents_that_cannot_be_divided(corpus: list[Document]) -> None:
 def test_models_are_measured_beside_their_base(model: SentenceTransformer, corpus: list[Document]) -> None:
     short = copy.deepcopy(model)
     short.max_seq_length = 20
-    models = {"base": model, "short": short}
+    models = {"base": model, "twin": copy.deepcopy(model), "short": short}
     documents = EvaluationDocuments.divide(corpus, labelled=True, seed=4)
-    evaluation = evaluate_models(models, documents, bases={"short": "base"}, shots=3, draws=2, head="logistic", seed=4)
+    bases = {"twin": "base", "short": "base"}
+    evaluation = evaluate_models(models, documents, bases=bases, shots=3, draws=2, head="logistic", seed=4)
     assert evaluation.halves == compare_halves(models, documents.halved, seed=4)
     assert evaluation.probes == compare_probes(
         models, documents.train, documents.test, shots=3, draws=2, head="logistic", seed=4
     )
-    pair = evaluation.probes["base"].few_shot, evaluation.probes["short"].few_shot
-    structures = evaluation.halves["base"].structure, evaluation.halves["short"].structure
-    assert evaluation.verdicts == {"short": give_verdict(*structures, pair, 4)}
+    pair = evaluation.probes["base"].few_shot, evaluation.probes["twin"].few_shot
+    halves = evaluation.halves["base"], evaluation.halves["twin"]
+    assert evaluation.verdicts == {"twin": give_verdict(*halves, pair, 4)}, "short reads less"
     text = evaluation.summary(80)
-    assert text.startswith(f"short, against base: {evaluation.verdicts['short'].summary()}\n\n| without labels")
+    assert text.startswith(f"twin, against base: {evaluation.verdicts['twin'].summary()}\n\nshort, against base: The ")
+    assert "The base reads 64 tokens of a text and the model 20. The verdict does not compare readers" in text
     assert f"full: from all {len(documents.train):,}" in text
     assert "For the probes short reads the first 20 tokens of a text: 48 of 48 texts are longer" in text
     values = json.loads(json.dumps(evaluation.to_dict()))
-    assert values.keys() == {TFIDF, "base", "short"}
+    assert values.keys() == {TFIDF, "base", "twin", "short"}
     assert values[TFIDF].keys() == {"halves", "probes"}
-    assert values["short"].keys() == {"halves", "probes", "truncation", "verdict", "max_seq_length"}
+    assert values["twin"].keys() == {"halves", "probes", "truncation", "verdict", "max_seq_length"}
+    assert "verdict" not in values["short"]
     assert values["short"]["max_seq_length"] == 20
 
 

@@ -1,21 +1,27 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from simlte_st.errors import DataError
-from simlte_st.evaluation import FewShotResult, ProbeResult, give_verdict
-from simlte_st.evaluation.structure import StructureResult, summarise
-from simlte_st.evaluation.verdict import FEWEST
+from simlte_st.evaluation import FewShotResult, HalvesComparison, ProbeResult, give_verdict
+from simlte_st.evaluation.split_half import result_from_ranks
+from simlte_st.evaluation.structure import summarise
+from simlte_st.evaluation.verdict import FEWEST, LEAST_RUNS, RECORD_FILE, look_of, record_in_words, why_not_compared
+from simlte_st.files import read_json
 
 NOISE = np.random.default_rng(0).uniform(0.2, 0.6, size=200)
 
 
-def structure(shift: float, documents: int = 200) -> StructureResult:
+def halves(
+    shift: float = 0.0, documents: int = 200, spectrum: float | None = -0.2, rank: int = 3, reads: int | None = 256
+) -> HalvesComparison:
     wobble = np.random.default_rng(1).normal(scale=0.05, size=documents)
-    return summarise(NOISE[:documents] + shift + (wobble if shift else 0))
+    structure = summarise(NOISE[:documents] + shift + (wobble if shift else 0))
+    return HalvesComparison(structure, result_from_ranks(np.full(documents, rank)), spectrum, reads)
 
 
 def probe(shift: float) -> FewShotResult:
@@ -24,21 +30,63 @@ def probe(shift: float) -> FewShotResult:
 
 @pytest.mark.parametrize(("shift", "word"), [(0.1, "helped"), (-0.1, "hurt"), (0.0, "no clear difference")])
 def test_documents_are_compared_in_pairs(shift: float, word: str) -> None:
-    verdict = give_verdict(structure(0.0), structure(shift))
+    verdict = give_verdict(halves(), halves(shift))
     assert verdict.word == word
     assert verdict.structure.low <= verdict.structure.mean <= verdict.structure.high
     assert verdict.structure.mean == pytest.approx(shift, abs=0.01)
     assert "200 held-out documents" in verdict.summary()
-    assert ("a few labels can tell" in verdict.summary()) == (word != "no clear difference")
+    assert "a few labels can tell" in verdict.summary()
     assert json.loads(json.dumps(verdict.to_dict()))["verdict"] == word
 
 
+def test_structure_is_not_enough() -> None:
+    """The space must not collapse, and documents must not merely be told apart better."""
+    base = halves()
+    for model, look, word in (
+        (halves(0.1, spectrum=-0.2), "helped", "helped"),
+        (halves(0.1, spectrum=-0.1, rank=4), "helped", "helped"),
+        (halves(0.1, spectrum=-0.3), "collapsing", "no clear difference"),
+        (halves(0.1, spectrum=-np.inf), "collapsing", "no clear difference"),
+        (halves(0.1, rank=1), "told apart", "no clear difference"),
+        (halves(0.0, spectrum=-0.1, rank=4), "unclear", "no clear difference"),
+        (halves(-0.1, spectrum=-0.1, rank=4), "hurt", "hurt"),
+    ):
+        verdict = give_verdict(base, model)
+        assert (verdict.look, verdict.word) == (look, word)
+        assert verdict.to_dict()["look"] == look
+    summaries = {look: give_verdict(base, halves(0.1, **changed)).summary() for look, changed in SPOILT.items()}
+    assert "alpha-ReQ -0.20 before, -0.30 after" in summaries["collapsing"]
+    assert "split-half retrieval 33.3 before, 100.0 after" in summaries["told apart"]
+    assert all(text.startswith("It is not clear whether training helped.") for text in summaries.values())
+
+
+SPOILT = {"collapsing": {"spectrum": -0.3}, "told apart": {"rank": 1}}
+
+
+def test_the_record_is_counted() -> None:
+    looks = read_json(RECORD_FILE)["looks"]
+    assert set(looks) == {look_of(*signs) for signs in ((1, 0, 0), (1, -1, 0), (1, 0, 1), (0, 1, 1), (-1, 1, 0))}
+    helped = looks["helped"]
+    runs = sum(helped.values())
+    [sentence] = record_in_words("helped")
+    assert sentence.startswith(f"In {round(10 * helped['better'] / runs)} of 10 runs that looked like this one")
+    assert f"in {helped['better']} of {runs} of our benchmark; they disagreed in {helped['worse']})" in sentence
+    assert sentence in give_verdict(halves(), halves(0.1)).summary()
+    [sentence] = record_in_words("hurt")
+    assert f"in {looks['hurt']['worse']} of " in sentence
+    [sentence] = record_in_words("collapsing")
+    better, worse = looks["collapsing"]["better"], looks["collapsing"]["worse"]
+    assert f"labels called {better} better and {worse} worse" in sentence
+    for look, counts in looks.items():
+        assert (sum(counts.values()) < LEAST_RUNS) == (record_in_words(look) == []), "few runs say nothing"
+
+
 def test_few_documents_get_no_verdict() -> None:
-    few = give_verdict(structure(0.0, FEWEST - 1), structure(0.1, FEWEST - 1))
+    few = give_verdict(halves(documents=FEWEST - 1), halves(0.1, FEWEST - 1))
     assert few.structure.low > 0, "however clear it looks"
     assert few.word == "too few documents"
     assert f"{FEWEST} are needed" in few.summary()
-    assert give_verdict(structure(0.0, FEWEST), structure(0.1, FEWEST)).word == "helped"
+    assert give_verdict(halves(documents=FEWEST), halves(0.1, FEWEST)).word == "helped"
 
 
 @pytest.mark.parametrize(
@@ -49,13 +97,20 @@ def test_few_documents_get_no_verdict() -> None:
     ],
 )  # fmt: skip
 def test_a_probe_has_a_say(by_structure: float, by_probe: float, word: str) -> None:
-    verdict = give_verdict(structure(0.0), structure(by_structure), (probe(0.0), probe(by_probe)))
+    verdict = give_verdict(halves(), halves(by_structure), (probe(0.0), probe(by_probe)))
     assert verdict.word == word
     assert "A probe with few labels" in verdict.summary()
     assert "a few labels can tell" not in verdict.summary(), "they have told"
     assert verdict.to_dict()["probe"]["mean"] == pytest.approx(by_probe)
 
 
-def test_other_documents_cannot_be_compared() -> None:
+def test_what_cannot_be_compared_is_refused() -> None:
     with pytest.raises(DataError, match="200 values of the base and 100"):
-        give_verdict(structure(0.0), structure(0.1, 100))
+        give_verdict(halves(), halves(0.1, 100))
+    with pytest.raises(DataError, match="TF-IDF is none"):
+        give_verdict(halves(spectrum=None), halves(0.1))
+    longer = replace(halves(0.1), reads=4096)
+    with pytest.raises(DataError, match=r"base reads 256 tokens of a text and the model 4,096.*readers of different"):
+        give_verdict(halves(), longer)
+    assert "reads 256 tokens of a text and the model all" in str(why_not_compared(halves(), halves(reads=None)))
+    assert why_not_compared(longer, longer) is None
