@@ -23,10 +23,10 @@ from benchmarks.bank.trust import (
     Judged,
     confusion,
     family,
+    finding,
+    findings,
     fitted,
     happened,
-    look,
-    looks,
     of_set,
     rank_correlation,
     runs,
@@ -85,13 +85,13 @@ def settings_of(judged: Judged, bank: Bank) -> dict[str, Any]:
 
 
 def record(judged: Judged) -> dict[str, Any]:
-    """Give the record of the verdict, which the package has in a file: what labels say of the encoders of each look."""
+    """Count what labels say of the encoders of each finding: the record of the verdict that the package has."""
     encoders = sum(1 for _ in runs(judged))
     return {
         "command": "python -m benchmarks.bank.page",
         "sets": len(judged),
         "encoders": encoders,
-        "looks": looks(judged),
+        "findings": findings(judged),
     }
 
 
@@ -191,7 +191,7 @@ def best_of_others(judged: Judged) -> list[str]:
 
 def rule_section(judged: Judged) -> list[str]:
     """Lay out what the package's verdict says, how often it is right, and how it would do on what it has not seen."""
-    counts = looks(judged)
+    counts = findings(judged)
     rows = [
         [kind, *(str(count[what]) for what in ("better", "unclear", "worse")), _share(count["better"], count)]
         for kind, count in counts.items()
@@ -200,8 +200,8 @@ def rule_section(judged: Judged) -> list[str]:
         "## The verdict of the package",
         "",
         f'"Helped" needs three things: *{MEASURES[0]}* clearly up, *{MEASURES[1]}* not down ("collapsing"), and '
-        f'*{MEASURES[2]}* not clearly up ("told apart": memorised). Nothing in it is fitted. What labels say of the '
-        "encoders of each look, and the share that they call better:",
+        f'*{MEASURES[2]}* not clearly up ("memorising"). Nothing in it is fitted. What labels say of '
+        "the encoders of each finding, and the share of those that they call better:",
         "",
         markdown_table(["the verdict", "better", "unclear", "worse", "share better"], rows),
         "",
@@ -238,7 +238,7 @@ def _left_out(judged: Judged, part: Callable[[str, Mapping[str, Any]], str]) -> 
     for left in dict.fromkeys(name for name, _ in every):
         here = [entry for name, entry in every if name == left]
         helped, rest = (
-            Counter(happened(entry) for name, entry in every if (name == left) is inside and look(entry) == "helped")
+            Counter(happened(entry) for name, entry in every if (name == left) is inside and finding(entry) == "helped")
             for inside in (True, False)
         )
         alone = Counter(happened(entry) for entry in here if said(entry, STRUCTURE) > 0)
@@ -291,7 +291,7 @@ def set_table(entries: Sequence[Mapping[str, Any]]) -> str:
             + [points(entry["outcomes"][name], base) for name in names]
             + [
                 points(agreement, base),
-                "" if base else look(entry),
+                "" if base else finding(entry),
                 "" if base else WORDS[happened(entry)],
             ]
         )
@@ -315,7 +315,7 @@ def gains(judged: Judged) -> dict[str, dict[str, dict[str, list[float]]]]:
                         value["difference"]
                     )
                     if name_of == PRESET:
-                        kept = value["difference"] if look(entry) == "helped" else 0.0
+                        kept = value["difference"] if finding(entry) == "helped" else 0.0
                         found.setdefault(KEPT, {}).setdefault(outcome, {}).setdefault(name, []).append(kept)
     return found
 

@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.bank.make import BASE
-from simlte_st.evaluation.verdict import Look, look_of
+from simlte_st.evaluation.verdict import Finding, finding_of
 
 MEASURES = ("same neighbours, crossed", "alpha-ReQ", "split-half retrieval")
 """The candidates that the package's verdict is made of: structure, spectrum, split-half."""
@@ -44,15 +44,16 @@ def happened(entry: Mapping[str, Any]) -> int:
     return 0 if min(signs) < 0 < max(signs) else min(signs) or max(signs)
 
 
-def look(entry: Mapping[str, Any]) -> Look:
+def finding(entry: Mapping[str, Any]) -> Finding:
     """What the package's verdict says of an encoder."""
-    return look_of(*(said(entry, candidate) for candidate in MEASURES))
+    return finding_of(*(said(entry, candidate) for candidate in MEASURES))
 
 
-def looks(judged: Judged) -> dict[Look, dict[str, int]]:
-    """Count what labels say of the encoders of each look: better than the base, unclear, worse."""
+def findings(judged: Judged) -> dict[Finding, dict[str, int]]:
+    """Count what labels say of the encoders of each finding: better than the base, unclear, worse."""
     counts = {
-        kind: Counter(happened(entry) for _, entry in runs(judged) if look(entry) == kind) for kind in get_args(Look)
+        kind: Counter(happened(entry) for _, entry in runs(judged) if finding(entry) == kind)
+        for kind in get_args(Finding)
     }
     return {kind: {"better": count[1], "unclear": count[0], "worse": count[-1]} for kind, count in counts.items()}
 

@@ -17,24 +17,24 @@ from simlte_st.files import read_json
 
 Word = Literal["helped", "hurt", "no clear difference", "too few documents"]
 
-Look = Literal["helped", "collapsing", "told apart", "unclear", "hurt"]
-"""What documents alone say of a run; see :func:`look_of`."""
+Finding = Literal["helped", "collapsing", "memorising", "unclear", "hurt"]
+"""What documents alone say of a run; see :func:`finding_of`."""
 
 RECORD_FILE = Path(__file__).with_name("verdict_record.json")
-"""What labels said of the runs of our benchmark, by their look; ``python -m benchmarks.bank.page`` makes it."""
+"""What labels said of the runs of our benchmark, by their finding; ``python -m benchmarks.bank.page`` makes it."""
 
 LEAST_RUNS = 20
-"""Runs of a look below which nothing is said of how often labels agreed."""
+"""Runs of a finding below which nothing is said of how often labels agreed."""
 
 FEWEST = 30
 """Documents below which no verdict is given (``benchmarks/results/verdict.md``)."""
 
-REASONS: Mapping[Look, str] = {
+REASONS: Mapping[Finding, str] = {
     "helped": "Both halves of a document agree on more neighbours, without the space collapsing, and without documents "
     "merely being told apart better",
     "collapsing": "Both halves of a document agree on more neighbours, but the space moves away from the balance of "
     "directions that generalises, as it does when it collapses",
-    "told apart": "Both halves of a document agree on more neighbours, but one half also finds the other more often: "
+    "memorising": "Both halves of a document agree on more neighbours, but one half also finds the other more often: "
     "training may have memorised what tells documents apart",
     "unclear": "Both halves of a document agree on about as many neighbours as before",
     "hurt": "Both halves of a document agree on fewer neighbours",
@@ -42,7 +42,7 @@ REASONS: Mapping[Look, str] = {
 """What kept a verdict from "helped", or what it rests on."""
 
 
-def look_of(structure: int, spectrum: int, split_half: int) -> Look:
+def finding_of(structure: int, spectrum: int, split_half: int) -> Finding:
     """Apply the rule of the verdict (``benchmarks/results/verdict.md``).
 
     Structure must agree more, without the space collapsing, and without documents merely being told apart better.
@@ -57,7 +57,7 @@ def look_of(structure: int, spectrum: int, split_half: int) -> Look:
         return "hurt" if structure < 0 else "unclear"
     if spectrum < 0:
         return "collapsing"
-    return "told apart" if split_half > 0 else "helped"
+    return "memorising" if split_half > 0 else "helped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,16 +129,19 @@ class Verdict:
     probe: Difference | None = None
 
     @property
-    def look(self) -> Look:
+    def finding(self) -> Finding:
         """What documents alone say."""
-        return look_of(self.structure.sign, self.spectrum.sign, self.split_half.sign)
+        return finding_of(self.structure.sign, self.spectrum.sign, self.split_half.sign)
 
     @property
     def word(self) -> Word:
         """The verdict of documents and of the probe; ``"no clear difference"`` where the two contradict."""
         if self.documents < FEWEST:
             return "too few documents"
-        signs = {int(self.look == "helped") - int(self.look == "hurt"), 0 if self.probe is None else self.probe.sign}
+        signs = {
+            int(self.finding == "helped") - int(self.finding == "hurt"),
+            0 if self.probe is None else self.probe.sign,
+        }
         if signs >= {1, -1} or signs == {0}:
             return "no clear difference"
         return "helped" if 1 in signs else "hurt"
@@ -153,23 +156,23 @@ class Verdict:
             f"{self.documents}, and {FEWEST} are needed.",
         }[self.word]
         measured = [f"{self.documents} held-out documents: {self.structure.in_points()}"]
-        if self.look == "collapsing":
+        if self.finding == "collapsing":
             measured.append(f"alpha-ReQ {self.spectrum.base:.2f} before, {self.spectrum.model:.2f} after")
-        if self.look == "told apart":
+        if self.finding == "memorising":
             measured.append(f"split-half retrieval {self.split_half.in_points()}")
-        lines = [said, f"{REASONS[self.look]} ({'; '.join(measured)})."]
+        lines = [said, f"{REASONS[self.finding]} ({'; '.join(measured)})."]
         if self.probe is not None:
             lines.append(f"A probe with few labels (macro-F1): {self.probe.in_points()}.")
         elif self.word != "too few documents":
             known = "What you will use the vectors for it cannot know: a few labels can tell."
-            lines += [*record_in_words(self.look), known]
+            lines += [*record_in_words(self.finding), known]
         return " ".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
         """Give the verdict as JSON values."""
         return {
             "verdict": self.word,
-            "look": self.look,
+            "finding": self.finding,
             "documents": self.documents,
             "structure": asdict(self.structure),
             "spectrum": asdict(self.spectrum),
@@ -178,14 +181,14 @@ class Verdict:
         }
 
 
-def record_in_words(look: Look) -> list[str]:
+def record_in_words(finding: Finding) -> list[str]:
     """Say in a sentence what labels said of the runs that looked like this one; nothing where they were few."""
-    record = read_json(RECORD_FILE)["looks"][look]
+    record = read_json(RECORD_FILE)["findings"][finding]
     better, worse, runs = record["better"], record["worse"], sum(record.values())
     if runs < LEAST_RUNS:
         return []
-    if look in ("helped", "hurt"):
-        agreed, disagreed = (better, worse) if look == "helped" else (worse, better)
+    if finding in ("helped", "hurt"):
+        agreed, disagreed = (better, worse) if finding == "helped" else (worse, better)
         return [
             f"In {10 * agreed / runs:.0f} of 10 runs that looked like this one, labels agreed (in {agreed} of {runs} "
             f"of our benchmark; they disagreed in {disagreed or 'none'})."

@@ -21,10 +21,10 @@ from benchmarks.bank.sets import BankSet, load_set
 from benchmarks.bank.trust import (
     confusion,
     family,
+    finding,
+    findings,
     fitted,
     happened,
-    look,
-    looks,
     of_set,
     rank_correlation,
     said,
@@ -102,10 +102,10 @@ def test_a_look_is_what_the_package_says_of_an_encoder() -> None:
     helped, collapsing = entry("crop", 0.1, 0.2), entry("crop, slower", 0.1, -0.2, **{"alpha-ReQ": -0.1})
     apart = entry("smooth", 0.1, 0.0, **{"split-half retrieval": 0.1})
     judged = {"set": [entry("base", 0, 0), helped, helped, collapsing], "other": [entry("base", 0, 0), apart]}
-    assert [look(item) for item in (helped, collapsing, apart)] == ["helped", "collapsing", "told apart"]
-    assert looks(judged)["helped"] == {"better": 2, "unclear": 0, "worse": 0}
-    assert looks(judged)["collapsing"] == {"better": 0, "unclear": 0, "worse": 1}
-    assert record(judged)["looks"]["told apart"] == {"better": 0, "unclear": 1, "worse": 0}
+    assert [finding(item) for item in (helped, collapsing, apart)] == ["helped", "collapsing", "memorising"]
+    assert findings(judged)["helped"] == {"better": 2, "unclear": 0, "worse": 0}
+    assert findings(judged)["collapsing"] == {"better": 0, "unclear": 0, "worse": 1}
+    assert record(judged)["findings"]["memorising"] == {"better": 0, "unclear": 1, "worse": 0}
     assert (record(judged)["sets"], record(judged)["encoders"]) == (2, 4)
     page = "\n".join(rule_section(judged))
     assert "| set " in page.replace("set left out", "set")
@@ -227,6 +227,6 @@ def test_another_base_is_not_mixed_in() -> None:
 
 def test_the_package_says_what_the_page_says() -> None:
     assert read_json(RECORD_FILE) == record(read_json(RESULTS / "verdict.json")["judged"])
-    helped = read_json(RECORD_FILE)["looks"]["helped"]
+    helped = read_json(RECORD_FILE)["findings"]["helped"]
     page = (RESULTS / "verdict.md").read_text(encoding="utf-8")
     assert f"| helped      | {helped['better']:>6} |" in page

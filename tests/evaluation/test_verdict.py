@@ -10,7 +10,7 @@ from simlte_st.errors import DataError
 from simlte_st.evaluation import FewShotResult, HalvesComparison, ProbeResult, give_verdict
 from simlte_st.evaluation.split_half import result_from_ranks
 from simlte_st.evaluation.structure import summarise
-from simlte_st.evaluation.verdict import FEWEST, LEAST_RUNS, RECORD_FILE, look_of, record_in_words, why_not_compared
+from simlte_st.evaluation.verdict import FEWEST, LEAST_RUNS, RECORD_FILE, finding_of, record_in_words, why_not_compared
 from simlte_st.files import read_json
 
 NOISE = np.random.default_rng(0).uniform(0.2, 0.6, size=200)
@@ -42,43 +42,43 @@ def test_documents_are_compared_in_pairs(shift: float, word: str) -> None:
 def test_structure_is_not_enough() -> None:
     """The space must not collapse, and documents must not merely be told apart better."""
     base = halves()
-    for model, look, word in (
+    for model, finding, word in (
         (halves(0.1, spectrum=-0.2), "helped", "helped"),
         (halves(0.1, spectrum=-0.1, rank=4), "helped", "helped"),
         (halves(0.1, spectrum=-0.3), "collapsing", "no clear difference"),
         (halves(0.1, spectrum=-np.inf), "collapsing", "no clear difference"),
-        (halves(0.1, rank=1), "told apart", "no clear difference"),
+        (halves(0.1, rank=1), "memorising", "no clear difference"),
         (halves(0.0, spectrum=-0.1, rank=4), "unclear", "no clear difference"),
         (halves(-0.1, spectrum=-0.1, rank=4), "hurt", "hurt"),
     ):
         verdict = give_verdict(base, model)
-        assert (verdict.look, verdict.word) == (look, word)
-        assert verdict.to_dict()["look"] == look
-    summaries = {look: give_verdict(base, halves(0.1, **changed)).summary() for look, changed in SPOILT.items()}
+        assert (verdict.finding, verdict.word) == (finding, word)
+        assert verdict.to_dict()["finding"] == finding
+    summaries = {finding: give_verdict(base, halves(0.1, **changed)).summary() for finding, changed in SPOILT.items()}
     assert "alpha-ReQ -0.20 before, -0.30 after" in summaries["collapsing"]
-    assert "split-half retrieval 33.3 before, 100.0 after" in summaries["told apart"]
+    assert "split-half retrieval 33.3 before, 100.0 after" in summaries["memorising"]
     assert all(text.startswith("It is not clear whether training helped.") for text in summaries.values())
 
 
-SPOILT = {"collapsing": {"spectrum": -0.3}, "told apart": {"rank": 1}}
+SPOILT = {"collapsing": {"spectrum": -0.3}, "memorising": {"rank": 1}}
 
 
 def test_the_record_is_counted() -> None:
-    looks = read_json(RECORD_FILE)["looks"]
-    assert set(looks) == {look_of(*signs) for signs in ((1, 0, 0), (1, -1, 0), (1, 0, 1), (0, 1, 1), (-1, 1, 0))}
-    helped = looks["helped"]
+    findings = read_json(RECORD_FILE)["findings"]
+    assert set(findings) == {finding_of(*signs) for signs in ((1, 0, 0), (1, -1, 0), (1, 0, 1), (0, 1, 1), (-1, 1, 0))}
+    helped = findings["helped"]
     runs = sum(helped.values())
     [sentence] = record_in_words("helped")
     assert sentence.startswith(f"In {round(10 * helped['better'] / runs)} of 10 runs that looked like this one")
     assert f"in {helped['better']} of {runs} of our benchmark; they disagreed in {helped['worse']})" in sentence
     assert sentence in give_verdict(halves(), halves(0.1)).summary()
     [sentence] = record_in_words("hurt")
-    assert f"in {looks['hurt']['worse']} of " in sentence
+    assert f"in {findings['hurt']['worse']} of " in sentence
     [sentence] = record_in_words("collapsing")
-    better, worse = looks["collapsing"]["better"], looks["collapsing"]["worse"]
+    better, worse = findings["collapsing"]["better"], findings["collapsing"]["worse"]
     assert f"labels called {better} better and {worse} worse" in sentence
-    for look, counts in looks.items():
-        assert (sum(counts.values()) < LEAST_RUNS) == (record_in_words(look) == []), "few runs say nothing"
+    for finding, counts in findings.items():
+        assert (sum(counts.values()) < LEAST_RUNS) == (record_in_words(finding) == []), "few runs say nothing"
 
 
 def test_few_documents_get_no_verdict() -> None:
