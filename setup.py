@@ -43,7 +43,7 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.10",
     packages=find_packages(include=["simlte_st", "simlte_st.*"]),
-    package_data={"": ["*.pyi"], "simlte_st": ["py.typed", "models/weights/*/*"]},
+    package_data={"": ["*.pyi"], "simlte_st": ["py.typed", "evaluation/*.json", "models/weights/*/*"]},
     install_requires=[
         "accelerate>=1.10",
         "backports.zstd>=1.0,<2; python_version<'3.14'",  # compression.zstd in newer ones
