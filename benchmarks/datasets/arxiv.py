@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.datasets.shapes import Shape
-from simlte_st.errors import ConfigurationError
-
-TEXTS = ("title+abstract", "abstract")
-CLASSES = ("archive", "category")
 
 ARCHIVES = frozenset(
     (
@@ -24,45 +19,18 @@ ARCHIVES = frozenset(
 """The 38 archives: 20 of today and 18 that were closed. The papers do not name their 38 classes; these are as many."""
 
 
-def snapshot(*, text: str = "title+abstract", classes: str = "archive") -> Sequence[Shape]:
-    """Give the shape of the Kaggle snapshot.
-
-    Args:
-        text: ``"title+abstract"`` (a blank line between them) or ``"abstract"``.
-        classes: ``"archive"`` (38, as many as the papers have: ``cs``, ``astro-ph``, ...) or ``"category"``
-            (``cs.CL``, ...); of the first category, which is the primary one.
-
-    Raises:
-        ConfigurationError: Another value.
-    """
-    for option, value, choices in (("text", text, TEXTS), ("classes", classes, CLASSES)):
-        if value not in choices:
-            raise ConfigurationError(f"{option}={value!r}: arxiv has {' and '.join(map(repr, choices))}.")
-    archives = classes == "archive"
-    return (
-        Shape(
-            tuple(text.split("+")),
-            "categories",
-            make_text=_paragraphs,
-            make_label=_archive if archives else _category,
-            known=ARCHIVES if archives else None,
-        ),
-    )
-
-
 def _paragraphs(*parts: object) -> str:
     """Undo the snapshot's line breaks, which are a matter of its width, and put blank lines between the parts."""
     lines = (" ".join(part.split()) for part in parts if isinstance(part, str))
     return "\n\n".join(line for line in lines if line)
 
 
-def _category(value: Any) -> object:
-    """Give the first of ``"cs.CL cs.LG"``, or of a list of such."""
+def _archive(value: Any) -> object:
+    """Give ``cs`` of ``"cs.CL math.CO"``, or of a list of such: of the first category, which is the primary one."""
     if isinstance(value, (list, tuple)):
         value = " ".join(item for item in value if isinstance(item, str))
-    return next(iter(value.split()), None) if isinstance(value, str) else value
+    return next(iter(value.split()), "").split(".")[0] or None if isinstance(value, str) else value
 
 
-def _archive(value: Any) -> object:
-    category = _category(value)
-    return category.split(".")[0] if isinstance(category, str) else category
+SNAPSHOT = Shape(("title", "abstract"), "categories", make_text=_paragraphs, make_label=_archive, known=ARCHIVES)
+"""The Kaggle snapshot: title and abstract with a blank line between them, and the archive."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.datasets.labelled import ReadOptions, class_folders
+from benchmarks.datasets.labelled import class_folders
 from simlte_st.data.rows import Event
 from simlte_st.extras import require
 
 
-def articles(path: Path, options: ReadOptions) -> Iterator[Event]:
+def articles(path: Path) -> Iterator[Event]:
     """Read the folder of ``bbc-fulltext.zip``: a folder a class, Latin-1 (one article has a pound sign)."""
-    return class_folders(path, options.encoding_or("latin-1"), options.max_characters)
+    return class_folders(path, "latin-1")
 
 
 def packaged_corpus_path() -> Path:

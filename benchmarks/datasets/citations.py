@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.datasets.benchmark import SPLITS, Card
-from benchmarks.datasets.labelled import Found, ReadOptions, describe_file
+from benchmarks.datasets.labelled import MOST_CHARACTERS, Found, describe_file
 from simlte_st.data.formats import format_of, open_table
 from simlte_st.data.formats.base import TableFormat
 from simlte_st.data.rows import Event, RawRow, ReadSettings, Row, Skip
 from simlte_st.data.streams import read_lines
 from simlte_st.data.tables import BLANK_LINE, WRONG_FIELDS, Table
-from simlte_st.errors import ConfigurationError, DataError
+from simlte_st.errors import DataError
 
 BAD_LABEL = "label neither 0 nor 1"
 NO_LINK = "no link"
@@ -51,15 +51,10 @@ class PairFiles:
 
     Args:
         files: The split of each file, and the file.
-        encoding: Their encoding.
-        max_characters: Longest text wanted.
-        limit: Pairs to read of each file; None for all.
     """
 
-    def __init__(
-        self, files: Sequence[tuple[str, Path]], encoding: str, max_characters: int, limit: int | None
-    ) -> None:
-        self._files, self._encoding, self._max_characters, self._limit = files, encoding, max_characters, limit
+    def __init__(self, files: Sequence[tuple[str, Path]]) -> None:
+        self._files = files
         self._pairs: list[Pair] = []
 
     def events(self) -> Iterator[Event]:
@@ -67,8 +62,7 @@ class PairFiles:
         self._pairs = []
         seen: set[str] = set()
         for split, path in self._files:
-            taken = 0
-            for line in read_lines(path, self._encoding, self._max_characters):
+            for line in read_lines(path, "utf-8", MOST_CHARACTERS):
                 where = f"{path.name} line {line.number:,}"
                 fields = line.text.rstrip("\r\n").split("\t")
                 label = _LABELS.get(fields[0].strip())
@@ -80,10 +74,7 @@ class PairFiles:
                     yield Skip(where, WRONG_FIELDS, f"{len(fields)} instead of {_FIELDS}")
                 elif label is None:
                     yield Skip(where, BAD_LABEL, repr(fields[0]))
-                elif taken == self._limit:
-                    break
                 else:
-                    taken += 1
                     one, two = map(plain_text, fields[1:3])
                     self._pairs.append((one, two, label, split))
                     for id_, text in zip((one, two), fields[3:], strict=True):
@@ -114,15 +105,13 @@ class PapersAndLinks:
     Args:
         papers: The papers' file.
         links: The links' file.
-        options: How to read them; its limit is one of links, and of the papers they name.
         seed: Decides the pairs without a link, and the split.
     """
 
-    def __init__(self, papers: Path, links: Path, options: ReadOptions, seed: int) -> None:
-        self._papers, self._options, self._seed = papers, options, seed
+    def __init__(self, papers: Path, links: Path, seed: int) -> None:
+        self._papers, self._seed = papers, seed
         self._skipped: list[Skip] = []
-        self._links = list(dict.fromkeys(self._read_links(links)))[: options.limit]
-        self._wanted = None if options.limit is None else {paper for link in self._links for paper in link}
+        self._links = list(dict.fromkeys(self._read_links(links)))
 
     def _read_links(self, path: Path) -> Iterator[tuple[str, str]]:
         table = self._table(path, _LINK_COLUMNS)
@@ -138,19 +127,16 @@ class PapersAndLinks:
                 yield str(citing), str(cited)
 
     def events(self) -> Iterator[Event]:
-        """Give the papers; those that no link names too, unless there is a limit."""
+        """Give the papers; those that no link names too."""
         yield from self._skipped
-        id_, text = self._options.id_column or "id", self._options.text_column or "text"
-        for raw in self._table(self._papers, [(id_, text)]).rows((id_, text), ()):
-            if not isinstance(raw, RawRow):
+        for raw in self._table(self._papers, [("id", "text")]).rows(("id", "text"), ()):
+            if isinstance(raw, RawRow):
+                yield Row(raw.where, raw.made_id, raw.values.get("text"), raw.values.get("id"), has_id=True)
+            else:
                 yield raw
-            elif self._wanted is None or str(raw.values.get(id_)) in self._wanted:
-                yield Row(raw.where, raw.made_id, raw.values.get(text), raw.values.get(id_), has_id=True)
 
     def _table(self, path: Path, choices: Sequence[tuple[str, str]]) -> Table:
-        options = self._options
-        settings = ReadSettings(encoding=options.encoding_or("utf-8"), max_characters=options.max_characters)
-        table = open_table(path, settings)
+        table = open_table(path, ReadSettings(max_characters=MOST_CHARACTERS))
         if not any(set(columns) <= set(table.columns) for columns in choices):
             wanted = "; or ".join(" and ".join(columns) for columns in choices)
             raise DataError(f"{path} has the columns {', '.join(table.columns)}; it should have: {wanted}.")
@@ -188,31 +174,23 @@ class CitationSet:
         pair_files: Names of the files of pairs, each with its split.
         papers: Names of the table of papers, without suffix.
         links: Names of the table of links, without suffix.
-        max_characters: Longer texts are skipped and counted, unless the caller says otherwise.
     """
 
     card: Card
     pair_files: Mapping[str, str]
     papers: Sequence[str]
     links: Sequence[str]
-    max_characters: int = 20_000_000
 
-    def find(self, path: Path | None, options: ReadOptions, own: Mapping[str, Any], seed: int) -> FoundPapers:
+    def find(self, path: Path | None, seed: int) -> FoundPapers:
         """Find the data set in a folder.
 
         Args:
             path: The folder, or a file in it.
-            options: How to read; its limit is one of pairs of each file, or of links.
-            own: Options of this data set only: it has none.
             seed: Decides the pairs that are made of links, and their split.
 
         Raises:
             DataError: There is no folder, or none of its forms in it (the message says where to get it).
-            ConfigurationError: An option that it does not have.
         """
-        columns = {"label_column": options.label_column, "split_column": options.split_column}
-        if asked := [*own, *(name for name, value in columns.items() if value)]:
-            raise ConfigurationError(f"{self.card.name!r} has no option {', '.join(asked)}.")
         if path is None:
             raise DataError(f"There is no {self.card.name!r} here. {self.card.where_to_get()}")
         folder = path.parent if path.is_file() else path
@@ -220,13 +198,13 @@ class CitationSet:
             raise DataError(f"There is no file or folder {str(path)!r}. {self.card.where_to_get()}")
         files = [(split, folder / name) for name, split in self.pair_files.items() if (folder / name).exists()]
         if files:
-            published = PairFiles(files, options.encoding_or("utf-8"), options.max_characters, options.limit)
+            published = PairFiles(files)
             key: list[Any] = ["pairs", *(describe_file(file) for _, file in files)]
             return FoundPapers(str(folder), published.events, key, pairs=published.pairs, origin="of the data set")
         papers, links = _table_of(folder, self.papers), _table_of(folder, self.links)
         if papers is None or links is None:
             raise DataError(f"{folder} holds no {self.card.name!r}. {self.card.where_to_get()}")
-        made = PapersAndLinks(papers, links, options, seed)
+        made = PapersAndLinks(papers, links, seed)
         key = ["links", seed, describe_file(papers), describe_file(links)]
         origin = (
             "made here of the links: as many pairs without a link, divided by citing paper (80% train, 10% validation, "

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,58 +14,10 @@ from simlte_st.data.formats.base import TableFormat, TextFormat
 from simlte_st.data.rows import UNREADABLE, Event, ReadSettings, Row, Skip
 from simlte_st.data.sources.datasets import dataset_table
 from simlte_st.data.sources.hub import load_hub
-from simlte_st.data.streams import check_encoding
-from simlte_st.errors import ConfigurationError, DataError, MissingExtraError
+from simlte_st.errors import DataError, MissingExtraError
 
-logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class ReadOptions:
-    """How to read a data set, beside what is its own.
-
-    Attributes:
-        limit: Read the first so many usable documents only.
-        text_column: Column of the text, where a table has it under a name of its own; likewise the next three.
-        label_column: Column of the class.
-        id_column: Column of the id.
-        split_column: Column of the split.
-        encoding: Encoding of text files and tables; None for the one the data set comes in.
-        max_characters: Longer texts are skipped and counted.
-    """
-
-    limit: int | None = None
-    text_column: str | None = None
-    label_column: str | None = None
-    id_column: str | None = None
-    split_column: str | None = None
-    encoding: str | None = None
-    max_characters: int = 20_000_000
-
-    def __post_init__(self) -> None:
-        if self.limit is not None and self.limit < 1:
-            raise ConfigurationError(f"limit must be at least 1, or None for all documents, not {self.limit}.")
-        if self.max_characters < 1:
-            raise ConfigurationError(f"max_characters must be at least 1, not {self.max_characters}.")
-
-    def encoding_or(self, default: str) -> str:
-        """Give the encoding asked for, else the default.
-
-        Raises:
-            DataError: There is no encoding of that name.
-        """
-        return check_encoding(self.encoding or default)
-
-    def named_shape(self) -> Shape | None:
-        """Give the shape that the caller's own column names make; None where none was named."""
-        if not any((self.text_column, self.label_column, self.id_column, self.split_column)):
-            return None
-        return Shape(
-            (self.text_column or "text",),
-            self.label_column or "label",
-            id=self.id_column or "id",
-            split=self.split_column or "split",
-        )
+MOST_CHARACTERS = 20_000_000
+"""Longer texts are skipped and counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,64 +58,56 @@ class LabelledSet:
 
     Attributes:
         card: The data set in words.
-        shapes: Gives the shapes of its tables, beside the plain ones; its keywords are options of the data set.
+        shapes: The shapes that its tables have, beside the plain ones.
         files: Names that its table goes by in a folder (patterns).
-        folder: Reads a folder of text files, given the path and the options; its further keywords are options of the
-            data set. None where the data set has no such form.
+        folder: Reads a folder of text files. None where the data set has no such form.
         packaged: Finds it in an installed package; raises ``MissingExtraError`` where that is not there.
         hub: Where it is on the Hub.
-        max_characters: Longer texts are skipped and counted, unless the caller says otherwise.
+        max_characters: Longer texts of a table are skipped and counted.
     """
 
     card: Card
-    shapes: Callable[..., Sequence[Shape]] = lambda: ()
+    shapes: tuple[Shape, ...] = ()
     files: tuple[str, ...] = ()
-    folder: Callable[..., Iterator[Event]] | None = None
+    folder: Callable[[Path], Iterator[Event]] | None = None
     packaged: Callable[[], Path] | None = None
     hub: Hub | None = None
-    max_characters: int = 20_000_000
+    max_characters: int = MOST_CHARACTERS
 
-    def find(self, path: Path | None, options: ReadOptions, own: Mapping[str, Any]) -> Found:
+    def find(self, path: Path | None) -> Found:
         """Find the data set: at the path if one is given, else in an installed package, else on the Hub.
-
-        Args:
-            path: Where it is.
-            options: How to read it.
-            own: Options of this data set only.
 
         Raises:
             DataError: It is nowhere (the message says where to get it), or what is at the path is not it.
-            ConfigurationError: An option that its form does not have.
         """
         if path is not None:
             if not path.exists():
                 raise DataError(f"There is no file or folder {str(path)!r}. {self.card.where_to_get()}")
-            return self._at(path, options, own)
+            return self._at(path)
         tried = []
         if self.packaged is not None:
             try:
-                return self._at(self.packaged(), options, own)
+                return self._at(self.packaged())
             except MissingExtraError as error:
                 tried.append(str(error))
         if self.hub is not None:
             try:
-                return self._on_hub(self.hub, options, own)
+                return self._on_hub(self.hub)
             except DataError as error:
                 tried.append(str(error))
         raise DataError(" ".join([f"There is no {self.card.name!r} here.", self.card.where_to_get(), *tried]))
 
-    def _at(self, path: Path, options: ReadOptions, own: Mapping[str, Any]) -> Found:
+    def _at(self, path: Path) -> Found:
         tables: Sequence[tuple[str | None, Path]] = [(None, path)]
         if path.is_dir():
             known = [file for pattern in self.files for file in sorted(path.glob(pattern))]
             tables = [(None, known[0])] if known else split_tables(path)
         if tables:
-            shapes = self._shapes(options, own)
 
             def events() -> Iterator[Event]:
-                settings = ReadSettings(encoding=options.encoding_or("utf-8"), max_characters=options.max_characters)
+                settings = ReadSettings(max_characters=self.max_characters)
                 for part, file in tables:
-                    yield from table_events(open_table(file, settings), shapes, part)
+                    yield from table_events(open_table(file, settings), (*self.shapes, *PLAIN_SHAPES), part)
 
             return Found(str(path), events, [describe_file(file) for _, file in tables])
         read = self.folder
@@ -174,46 +116,20 @@ class LabelledSet:
                 f"The folder {path} holds none of {', '.join((*self.files, 'train.* and test.* tables'))}. "
                 f"{self.card.where_to_get()}"
             )
-        self._check(read, own)
         files = [describe_file(file, path) for file in sorted(path.rglob("*")) if file.is_file()]
-        return Found(str(path), lambda: read(path, options, **own), files)
+        return Found(str(path), lambda: read(path), files)
 
-    def _on_hub(self, hub: Hub, options: ReadOptions, own: Mapping[str, Any]) -> Found:
-        shapes = self._shapes(options, own)
+    def _on_hub(self, hub: Hub) -> Found:
         parts = list(zip(hub.splits.items(), load_hub(hub.id, list(hub.splits)), strict=True))
-        if hub.note:
-            logger.info("%s: %s", hub.id, hub.note)
 
         def events() -> Iterator[Event]:
             for (name, part), dataset in parts:
-                yield from table_events(dataset_table(dataset, f"{hub.id} ({name})"), shapes, part)
+                table = dataset_table(dataset, f"{hub.id} ({name})")
+                yield from table_events(table, (*self.shapes, *PLAIN_SHAPES), part)
 
         # The path of the cache's files holds the revision.
         key = [[*split, *sorted(file["filename"] for file in dataset.cache_files)] for split, dataset in parts]
         return Found(f"{hub.id} on the Hub", events, key, (hub.note,) if hub.note else ())
-
-    def _shapes(self, options: ReadOptions, own: Mapping[str, Any]) -> Sequence[Shape]:
-        self._check(self.shapes, own)
-        named = options.named_shape()
-        if named is not None:
-            if own:
-                raise ConfigurationError(
-                    f"{', '.join(own)}: options of {self.card.name!r} in the form it comes in, which named columns "
-                    "replace. Give the ones or the others."
-                )
-            return (named,)
-        # An option that the plain shapes would pass over must not be passed over in silence.
-        return self.shapes(**own) if own else (*self.shapes(), *PLAIN_SHAPES)
-
-    def _check(self, form: Callable[..., Any], own: Mapping[str, Any]) -> None:
-        """Check that a form of the data set has the options it was given: they are its keyword-only parameters."""
-        parameters = inspect.signature(form).parameters.values()
-        has = [parameter.name for parameter in parameters if parameter.kind is inspect.Parameter.KEYWORD_ONLY]
-        if unknown := [option for option in own if option not in has]:
-            raise ConfigurationError(
-                f"{self.card.name!r} in this form has no option {', '.join(map(repr, unknown))}; it has: "
-                f"{', '.join(has) or 'none'}."
-            )
 
 
 def describe_file(file: Path, root: Path | None = None) -> list[Any]:
@@ -232,16 +148,15 @@ def split_tables(folder: Path) -> list[tuple[str, Path]]:
     return sorted(found, key=lambda item: SPLITS.index(item[0]))
 
 
-def class_folders(root: Path, encoding: str, max_characters: int, part: str | None = None) -> Iterator[Row | Skip]:
+def class_folders(root: Path, encoding: str, part: str | None = None) -> Iterator[Row | Skip]:
     """Read the files of a folder's folders: the folder's name is the class, its path from the root the id.
 
     Args:
         root: Folder of class folders; files that lie beside them (a README) are ignored and counted.
         encoding: Encoding of the files.
-        max_characters: Larger files are skipped and counted.
         part: The split of all of them, which then comes first in the id.
     """
-    settings = ReadSettings(encoding=encoding, max_characters=max_characters)
+    settings = ReadSettings(encoding=encoding, max_characters=MOST_CHARACTERS)
     for folder in sorted(root.iterdir()):
         if folder.name.startswith(".") or not folder.is_dir():
             reason = "hidden" if folder.name.startswith(".") else "not in a class folder"

@@ -6,8 +6,7 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import fields
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 
 from benchmarks.datasets.benchmark import Benchmark, CitationBenchmark
 from benchmarks.datasets.citations import CitationSet, FoundPapers
-from benchmarks.datasets.labelled import Found, LabelledSet, ReadOptions
+from benchmarks.datasets.labelled import MOST_CHARACTERS, Found
 from benchmarks.datasets.sets import find_set
 from simlte_st.bars import with_progress_bar
 from simlte_st.data.document import text_key
@@ -37,7 +36,7 @@ PAIRS_WITHOUT_TEXT = "pair of which a text is missing"
 
 PathLike = str | os.PathLike[str]
 
-_FORMAT = 2  # of what is stored; older folders are not looked at
+_FORMAT = 3  # of what is stored; older folders are not looked at
 _STRING = Value("string")
 _DOCUMENTS = Features({"id": _STRING, "text": _STRING, "label": _STRING, "split": _STRING, "key": Value("int64")})
 _PAIRS = Features({"citing": _STRING, "cited": _STRING, "label": Value("int8"), "split": _STRING})
@@ -61,13 +60,12 @@ def load_benchmark(
     test_share: float = 0.2,
     cache_dir: PathLike | None = None,
     progress: bool = False,
-    **settings: Any,
 ) -> Benchmark | CitationBenchmark:
     """Load a data set of the papers.
 
     It is looked for at the path, else in an installed package, else on the Hub. What is found is read once, document
-    by document, into an Arrow file on disk that is memory-mapped from then on; a file that changes, or other options,
-    are read anew. A row that cannot be used is skipped and counted in the report, never fatal.
+    by document, into an Arrow file on disk that is memory-mapped from then on; a file that changes
+    is read anew. A row that cannot be used is skipped and counted in the report, never fatal.
 
     Args:
         name: ``fakenews``, ``20news``, ``arxiv``, ``nyt``, ``bbc`` or ``aan``.
@@ -78,31 +76,23 @@ def load_benchmark(
         test_share: Share of each class that goes to the test, where the data set has no split.
         cache_dir: Folder of the Arrow files (default: ``benchmarks`` in the user's place, see ``SIMLTE_ST_HOME``).
         progress: Show a progress bar while reading.
-        settings: How to read it: ``limit`` (the first so many usable documents only; for ``aan`` so many pairs of each
-            file, or links); ``text_column``, ``label_column``, ``id_column`` and ``split_column``, where a table has
-            them under other names; ``encoding``, where it is another one than the data set comes in;
-            ``max_characters``: longer texts are skipped and counted (default: 20 million; 2 million for
-            ``fakenews``). And options of the data set. ``arxiv``: ``text="title+abstract"`` or ``"abstract"``,
-            ``classes="archive"`` (the papers' 38) or ``"category"``. ``20news`` as a folder: ``remove="headers"``, of
-            headers, footers and quotes.
 
     Returns:
         A :class:`CitationBenchmark` for ``aan``, else a :class:`Benchmark`.
 
     Raises:
-        ConfigurationError: There is no data set of that name, or an option is out of its range.
+        ConfigurationError: There is no data set of that name, or ``test_share`` is out of its range.
         DataError: The data set is nowhere (the message says where to get it and under which licence), or what is at
             the path is something else, truncated or corrupt.
         EmptyCorpusError: It holds no usable document.
     """
     data_set = find_set(name)
-    options, own = _read_options(data_set, settings)
     if not 0 < test_share < 1:
         raise ConfigurationError(f"test_share must be above 0 and below 1, not {test_share}.")
     place = Path(path).expanduser() if path is not None else None
     if isinstance(data_set, CitationSet):
-        papers = data_set.find(place, options, own, seed)
-        folder = _stored(name, papers, options, own, cache_dir, progress)
+        papers = data_set.find(place, seed)
+        folder = _stored(name, papers, MOST_CHARACTERS, cache_dir, progress)
         return CitationBenchmark(
             card=data_set.card,
             papers=Dataset.from_file(str(folder / "documents.arrow")).select_columns(["id", "text"]),
@@ -112,8 +102,8 @@ def load_benchmark(
             report=ReadReport(**read_json(folder / "report.json")),
             notes=data_set.card.notes,
         )
-    found = data_set.find(place, options, own)
-    folder = _stored(name, found, options, own, cache_dir, progress)
+    found = data_set.find(place)
+    folder = _stored(name, found, data_set.max_characters, cache_dir, progress)
     rows, origin = _with_split(Dataset.from_file(str(folder / "documents.arrow")), test_share, seed)
     return Benchmark(
         card=data_set.card,
@@ -126,38 +116,22 @@ def load_benchmark(
     )
 
 
-def _read_options(
-    data_set: LabelledSet | CitationSet, settings: Mapping[str, Any]
-) -> tuple[ReadOptions, dict[str, Any]]:
-    """Tell settings of all data sets, and their default, from those of this one."""
-    common = {field.name for field in fields(ReadOptions)}
-    given = {name: value for name, value in settings.items() if name in common and value is not None}
-    own = {name: value for name, value in settings.items() if name not in common}
-    return ReadOptions(**{"max_characters": data_set.max_characters, **given}), own
-
-
-def _reader(found: Found, options: ReadOptions) -> DocumentReader:
-    limit = None if isinstance(found, FoundPapers) else options.limit  # which bounds pairs, not papers
-    return DocumentReader(Source(found.name, found.events), options.max_characters, limit)
-
-
 def _stored(
     name: str,
     found: Found,
-    options: ReadOptions,
-    own: Mapping[str, Any],
+    max_characters: int,
     cache_dir: PathLike | None,
     progress: bool,
 ) -> Path:
     """Read a data set into a folder of this version of it, unless it is there: Arrow files and ``report.json``."""
-    key = json.dumps([_FORMAT, found.key, repr(options), sorted(own.items())], default=str)
+    key = json.dumps([_FORMAT, found.key], default=str)
     digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
     folder = (Path(cache_dir) if cache_dir is not None else home() / "benchmarks") / f"{name}-{digest}"
     if folder.exists():
         if _is_whole(folder):
             return folder
         logger.warning("What was stored in %s is damaged: it is made anew.", folder)
-    reader = _reader(found, options)
+    reader = DocumentReader(Source(found.name, found.events), max_characters)
     ids: set[str] = set()
 
     def rows() -> Iterable[dict[str, Any]]:

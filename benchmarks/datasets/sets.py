@@ -28,10 +28,10 @@ _FAKENEWS = LabelledSet(
         printed=PrintedStatistics(8_558_957, 15, 467, 299, 33_936),
         notes=(
             "The papers print 15 classes and do not name them; the published file has 12 and rows without a class.",
-            "Its rows stand by site, so the first of them (limit) are not a sample of all.",
+            "Its rows stand by site, so the first of them are not a sample of all.",
         ),
     ),
-    shapes=lambda: (Shape(("content",), "type", known=FAKENEWS_TYPES),),
+    shapes=(Shape(("content",), "type", known=FAKENEWS_TYPES),),
     files=("news_cleaned*.csv", "news.csv"),
     # Bounds what a quote that is never closed can swallow; the papers' longest article has some 200,000 characters.
     max_characters=2_000_000,
@@ -74,7 +74,7 @@ _ARXIV = LabelledSet(
             "The papers' lengths are those of abstracts, not of full texts; they do not say whether titles were in.",
         ),
     ),
-    shapes=arxiv.snapshot,
+    shapes=(arxiv.SNAPSHOT,),
     files=("arxiv-metadata-oai-snapshot*.json*",),
     hub=Hub("gfissore/arxiv-abstracts-2021", {"train": None}, "A snapshot of 2021: fewer papers than the papers had."),
 )
@@ -89,8 +89,7 @@ _NYT = LabelledSet(
         licence="LDC User Agreement; not free, may not be passed on",
         citation="Evan Sandhaus. The New York Times Annotated Corpus. LDC2008T19, 2008.",
         forms=(
-            "a .jsonl, .parquet or .csv file of the articles with the columns text and label (or sentence and label, "
-            "or others named with text_column= and label_column=)",
+            "a .jsonl, .parquet or .csv file of the articles with the columns text and label (or sentence and label)",
         ),
         printed=PrintedStatistics(13_081, 5, 650, 683, 5_503),
         notes=(
@@ -99,7 +98,7 @@ _NYT = LabelledSet(
             "and label: write it as parquet first.",
         ),
     ),
-    shapes=lambda: (Shape(("sentence",), "label"),),
+    shapes=(Shape(("sentence",), "label"),),
 )
 
 _BBC = LabelledSet(

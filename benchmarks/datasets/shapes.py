@@ -99,10 +99,7 @@ def table_events(table: Table, shapes: Sequence[Shape], part: str | None = None)
     shape = next((shape for shape in shapes if set(shape.required()) <= set(table.columns)), None)
     if shape is None:
         wanted = "; or ".join(dict.fromkeys(", ".join(shape.required()) for shape in shapes))
-        raise DataError(
-            f"{table.name} has the columns {', '.join(table.columns) or 'none'}; it should have: {wanted}. Name others "
-            "with text_column= and label_column=."
-        )
+        raise DataError(f"{table.name} has the columns {', '.join(table.columns) or 'none'}; it should have: {wanted}.")
     has_id = shape.id in table.columns
     yield Columns(" + ".join(shape.text), shape.id if has_id else None, shape.label)
     there = [name for name in dict.fromkeys((*shape.required(), shape.id, shape.split)) if name in table.columns]

@@ -11,7 +11,6 @@ import pytest
 
 from benchmarks.datasets import load_benchmark
 from benchmarks.datasets.arxiv import ARCHIVES
-from simlte_st.errors import ConfigurationError, DataError
 
 PAPERS: list[dict[str, Any]] = [
     {"id": "0704.0001", "title": "Of\n  Quarks", "abstract": "  We count\nquarks.\n", "categories": "hep-ph"},
@@ -44,23 +43,6 @@ def test_the_snapshot(snapshot: Path) -> None:
         assert benchmark.report.skipped == {"unknown label": 1, "empty": 1, "malformed JSON": 1}
 
 
-def test_its_options(snapshot: Path) -> None:
-    benchmark = load_benchmark("arxiv", snapshot, text="abstract", classes="category")
-    assert [(item.text, item.label) for item in benchmark.documents()][:4] == [
-        ("We count quarks.", "hep-ph"),
-        ("Trees.", "math.CO"),
-        ("Words.", "cmp-lg"),
-        ("Both.", "cs.CL"),
-    ]
-    assert benchmark.label_names == ("cmp-lg", "cs.CL", "hep-ph", "magic.XX", "math.CO")
-    with pytest.raises(ConfigurationError, match="classes='field': arxiv has 'archive' and 'category'"):
-        load_benchmark("arxiv", snapshot, classes="field")
-    with pytest.raises(ConfigurationError, match=r"'arxiv' in this form has no option 'remove'; it has: text, classes"):
-        load_benchmark("arxiv", snapshot, remove="headers")
-    with pytest.raises(ConfigurationError, match="which named columns replace"):
-        load_benchmark("arxiv", snapshot, text="abstract", text_column="title")
-
-
 def test_a_packed_snapshot(snapshot: Path) -> None:
     packed = snapshot.with_name("arxiv-metadata-oai-snapshot.json.gz")
     packed.write_bytes(gzip.compress(snapshot.read_bytes()))
@@ -72,9 +54,6 @@ def test_a_plain_table_has_its_own_classes(tmp_path: Path) -> None:
     path = tmp_path / "abstracts.parquet"
     pq.write_table(pa.table({"id": ["a", "b"], "text": ["One.", "Two."], "label": ["q-bio.QM", "q-fin.ST"]}), path)
     assert load_benchmark("arxiv", path).label_names == ("q-bio.QM", "q-fin.ST")
-    # an option of the snapshot is not passed over
-    with pytest.raises(DataError, match="it should have: abstract, categories"):
-        load_benchmark("arxiv", path, text="abstract")
 
 
 def test_the_papers_number_of_classes() -> None:

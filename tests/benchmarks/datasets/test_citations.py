@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.datasets import CitationBenchmark, load_benchmark
 from benchmarks.datasets.citations import plain_text
-from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError
+from simlte_st.errors import DataError, EmptyCorpusError
 
 LINES = {
     "train": [
@@ -59,10 +59,6 @@ def test_the_arenas_files(arena: Path) -> None:
     assert [row["cited"] for row in benchmark.links] == ["P02", "P01", "P02"]
     assert [row["citing"] for row in benchmark.part("test")] == ["P06", "P06"]
     assert benchmark.split_origin == "of the data set"
-
-
-def test_a_limit_is_for_each_file(arena: Path) -> None:
-    assert [pair[3] for pair in rows(load_benchmark("aan", arena, limit=1))] == ["train", "validation", "test"]
 
 
 def test_bytes_as_text() -> None:
@@ -116,20 +112,15 @@ def test_the_seed_decides(tmp_path: Path) -> None:
     first = load_benchmark("aan", folder, cache_dir=tmp_path / "one")
     assert rows(first) == rows(load_benchmark("aan", folder, cache_dir=tmp_path / "two"))
     assert rows(first) != rows(load_benchmark("aan", folder, seed=1))
-    few = load_benchmark("aan", folder, limit=3)
-    assert len(few.links) == 3
-    assert {item.id for item in few.documents()} == {"p4", "p1", "p3", "p5", "p2"}
 
 
-def test_what_it_is_not(tmp_path: Path, arena: Path) -> None:
+def test_what_it_is_not(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"no 'aan' here.*long-range-arena.*CC BY.*new_aan_pairs\.train\.tsv"):
         load_benchmark("aan")
     with pytest.raises(DataError, match="holds no 'aan'"):
         load_benchmark("aan", tmp_path)
     with pytest.raises(DataError, match="There is no file or folder"):
         load_benchmark("aan", tmp_path / "nowhere")
-    with pytest.raises(ConfigurationError, match="has no option label_column"):
-        load_benchmark("aan", arena, label_column="x")
     folder = links(tmp_path)
     (folder / "aan_citations.csv").write_text("from,to\na,b\n")
     with pytest.raises(DataError, match="columns from, to; it should have: citing and cited; or"):

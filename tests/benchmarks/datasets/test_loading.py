@@ -101,10 +101,6 @@ def test_it_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: 
         again = load_benchmark("bbc", path)
         assert again.report == report
         assert len(again) == 20
-        with pytest.raises(TypeError):
-            load_benchmark("bbc", path, limit=5)
-        with pytest.raises(TypeError):
-            load_benchmark("bbc", path, text_column="id")
     # a file that has changed is read anew, even if it is as long as before
     lines(path, [{**row, "text": row["text"].replace("Text", "Word")} for row in ROWS])
     os.utime(path, ns=(1, 1))
@@ -156,12 +152,6 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("a")
     with pytest.raises(DataError, match="is no table"):
         load_benchmark("bbc", tmp_path / "notes.txt")
-    path = lines(tmp_path / "a.jsonl", ROWS)
-    for settings in ({"limit": 0}, {"max_characters": 0}):
-        with pytest.raises(ConfigurationError, match="at least 1"):
-            load_benchmark("bbc", path, **settings)
-    with pytest.raises(DataError, match="no text encoding called 'utf-9'"):
-        load_benchmark("bbc", path, encoding="utf-9")
 
 
 def test_many_documents_are_held_in_small_batches(tmp_path: Path) -> None:

@@ -3,11 +3,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sklearn.datasets import _twenty_newsgroups as sklearn_news
 
 from benchmarks.datasets import load_benchmark
-from benchmarks.datasets.twenty_news import strip_footer, strip_header, strip_quotes
-from simlte_st.errors import ConfigurationError, DataError
+from simlte_st.errors import DataError
 
 POST = (
     "From: a@b.c (Sen\xe9)\nSubject: Re: orbits\n\n"
@@ -47,30 +45,9 @@ def test_the_folder_by_date(folder: Path) -> None:
     assert benchmark.report.ignored == {"hidden": 1}
 
 
-@pytest.mark.parametrize(
-    ("remove", "text"),
-    [
-        ("nothing", POST),
-        (("headers", "footers", "quotes"), "\nIt is far.\nSo far.\n"),
-        ("headers, footers,quotes", "\nIt is far.\nSo far.\n"),
-        ("footers", POST.split("\n\n--")[0] + "\n"),
-    ],
-)
-def test_what_is_removed(folder: Path, remove: str | tuple[str, ...], text: str) -> None:
-    documents = {item.id: item.text for item in load_benchmark("20news", folder, remove=remove).documents()}
-    assert documents["train/sci.space/60001"] == text
-
-
-def test_options_that_there_are_not(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="remove=bodies: from posts can be removed headers, footers, quotes"):
-        load_benchmark("20news", folder, remove="bodies")
-    (tmp_path / "posts.jsonl").write_text('{"text": "a", "label": "b"}\n')
-    with pytest.raises(ConfigurationError, match="in this form has no option 'remove'; it has: none"):
-        load_benchmark("20news", tmp_path / "posts.jsonl", remove="headers")
-    empty = tmp_path / "empty"
-    empty.mkdir()
+def test_a_folder_of_nothing(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"20news-bydate\.tar\.gz \(licence: none stated"):
-        load_benchmark("20news", empty)
+        load_benchmark("20news", tmp_path)
 
 
 def test_newsgroups_without_a_split(folder: Path) -> None:
@@ -80,12 +57,3 @@ def test_newsgroups_without_a_split(folder: Path) -> None:
         ("sci.space/60001", "sci.space"),
     ]
     assert benchmark.split_origin.startswith("made here: 20% of each class for the test, seed 0")
-
-
-@pytest.mark.parametrize(
-    "post", [POST, "", "no header", "a\n\nb\n\n", "a\n---\nb\n-\n", "> a\n| b\nHe said: c\nd", "\n\n--\nx", "--\nb"]
-)
-def test_removing_is_scikit_learns(post: str) -> None:
-    assert strip_header(post) == sklearn_news.strip_newsgroup_header(post)
-    assert strip_quotes(post) == sklearn_news.strip_newsgroup_quoting(post)
-    assert strip_footer(post) == sklearn_news.strip_newsgroup_footer(post)
