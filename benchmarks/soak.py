@@ -202,7 +202,7 @@ def encode_for(minutes: float, every: float, output: Path, seed: int) -> dict[st
         watcher.join()
     return {
         "documents": made.documents,
-        "tokens": made.tokens,
+        "tokens": made.truncation.tokens,
         "seconds": time.monotonic() - began,
         "samples": [[round(value, 2) for value in sample] for sample in samples],
     }

@@ -17,6 +17,7 @@ from simlte_st.analysis import (
     write_attention_map,
 )
 from simlte_st.analysis.attention import ClassAttention, Estimate, ModelAttention
+from simlte_st.models.truncation import Truncation
 
 NAME = "attention"
 DATA = ("nyt", "bbc", "20news", "arxiv", "fakenews")
@@ -47,7 +48,10 @@ def plan(grid: Grid, experiments: Sequence[str], names: Collection[str]) -> Iter
         path = grid.work.folder / "figures" / "attention_map.html"
         path.parent.mkdir(parents=True, exist_ok=True)
         write_attention_map(path, shown.text, words, f"Attention from [CLS]: {data.name}, document {shown.id}")
-        return result.to_dict()
+        found = result.to_dict()
+        for model in found["models"].values():
+            model["truncation"]["model"] = ""  # where it lies concerns nobody
+        return found
 
     yield Cell(
         f"results/{NAME}/{data.name}",
@@ -82,6 +86,7 @@ def result_of(cell: Mapping[str, Any]) -> AttentionResult:
         title: ModelAttention(
             **{
                 **model,
+                "truncation": Truncation(**model["truncation"]),
                 "classes": {
                     kind: ClassAttention(found["documents"], found["words"], **estimates(found))
                     for kind, found in model["classes"].items()
