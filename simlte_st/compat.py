@@ -53,6 +53,10 @@ NO_LIMIT = 10**9
 """Tokenizers that state no length give a number far beyond this one: transformers' ``VERY_LARGE_INTEGER``, 1e30."""
 
 
+DOCUMENT_PROMPTS = ("document", "passage", "corpus")
+"""What sentence-transformers calls a prompt for documents."""
+
+
 def encoder_of(model: torch.nn.Module) -> PreTrainedModel:
     """Find the Hugging Face encoder of a SentenceTransformer, through DDP and ``torch.compile`` wrappers.
 
@@ -116,6 +120,23 @@ def readable_length(model: SentenceTransformer, wanted: int | None = None) -> in
 def default_prompt(model: SentenceTransformer) -> str:
     """Give what ``encode`` puts before each text unasked; empty where the model has no default prompt."""
     return model.prompts.get(model.default_prompt_name or "") or ""
+
+
+def document_prompt(model: SentenceTransformer) -> str:
+    """Give what stands before documents: the model's prompt for them, or else its default prompt; empty for nothing.
+
+    ``encode_document`` takes the prompt called "document" even where that is empty, as it is in every model that was
+    saved without one, and the prompt for documents is called "passage".
+    """
+    named = (model.prompts.get(name) for name in DOCUMENT_PROMPTS)
+    return next((prompt for prompt in named if prompt), default_prompt(model))
+
+
+def query_prompt(model: SentenceTransformer) -> str:
+    """Give what stands before questions: the model's prompt for them, or else a default that is not for documents."""
+    if model.default_prompt_name in DOCUMENT_PROMPTS:
+        return model.prompts.get("query") or ""
+    return model.prompts.get("query") or default_prompt(model)
 
 
 def taken_tokens(model: SentenceTransformer, prompt: str) -> int:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 
+from simlte_st.compat import readable_length
 from simlte_st.errors import ConfigurationError, DataError, ModelError
 from simlte_st.models.truncation import prompt_as_read
 from simlte_st.modules.base_form import BaseForm, texts_as_read
@@ -105,7 +106,7 @@ def read_text(model: SentenceTransformer, text: str) -> TokenizedText:
             if not special and stop > len(prompt)
         }
 
-    read = own(model.max_seq_length)
+    read = own(readable_length(model))
     if not read:
         raise DataError(f"The model reads no token of the text, which has {len(text):,} characters.")
     return TokenizedText(shown, prompt, list(read.values()), list(read), len(own(None)) - len(read))

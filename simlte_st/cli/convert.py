@@ -79,13 +79,14 @@ def _conversion_settings() -> list[str]:
 
 
 def _convert(arguments: argparse.Namespace) -> int:
+    from simlte_st.compat import readable_length
     from simlte_st.models.base import load_model
     from simlte_st.models.conversion import convert_base
 
     names = _conversion_settings()
     settings = {name: value for name in names if (value := getattr(arguments, name)) is not None}
     base = convert_base(arguments.base, arguments.output, overwrite=arguments.overwrite, **settings)
-    before, after = base.model.max_seq_length, load_model(arguments.output).model.max_seq_length
+    before, after = readable_length(base.model), readable_length(load_model(arguments.output).model)
     lengths = ["any number of" if length is None else f"{length:,}" for length in (before, after)]
     print_result(
         arguments,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from simlte_st.compat import readable_length
 from simlte_st.data.document import Document
 from simlte_st.data.documents import list_documents
 from simlte_st.data.segmenters import Segmenter
@@ -16,6 +17,7 @@ from simlte_st.evaluation.splits import sample_documents, split_by_label
 from simlte_st.evaluation.structure import NEIGHBOURS
 from simlte_st.evaluation.table import comparison_table
 from simlte_st.evaluation.verdict import Verdict, give_verdict, why_not_compared
+from simlte_st.models.loading import check_symmetric
 from simlte_st.models.truncation import Truncation, text_lengths
 
 if TYPE_CHECKING:
@@ -174,6 +176,8 @@ def evaluate_models(
         ConfigurationError: A setting is out of its range.
     """
     settings: dict[str, Any] = {"batch_size": batch_size, "seed": seed, "progress": progress}
+    for name, model in models.items():
+        check_symmetric(model, name)
     halves = compare_halves(models, documents.halved, segmenter=segmenter, **settings)
     probes: dict[str, ProbeComparison] = {}
     truncations: dict[str, Truncation] = {}
@@ -195,7 +199,7 @@ def evaluate_models(
         probes=probes,
         verdicts=verdicts,
         bases=bases,
-        lengths={name: model.max_seq_length for name, model in models.items()},
+        lengths={name: readable_length(model) for name, model in models.items()},
         truncations=truncations,
         shots=shots,
         draws=draws,

@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
+from simlte_st.compat import document_prompt, query_prompt
 from simlte_st.data.sentences import TokenCounter
 from simlte_st.models.base import load_model
 from simlte_st.models.encode import weights_digest
+from simlte_st.models.loading import check_encodes
 from simlte_st.models.truncation import Truncation, text_lengths
 from simlte_st.vectors import unit_rows
 
@@ -37,9 +39,8 @@ class Encoder:
         self.name: str | None = None
         if not isinstance(model, SentenceTransformer):  # a folder is found from anywhere
             self.name = os.path.abspath(model) if os.path.isdir(model) else os.fspath(model)
-        prompts = self._model.prompts
-        named = next((one for one in ("document", "passage", "corpus") if one in prompts), None)
-        self._prompt = None if named is None else prompts[named]
+        check_encodes(self._model, self.name or "the model of this index")
+        self._prompt = document_prompt(self._model)
         self.budget = self.truncation().budget
         self.count: TokenCounter = lambda texts: text_lengths(self._model, texts, self._prompt)
         self.dimension = int(self._model.get_embedding_dimension() or 0)
@@ -66,7 +67,9 @@ class Encoder:
         """
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
-        vectors = self._model.encode_document(list(texts), batch_size=batch_size, show_progress_bar=False)
+        vectors = self._model.encode_document(
+            list(texts), prompt=self._prompt, batch_size=batch_size, show_progress_bar=False
+        )
         return unit_rows(vectors).astype(np.float32)
 
     def query(self, text: str) -> NDArray[np.float32]:
@@ -75,6 +78,7 @@ class Encoder:
         Raises:
             DataError: As :meth:`documents`.
         """
-        vectors = unit_rows(self._model.encode_query([text], show_progress_bar=False)).astype(np.float32)
+        rows = self._model.encode_query([text], prompt=query_prompt(self._model), show_progress_bar=False)
+        vectors = unit_rows(rows).astype(np.float32)
         vector: NDArray[np.float32] = vectors[0]
         return vector

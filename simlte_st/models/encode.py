@@ -23,6 +23,7 @@ from filelock import FileLock
 from sentence_transformers import SentenceTransformer
 
 from simlte_st.bars import complete, counting_texts, progress_bar
+from simlte_st.compat import document_prompt
 from simlte_st.data.document import Document
 from simlte_st.data.documents import DocumentReader, read_documents
 from simlte_st.errors import ConfigurationError, DataError, ModelError, ResumeError
@@ -39,6 +40,7 @@ from simlte_st.files import (
     sweep,
     write_json,
 )
+from simlte_st.models.loading import check_encodes
 from simlte_st.models.truncation import Truncation, text_lengths
 
 DOCUMENTS = b"documents"
@@ -113,6 +115,7 @@ def encode_documents(
         DataError: The documents cannot be read.
         ModelError: A vector is not finite.
     """
+    check_encodes(model, Truncation.of(model).model or "in memory")
     reader, output = read_documents(documents), Path(output)
     check_apart(documents, output)
     check_place(output)
@@ -121,7 +124,8 @@ def encode_documents(
     lock = _open_parts(output, parts, wanted, resume=resume, overwrite=overwrite)
     try:
         number = _encode_parts(model, reader, parts, part_size, batch_size, normalize, progress)
-        report = EncodingReport(0, int(model.get_embedding_dimension() or 0), Truncation.of(model))
+        truncation = Truncation.of(model, prompt=document_prompt(model))
+        report = EncodingReport(0, int(model.get_embedding_dimension() or 0), truncation)
         _join_parts(parts, number, output, report)
         return report
     finally:
@@ -154,15 +158,19 @@ def _encode_parts(
                     )
                 continue
             with counting_texts(model, bar):
-                vectors = model.encode(
-                    texts, batch_size=batch_size, normalize_embeddings=normalize, show_progress_bar=False
+                vectors = model.encode_document(
+                    texts,
+                    prompt=document_prompt(model),
+                    batch_size=batch_size,
+                    normalize_embeddings=normalize,
+                    show_progress_bar=False,
                 )
             _check_finite(vectors, ids)
             flat = pa.array(np.asarray(vectors, dtype=np.float32).reshape(-1))
             columns = {
                 "id": pa.array(ids, type=pa.string()),
                 "vector": pa.FixedSizeListArray.from_arrays(flat, len(vectors[0])),
-                "tokens": pa.array(text_lengths(model, texts), type=pa.int64()),
+                "tokens": pa.array(text_lengths(model, texts, document_prompt(model)), type=pa.int64()),
             }
             with atomic_path(path) as temporary:
                 pq.write_table(pa.table(columns).replace_schema_metadata({DOCUMENTS: digest}), temporary)

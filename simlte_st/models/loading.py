@@ -13,12 +13,12 @@ from typing import Any, cast
 import torch
 from safetensors import SafetensorError
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.modules import Transformer
+from sentence_transformers.base.modules import Router, Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from sentence_transformers.util import is_sentence_transformer_model
 
 from simlte_st.backbones.registry import backbone_of
-from simlte_st.compat import load_stock, readable_length, readable_tokens
+from simlte_st.compat import document_prompt, load_stock, readable_length, readable_tokens, taken_tokens
 from simlte_st.errors import ConfigurationError, MissingExtraError, ModelError
 from simlte_st.files import MODEL_FILE, is_model
 from simlte_st.models.names import hub_repositories, not_loaded
@@ -116,15 +116,61 @@ def load_from(
         said = isinstance(error, _FORESEEN)  # then the chain has nothing that the message has not
         raise not_loaded(name, _problem(error)) from (None if said else error)
     _check_weights(model, name)
-    tuned, drawn = _is_tuned(source), not torch.equal(numbers, torch.get_rng_state())
+    check_encodes(model, name)
     if not isinstance(model[0], Transformer):
         raise ModelError(f"The model {name!r} begins with {type(model[0]).__name__}, not with a Transformer.")
+    tuned, drawn = _is_tuned(source), not torch.equal(numbers, torch.get_rng_state())
     _read_marks_as_text(model)
     if pooling != "keep" or not tuned:
         _set_pooling(model, name, "cls" if pooling == "keep" else pooling)
     # A tokenizer may know of no limit.
     _set_length(model, name, max_seq_length or readable_length(model))
     return LoadedModel(model, name, source, tuned, drawn)
+
+
+def check_encodes(model: SentenceTransformer, name: str) -> None:
+    """Check, before any work, that a model can read documents of different lengths together.
+
+    Args:
+        model: The model.
+        name: What the user calls it, for messages.
+
+    Raises:
+        ModelError: It has separate encoders for questions and documents, or no padding token.
+        ConfigurationError: The prompt before documents leaves no room for them.
+    """
+    if isinstance(model[0], Router):
+        raise ModelError(
+            f"The model {name!r} begins with separate encoders ({', '.join(model[0].sub_modules)}). Save the one for "
+            "documents as a model of its own: SentenceTransformer(modules=list(model[0].sub_modules['document'])), "
+            "followed by the model's other modules."
+        )
+    if not isinstance(model[0], Transformer):
+        return
+    if model.tokenizer.pad_token_id is None:
+        raise ModelError(
+            f"The model {name!r} has no padding token, so that texts of different lengths cannot be read together. "
+            "Give it one and save it: model.tokenizer.pad_token = model.tokenizer.eos_token."
+        )
+    length, prompt = readable_length(model), document_prompt(model)
+    if length is not None and (taken := taken_tokens(model, prompt)) >= length:
+        raise ConfigurationError(
+            f"The model {name!r} reads {length} tokens, of which special tokens and the prompt {prompt[:40]!r} take "
+            f"{taken}: there is no room for a text. Shorten the prompt, or raise max_seq_length."
+        )
+
+
+def check_symmetric(model: SentenceTransformer, name: str) -> None:
+    """Check that a model treats all texts alike.
+
+    Raises:
+        ModelError: It has separate modules for questions and documents.
+    """
+    if any(isinstance(module, Router) for module in model.modules()):
+        raise ModelError(
+            f"The model {name!r} has separate modules for questions and documents (Router), and only one kind of text "
+            "is read here. Put the modules for documents in the place of the Router, and save that as a model."
+        )
 
 
 def _read_marks_as_text(model: SentenceTransformer) -> None:

@@ -102,6 +102,8 @@ def end_with_lsa(
 ) -> LatentSemanticAnalysis:
     """Append one latent semantic analysis to models, in place, and in the place of those that they end with.
 
+    A model that cuts its embeddings (``truncate_dim``) keeps as many numbers of its own, before those of the analysis.
+
     Args:
         models: Models with one tokenizer. The first decides how much of each document is counted.
         documents: Anything :func:`~simlte_st.data.read_documents` takes.
@@ -115,7 +117,12 @@ def end_with_lsa(
     for model in models:
         if isinstance(model[-1], LatentSemanticAnalysis):
             del model[-1]
-    analysis = LatentSemanticAnalysis.fit(models[0], documents, dimension=dimension, seed=seed, progress=progress)
+    size = models[0].get_embedding_dimension()
+    for model in models:
+        model.truncate_dim = None
+    analysis = LatentSemanticAnalysis.fit(
+        models[0], documents, dimension=dimension, embedding_dimension=size, seed=seed, progress=progress
+    )
     for model in models:
         model.append(analysis.to(model.device))
     return analysis

@@ -9,8 +9,9 @@ from typing import Any
 
 import sentence_transformers
 from torch import Tensor
+from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
 
-from simlte_st.compat import load_modules_of, readable_length, readable_tokens
+from simlte_st.compat import NO_LIMIT, load_modules_of, readable_length, readable_tokens
 from simlte_st.errors import ConfigurationError
 from simlte_st.models.base import find_model
 from simlte_st.models.names import OWN_MODELS, local_folder, not_loaded
@@ -75,9 +76,9 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
 
     @property
     def max_seq_length(self) -> int | None:
-        """Tokens that are read of a text, special tokens included."""
+        """Tokens that are read of a text, special tokens included; None where nothing bounds it."""
         length: int | None = super().max_seq_length
-        return length
+        return None if length is None or length >= NO_LIMIT else length
 
     @max_seq_length.setter
     def max_seq_length(self, value: int | None) -> None:
@@ -93,7 +94,8 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
                 f"max_seq_length={value}: the model has positions for {limit} tokens. "
                 f"A longer one is made with: simlte convert {name} --max-length {value} --output LONGER"
             )
-        sentence_transformers.SentenceTransformer.max_seq_length.fset(self, value)  # type: ignore[attr-defined]
+        stated = VERY_LARGE_INTEGER if value is None else value
+        sentence_transformers.SentenceTransformer.max_seq_length.fset(self, stated)  # type: ignore[attr-defined]
 
     def save(
         self, path: str, model_name: str | None = None, create_model_card: bool = True, *args: Any, **options: Any

@@ -46,7 +46,7 @@ class LatentSemanticAnalysis(SavedModule):
         model.append(LatentSemanticAnalysis.fit(model, documents))
 
     Args:
-        embedding_dimension: d, of the sentence embedding that comes in.
+        embedding_dimension: d, of the sentence embedding that comes in; of a longer one the first d numbers are taken.
         vocabulary_size: V, of the tokenizer.
         dimension: k, singular vectors.
         weight: Share of the words in the cosine of long documents, 0 to 1.
@@ -96,6 +96,7 @@ class LatentSemanticAnalysis(SavedModule):
         dimension: int = DIMENSION,
         weight: float = WEIGHT,
         full: int = FULL,
+        embedding_dimension: int | None = None,
         seed: int = 0,
         progress: bool = False,
     ) -> Self:
@@ -107,17 +108,25 @@ class LatentSemanticAnalysis(SavedModule):
             dimension: Most singular vectors: there are fewer than documents.
             weight: See the class.
             full: See the class.
+            embedding_dimension: Numbers of the model's embedding to keep, the first ones; None for all.
             seed: Of the randomized decomposition.
             progress: Show a bar.
 
         Raises:
-            ConfigurationError: A setting is out of its range, or the model has such a part already.
+            ConfigurationError: A setting is out of its range, the model has such a part already, or it cuts its
+                embeddings (``truncate_dim``).
             DataError: Fewer than two documents that differ in their tokens.
         """
         if any(isinstance(module, LatentSemanticAnalysis) for module in model):
             raise ConfigurationError("The model has a latent semantic analysis already: fit it without, del model[-1].")
+        if model.truncate_dim is not None:
+            raise ConfigurationError(
+                f"The model cuts its embeddings after {model.truncate_dim} numbers, and would cut the analysis off: "
+                f"set model.truncate_dim to None, and give embedding_dimension={model.truncate_dim}."
+            )
         size = len(model.tokenizer)
-        fitted = cls(int(model.get_embedding_dimension() or 0), size, dimension, weight, full)
+        own = int(model.get_embedding_dimension() or 0)
+        fitted = cls(own if embedding_dimension is None else embedding_dimension, size, dimension, weight, full)
         counts = _counts(model, documents, size, progress)
         present = np.diff(counts.tocsc().indptr) > 0
         most = min(dimension, counts.shape[0] - 1, int(present.sum()) - 1)
@@ -143,7 +152,7 @@ class LatentSemanticAnalysis(SavedModule):
         Raises:
             ModelError: There are no ``input_ids``, or a token is not in the vocabulary that this was fitted with.
         """
-        embedding: Tensor = features["sentence_embedding"]
+        embedding: Tensor = features["sentence_embedding"][:, : self.embedding_dimension]
         counts = self._counts(features) * (self.idf > 0)  # tokens that the documents have: no special ones, no padding
         weights = torch.where(counts > 0, 1 + counts.clamp(min=1).log(), 0) * self.idf.float()
         latent = functional.normalize(weights @ self.components.float(), dim=-1)

@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from sentence_transformers import SentenceTransformer
 from torch import nn
+from torch.nn import functional
 from torch.utils.hooks import RemovableHandle
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
@@ -70,6 +72,27 @@ class DivergenceCallback(TrainerCallback):
                 + REMEDY,
                 ids,
             )
+
+
+def check_embeddings(model: SentenceTransformer, texts: Sequence[str]) -> None:
+    """Check that a trained model tells documents apart.
+
+    Args:
+        model: The model.
+        texts: Some of its documents, no two alike.
+
+    Raises:
+        TrainingDiverged: Embeddings are not finite, or all the same.
+    """
+    rows = model.encode(list(texts), show_progress_bar=False, convert_to_tensor=True).float()
+    unit = functional.normalize(rows, dim=1)
+    if not torch.isfinite(rows).all():
+        what = "numbers in its embeddings are not finite"
+    elif len(rows) > 1 and (unit - unit[:1]).abs().max() < 1e-6:
+        what = f"its embeddings of {len(rows)} documents are all the same"
+    else:
+        return
+    raise TrainingDiverged(f"Training diverged: at the end, {what}. Nothing was made of it. " + REMEDY)
 
 
 def check_weights(model: nn.Module, when: str) -> None:

@@ -22,7 +22,7 @@ from simlte_st.models.names import name_of, shown_base
 from simlte_st.models.registration import extend_model_card
 from simlte_st.models.truncation import Truncation
 from simlte_st.modules import LatentSemanticAnalysis
-from simlte_st.training.divergence import check_weights
+from simlte_st.training.divergence import check_embeddings, check_weights
 from simlte_st.training.fit import Fitted
 from simlte_st.training.model import Trainee
 from simlte_st.training.prepare import Prepared, probe_documents
@@ -30,6 +30,9 @@ from simlte_st.training.result import TrainingResult
 from simlte_st.training.run import RunFolder, RunOptions
 
 logger = logging.getLogger(__name__)
+
+CHECKED = 32
+"""Documents that the finished model encodes before it is saved."""
 
 
 def finish(
@@ -49,16 +52,17 @@ def finish(
         options: The run's options.
 
     Raises:
-        TrainingDiverged: A weight is not finite; nothing is written.
+        TrainingDiverged: A weight or an embedding is not finite, or all embeddings are the same; nothing is written.
     """
     model = trainee.model
     model.max_seq_length = trainee.reads  # views may have been shorter than what the model reads
     base = trainee.untrained() if options.held_out > 0 else None
+    rows = prepared.dataset.with_format(None).select_columns("sentences")
+    check_weights(model, "at the end")
+    check_embeddings(model, [" ".join(row["sentences"]) for row in rows.select(range(min(CHECKED, len(rows))))])
     if options.lsa is not None:
-        rows = prepared.dataset.with_format(None).select_columns("sentences")
         texts = (" ".join(row["sentences"]) for row in rows)
         end_with_lsa([model] if base is None else [model, base], texts, options.lsa, options.seed, options.progress)
-    check_weights(model, "at the end")
     gain = None if base is None else measure_gain(base, model, prepared.held_out, options)
     helped = gain is not None and gain["verdict"] == "helped"
     kept = model if base is None or helped or options.keep == "trained" else base

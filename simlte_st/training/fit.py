@@ -23,7 +23,7 @@ from transformers.trainer import TRAINER_STATE_NAME
 
 from simlte_st.backbones.registry import backbone_of
 from simlte_st.bars import logs_above_bars
-from simlte_st.compat import encoder_of, load_stock, use_one_gpu
+from simlte_st.compat import default_prompt, encoder_of, load_stock, taken_tokens, use_one_gpu
 from simlte_st.errors import TrainingInterrupted
 from simlte_st.modules import OWN_MODULES
 from simlte_st.training.batching import (
@@ -133,6 +133,7 @@ def set_up(trainee: Trainee, prepared: Prepared, folder: RunFolder, options: Run
         save_strategy="steps",
         save_steps=options.save_steps or min(500, max(10, steps // 10)),
         save_total_limit=2,
+        prompts=default_prompt(model) or None,  # as encode puts before each text
     )
     interrupt = InterruptCallback()
     divergence = DivergenceCallback(
@@ -214,7 +215,7 @@ def make_batches(trainee: Trainee, dataset: Dataset, options: RunOptions) -> Bat
     model, preset = trainee.model, trainee.preset
     size = min(preset.batch_size, len(dataset))
     if preset.batch_tokens is not None:
-        special = int(model.tokenizer.num_special_tokens_to_add(pair=False))
+        special = taken_tokens(model, default_prompt(model))
         sampler = ConfiguredBatchSampler(
             TokenBudgetBatchSampler,
             lengths=ViewLengths(dataset, trainee.views, special),

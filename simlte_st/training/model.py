@@ -18,7 +18,7 @@ from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNega
 from simlte_st.losses.mlm_head import MLMHead, make_mlm_head
 from simlte_st.models.base import load_model
 from simlte_st.models.conversion import convert_base
-from simlte_st.models.loading import LoadedModel, lengthen
+from simlte_st.models.loading import LoadedModel, check_symmetric, lengthen
 from simlte_st.training.dropout import set_attention_dropout, set_dropout
 from simlte_st.training.presets import Pooling as PoolingName
 from simlte_st.training.presets import Preset, get_preset
@@ -75,6 +75,7 @@ def make_trainee(folder: RunFolder, options: RunOptions) -> Trainee:
         ConfigurationError: A setting does not fit the base.
     """
     base = load_model(options.base, dtype=torch.float32, device=options.device)
+    check_symmetric(base.model, base.name)
     preset = (options.named_preset or preset_for(base)).changed(**options.settings)
     logger.info("%s", preset.summary())
     origin = make_origin(base, preset, folder, options.seed)
@@ -85,6 +86,8 @@ def make_trainee(folder: RunFolder, options: RunOptions) -> Trainee:
             f"max_view_length={preset.max_view_length} is more than the model reads: {error}"
         ) from None
     reads = base.model.max_seq_length if origin.name == base.name else readable_tokens(model)
+    # encode cuts embeddings at the end; the loss shall see the same, as long as they are cut.
+    model.register_forward_hook(_cut_embeddings)
     loss = _make_loss(model, preset, origin.head, options.seed)
     if preset.dropout is not None:
         set_dropout(model, preset.dropout)
@@ -92,6 +95,11 @@ def make_trainee(folder: RunFolder, options: RunOptions) -> Trainee:
         set_attention_dropout(model, preset.attention_dropout)
     views = DocSplitTransform(preset.view, model=model, seed=options.seed, segmenter=options.segmenter)
     return Trainee(base, preset, model, loss, views, reads, origin)
+
+
+def _cut_embeddings(model: torch.nn.Module, inputs: Any, features: dict[str, Any]) -> None:
+    if (size := model.truncate_dim) is not None:
+        features["sentence_embedding"] = features["sentence_embedding"][:, :size]
 
 
 def _make_loss(model: SentenceTransformer, preset: Preset, head: MLMHead | None, seed: int) -> torch.nn.Module:

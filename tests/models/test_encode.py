@@ -99,8 +99,8 @@ def test_an_interrupted_run_goes_on(model: SentenceTransformer, corpus: list[Doc
     interrupt(model, corpus, output)
     assert not output.exists()
     seen: list[str] = []
-    original = model.encode
-    model.encode = lambda texts, **options: seen.extend(texts) or original(texts, **options)  # type: ignore[assignment]
+    original = model.encode_document
+    model.encode_document = lambda texts, **options: seen.extend(texts) or original(texts, **options)  # type: ignore[assignment]
     report = encode_documents(model, corpus, output, part_size=10, resume=True)
     assert seen == [document.text for document in corpus[20:]]
     assert report.documents == len(corpus)

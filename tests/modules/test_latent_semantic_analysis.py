@@ -14,6 +14,7 @@ from support import make_document
 
 import simlte_st
 from simlte_st.errors import ConfigurationError, DataError, ModelError
+from simlte_st.models.lsa import end_with_lsa
 from simlte_st.models.names import usage_example
 from simlte_st.modules import LatentSemanticAnalysis
 
@@ -163,3 +164,17 @@ def test_tokens_of_another_tokenizer_are_refused(fitted: SentenceTransformer) ->
         fitted[-1](features)
     with pytest.raises(ModelError, match="input_ids"):
         fitted[-1]({"sentence_embedding": torch.zeros(1, 32)})
+
+
+def test_an_analysis_behind_embeddings_that_are_cut(model: SentenceTransformer) -> None:
+    model.truncate_dim = 12
+    with pytest.raises(ConfigurationError, match=r"set model\.truncate_dim to None, and give embedding_dimension=12"):
+        LatentSemanticAnalysis.fit(model, TEXTS, dimension=4)
+    plain = model.encode(TEXTS)
+    end_with_lsa([model], TEXTS, 4, 0, False)
+    assert model.get_embedding_dimension() == 16
+    vectors = model.encode(TEXTS)
+    assert vectors.shape == (len(TEXTS), 16)
+    own = vectors[:, :12]
+    cosines = (own * plain).sum(1) / np.linalg.norm(own, axis=1) / np.linalg.norm(plain, axis=1)
+    np.testing.assert_allclose(cosines, 1, atol=1e-5)

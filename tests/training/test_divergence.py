@@ -9,6 +9,7 @@ import pytest
 import torch
 from datasets import Dataset
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Dense
 from training_support import OPTIONS
 
 from simlte_st import train
@@ -16,7 +17,7 @@ from simlte_st.errors import TrainingDiverged
 from simlte_st.training import fit as fitting
 from simlte_st.training.batching import SeededBatchSampler
 from simlte_st.training.callbacks import last_complete_checkpoint
-from simlte_st.training.divergence import check_weights
+from simlte_st.training.divergence import check_embeddings, check_weights
 from simlte_st.training.fit import Batches, documents_of_step, training_arguments
 
 
@@ -61,3 +62,26 @@ def test_the_batch_of_a_step_is_found_again(tmp_path: Path) -> None:
             assert documents_of_step(arguments, batches, dataset, step) == [f"d{row}" for row in rows]
             step += 1
     assert step == 9
+
+
+def test_a_model_that_only_its_vectors_give_away(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
+    """After such a step all weights are finite, and what they compute is not."""
+    options: dict[str, Any] = {"learning_rate": 1e30, "warmup": 0.0, "max_steps": 1, "held_out": 0.0, "progress": False}
+    with pytest.raises(TrainingDiverged, match=r"(not finite|all the same).*lower learning rate"):
+        train(documents, tmp_path / "model", base=encoder_path, **options)
+    assert not (tmp_path / "model").exists()
+
+
+def test_embeddings_are_checked(model: SentenceTransformer) -> None:
+    texts = ["ba bun", "cis ka bei"]
+    check_embeddings(model, texts)
+    check_embeddings(model, texts[:1])
+    with torch.no_grad():
+        model[0].auto_model.encoder.layer[-1].output.LayerNorm.weight.zero_()
+    with pytest.raises(TrainingDiverged, match="embeddings of 2 documents are all the same"):
+        check_embeddings(model, texts)
+    with torch.no_grad():
+        model[0].auto_model.encoder.layer[-1].output.LayerNorm.bias.fill_(3e38)
+        model.append(Dense(32, 8).float())
+    with pytest.raises(TrainingDiverged, match="numbers in its embeddings are not finite"):
+        check_embeddings(model, texts)
