@@ -43,7 +43,7 @@ $(LOWEST)/.installed: setup.py constraints.txt tests/lowest_versions.py
 	test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/python -m pip install --quiet -c constraints.txt torch setuptools
 	$(LOWEST)/bin/python tests/lowest_versions.py > $(LOWEST)/constraints.txt
-	$(LOWEST)/bin/python -m pip install --quiet -c constraints.txt -c $(LOWEST)/constraints.txt -e ".[all]" hypothesis pytest
+	$(LOWEST)/bin/python -m pip install --quiet -c constraints.txt -c $(LOWEST)/constraints.txt -e ".[test]"
 	touch $@
 
 clean:

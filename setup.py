@@ -19,20 +19,19 @@ EXTRAS = {
     "figures": ["matplotlib>=3.9"],
 }
 EXTRAS["all"] = sorted({requirement for requirements in EXTRAS.values() for requirement in requirements})
-EXTRAS["dev"] = [
+EXTRAS["test"] = [
     *EXTRAS["all"],
     "html5lib>=1.1",
     "hypothesis>=6.100",
     "mteb>=2.26,<3; python_version>='3.11'",
-    "mypy>=1.15",
     # For benchmarks and docs/lora.md. transformers 5.24 wants PEFT 0.22; until that is out, one that takes 0.21.
     "peft>=0.21,<1",
     "transformers<5.24",
     "pytest>=8",
     "python-docx>=1.2,<2",
-    "ruff>=0.12",
     "selenium>=4.20",
 ]
+EXTRAS["dev"] = [*EXTRAS["test"], "mypy>=1.15", "ruff>=0.12"]
 
 setup(
     name="simlte-st",
