@@ -6,7 +6,8 @@ command line can print them as they are; of any other error it says that it shou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 
 
 class SimlteError(Exception):
@@ -62,3 +63,18 @@ class TrainingInterrupted(KeyboardInterrupt):
 
 class MissingExtraError(SimlteError, ImportError):
     """An optional dependency is not installed; the message names the extra that brings it."""
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """Ask for the name that is nearest to one that there is not: `` Did you mean 'title'?``.
+
+    Args:
+        name: What there is not.
+        names: What there is.
+
+    Returns:
+        The question, after a space; empty where none is near.
+    """
+    by_lower = {each.lower(): each for each in names}
+    nearest = get_close_matches(name.lower(), by_lower, 1)
+    return f" Did you mean {by_lower[nearest[0]]!r}?" if nearest else ""

@@ -9,7 +9,7 @@ import math
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 from platformdirs import user_cache_path
 
-from simlte_st.errors import ConfigurationError
+from simlte_st.errors import ConfigurationError, did_you_mean
 
 logger = logging.getLogger(__name__)
 
@@ -204,7 +204,8 @@ def check_apart(source: Any, output: Path) -> None:
 
 
 def changes(saved: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, str]:
-    """Tell what has changed since settings were saved: by the name of a setting, what it was and is."""
+    """Tell what has changed since settings were saved as JSON: by the name of a setting, what it was and is."""
+    settings = json.loads(to_json(settings))
 
     def shown(value: Any) -> str:
         return "not given" if value is None else repr(value)
@@ -246,10 +247,13 @@ def check_place(target: Path, advice: str = "Choose another output.") -> None:
         advice: What the error tells the user to do.
 
     Raises:
-        ConfigurationError: What it would be in is no folder, or cannot be written, or its disk is full.
+        ConfigurationError: What it would be in is no folder, or cannot be written, or its disk is full; or its name is
+            no UTF-8.
     """
     parent = next(each for each in target.absolute().parents if os.path.lexists(each))
-    if not parent.is_dir():
+    if valid_unicode(str(target)) != str(target):
+        problem = "its name is no UTF-8, and libraries that write it take no other"
+    elif not parent.is_dir():
         problem = f"{parent} is no folder"
     elif not os.access(parent, os.W_OK | os.X_OK):
         problem = f"nothing can be written in {parent}"
@@ -258,6 +262,24 @@ def check_place(target: Path, advice: str = "Choose another output.") -> None:
     else:
         return
     raise ConfigurationError(f"{target} cannot be written: {problem}. {advice}")
+
+
+def nearest_place(path: str | os.PathLike[str], suits: Callable[[Path], bool] = Path.exists) -> str:
+    """Ask for the place beside one that there is not whose name is nearest: `` Did you mean 'papers.csv'?``.
+
+    Args:
+        path: What there is not.
+        suits: Which places may be meant.
+
+    Returns:
+        The question, after a space; empty where no place is near.
+    """
+    missing = Path(path)
+    try:
+        names = [each.name for each in missing.parent.iterdir() if suits(each)]
+    except OSError:
+        return ""
+    return did_you_mean(missing.name, names)
 
 
 def check_free(target: Path, overwrite: bool) -> None:
@@ -291,16 +313,34 @@ def write_json(target: str | os.PathLike[str], value: Any) -> None:
 
 
 def to_json(value: Any) -> str:
-    """Write ``value`` as indented JSON, which has no infinite numbers, and none that is no number: they become null."""
-    return json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False)
+    """Write ``value`` as indented JSON.
+
+    JSON has no infinite numbers, and none that is no number: they become null. Nor has UTF-8 lone surrogates, which
+    names of files in other encodings are read with: :func:`valid_unicode` replaces them.
+    """
+    return json.dumps(_writable(value), indent=2, ensure_ascii=False, allow_nan=False)
 
 
-def _finite(value: Any) -> Any:
+def _writable(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
+    if isinstance(value, str):
+        return valid_unicode(value)
     if isinstance(value, Mapping):
-        return {name: _finite(each) for name, each in value.items()}
-    return [_finite(each) for each in value] if isinstance(value, (list, tuple)) else value
+        return {_writable(name): _writable(each) for name, each in value.items()}
+    return [_writable(each) for each in value] if isinstance(value, (list, tuple)) else value
+
+
+def valid_unicode(text: str) -> str:
+    """Replace lone surrogates, which neither tokenizers nor tables nor UTF-8 can hold."""
+    if text.isascii():
+        return text
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        # By way of UTF-16, so that two halves that do belong together become the character they stand for.
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
 
 
 def read_json(source: str | os.PathLike[str]) -> Any:

@@ -11,6 +11,7 @@ from simlte_st.cli.messages import note
 from simlte_st.cli.numbers import count, whole_number
 from simlte_st.cli.sources import SOURCE_HELP, Sources
 from simlte_st.cli.terminal import terminal_width
+from simlte_st.files import valid_unicode
 
 if TYPE_CHECKING:
     from simlte_st.analysis import TokenizedText
@@ -82,7 +83,9 @@ def add_parser(subparsers: Any) -> None:
         ),
     )
     layers.add_argument("source", metavar="SOURCE", nargs="*", action=Sources, help=SOURCE_HELP)
-    layers.add_argument("--text", metavar="TEXT", help="instead of SOURCE, one text itself, token by token")
+    layers.add_argument(
+        "--text", metavar="TEXT", type=valid_unicode, help="instead of SOURCE, one text itself, token by token"
+    )
     _add_models(layers)
     layers.add_argument("--batch-size", type=count, default=8, metavar="N", help="default: %(default)s")
     layers.add_argument("--lines", metavar="FILE.svg|png", help="draw them")
@@ -99,7 +102,7 @@ def add_parser(subparsers: Any) -> None:
             'simlte analyze weights "The storm flooded the town." --model my-model --json',
         ),
     )
-    weights.add_argument("text", metavar="TEXT", help="the text itself")
+    weights.add_argument("text", metavar="TEXT", type=valid_unicode, help="the text itself")
     _add_models(weights)
     weights.add_argument("--heatmap", metavar="FILE.html", help="draw it; else the tokens and weights are printed")
     add_arguments(weights, "--overwrite", "--json", "common")

@@ -13,7 +13,7 @@ from typing import TextIO, cast
 from simlte_st import __version__
 from simlte_st.cli import analyze, convert, encode, evaluate, index, link, models, search, serve, train
 from simlte_st.cli.messages import OptionFormatter, note
-from simlte_st.cli.parser import CommandParser
+from simlte_st.cli.parser import CommandParser, utf8_words
 from simlte_st.cli.terminal import PrintableStream
 from simlte_st.errors import SimlteError, TrainingInterrupted
 
@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         contextlib.redirect_stdout(cast("TextIO", PrintableStream(sys.stdout))),
         contextlib.redirect_stderr(cast("TextIO", PrintableStream(sys.stderr))),
     ):
-        return _run(build_parser().parse_args(argv))
+        return _run(build_parser().parse_args(utf8_words(sys.argv[1:] if argv is None else argv)))
 
 
 def _run(arguments: argparse.Namespace) -> int:

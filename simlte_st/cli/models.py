@@ -8,7 +8,7 @@ from typing import Any
 
 from simlte_st.cli.arguments import add_arguments, print_result
 from simlte_st.cli.messages import note
-from simlte_st.errors import ConfigurationError
+from simlte_st.errors import ConfigurationError, did_you_mean
 
 
 def add_parser(subparsers: Any) -> None:
@@ -72,7 +72,8 @@ def run_remove(arguments: argparse.Namespace) -> int:
         folder = model_path(name)
     if folder is None and run is None:
         raise ConfigurationError(
-            f"{models_folder()} has no model and no interrupted training {name!r}. What it has: simlte models list"
+            f"{models_folder()} has no model and no interrupted training {name!r}.{did_you_mean(name, models)} What it "
+            "has: simlte models list"
         )
     if run is not None:  # before anything is removed: it may be at work
         hold(run).release()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -11,6 +12,26 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 from simlte_st.cli.terminal import wrapped
+from simlte_st.errors import did_you_mean
+from simlte_st.files import valid_unicode
+
+
+def utf8_words(words: Sequence[str]) -> list[str]:
+    """Mend words of a command line that are no UTF-8, as the texts of documents are mended, and say so.
+
+    A word that names a file or folder, or something in a folder that there is, stays as it is: that is how it is
+    found.
+    """
+    mended = []
+    for word in words:
+        option, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
+        folder = os.path.dirname(value)
+        names_a_place = os.path.lexists(value) or (folder != "" and os.path.isdir(folder))
+        text = value if names_a_place else valid_unicode(value)
+        if text != value:
+            print(wrapped(f"simlte: {value!r} is no UTF-8; it is taken as {text!r}."), file=sys.stderr)
+        mended.append(f"{option}{equals}{text}")
+    return mended
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -62,6 +83,14 @@ class CommandParser(argparse.ArgumentParser):
             if action.nargs != argparse.PARSER
         }
         return flags | self.parameters
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Check a choice; the nearest one is named where it is none."""
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            error.message = f"{error.message}{did_you_mean(str(value), map(str, action.choices or ()))}"
+            raise
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong, and end the process with the status 2."""

@@ -13,6 +13,7 @@ from simlte_st.cli.messages import note
 from simlte_st.cli.numbers import count, finite_number
 from simlte_st.cli.terminal import terminal_width
 from simlte_st.errors import ConfigurationError
+from simlte_st.files import valid_unicode
 
 if TYPE_CHECKING:
     from simlte_st.index import Hits
@@ -31,7 +32,7 @@ def add_parser(subparsers: Any) -> None:
         ),
     )
     add_arguments(parser, "index")
-    parser.add_argument("text", metavar="TEXT", help="what to look for")
+    parser.add_argument("text", metavar="TEXT", type=valid_unicode, help="what to look for")
     add_search_arguments(parser, "default: 10, or all with --threshold")
     parser.set_defaults(run=run)
 
@@ -40,7 +41,9 @@ def add_search_arguments(parser: argparse.ArgumentParser, top_help: str) -> None
     """Add what ``search`` and ``link`` share."""
     parser.add_argument("--top", type=count, metavar="N", help=f"most hits ({top_help})")
     parser.add_argument("--threshold", type=finite_number, metavar="X", help="lowest cosine of a hit")
-    parser.add_argument("--where", metavar="SQL", help='condition on id and metadata, e.g. "year > 2010"')
+    parser.add_argument(
+        "--where", metavar="SQL", type=valid_unicode, help='condition on id and metadata, e.g. "year > 2010"'
+    )
     parser.add_argument(
         "--mode", choices=("hybrid", "dense", "text"), default="hybrid", help="default: %(default)s, vectors and BM25"
     )

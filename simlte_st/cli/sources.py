@@ -10,6 +10,7 @@ from typing import Any
 
 from simlte_st.cli.terminal import wrapped
 from simlte_st.data.sources.files import PLACES
+from simlte_st.files import nearest_place
 
 SOURCE_HELP = f"{PLACES}; or several of these, also by a pattern such as 'notes/*.txt'"
 """What a source can be, for --help."""
@@ -58,5 +59,5 @@ def expand_sources(sources: Sequence[str]) -> list[str]:
         elif there or len(sources) == 1:  # one that is not there may be the name of something; its reader says so
             expanded.append(source)
         else:
-            raise DataError(f"There is no file or folder {source!r}.")
+            raise DataError(f"There is no file or folder {source!r}.{nearest_place(source)}")
     return expanded

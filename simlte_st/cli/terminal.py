@@ -7,8 +7,8 @@ import shutil
 import textwrap
 from typing import Any, TextIO
 
-UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-"""Control characters but tab and end of line, and what reverses the direction of the text after it."""
+UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters but tab and end of line, what reverses the direction of the text after it, and lone surrogates."""
 
 _CURSOR = re.compile(r"(\n|\x1b\[A)*")
 """How tqdm goes from one bar to another: a write of nothing else."""

@@ -18,6 +18,7 @@ from simlte_st.data.sources import open_source
 from simlte_st.data.sources.base import Source
 from simlte_st.data.streams import TOO_LONG, BrokenSourceError, check_encoding
 from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError
+from simlte_st.files import valid_unicode
 
 logger = logging.getLogger(__name__)
 
@@ -56,18 +57,6 @@ class _Ids:
 def _copies(texts: array[int]) -> int:
     """Count those of 64-bit hashes that are there already; a set of them would take ten times as much memory."""
     return len(texts) - len(np.unique(np.frombuffer(texts, dtype=np.uint64)))
-
-
-def _valid_unicode(text: str) -> tuple[str, bool]:
-    """Replace lone surrogates, which neither tokenizers nor parquet can hold; tell whether there were any."""
-    if text.isascii():
-        return text, False
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        # By way of UTF-16, so that two halves that do belong together become the character they stand for.
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"), True
-    return text, False
 
 
 def _as_name(value: object) -> str | None:
@@ -170,7 +159,8 @@ class DocumentReader:
         nuls = text.count("\0")
         if nuls:
             text = text.replace("\0", "")
-        text, surrogates = _valid_unicode(text)
+        mended = valid_unicode(text)
+        surrogates, text = mended != text, mended
         if not text or text.isspace():
             report.note(report.skipped, EMPTY, row.where, "only white space" if row.text else "")
             return None
@@ -190,7 +180,7 @@ class DocumentReader:
         name = own or row.made_id or content_id(text)
         if own is None and row.has_id:
             report.note(report.repaired, MISSING_ID, row.where, f"called {name!r}")
-        name, _ = _valid_unicode(name)
+        name = valid_unicode(name)
         unique = ids.unique(name, row.source if own else None)
         if unique != name:
             report.note(report.repaired, DUPLICATE_ID, row.where, f"{name!r} became {unique!r}")
@@ -202,7 +192,7 @@ class DocumentReader:
         except TypeError as error:
             report.note(report.repaired, UNUSABLE_LABEL, row.where, f"a {error} became no label")
             return None
-        return None if label is None else _valid_unicode(label)[0]
+        return None if label is None else valid_unicode(label)
 
 
 def list_documents(source: Any) -> list[Document]:

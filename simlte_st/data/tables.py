@@ -10,7 +10,7 @@ from typing import Any
 
 from simlte_st.data.document import Document
 from simlte_st.data.rows import NOT_A_STRING, Columns, Event, RawRow, Row, Skip
-from simlte_st.errors import DataError
+from simlte_st.errors import DataError, did_you_mean
 
 TEXT_COLUMNS = ("text", "content", "body", "document", "article", "abstract", "full_text", "raw", "message")
 ID_COLUMNS = ("id", "doc_id", "document_id", "_id")
@@ -71,7 +71,8 @@ def choose_columns(named: Columns, table: Table) -> Columns:
     for parameter, name in named.named().items():
         if name not in columns:
             raise DataError(
-                f"{table.name} has no column {name!r}. Its columns are: {there}. Name one of them with {parameter}=."
+                f"{table.name} has no column {name!r}.{did_you_mean(name, columns)} Its columns are: {there}. Name one "
+                f"of them with {parameter}=."
             )
     id_column = named.id or _first_of(ID_COLUMNS, [column for column in columns if column != named.text])
     strings = [column for column in columns if column in (table.strings or ())]

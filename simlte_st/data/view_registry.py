@@ -10,7 +10,7 @@ from dataclasses import fields
 
 from simlte_st.data.rival_views import Crop, Identity, InverseCloze
 from simlte_st.data.views import DocSplit, View
-from simlte_st.errors import ConfigurationError
+from simlte_st.errors import ConfigurationError, did_you_mean
 
 VIEWS: dict[str, type] = {
     "docsplit": DocSplit,
@@ -31,7 +31,7 @@ def make_view(name: str, **settings: object) -> View:
         ConfigurationError: An unknown name, a setting that this view does not have, or one out of its range.
     """
     if name not in VIEWS:
-        raise ConfigurationError(f"Unknown view {name!r}: use one of {', '.join(VIEWS)}.")
+        raise ConfigurationError(f"Unknown view {name!r}: use one of {', '.join(VIEWS)}.{did_you_mean(name, VIEWS)}")
     known = [field.name for field in fields(VIEWS[name])]
     for setting in settings:
         if setting not in known:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from simlte_st.data.document import Document
 from simlte_st.errors import DataError
+from simlte_st.files import valid_unicode
 from simlte_st.index.store import OWN_COLUMNS
 
 MOST_COLUMNS = 256
@@ -108,7 +109,7 @@ def _plain(value: Any) -> bool | int | float | str | None:
     if isinstance(value, (datetime.date, datetime.time)):
         value = value.isoformat()
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return text.encode("utf-8", "replace").decode("utf-8")  # lone surrogates, which a table cannot hold
+    return valid_unicode(text)
 
 
 def _type_of(values: list[Any]) -> pa.DataType:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from simlte_st.errors import ConfigurationError, ModelError, StoreError
-from simlte_st.files import SETTINGS_FILE, changes, check_place, hold, read_json, write_json
+from simlte_st.files import SETTINGS_FILE, changes, check_place, hold, is_model, nearest_place, read_json, write_json
 from simlte_st.index.encoder import Encoder
 from simlte_st.index.store import TABLE, Store
 from simlte_st.index.words import WORDS_FILE
@@ -56,7 +56,8 @@ def read_settings(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         half = (folder / f"{TABLE}.lance").exists()
         why = f"it lacks {SETTINGS_FILE}; if it is a copy, copy it anew" if half else "make one with: simlte index"
-        raise StoreError(f"There is no index at {folder}: {why}.")
+        meant = nearest_place(folder, lambda place: (place / SETTINGS_FILE).is_file() and not is_model(place))
+        raise StoreError(f"There is no index at {folder}: {why}.{meant}")
     settings = read_json(path)
     if not isinstance(settings, dict) or not isinstance(settings.get("format"), int):
         raise StoreError(f"{path} is not that of an index.")

@@ -20,7 +20,7 @@ from sentence_transformers.util import is_sentence_transformer_model
 from simlte_st.backbones.registry import backbone_of
 from simlte_st.compat import document_prompt, load_stock, readable_length, readable_tokens, taken_tokens
 from simlte_st.errors import ConfigurationError, MissingExtraError, ModelError
-from simlte_st.files import MODEL_FILE, is_model
+from simlte_st.files import MODEL_FILE, is_model, valid_unicode
 from simlte_st.models.names import hub_repositories, not_loaded
 from simlte_st.modules import OWN_MODULES
 
@@ -106,6 +106,8 @@ def load_from(
         ConfigurationError: It has no positions for ``max_seq_length`` tokens.
     """
     numbers = torch.get_rng_state()
+    if valid_unicode(source) != source:
+        raise not_loaded(name, "the name of its folder is no UTF-8, and libraries open no other. Rename it.")
     if Path(source, _SETTINGS).is_file() and not is_model(Path(source)):
         raise not_loaded(name, f"{MODEL_FILE} is missing, so that nobody knows how it pools. Fetch or make it again.")
     try:

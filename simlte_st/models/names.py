@@ -8,9 +8,9 @@ import os
 import re
 from pathlib import Path
 
-from simlte_st.errors import ConfigurationError, ModelError
+from simlte_st.errors import ConfigurationError, ModelError, did_you_mean
 from simlte_st.extras import require
-from simlte_st.files import RUN, RUN_FILE, SETTINGS_FILE, home, is_model, read_json
+from simlte_st.files import RUN, RUN_FILE, SETTINGS_FILE, home, is_model, nearest_place, read_json
 from simlte_st.models.registration import has_own_modules, is_own_architecture
 
 OWN_MODELS = {"simlte-bert": 512, "simlte-longformer": 4096}
@@ -140,9 +140,14 @@ def trained_from(name: str) -> str | None:
 
 
 def not_loaded(name: str | os.PathLike[str], problem: str) -> ModelError:
-    """Make the error for a model that cannot be loaded."""
+    """Make the error for a model that cannot be loaded; where there is none, the nearest name is asked for."""
+    text = os.fspath(name)
+    meant = ""
+    if not os.path.lexists(text):
+        known = [*named_models(), *OWN_MODELS, PACKAGED_BASE]
+        meant = did_you_mean(text, known) or nearest_place(text, is_model)
     hint = f" Without a network, {PACKAGED_BASE} works." if packaged_base_installed() else ""
-    return ModelError(f"The model {os.fspath(name)!r} could not be loaded: {problem}{hint}")
+    return ModelError(f"The model {text!r} could not be loaded: {problem}{meant or hint}")
 
 
 def hub_repositories(name: str) -> tuple[str, ...]:

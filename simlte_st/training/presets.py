@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from simlte_st.backbones.registry import check_backbone
 from simlte_st.data.views import DocSplit, View
-from simlte_st.errors import ConfigurationError
+from simlte_st.errors import ConfigurationError, did_you_mean
 
 Pooling = Literal["cls", "mean", "keep"]
 
@@ -148,5 +148,8 @@ def get_preset(name: str) -> Preset:
         ConfigurationError: There is none of that name.
     """
     if name not in PRESETS:
-        raise ConfigurationError(f"Unknown preset {name!r}: use one of {', '.join(PRESETS)}, or 'auto'.")
+        names = ", ".join(PRESETS)
+        raise ConfigurationError(
+            f"Unknown preset {name!r}: use one of {names}, or 'auto'.{did_you_mean(name, [*PRESETS, 'auto'])}"
+        )
     return PRESETS[name]

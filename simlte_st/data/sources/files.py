@@ -14,7 +14,7 @@ from simlte_st.data.sources import hub
 from simlte_st.data.sources.base import Source
 from simlte_st.data.tables import read_table
 from simlte_st.errors import DataError
-from simlte_st.files import is_model
+from simlte_st.files import is_model, nearest_place
 
 PLACES = f"{DESCRIPTION}; or {hub.FORM}"
 """What a user can name as a source, in words."""
@@ -35,7 +35,7 @@ def open_source(source: Any, settings: ReadSettings) -> Source | None:
     path = Path(source)
     if not os.path.exists(path):
         shown = name if len(name) <= _SHOWN_LENGTH else name[:_SHOWN_LENGTH] + "..."
-        raise DataError(f"There is no file or folder {shown!r}. Documents are read from {PLACES}.")
+        raise DataError(f"There is no file or folder {shown!r}.{nearest_place(path)} Documents are read from {PLACES}.")
     known = format_of(path)
     if path.is_dir() or isinstance(known, TextFormat):
         settings.columns.refuse(f"{path} holds text, which")
