@@ -38,6 +38,10 @@ class StoreError(SimlteError, OSError):
     """An index cannot be read or written: it is incomplete, from a newer version, or the disk is full."""
 
 
+class DiskFullError(SimlteError, OSError):
+    """The disk is full; what was there before is there still, and what was not finished is not taken for it."""
+
+
 class HubError(SimlteError, RuntimeError):
     """A model cannot be uploaded to the Hugging Face Hub: no token, no answer, or it was refused."""
 

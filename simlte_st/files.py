@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import json
 import logging
@@ -18,7 +19,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 from platformdirs import user_cache_path
 
-from simlte_st.errors import ConfigurationError, did_you_mean
+from simlte_st.errors import ConfigurationError, DiskFullError, did_you_mean
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +55,7 @@ def atomic_path(target: str | os.PathLike[str]) -> Iterator[Path]:
 
     Raises:
         ConfigurationError: Another process wrote a directory of that name at the same moment; both are kept.
+        DiskFullError: There was no room for it.
     """
     target = Path(target)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -79,6 +81,9 @@ def atomic_path(target: str | os.PathLike[str]) -> Iterator[Path]:
                     ) from error
                 raise
             _flush(target.parent, inside=False)
+        except Exception as error:
+            raise_if_full(error, target)
+            raise
         finally:
             if before.exists() and not target.exists():  # interrupted between the two renames
                 os.replace(before, target)
@@ -250,7 +255,7 @@ def check_place(target: Path, advice: str = "Choose another output.") -> None:
         ConfigurationError: What it would be in is no folder, or cannot be written, or its disk is full; or its name is
             no UTF-8.
     """
-    parent = next(each for each in target.absolute().parents if os.path.lexists(each))
+    parent = _nearest_folder(target.absolute().parent)
     if valid_unicode(str(target)) != str(target):
         problem = "its name is no UTF-8, and libraries that write it take no other"
     elif not parent.is_dir():
@@ -280,6 +285,36 @@ def nearest_place(path: str | os.PathLike[str], suits: Callable[[Path], bool] = 
     except OSError:
         return ""
     return did_you_mean(missing.name, names)
+
+
+def raise_if_full(error: Exception, target: Path, advice: str = "Make room, and run it again.") -> None:
+    """Raise our error in the place of what libraries raise when a disk is full: OSError, RuntimeError, their own.
+
+    Args:
+        error: What was raised while ``target`` was written.
+        target: What was to be written.
+        advice: What the error tells the user to do.
+
+    Raises:
+        DiskFullError: It was a full disk.
+    """
+    chain: BaseException | None = error
+    while chain is not None:
+        # torch's writer of archives does not say why it failed: then the disk has to tell.
+        unsaid = "inline_container" in str(chain) or "PytorchStreamWriter" in str(chain)
+        if (
+            getattr(chain, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
+            or f"(os error {errno.ENOSPC})" in str(chain)
+            or os.strerror(errno.ENOSPC) in str(chain)
+            or (unsaid and shutil.disk_usage(_nearest_folder(target)).free < 16 * _ROOM)
+        ):
+            raise DiskFullError(f"{target} could not be written: the disk is full. {advice}") from error
+        chain = chain.__cause__ or chain.__context__
+
+
+def _nearest_folder(path: Path) -> Path:
+    """Give the path, or the nearest of the folders around it that there are."""
+    return next(each for each in (path.absolute(), *path.absolute().parents) if os.path.lexists(each))
 
 
 def check_free(target: Path, overwrite: bool) -> None:

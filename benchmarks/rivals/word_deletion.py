@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
+from simlte_st.checks import check_number
 from simlte_st.data.document import Outline
-from simlte_st.data.views import Piece, Sides, check_share, has_two_words, pieces_of_words, words_of
+from simlte_st.data.views import Piece, Sides, has_two_words, pieces_of_words, words_of
 from simlte_st.data.windows import WindowMode, check_window, choose_window
 
 
@@ -24,7 +25,7 @@ class WordDeletion:
     window: WindowMode = "random"
 
     def __post_init__(self) -> None:
-        check_share("p", self.p, 0.0, 0.99)
+        check_number("p", self.p, least=0.0, most=0.99)
         check_window(self.window)
 
     def accepts(self, document: Outline) -> bool:

@@ -1,77 +1,65 @@
-"""Numbers as options have them: what is none is refused while the command line is parsed."""
+"""Numbers as options have them: what is none, or out of its range, is refused while the command line is parsed.
+
+The library checks its own parameters (:mod:`simlte_st.checks`); the functions here read the words.
+"""
 
 from __future__ import annotations
 
 import argparse
-import math
 import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from simlte_st.checks import LARGEST_COUNT, check_count, check_number, check_seed
+from simlte_st.errors import ConfigurationError
+
+T = TypeVar("T", int, float)
+
+
+def _read(text: str, kind: Callable[[str], T], kinds: str, check: Callable[[T], None]) -> T:
+    """Read a number and check it.
+
+    Raises:
+        argparse.ArgumentTypeError: It is none, or the check fails.
+    """
+    try:
+        value = kind(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no {kinds}") from error
+    try:
+        check(value)
+    except ConfigurationError as error:
+        raise argparse.ArgumentTypeError(str(error).partition("=")[2].rstrip(".")) from error
+    return value
 
 
 def whole_number(text: str) -> int:
-    """Read a whole number.
-
-    Raises:
-        argparse.ArgumentTypeError: It is none.
-    """
-    try:
-        return int(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from error
+    """Read a whole number, of either sign."""
+    return _read(text, int, "whole number", lambda value: check_count("N", value, least=-LARGEST_COUNT))
 
 
 def count(text: str) -> int:
-    """Read how many: a whole number from 1.
-
-    Raises:
-        argparse.ArgumentTypeError: It is none.
-    """
-    value = whole_number(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
-    return value
+    """Read how many: a whole number from 1."""
+    return _read(text, int, "whole number", lambda value: check_count("N", value))
 
 
 def count_from_zero(text: str) -> int:
-    """Read how many: a whole number from 0.
-
-    Raises:
-        argparse.ArgumentTypeError: It is none.
-    """
-    value = whole_number(text)
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"{text} is below 0")
-    return value
+    """Read how many: a whole number from 0."""
+    return _read(text, int, "whole number", lambda value: check_count("N", value, least=0))
 
 
 def seed(text: str) -> int:
-    """Read a seed of random numbers, which has 32 bits in some of the libraries.
-
-    Raises:
-        argparse.ArgumentTypeError: It is none.
-    """
-    value = whole_number(text)
-    if not 0 <= value < 2**32:
-        raise argparse.ArgumentTypeError(f"{text} is not from 0 to {2**32 - 1:,}")
-    return value
+    """Read a seed of random numbers."""
+    return _read(text, int, "whole number", lambda value: check_seed(value))
 
 
 def finite_number(text: str) -> float:
-    """Read a number; infinity and "not a number" are none here.
-
-    Raises:
-        argparse.ArgumentTypeError: It is none.
-    """
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number")
-    return value
+    """Read a number; infinity and "not a number" are none here."""
+    return _read(text, float, "number", lambda value: check_number("X", value))
 
 
-def number_or_range(text: str) -> int | tuple[int, int]:
-    """Read a whole number, or a range such as 2-12.
+def number_or_range(text: str) -> Any:
+    """Read a whole number from 1, or a range such as 2-12: an integer, or a pair of them.
 
     Raises:
         argparse.ArgumentTypeError: It is neither.
@@ -79,4 +67,5 @@ def number_or_range(text: str) -> int | tuple[int, int]:
     match = re.fullmatch(r"(\d+)(?:-(\d+))?", text)
     if match is None:
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number and no range such as 2-12")
-    return int(match[1]) if match[2] is None else (int(match[1]), int(match[2]))
+    numbers = tuple(count(number) for number in match.groups() if number is not None)
+    return numbers if len(numbers) == 2 else numbers[0]

@@ -89,7 +89,8 @@ class CommandParser(argparse.ArgumentParser):
         try:
             super()._check_value(action, value)
         except argparse.ArgumentError as error:
-            error.message = f"{error.message}{did_you_mean(str(value), map(str, action.choices or ()))}"
+            meant = did_you_mean(str(value), map(str, action.choices or ()))
+            error.message += f".{meant}" if meant else ""
             raise
 
     def error(self, message: str) -> NoReturn:

@@ -167,12 +167,24 @@ def write_corpus(
         with atomic_path(directory / "corpus.arrow") as path:
             _write_rows(path, _usable_rows(bar, cut, count_tokens, view, report))
         if report.documents < 2:
-            reasons = "".join(f"; {count} left out: {reason}" for reason, count in report.left_out.items())
-            raise EmptyCorpusError(
-                f"{report.documents} usable documents: training with in-batch negatives needs at least 2{reasons}."
-            )
+            raise EmptyCorpusError(too_few_documents(report.documents, report.left_out))
         write_json(directory / "corpus.json", report.to_dict())
     return Dataset.from_file(str(directory / "corpus.arrow")), CorpusReport(**read_json(directory / "corpus.json"))
+
+
+def too_few_documents(documents: int, left_out: Mapping[str, int] | None = None) -> str:
+    """Say that there are too few documents to train on.
+
+    Args:
+        documents: How many can be used.
+        left_out: How many cannot, by reason.
+    """
+    are = "There is 1" if documents == 1 else f"There are {documents}"
+    others = ", ".join(f"{count} left out: {reason}" for reason, count in (left_out or {}).items())
+    return (
+        "Training needs 2 documents at least, as each is told from the others of its batch. "
+        f"{are} that can be used{f' ({others})' if others else ''}."
+    )
 
 
 def _usable_rows(

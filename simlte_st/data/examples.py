@@ -18,6 +18,7 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from simlte_st.compat import view_budget
+from simlte_st.data.corpus import too_few_documents
 from simlte_st.data.document import SegmentedDocument
 from simlte_st.data.documents import read_documents
 from simlte_st.data.segmenters import Segmenter, make_segmenter, peek
@@ -111,7 +112,7 @@ def docsplit_objectives(
     budget = None if model is None else view_budget(model)
     segmented = [document for document in _segmented(documents, model, segmenter) if view.accepts(document)]
     if len(segmented) < 2:
-        raise EmptyCorpusError(f"{len(segmented)} usable documents: in-batch negatives need at least 2.")
+        raise EmptyCorpusError(too_few_documents(len(segmented)))
     objectives: list[tuple[DataLoader[InputExample], nn.Module]] = []
     for epoch in range(epochs):
         pairs = [draw_views(document, view, seed=seed, epoch=epoch, budget=budget) for document in segmented]

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal
 
+from simlte_st.checks import check_number
 from simlte_st.data.document import Outline
 from simlte_st.data.views import (
     Piece,
     Sides,
-    check_share,
     has_two_words,
     pieces_of_words,
     whole,
@@ -71,8 +71,8 @@ class Crop:
     most: float = 0.5
 
     def __post_init__(self) -> None:
-        check_share("least", self.least, 1e-6, self.most)
-        check_share("most", self.most, self.least, 1.0)
+        check_number("least", self.least, least=1e-6, most=self.most)
+        check_number("most", self.most, least=self.least, most=1.0)
 
     def accepts(self, document: Outline) -> bool:
         """Accept any document of two words or more."""
@@ -107,7 +107,7 @@ class InverseCloze:
     window: WindowMode = "random"
 
     def __post_init__(self) -> None:
-        check_share("keep_sentence", self.keep_sentence, 0.0, 1.0)
+        check_number("keep_sentence", self.keep_sentence, least=0.0, most=1.0)
         check_window(self.window)
 
     def accepts(self, document: Outline) -> bool:

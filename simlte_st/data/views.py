@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
+from simlte_st.checks import check_number
 from simlte_st.data.document import Outline, SegmentedDocument
 from simlte_st.data.windows import WindowMode, check_window, choose_window
 from simlte_st.data.words import word_spans
@@ -179,12 +180,6 @@ def has_two_words(document: Outline) -> bool:
     return len(document.tokens) > 1 or (len(document.tokens) == 1 and document.words(0) > 1)
 
 
-def check_share(name: str, value: float, low: float, high: float) -> None:
-    """Raise :class:`ConfigurationError` unless ``low <= value <= high``."""
-    if not low <= value <= high:
-        raise ConfigurationError(f"{name}={value}: must lie between {low} and {high}.")
-
-
 @dataclass(frozen=True)
 class DocSplit:
     """DocSplit / SimLTE: deal the sentences of a document to two views.
@@ -218,7 +213,7 @@ class DocSplit:
     single: Literal["halve", "skip"] = "halve"
 
     def __post_init__(self) -> None:
-        check_share("p", self.p, 0.01, 0.99)
+        check_number("p", self.p, least=0.01, most=0.99)
         check_window(self.window)
         if self.unit not in ("sentence", "paragraph", "block"):
             raise ConfigurationError(f"unit={self.unit!r}: use 'sentence', 'paragraph' or 'block'.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simlte_st.evaluation.evaluator import EmbeddingEvaluator, EvaluatorSettings
-from simlte_st.evaluation.labels import Label, check_lengths, number_labels, plain_labels
+from simlte_st.evaluation.labels import Label, check_lengths, number_labels, plain_labels, warned_once
 from simlte_st.evaluation.probe import Head, ProbeResult, Rows, check_head, fit_probe
 from simlte_st.evaluation.splits import few_shot_rows, warn_of_copies
 
@@ -39,6 +39,7 @@ class FewShotResult:
         return metrics
 
 
+@warned_once()
 def few_shot_probe(
     train_x: Rows,
     train_y: Sequence[Label],

@@ -14,6 +14,7 @@ from simlte_st.data.documents import list_documents
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.evaluation.classification_probe import FewShotResult, few_shot_probe
 from simlte_st.evaluation.evaluator import encode_texts
+from simlte_st.evaluation.labels import warned_once
 from simlte_st.evaluation.lexical import TfidfScores, tfidf_few_shot, tfidf_probe, tfidf_split_half
 from simlte_st.evaluation.probe import Head, ProbeResult, fit_probe
 from simlte_st.evaluation.spectrum import alpha_req
@@ -125,6 +126,7 @@ class ProbeComparison:
         }
 
 
+@warned_once()
 def compare_probes(
     models: Mapping[str, SentenceTransformer],
     train: Any,

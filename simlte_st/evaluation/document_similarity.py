@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 
-from simlte_st.errors import ConfigurationError, DataError
+from simlte_st.checks import check_count
+from simlte_st.errors import DataError
 from simlte_st.evaluation.evaluator import EmbeddingEvaluator, EvaluatorSettings
 from simlte_st.evaluation.link_pairs import check_pairs, named_texts
 from simlte_st.evaluation.pair_scores import CosineScores, PairScores
@@ -118,8 +119,7 @@ def document_similarity(
         DataError: Pairs and judgements cannot be used: other shapes, rows that do not exist, not finite, all the same.
         ConfigurationError: ``resamples`` is below 1.
     """
-    if resamples < 1:
-        raise ConfigurationError(f"resamples must be at least 1, got {resamples}.")
+    check_count("resamples", resamples)
     data, people = check_judged(pairs, judged, scores.size)
     model = (np.asarray(scores.pairs(data), dtype=np.float64) + scores.pairs(data[:, ::-1])) / 2.0
     if np.ptp(model) <= scores.tolerance:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from sentence_transformers.sentence_transformer.evaluation import BaseEvaluator
 
 from simlte_st.bars import counting_texts, progress_bar
+from simlte_st.checks import check_count
 from simlte_st.compat import readable_tokens
-from simlte_st.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -35,8 +35,8 @@ def reading_at_most(model: SentenceTransformer, max_seq_length: int | None) -> I
     Raises:
         ConfigurationError: ``max_seq_length`` is below 1.
     """
-    if max_seq_length is not None and max_seq_length < 1:
-        raise ConfigurationError(f"max_seq_length={max_seq_length}: must be at least 1.")
+    if max_seq_length is not None:
+        check_count("max_seq_length", max_seq_length)
     before = model.max_seq_length
     if max_seq_length is None or before is None:  # without a limit there is no tokenizer whose limit could be set
         yield

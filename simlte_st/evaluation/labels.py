@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +48,7 @@ def number_labels(
     unseen = sorted(set(test_plain) - set(classes))
     if unseen:
         logger.warning(
-            "%d of the test classes have no training example and count as missed: %s", len(unseen), unseen[:10]
+            "%d of the test classes have no training example and count as missed: %s", len(unseen), listed(unseen)
         )
     index = {label: number for number, label in enumerate(classes + unseen)}
     return (
@@ -54,6 +56,42 @@ def number_labels(
         np.array([index[label] for label in train_plain], dtype=np.int64),
         np.array([index[label] for label in test_plain], dtype=np.int64),
     )
+
+
+def listed(labels: Sequence[Label], most: int = 10) -> str:
+    """List labels, the first of them where there are many; how many more there are is said."""
+    more = len(labels) - most
+    return ", ".join(map(str, labels[:most])) + (f" and {more} more" if more > 0 else "")
+
+
+def warn_of_few(labels: Sequence[Label], shots: int) -> None:
+    """Warn of classes that have fewer examples than a few-shot probe takes of each."""
+    few = {label: count for label, count in sorted(Counter(plain_labels(labels)).items()) if count < shots}
+    if few:
+        logger.warning(
+            "%d classes have fewer than %d examples and give all they have at every draw: %s",
+            len(few),
+            shots,
+            listed([f"{label} ({count})" for label, count in few.items()]),
+        )
+
+
+@contextmanager
+def warned_once() -> Iterator[None]:
+    """Let the warnings of labels come once, however many probes of the same labels the block makes."""
+    seen: set[str] = set()
+
+    def is_new(record: logging.LogRecord) -> bool:
+        message = record.getMessage()
+        new = message not in seen
+        seen.add(message)
+        return new
+
+    logger.addFilter(is_new)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_new)
 
 
 def plain_labels(labels: Sequence[Label]) -> list[Label]:

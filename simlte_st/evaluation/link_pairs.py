@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from simlte_st.checks import check_number
 from simlte_st.errors import ConfigurationError, DataError
 
 logger = logging.getLogger(__name__)
@@ -154,11 +155,10 @@ def link_pairs(
         ConfigurationError: A setting is unknown or out of range.
     """
     if split not in ("links", "papers"):
-        raise ConfigurationError(f"split must be 'links' or 'papers', got {split!r}.")
+        raise ConfigurationError(f"split={split!r}: use 'links' or 'papers'.")
     if negatives not in ("rewired", "uniform"):
-        raise ConfigurationError(f"negatives must be 'rewired' or 'uniform', got {negatives!r}.")
-    if not 0.0 < test_share < 1.0:
-        raise ConfigurationError(f"test_share={test_share}: must lie between 0 and 1.")
+        raise ConfigurationError(f"negatives={negatives!r}: use 'rewired' or 'uniform'.")
+    check_number("test_share", test_share, above=0, below=1)
     data = check_links(links)
     generator = np.random.default_rng(seed)
     divide = _divide_links if split == "links" else _divide_papers

@@ -17,6 +17,7 @@ from sklearn.metrics import accuracy_score, f1_score
 from torch import nn
 from torch.nn import functional
 
+from simlte_st.checks import check_count, check_number
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.evaluation.labels import Label, check_lengths, number_labels
 from simlte_st.vectors import check_embeddings
@@ -115,10 +116,9 @@ def fit_probe(
         hidden = [train.shape[1]] if hidden is None else [hidden] if isinstance(hidden, int) else list(hidden)
         least = {"probe_batch_size": probe_batch_size, "hidden": min(hidden, default=0), "epochs": epochs}
         for key, value in least.items():
-            if value is not None and value < 1:
-                raise ConfigurationError(f"{key} must be at least 1, got {value}.")
-        if learning_rate <= 0:
-            raise ConfigurationError(f"learning_rate={learning_rate}: must be greater than 0.")
+            if value is not None:
+                check_count(key, value)
+        check_number("learning_rate", learning_rate, above=0)
         # The encoder may have been called under no_grad or inference_mode; the head needs its own gradients.
         with torch.inference_mode(False), torch.enable_grad(), _one_thread():
             mlp = _train_mlp(
@@ -157,7 +157,7 @@ def _one_thread() -> Iterator[None]:
 def check_head(head: str) -> None:
     """Raise :class:`ConfigurationError` unless ``head`` is one of the two."""
     if head not in ("mlp", "logistic"):
-        raise ConfigurationError(f"head must be 'mlp' or 'logistic', got {head!r}.")
+        raise ConfigurationError(f"head={head!r}: use 'mlp' or 'logistic'.")
 
 
 def _train_mlp(

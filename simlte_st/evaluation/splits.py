@@ -5,17 +5,17 @@ from __future__ import annotations
 import hashlib
 import itertools
 import logging
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from simlte_st.checks import check_count, check_number
 from simlte_st.data.document import Document, text_key
 from simlte_st.data.documents import list_documents, read_documents
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.evaluation.labels import Label, plain_labels
+from simlte_st.evaluation.labels import Label, listed, plain_labels, warn_of_few
 
 logger = logging.getLogger(__name__)
 
@@ -42,8 +42,7 @@ def stratified_split(
     Raises:
         ConfigurationError: ``test_share`` is out of its range.
     """
-    if not 0 < test_share < 1:
-        raise ConfigurationError(f"test_share={test_share}: must be above 0 and below 1.")
+    check_number("test_share", test_share, above=0, below=1)
     sides = np.full(len(classes), NEITHER, dtype=np.int8)
     sides[classes >= 0] = TRAIN
     places = _mix(keys, seed)
@@ -130,9 +129,8 @@ def divide_rows(
     names, classes, counts = np.unique(plain_labels(labels), return_inverse=True, return_counts=True)
     if (counts < 2).any():
         alone = names[counts < 2].tolist()
-        shown = ", ".join(map(repr, alone[:5])) + (", ..." if len(alone) > 5 else "")
         raise DataError(
-            f"The documents cannot be divided by class: {len(alone)} classes have one document only ({shown}). "
+            f"The documents cannot be divided by class: {len(alone)} classes have one document only ({listed(alone)}). "
             "Leave them out, or give documents to score on (test_data=)."
         )
     keys = np.array([text_key(text) for text in texts], dtype=np.int64)
@@ -206,15 +204,7 @@ def few_shot_rows(labels: Sequence[Label], shots: int, draws: int, seed: int) ->
         DataError: No labels, or labels that cannot be used.
         ConfigurationError: ``shots`` or ``draws`` below 1, or a negative ``seed``.
     """
-    if draws < 1:
-        raise ConfigurationError(f"draws must be at least 1, got {draws}.")
+    check_count("draws", draws)
     rows = [draw_shots(labels, shots, draw, seed) for draw in range(draws)]
-    short = {label: count for label, count in sorted(Counter(plain_labels(labels)).items()) if count < shots}
-    if short:
-        logger.warning(
-            "%d classes have fewer than %d examples and give all they have at every draw: %s",
-            len(short),
-            shots,
-            dict(list(short.items())[:10]),
-        )
+    warn_of_few(labels, shots)
     return rows

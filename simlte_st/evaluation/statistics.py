@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import bootstrap
 
-from simlte_st.errors import ConfigurationError, DataError
+from simlte_st.checks import check_count, check_number
+from simlte_st.errors import DataError
 from simlte_st.vectors import row_blocks, unit_rows
 
 logger = logging.getLogger(__name__)
@@ -32,10 +33,8 @@ def bootstrap_interval(
         DataError: Fewer than two values, or one that is not finite.
         ConfigurationError: ``level`` or ``resamples`` is out of range.
     """
-    if not 0.0 < level < 1.0:
-        raise ConfigurationError(f"level must lie between 0 and 1, got {level}.")
-    if resamples < 1:
-        raise ConfigurationError(f"resamples must be at least 1, got {resamples}.")
+    check_number("level", level, above=0, below=1)
+    check_count("resamples", resamples)
     data = np.asarray(values, dtype=np.float64)
     if data.ndim != 1 or len(data) < 2:
         raise DataError(f"A one-dimensional array of at least 2 values is needed, got shape {data.shape}.")
@@ -92,10 +91,8 @@ def uniformity(x: ArrayLike, t: float = 2.0, max_rows: int = 5000, seed: int = 0
         DataError: Fewer than two rows, not two-dimensional, or a value that is not finite.
         ConfigurationError: ``t`` is not positive or ``max_rows`` is below 2.
     """
-    if t <= 0:
-        raise ConfigurationError(f"t must be positive, got {t}.")
-    if max_rows < 2:
-        raise ConfigurationError(f"max_rows={max_rows}: must be at least 2.")
+    check_number("t", t, above=0)
+    check_count("max_rows", max_rows, least=2)
     # The sample is taken before normalising: 50,000 rows need not be copied to float64 for the sake of 5,000.
     data = np.asarray(x)
     if data.ndim != 2 or len(data) < 2:

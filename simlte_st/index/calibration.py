@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import binomtest
 from sklearn.metrics import precision_recall_curve
 
+from simlte_st.checks import check_number
 from simlte_st.data.formats import jsonl
 from simlte_st.data.rows import RawRow, ReadSettings, Skip
 from simlte_st.errors import ConfigurationError, DataError
@@ -69,8 +70,7 @@ def fit_threshold(scores: ArrayLike, labels: ArrayLike, wanted: float) -> Calibr
         ConfigurationError: No threshold reaches it, or it is out of range.
         DataError: All labels are the same.
     """
-    if not 0.0 < wanted <= 1.0:
-        raise ConfigurationError(f"The precision must be above 0 and at most 1, got {wanted}.")
+    check_number("precision", wanted, above=0, most=1)
     predicted, truth = np.asarray(scores, dtype=np.float64), np.asarray(labels, dtype=np.int64)
     if len(np.unique(truth)) < 2:
         raise DataError(f"All {len(truth)} pairs have the same label: both 0 and 1 are needed.")

@@ -10,6 +10,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from simlte_st.checks import check_count, check_number
 from simlte_st.errors import ConfigurationError
 from simlte_st.index.store import Store, is_one_of
 
@@ -57,10 +58,10 @@ def check_search(mode: str, top: int | None, threshold: float | None) -> None:
     """
     if mode not in get_args(Mode):
         raise ConfigurationError(f"mode={mode!r}: use one of {', '.join(map(repr, get_args(Mode)))}.")
-    if top is not None and top < 1:
-        raise ConfigurationError(f"top must be at least 1, got {top}.")
-    if threshold is not None and not -1.0 <= threshold <= 1.0:
-        raise ConfigurationError(f"The threshold is a cosine, from -1 to 1, got {threshold}.")
+    if top is not None:
+        check_count("top", top)
+    if threshold is not None:  # a cosine
+        check_number("threshold", threshold, least=-1, most=1)
     if threshold is not None and mode == "text":
         raise ConfigurationError("The threshold is a cosine, and the mode 'text' compares no vectors: choose another.")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from simlte_st.backbones.registry import make_backbone
-from simlte_st.errors import ConfigurationError
+from simlte_st.checks import check_count
 from simlte_st.files import atomic_path, check_free
 from simlte_st.models.base import load_model
 from simlte_st.models.loading import LoadedModel
@@ -47,8 +47,8 @@ def convert_base(
         ConfigurationError: A setting is out of its range or belongs to another backbone, or the output exists.
     """
     chosen = make_backbone(backbone, **settings)
-    if max_length is not None and max_length < 1:
-        raise ConfigurationError(f"max_length={max_length}: must be at least 1.")
+    if max_length is not None:
+        check_count("max_length", max_length)
     target = Path(output)
     check_free(target, overwrite)
     loaded = base.copy(pooling) if isinstance(base, LoadedModel) else load_model(base, pooling)

@@ -25,6 +25,7 @@ from simlte_st.backbones.registry import backbone_of
 from simlte_st.bars import logs_above_bars
 from simlte_st.compat import default_prompt, encoder_of, load_stock, taken_tokens, use_one_gpu
 from simlte_st.errors import TrainingInterrupted
+from simlte_st.files import raise_if_full
 from simlte_st.modules import OWN_MODULES
 from simlte_st.training.batching import (
     ConfiguredBatchSampler,
@@ -163,6 +164,7 @@ def fit(fitting: Fitting, folder: RunFolder) -> Fitted:
         ResumeError: A checkpoint lacks something.
         TrainingDiverged: A loss or a weight is not finite; the last good checkpoint is kept.
         TrainingInterrupted: Ctrl-C ended the run before its end; a checkpoint was written.
+        DiskFullError: There was no room for a checkpoint; the last complete one is kept.
     """
     trainer, interrupt = fitting.trainer, fitting.interrupt
     model: SentenceTransformer = trainer.model
@@ -175,6 +177,9 @@ def fit(fitting: Fitting, folder: RunFolder) -> Fitted:
         try:
             with logs_above_bars():
                 trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+        except Exception as error:
+            raise_if_full(error, folder.checkpoints, "Make room, and go on with the same settings and resume=True.")
+            raise
         finally:
             interrupt.restore()
             fitting.divergence.release()

@@ -16,7 +16,7 @@ from datasets import Dataset
 from simlte_st.data.corpus import CorpusReport, Coverage
 from simlte_st.data.document import Document
 from simlte_st.data.documents import DocumentReader
-from simlte_st.errors import ConfigurationError, ResumeError
+from simlte_st.errors import ConfigurationError, EmptyCorpusError, ResumeError
 from simlte_st.files import read_json, write_json
 from simlte_st.training.model import Trainee
 from simlte_st.training.run import RunFolder, RunOptions
@@ -64,7 +64,13 @@ def prepare(reader: DocumentReader, trainee: Trainee, folder: RunFolder, options
     if not account.exists():
         shutil.rmtree(folder.corpus, ignore_errors=True)  # of a run that was killed: nobody knows what it held out
         holder = HeldOut(options.held_out, seed=options.seed)
-        dataset = views.attach(reader, directory=folder.corpus, hold_out=holder.divert, progress=options.progress)
+        try:
+            dataset = views.attach(reader, directory=folder.corpus, hold_out=holder.divert, progress=options.progress)
+        except EmptyCorpusError as error:
+            if not (number := len(holder.documents)):
+                raise
+            were = "1 was" if number == 1 else f"{number} were"
+            raise EmptyCorpusError(f"{error} {were} held out to measure the gain: with held_out=0 none is.") from None
         kept = [{"id": item.id, "text": item.text, "label": item.label} for item in holder.documents]
         read = {**reader.report.to_dict(), "summary": reader.report.summary()}
         write_json(account, {"read": read, "held_out": kept})

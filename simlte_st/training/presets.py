@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 from simlte_st.backbones.registry import check_backbone
+from simlte_st.checks import check_count, check_number
 from simlte_st.data.views import DocSplit, View
 from simlte_st.errors import ConfigurationError, did_you_mean
 
@@ -69,12 +70,19 @@ class Preset:
     backbone: str | None = None
 
     def __post_init__(self) -> None:
-        for name in ("batch_size", "learning_rate", "epochs", "least_steps", "scale"):
-            if getattr(self, name) <= 0:
-                raise ConfigurationError(f"{name}={getattr(self, name)}: must be greater than 0.")
-        for name in ("max_view_length", "max_length", "mini_batch_num_tokens", "batch_tokens"):
-            if getattr(self, name) is not None and getattr(self, name) < 1:
-                raise ConfigurationError(f"{name}={getattr(self, name)}: must be at least 1.")
+        for name in ("learning_rate", "scale"):
+            check_number(name, getattr(self, name), above=0)
+        check_number("epochs", self.epochs, above=0, most=1_000_000)
+        for name in ("dropout", "attention_dropout", "warmup"):
+            if getattr(self, name) is not None:
+                check_number(name, getattr(self, name), least=0, below=1)
+        for name in ("mlm_probability", "mlm_share"):
+            check_number(name, getattr(self, name), above=0, most=1)
+        check_number("mlm_weight", self.mlm_weight, least=0)
+        for name in ("least_steps", "max_view_length", "max_length", "mini_batch_num_tokens", "batch_tokens"):
+            if getattr(self, name) is not None:
+                check_count(name, getattr(self, name))
+        check_count("batch_size", self.batch_size)
         if self.batch_size < 2:
             raise ConfigurationError("batch_size=1: the negatives are the other documents of the batch; use 2 or more.")
         if self.mlm_weight == 0 and self.mlm_share != 1:
@@ -87,11 +95,6 @@ class Preset:
                 raise ConfigurationError(
                     f"backbone={self.backbone!r} needs max_length=, the tokens that the model shall read."
                 )
-        if not 0 <= self.warmup < 1:
-            raise ConfigurationError(f"warmup={self.warmup}: a share of the steps, from 0 to below 1.")
-        for name in ("dropout", "attention_dropout"):
-            if getattr(self, name) is not None and not 0 <= getattr(self, name) < 1:
-                raise ConfigurationError(f"{name}={getattr(self, name)}: must lie between 0 and 1.")
 
     def summary(self) -> str:
         """Say the main settings in a line."""

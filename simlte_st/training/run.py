@@ -13,6 +13,7 @@ from typing import Any, Literal
 import torch
 from filelock import FileLock
 
+from simlte_st.checks import check_count, check_number, check_seed
 from simlte_st.data.documents import DocumentReader
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.data.sources.several import is_place
@@ -87,8 +88,11 @@ class RunOptions:
         check_device(self.device)
         # What is wrong with the preset's settings shows before anything is read or written.
         (self.named_preset or Preset()).changed(**self.settings)
-        if not 0 <= self.held_out <= 0.5:
-            raise ConfigurationError(f"held_out={self.held_out}: a share of the documents, from 0 to 0.5.")
+        check_seed(self.seed)
+        check_number("held_out", self.held_out, least=0, most=0.5)
+        check_count("workers", self.workers, least=0)
+        if self.save_steps is not None:
+            check_count("save_steps", self.save_steps)
         if self.max_steps is not None and self.max_steps < 1:
             raise ConfigurationError(
                 f"max_steps={self.max_steps}: at least one step is needed. Without training, an analysis is appended "
@@ -98,8 +102,8 @@ class RunOptions:
             raise ConfigurationError(f"keep={self.keep!r}: use 'verdict' or 'trained'.")
         if self.probe is not None and self.held_out == 0:
             raise ConfigurationError("probe= measures on held-out documents: held_out= must not be 0.")
-        if self.lsa is not None and self.lsa < 1:
-            raise ConfigurationError(f"lsa={self.lsa}: at least one dimension is appended.")
+        if self.lsa is not None:
+            check_count("lsa", self.lsa)
         if several_processes():
             raise ConfigurationError(
                 "simlte_st.train() runs in one process. For several, use DocSplitTransform with "
