@@ -25,6 +25,7 @@ from simlte_st.evaluation import (
 )
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE, usage_example
+from simlte_st.training.result import trained_path
 
 
 def main() -> None:
@@ -55,17 +56,20 @@ def main() -> None:
     print(f"\n{result.summary()}\n")
 
     print("Now with the classes, on articles that were kept from all of this. Measuring both models ...", flush=True)
-    models = {"untrained base": load_model(PACKAGED_BASE).model, "trained": load_model(arguments.output).model}
+    trained = trained_path(arguments.output) if result.kept == "base" else arguments.output
+    models = {"untrained base": load_model(PACKAGED_BASE).model, "trained": load_model(trained).model}
     halves = compare_halves(models, sample_documents(test_part, 300, arguments.seed), seed=arguments.seed)
     probes = compare_probes(models, train_part, test_part, max_seq_length=128, seed=arguments.seed)
     print()
     print(comparison_table(halves, probes))
     print(
-        "\nSame neighbours: on how many of the 10 nearest articles, of 300, do both halves of an article agree? "
+        "\nSame neighbours: on how many of the 10 nearest articles, of "
+        f"{halves['trained'].structure.documents}, do both halves of an article agree? "
         "Split-half: does one half find the other? Probes: 5 labelled articles a class (10 draws, mean ± deviation), "
         "and all of them, on the first 128 tokens (TF-IDF reads all words). Percent."
     )
-    print(f"\nThe model is in {arguments.output}. Three lines to use it, none of them ours:\n")
+    kept = "The base, as training did not clearly help," if result.kept == "base" else "The trained model"
+    print(f"\n{kept} is in {arguments.output}. Three lines to use it, none of them ours:\n")
     print(usage_example(str(arguments.output)))
     print(f"\n{time.perf_counter() - began:.0f} seconds.")
 

@@ -105,7 +105,7 @@ def add_parser(subparsers: Any) -> None:
     weights.add_argument("text", metavar="TEXT", type=valid_unicode, help="the text itself")
     _add_models(weights)
     weights.add_argument("--heatmap", metavar="FILE.html", help="draw it; else the tokens and weights are printed")
-    add_arguments(weights, "--overwrite", "--json", "common")
+    add_arguments(weights, "--overwrite", "--json", "--quiet", "common")
     weights.set_defaults(run=run_weights)
 
 

@@ -14,8 +14,8 @@ from simlte_st.data.documents import read_documents
 from simlte_st.data.report import ReadReport
 from simlte_st.files import atomic_path, check_apart, check_free
 from simlte_st.models.base import load_model
+from simlte_st.models.cards import write_model_card
 from simlte_st.models.names import shown_base
-from simlte_st.models.registration import extend_model_card
 from simlte_st.modules.latent_semantic_analysis import DIMENSION, LatentSemanticAnalysis
 
 
@@ -83,17 +83,19 @@ def append_lsa(
     analysis = end_with_lsa([model], reader, dimension, seed, progress)
     embedding_dimension = int(model.get_embedding_dimension() or 0)
     with atomic_path(target) as path:
-        model.save_pretrained(str(path))  # with the base's own card
-        section = (
-            "## Latent semantic analysis\n\n"
-            f"`{shown_base(os.fspath(base))}` as it was, with a part appended by simlte_st that learned without labels "
-            "which words tell documents apart.\n\n"
+        model.save_pretrained(str(path))
+        write_model_card(
+            path,
+            name=target.name,
+            base=os.fspath(base),
+            summary=f"`{shown_base(os.fspath(base))}` as it was, with a part appended by simlte_st that learned "
+            "without labels which words tell documents apart.",
+            about="## Latent semantic analysis\n\n"
             f"- Documents: {reader.report.documents:,}\n"
             f"- Appended: latent semantic analysis, {analysis.dimension} dimensions; embeddings have "
             f"{embedding_dimension}\n"
-            f"- Seed: {seed}\n"
+            f"- Seed: {seed}\n",
         )
-        extend_model_card(path, section)
     return Appended(target, reader.report, analysis.dimension, embedding_dimension)
 
 

@@ -41,42 +41,6 @@ def has_own_modules(folder: Path) -> bool:
     return modules.exists() and any(module["type"].startswith("simlte_st.") for module in read_json(modules))
 
 
-def complete_model_card(folder: Path) -> None:
-    """Let the card in a model's folder say what of this package it takes to load the model; twice is as once.
-
-    Args:
-        folder: A model's, with the ``README.md`` that sentence-transformers wrote. Where it takes nothing of this
-            package, or there is no card, nothing is changed.
-    """
-    path = folder / "README.md"
-    stock = "from sentence_transformers import SentenceTransformer\n"
-    if has_own_modules(folder):
-        own = (
-            "from simlte_st import SentenceTransformer\n"
-            "# The class of sentence_transformers loads it with trust_remote_code=True, where simlte-st is installed.\n"
-        )
-    elif is_own_architecture(folder):
-        own = f"import simlte_st  # the model's architecture\n{stock}"
-    else:
-        return
-    if path.exists() and own not in (card := path.read_text(encoding="utf-8")):
-        install = "pip install -U sentence-transformers"
-        card = card.replace(stock, own, 1).replace(f"{install}\n", f"{install} simlte-st\n", 1)
-        path.write_text(card, encoding="utf-8")
-
-
-def extend_model_card(folder: Path, section: str) -> None:
-    """Append a section to the card that sentence-transformers wrote, and mend how the card loads the model.
-
-    Args:
-        folder: The model's folder, with its ``README.md``.
-        section: Markdown.
-    """
-    complete_model_card(folder)
-    path = folder / "README.md"
-    path.write_text(path.read_text(encoding="utf-8").rstrip() + "\n\n" + section, encoding="utf-8")
-
-
 def _register_backbones() -> None:
     for backbone in BACKBONES.values():
         backbone.register()

@@ -14,8 +14,8 @@ from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
 from simlte_st.compat import NO_LIMIT, load_modules_of, readable_length, readable_tokens
 from simlte_st.errors import ConfigurationError
 from simlte_st.models.base import find_model
+from simlte_st.models.cards import complete_model_card
 from simlte_st.models.names import OWN_MODELS, local_folder, not_loaded
-from simlte_st.models.registration import complete_model_card
 from simlte_st.models.truncation import Truncation, text_lengths
 from simlte_st.modules import OWN_MODULES
 from simlte_st.modules.pooling import WeightedPooling

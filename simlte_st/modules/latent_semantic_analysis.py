@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from operator import length_hint
 from typing import Any
 
@@ -23,6 +24,8 @@ from simlte_st.data.sentences import text_groups
 from simlte_st.errors import ConfigurationError, DataError, ModelError
 from simlte_st.modules.base_form import texts_as_read
 from simlte_st.modules.saved import SavedModule
+
+logger = logging.getLogger(__name__)
 
 DIMENSION = 256
 WEIGHT = 0.4
@@ -142,6 +145,13 @@ class LatentSemanticAnalysis(SavedModule):
         # The square root evens out a little how much the singular vectors say: the first would drown the others.
         scaled = decomposition.components_[kept].T / np.sqrt(sizes[kept])
         fitted.dimension = int(kept.sum())
+        if fitted.dimension < dimension:
+            logger.warning(
+                "The analysis has %d dimensions, not %d: %d documents have no more.",
+                fitted.dimension,
+                dimension,
+                counts.shape[0],
+            )
         fitted.components = torch.from_numpy(np.where(present[:, None], scaled, 0.0)).float().contiguous()
         fitted.idf = torch.from_numpy(np.where(present, tfidf.idf_, 0.0)).float()
         return fitted

@@ -17,9 +17,9 @@ from simlte_st.evaluation.comparison import compare_halves, compare_probes
 from simlte_st.evaluation.splits import split_by_label
 from simlte_st.evaluation.verdict import give_verdict
 from simlte_st.files import RUN_FILE, atomic_path, write_json
+from simlte_st.models.cards import write_model_card
 from simlte_st.models.lsa import end_with_lsa
 from simlte_st.models.names import name_of, shown_base
-from simlte_st.models.registration import extend_model_card
 from simlte_st.models.truncation import Truncation
 from simlte_st.modules import LatentSemanticAnalysis
 from simlte_st.training.divergence import check_embeddings, check_weights
@@ -133,34 +133,45 @@ def save_result(model: SentenceTransformer, result: TrainingResult, output: Path
         model.save_pretrained(str(path))
         run = {"base": base, "seed": seed, **result.to_dict()}
         write_json(path / RUN_FILE, run)
-        extend_model_card(path, run_section(run))
+        is_base = result.kept == "base" and output == result.output
+        summary = card_summary(run, is_base)
+        write_model_card(path, name=output.name, base=base, summary=summary, about=run_section(run))
+
+
+def card_summary(run: Mapping[str, Any], is_base: bool) -> str:
+    """Say in a few sentences what a model is, and whether training helped.
+
+    Args:
+        run: The account of the run.
+        is_base: Whether the model is the base, kept where training did not clearly help.
+    """
+    base, documents = shown_base(run["base"]), f"{run['corpus']['documents']:,} documents"
+    verdict = run["gain"]["summary"] if run["gain"] else "Whether training helped was not measured."
+    analysis = ", with a latent semantic analysis of them appended" if run["lsa"] else ""
+    if is_base:
+        return f"{verdict} So this is `{base}` as it was before it was trained on {documents}{analysis}."
+    return f"{verdict} This is `{base}` trained without labels by simlte_st on {documents}{analysis}."
 
 
 def run_section(run: Mapping[str, Any]) -> str:
     """Describe a run in Markdown."""
     corpus, coverage, preset, truncation = (run[name] for name in ("corpus", "coverage", "preset", "truncation"))
+    skipped = {**run["read"].get("skipped", {}), **corpus["left_out"]}
     lines = [
         "## DocSplit training",
         "",
-        f"Trained without labels by simlte_st from `{shown_base(run['base'])}`: two views of one document should lie "
-        f"close, other documents far. Views: `{preset['view']}`.",
+        "Two views of one document should lie close, other documents far.",
         "",
+        f"- Views: `{preset['view']}`",
         f"- Documents: {corpus['documents']:,} ({corpus['tokens']:,} tokens, {corpus['sentences']:,} sentences; "
         f"the longest has {corpus['longest']:,} tokens)",
         f"- {truncation['summary']} {truncation['advice']}".rstrip(),
-    ]
-    skipped = {**run["read"].get("skipped", {}), **corpus["left_out"]}
-    if skipped:
-        lines.append("- Left out: " + ", ".join(f"{count:,} {reason}" for reason, count in skipped.items()))
-    lines += [
+        *(["- Left out: " + ", ".join(f"{count:,} {reason}" for reason, count in skipped.items())] if skipped else []),
         f"- Seen in one pass: {coverage['share']:.1%} of the tokens; a part of {coverage['cut']:,} of "
         f"{coverage['documents']:,} documents looked at stays unseen in it",
         f"- Steps: {run['steps']:,} in {run['seconds']:,.0f} s ({run['documents_per_second']:.2g} documents a second)",
         "- Settings: " + ", ".join(f"{name} {value}" for name, value in preset.items() if name != "view"),
         *([f"- Appended: latent semantic analysis, {run['lsa']} dimensions"] if run["lsa"] else []),
         f"- Seed: {run['seed']}; computed in {run['dtype']}",
-        "",
     ]
-    if run["gain"]:
-        lines += [run["gain"]["summary"], ""]
     return "\n".join(lines)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 from collections.abc import Iterator, Mapping, Sized
 from contextlib import contextmanager
@@ -96,7 +97,7 @@ class RunOptions:
         if self.max_steps is not None and self.max_steps < 1:
             raise ConfigurationError(
                 f"max_steps={self.max_steps}: at least one step is needed. Without training, an analysis is appended "
-                "by: simlte convert MODEL --lsa DOCUMENTS --output DIR"
+                f"by: simlte convert {shlex.quote(self.base)} --lsa DOCUMENTS --output DIR"
             )
         if self.keep not in ("verdict", "trained"):
             raise ConfigurationError(f"keep={self.keep!r}: use 'verdict' or 'trained'.")

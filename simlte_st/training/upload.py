@@ -11,10 +11,9 @@ from huggingface_hub.utils import HFValidationError, validate_repo_id  # type: i
 
 from simlte_st.errors import ConfigurationError, HubError
 from simlte_st.files import RUN_FILE, read_json, write_json
+from simlte_st.models.cards import MODEL_ID
 from simlte_st.models.names import shown_base
 from simlte_st.models.sentence_transformer import SentenceTransformer
-
-_PLACEHOLDER = "sentence_transformers_model_id"  # what a card calls a model that is nowhere yet
 
 
 def check_upload(name: str) -> None:
@@ -70,7 +69,7 @@ def upload(output: Path, name: str, *, private: bool = True) -> str:
             run = read_json(path / RUN_FILE)
             write_json(path / RUN_FILE, {**run, "base": shown_base(run["base"])})
             card = path / "README.md"
-            card.write_text(card.read_text(encoding="utf-8").replace(_PLACEHOLDER, name), encoding="utf-8")
+            card.write_text(card.read_text(encoding="utf-8").replace(MODEL_ID, name), encoding="utf-8")
             model = SentenceTransformer(path, device="cpu")
             return str(model.push_to_hub(name, private=private, local_model_path=str(path), exist_ok=True))
     except Exception as error:  # whatever it is: hours of training must not end in a traceback

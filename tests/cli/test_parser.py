@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from simlte_st.cli.main import build_parser, main
-from simlte_st.cli.parser import CommandParser
+from simlte_st.cli.parser import CommandParser, utf8_words
 
 
 def parsers(parser: CommandParser) -> Iterator[CommandParser]:
@@ -69,3 +72,60 @@ def test_wrong_arguments_are_told_in_a_few_lines(
     with pytest.raises(SystemExit):
         main(shlex.split(command))
     assert max(map(len, capsys.readouterr().err.splitlines())) <= 60
+
+
+@pytest.mark.parametrize(
+    ("command", "meant"),
+    [
+        ("trian texts", "train"),
+        ("analyze atention texts", "attention"),
+        ("models lst", "list"),
+        ("train texts --pooling mena", "mean"),
+        ("train texts --view crpo", "crop"),
+        ("train texts --output m --preset docsplit-brt", "docsplit-bert"),
+        ("encode simlte-brt texts --output v", "simlte-bert"),
+        ("encode modle texts --output v", "model"),
+        ("encode model text --output v", "texts"),
+        ("encode model rows.jsonl --text-column bdy --output v", "body"),
+        ("search articles.indx word", "articles.index"),
+        ("models remove simlte-brt", "mine"),
+    ],
+)
+def test_a_misspelled_name_is_answered_by_the_nearest(
+    command: str,
+    meant: str,
+    encoder_path: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SIMLTE_ST_HOME", str(tmp_path / "home"))
+    shutil.copytree(encoder_path, "model")
+    shutil.copytree(encoder_path, tmp_path / "home" / "models" / "mine")
+    Path("texts").mkdir()
+    Path("texts/a.txt").write_text("A text.")
+    Path("rows.jsonl").write_text('{"body": "A text.", "other": "Another."}')
+    Path("articles.index").mkdir()
+    Path("articles.index/settings.json").write_text('{"format": 1}')
+    if meant == "mine":
+        command = "models remove mien"
+    try:
+        status: object = main(shlex.split(command))
+    except SystemExit as end:
+        status = end.code
+    assert status in (1, 2)
+    assert f"Did you mean {meant!r}?" in " ".join(capsys.readouterr().err.split())
+
+
+def test_words_that_are_no_utf8_are_mended_and_places_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    latin = os.fsdecode(b"caf\xe9")
+    words = [f"{latin} au lait", f"--where={latin}", "caf\u00e9", "--top", "5"]
+    assert utf8_words(words) == ["caf\ufffd au lait", "--where=caf\ufffd", "caf\u00e9", "--top", "5"]
+    assert capsys.readouterr().err.count("is no UTF-8; it is taken as") == 2
+    os.mkdir(latin)
+    assert utf8_words([latin, f"--data={latin}", f"{latin}/new"]) == [latin, f"--data={latin}", f"{latin}/new"]
+    assert capsys.readouterr().err == ""

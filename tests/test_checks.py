@@ -1,0 +1,52 @@
+"""Numbers that are settings."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from simlte_st.checks import LARGEST_COUNT, LARGEST_SEED, check_count, check_number, check_seed
+from simlte_st.errors import ConfigurationError
+
+
+@pytest.mark.parametrize("value", [0, 0.5, 1, np.float32(0.25), np.int64(1)])
+def test_numbers_in_their_range(value: Any) -> None:
+    check_number("x", value)
+    check_number("x", value, least=0, most=1)
+    check_number("x", value, above=-1, below=2)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, "1", None, True, [1.0]])
+def test_what_is_no_finite_number_is_in_no_range(value: Any) -> None:
+    for limits in ({}, {"least": 0}, {"most": 9}, {"above": -9, "below": 9}):
+        with pytest.raises(ConfigurationError, match=r"^x=.*: must be a number"):
+            check_number("x", value, **limits)
+
+
+def test_the_range_is_said() -> None:
+    with pytest.raises(ConfigurationError, match=r"^rate=0: must be a number, above 0 and at most 1,000\.$"):
+        check_number("rate", 0, above=0, most=1000)
+    with pytest.raises(ConfigurationError, match=r"^rate=1: must be a number, at least 0 and below 1\.$"):
+        check_number("rate", 1, least=0, below=1)
+    with pytest.raises(ConfigurationError, match=r"^n=0: must be a whole number, at least 1\.$"):
+        check_count("n", 0)
+    with pytest.raises(ConfigurationError, match=r"must be a whole number, from 1 to 2,147,483,647\.$"):
+        check_count("n", LARGEST_COUNT + 1)
+
+
+@pytest.mark.parametrize("value", [1.0, "1", None, True, math.nan])
+def test_whole_numbers_are_integers(value: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"n=.*: must be a whole number"):
+        check_count("n", value)
+    check_count("n", np.int32(1))
+
+
+def test_seeds() -> None:
+    for seed in (0, LARGEST_SEED):
+        check_seed(seed)
+    for seed in (-1, LARGEST_SEED + 1):
+        with pytest.raises(ConfigurationError, match=f"^seed={seed}: "):
+            check_seed(seed)
