@@ -87,3 +87,10 @@ def test_the_demo(ran: Path) -> None:
     for name in ("TF-IDF", "untrained base", "trained"):
         assert any(line.startswith(f"| {name} ") for line in out.splitlines())
     assert (ran / "simlte-demo" / "modules.json").exists()
+    assert "of the 10 nearest articles, of 28, do" in out
+    kept_base = (ran / "simlte-demo.trained").exists()
+    rows = [
+        next(line for line in out.splitlines() if line.startswith(f"| {name} ")) for name in ("untrained", "trained")
+    ]
+    assert [row.split("|")[2:] for row in rows] != [rows[0].split("|")[2:]] * 2, "the trained model is measured, too"
+    assert ("The base, as training did not clearly help, is in simlte-demo" in out) == kept_base

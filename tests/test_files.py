@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import errno
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -10,9 +12,22 @@ from typing import Any
 
 import platformdirs
 import pytest
+from safetensors import SafetensorError
 
-from simlte_st.errors import ConfigurationError
-from simlte_st.files import atomic_path, check_apart, check_free, check_place, hold, read_json, write_json
+from simlte_st import files
+from simlte_st.errors import ConfigurationError, DiskFullError
+from simlte_st.files import (
+    atomic_path,
+    changes,
+    check_apart,
+    check_free,
+    check_place,
+    hold,
+    nearest_place,
+    raise_if_full,
+    read_json,
+    write_json,
+)
 from simlte_st.files import home as home_folder
 from simlte_st.models.names import models_folder
 
@@ -206,3 +221,64 @@ def test_without_it_the_platforms_cache(monkeypatch: pytest.MonkeyPatch) -> None
     for value in (None, ""):
         monkeypatch.delenv("SIMLTE_ST_HOME") if value is None else monkeypatch.setenv("SIMLTE_ST_HOME", value)
         assert home_folder() == platformdirs.user_cache_path("simlte_st", appauthor=False)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, "No space left on device"),
+        OSError(errno.EDQUOT, "Disk quota exceeded"),
+        SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)"),
+        RuntimeError("[enforce fail at inline_container.cc:672] . unexpected pos 704 vs 598"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_full_disk_is_a_sentence_whoever_met_it(
+    error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "model"
+    target.mkdir()
+    (target / "old").write_text("old")
+    free = shutil.disk_usage(tmp_path)._replace(free=4096)
+    monkeypatch.setattr(files.shutil, "disk_usage", lambda path: free)
+    said = rf"^{re.escape(str(target))} could not be written: the disk is full\. Make room"
+    with pytest.raises(DiskFullError, match=said), atomic_path(target) as path:  # noqa: PT012
+        path.mkdir()
+        raise error
+    assert [each.name for each in tmp_path.iterdir()] == ["model"]
+    assert (target / "old").read_text() == "old"
+    chained = ValueError("while saving")
+    chained.__context__ = error
+    with pytest.raises(DiskFullError):
+        raise_if_full(chained, target)
+
+
+def test_another_error_is_no_full_disk(tmp_path: Path) -> None:
+    for error in (
+        OSError(errno.EACCES, "Permission denied"),
+        RuntimeError("inline_container: no archive"),
+        KeyError(1),
+    ):
+        raise_if_full(error, tmp_path / "not" / "there")
+
+
+def test_json_holds_what_names_of_files_are_read_with(tmp_path: Path) -> None:
+    latin = os.fsdecode(b"caf\xe9")
+    write_json(tmp_path / "a.json", {latin: [latin, "\ud83d\ude00", 1.5]})
+    assert read_json(tmp_path / "a.json") == {"caf\ufffd": ["caf\ufffd", "\U0001f600", 1.5]}
+    assert not changes(read_json(tmp_path / "a.json"), {latin: (latin, "\ud83d\ude00", 1.5)})
+    assert changes({"a": 1}, {"a": 2}) == {"a": "a: was 1, is 2"}
+
+
+def test_a_name_that_is_no_utf8_is_no_place_to_write(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="its name is no UTF-8"):
+        check_place(tmp_path / os.fsdecode(b"caf\xe9"))
+
+
+def test_the_nearest_place_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "papers.csv").write_text("")
+    (tmp_path / "Papers").mkdir()
+    assert nearest_place(tmp_path / "paper.csv") == " Did you mean 'papers.csv'?"
+    assert nearest_place(tmp_path / "paper.csv", Path.is_dir) == " Did you mean 'Papers'?"
+    assert nearest_place(tmp_path / "quite-another") == ""
+    assert nearest_place(tmp_path / "not" / "there") == ""

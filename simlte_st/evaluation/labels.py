@@ -69,9 +69,11 @@ def warn_of_few(labels: Sequence[Label], shots: int) -> None:
     few = {label: count for label, count in sorted(Counter(plain_labels(labels)).items()) if count < shots}
     if few:
         logger.warning(
-            "%d classes have fewer than %d examples and give all they have at every draw: %s",
+            "%d %s fewer than %d examples and give%s all there are at every draw: %s",
             len(few),
+            "class has" if len(few) == 1 else "classes have",
             shots,
+            "s" if len(few) == 1 else "",
             listed([f"{label} ({count})" for label, count in few.items()]),
         )
 

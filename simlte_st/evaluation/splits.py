@@ -129,8 +129,9 @@ def divide_rows(
     names, classes, counts = np.unique(plain_labels(labels), return_inverse=True, return_counts=True)
     if (counts < 2).any():
         alone = names[counts < 2].tolist()
+        have = "class has" if len(alone) == 1 else "classes have"
         raise DataError(
-            f"The documents cannot be divided by class: {len(alone)} classes have one document only ({listed(alone)}). "
+            f"The documents cannot be divided by class: {len(alone)} {have} one document only ({listed(alone)}). "
             "Leave them out, or give documents to score on (test_data=)."
         )
     keys = np.array([text_key(text) for text in texts], dtype=np.int64)

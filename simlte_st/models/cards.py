@@ -15,7 +15,6 @@ _STOCK = "from sentence_transformers import SentenceTransformer\n"
 _INSTALL = "pip install -U sentence-transformers"
 _MATTER = re.compile(r"\A---\n(.*?\n)---\n", re.DOTALL)
 _BASE_MODEL = re.compile(r"^base_model:.*\n(?:[ -].*\n)*", re.MULTILINE)
-_UNKNOWN_BASE = "<!-- - **Base model:** [Unknown](https://huggingface.co/unknown) -->"
 
 
 def complete_model_card(folder: Path) -> None:
@@ -72,7 +71,7 @@ def write_model_card(folder: Path, *, name: str, base: str, summary: str, about:
         f'## Usage\n\n```bash\n{install}\n```\n\n```python\n{own}\nmodel = SentenceTransformer("{MODEL_ID}")\n'
         'vectors = model.encode(["A long document ...", "Another one ..."])\n```\n',
         about.strip() + "\n",
-        _rest(body.replace(_UNKNOWN_BASE, f"- **Base model:** {link}"), shown_base(base)),
+        _rest(body, shown_base(base)),
     ]
     path.write_text("\n".join(parts), encoding="utf-8")
 

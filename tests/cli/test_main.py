@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import re
 import shlex
 import shutil
@@ -238,3 +239,32 @@ def test_an_output_that_cannot_be(
     command = command.replace("SOURCE", str(labelled)).replace("MODEL", str(encoder_path))
     assert main(shlex.split(f"{command} {labelled}/inside --quiet")) == 1
     assert f"{labelled} is no folder. Choose another output." in capsys.readouterr().err
+
+
+def test_a_source_whose_name_is_no_utf8(
+    folder: Path, encoder_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = folder.rename(tmp_path / os.fsdecode(b"D\xe9p\xf4t"))
+    (source / "00.txt").rename(source / os.fsdecode(b"z\xe9ro.txt"))
+    vectors, model, latin = tmp_path / "v.parquet", tmp_path / "m", os.fsdecode(b"\xe9t\xe9")
+    assert main(["encode", str(encoder_path), str(source), "--output", str(vectors), "--quiet"]) == 0
+    assert "z\ufffdro.txt" in pq.read_table(vectors)["id"].to_pylist()
+    train = ["train", str(source), "--base", str(encoder_path), "--output", str(model), "--max-steps", "1"]
+    assert main([*train, "--held-out", "0", "--quiet"]) == 0
+    assert main(["index", str(encoder_path), str(source), "--output", str(tmp_path / "ix"), "--quiet"]) == 0
+    assert main(["search", str(tmp_path / "ix"), f"ba {latin}"]) == 0
+    assert main(["link", str(tmp_path / "ix"), f"ba {latin}"]) == 0
+    assert main(["analyze", "layers", "--text", latin, "--model", str(encoder_path)]) == 0
+    assert main(["evaluate", str(encoder_path), "--data", str(source), "--json", "--quiet"]) == 0
+    capsys.readouterr()
+    model.rename(tmp_path / latin)
+    for command in (
+        ["encode", str(encoder_path), str(source), "--output", str(source / "v.parquet")],
+        ["convert", str(encoder_path), "--output", str(source / "long")],
+        ["encode", str(tmp_path / latin), str(source), "--output", str(tmp_path / "w.parquet")],
+        [*train[:-3], str(source / "m"), "--max-steps", "1"],
+    ):
+        assert main(command) == 1
+        said = " ".join(capsys.readouterr().err.split())
+        assert "no UTF-8" in said
+        assert "should not happen" not in said

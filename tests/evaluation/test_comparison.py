@@ -99,3 +99,23 @@ def test_sources_are_read(model: SentenceTransformer, corpus: list[Document]) ->
     assert found == compare_probes({"m": model}, corpus[:30], corpus[30:], **settings)  # type: ignore[arg-type]
     with pytest.raises(DataError, match="30 of 30 documents have no label: name the column"):
         compare_probes({"m": model}, rows[:30], rows[30:])
+
+
+def test_what_is_wrong_with_labels_is_said_once(
+    model: SentenceTransformer, corpus: list[Document], caplog: pytest.LogCaptureFixture
+) -> None:
+    rare = [Document(f"r{number}", f"ba bun {number}", f"rare {number:02d}") for number in range(12)]
+    foreign = [Document("f", "ba bis", "foreign")]
+    other = copy.deepcopy(model)
+    compare_probes({"m": model, "n": other}, [*corpus[:30], *rare], [*corpus[30:], *foreign], head="logistic", draws=3)
+    few, unseen = (
+        [line for line in caplog.messages if part in line] for part in ("fewer than 5", "no training example")
+    )
+    assert few == [
+        "12 classes have fewer than 5 examples and give all there are at every draw: "
+        + ", ".join(f"rare {number:02d} (1)" for number in range(10))
+        + " and 2 more"
+    ]
+    assert unseen == ["1 of the test classes have no training example and count as missed: foreign"]
+    compare_probes({"m": model}, [*corpus[:30], *rare], corpus[30:], head="logistic", draws=2)
+    assert sum("fewer than 5" in line for line in caplog.messages) == 2, "once each time"

@@ -39,7 +39,7 @@ def test_documents_are_divided_for_halves_and_probes(corpus: list[Document]) -> 
 def test_documents_that_cannot_be_divided(corpus: list[Document]) -> None:
     with pytest.raises(ConfigurationError, match=r"test_data= is for probes: .* label_column="):
         EvaluationDocuments.divide(corpus, corpus)
-    with pytest.raises(DataError, match=r"1 classes have one document only .* \(test_data=\)"):
+    with pytest.raises(DataError, match=r"1 class has one document only .* \(test_data=\)"):
         EvaluationDocuments.divide([*corpus, Document("x", "ba bun", "alone")], labelled=True)
 
 

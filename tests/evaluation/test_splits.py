@@ -72,7 +72,7 @@ def test_parts_are_disjoint_exhaustive_and_stratified() -> None:
     assert split_by_label(read_documents(iter(rows), label_column="kind"), 0.3, seed=1) == (train, test)
     with pytest.raises(DataError, match="1 of 91"):
         split_by_label([*CORPUS, Document("x", "text")], 0.3, seed=1)
-    with pytest.raises(DataError, match=r"divided by class: 1 classes have one document only \('rare'\)"):
+    with pytest.raises(DataError, match=r"divided by class: 1 class has one document only \(rare\)"):
         split_by_label([*CORPUS, Document("x", "text", "rare")], 0.3, seed=1)
 
 
@@ -188,4 +188,4 @@ def test_draw_refuses(settings: dict[str, int]) -> None:
 def test_short_classes_are_reported_once(caplog: pytest.LogCaptureFixture) -> None:
     few_shot_rows(LABELS, 5, 4, 0)
     messages = [record.getMessage() for record in caplog.records]
-    assert messages == ["1 classes have fewer than 5 examples and give all they have at every draw: {'c': 2}"]
+    assert messages == ["1 class has fewer than 5 examples and gives all there are at every draw: c (2)"]

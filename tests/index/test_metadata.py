@@ -33,7 +33,7 @@ def learn(*values: Any) -> tuple[str | None, list[Any], Metadata]:
         ([2**70, 1], "string", [str(2**70), "1"]),
         ([["x", 1], {"y": "é"}], "string", ['["x", 1]', '{"y": "é"}']),
         ([datetime.date(2020, 1, 2)], "string", ["2020-01-02"]),
-        (["\ud800x"], "string", ["?x"]),
+        (["\ud800x"], "string", ["\ufffdx"]),
         ([None, math.nan, ""], None, [None, None, None]),
     ],
 )

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import sentence_transformers
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.modules import Transformer
 from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM
 
 import simlte_st
-from simlte_st.models.registration import extend_model_card
-from simlte_st.modules import TokenAttention
 
 
 def test_before_transformers() -> None:
@@ -59,13 +54,3 @@ def test_after_transformers() -> None:
         encoder_config={"model_type": "bert", "hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1},
     )
     assert type(AutoModel.from_config(chunk_mean)).__name__ == "SimlteChunkMeanModel"
-
-
-def test_an_extended_card_says_what_of_this_package_the_model_takes(bert_path: Path, tmp_path: Path) -> None:
-    modules = [Transformer(str(bert_path)), TokenAttention(32)]
-    SentenceTransformer(modules=modules, device="cpu").save_pretrained(str(tmp_path))
-    extend_model_card(tmp_path, "## A section")
-    card = (tmp_path / "README.md").read_text(encoding="utf-8")
-    assert card.endswith("\n\n## A section")
-    for part in ("from simlte_st import SentenceTransformer\n", "trust_remote_code=True", "simlte-st\n"):
-        assert part in card

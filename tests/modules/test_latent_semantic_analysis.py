@@ -78,9 +78,15 @@ def test_it_is_fitted_to_the_same_bytes(model: SentenceTransformer) -> None:
     assert not torch.equal(one.components, LatentSemanticAnalysis.fit(model, TEXTS, dimension=6, seed=1).components)
 
 
-def test_copies_and_few_documents_have_fewer_dimensions(model: SentenceTransformer) -> None:
+def test_copies_and_few_documents_have_fewer_dimensions(
+    model: SentenceTransformer, caplog: pytest.LogCaptureFixture
+) -> None:
     assert LatentSemanticAnalysis.fit(model, TEXTS[:5]).dimension == 4
+    assert caplog.messages == ["The analysis has 4 dimensions, not 256: 5 documents have no more."]
     assert LatentSemanticAnalysis.fit(model, TEXTS[:3] * 4).dimension == 3
+    caplog.clear()
+    assert LatentSemanticAnalysis.fit(model, TEXTS, dimension=4).dimension == 4
+    assert not caplog.messages
 
 
 def batch(model: SentenceTransformer, texts: list[str], **options: Any) -> dict[str, Any]:

@@ -125,6 +125,6 @@ def test_a_base_that_is_kept_has_the_analysis_too(
 
 
 def test_no_steps_are_no_training(encoder_path: Path, labelled: list[dict[str, str]], tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"max_steps=0: at least one.*simlte convert MODEL --lsa"):
+    with pytest.raises(ConfigurationError, match=r"max_steps=0: at least one.*simlte convert .*tiny-encoder --lsa"):
         train(labelled, tmp_path / "m", base=encoder_path, lsa=5, **{**OPTIONS, "max_steps": 0})
     assert not list(tmp_path.iterdir())

