@@ -53,6 +53,7 @@ setup(
         "numpy>=2.0",
         "platformdirs>=4.2",
         "pyarrow>=21",
+        "regex>=2024.5.15",
         "safetensors>=0.4.3",
         "scikit-learn>=1.5",
         "scipy>=1.14",

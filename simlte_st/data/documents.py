@@ -70,6 +70,14 @@ def _as_name(value: object) -> str | None:
     raise TypeError(type(value).__name__)
 
 
+def _own_id(row: Row) -> str | None:
+    """Give the id that a row has; None where it has none, or one that is no name."""
+    try:
+        return _as_name(row.id)
+    except TypeError:
+        return None
+
+
 class DocumentReader:
     """The documents of a source, read anew at each iteration and never held together.
 
@@ -78,10 +86,14 @@ class DocumentReader:
 
     Attributes:
         report: What came of the latest iteration, up to date after every document.
+        unread: Ids of the documents that it could not read, and beginnings of ids (to a slash) of whole folders.
+        unnamed: How many rows it could not read whose ids are not known.
     """
 
     def __init__(self, source: Source, max_characters: int, limit: int | None = None) -> None:
         self.report = ReadReport(source.name)
+        self.unread: set[str] = set()
+        self.unnamed = 0
         self._source = source
         self._max_characters = max_characters
         self._limit = limit
@@ -115,6 +127,7 @@ class DocumentReader:
             )
         self._started = True
         self.report = ReadReport(self._source.name)
+        self.unread, self.unnamed = set(), 0
         return self._documents(self.report)
 
     def _documents(self, report: ReadReport) -> Iterator[Document]:
@@ -129,7 +142,10 @@ class DocumentReader:
                         report.ignored[event.reason] = report.ignored.get(event.reason, 0) + 1
                     else:
                         report.note(report.skipped, event.reason, event.where, event.what)
-                elif document := self._document(event, ids, report):
+                        self._remember(event.id)
+                elif not (document := self._document(event, ids, report)):
+                    self._remember(_own_id(event) or event.made_id or "")
+                else:
                     report.documents += 1
                     report.characters += len(document.text)
                     texts.append(int(content_id(document.text), 16))
@@ -145,6 +161,13 @@ class DocumentReader:
         report.finished, report.copies = True, _copies(texts)
         if not report.documents:
             raise EmptyCorpusError("\n".join([f"{self._source.name} holds no usable document.", *report.troubles()]))
+
+    def _remember(self, name: str | None) -> None:
+        """Keep the id of a document that could not be read; a row without text that has none was no document."""
+        if name is None:
+            self.unnamed += 1
+        elif name:
+            self.unread.add(_valid_unicode(name)[0])
 
     def _document(self, row: Row, ids: _Ids, report: ReadReport) -> Document | None:
         """Judge one row: give its document, or count why there is none."""
@@ -173,10 +196,7 @@ class DocumentReader:
         return Document(self._id(row, text, ids, report), text, self._label(row, report), row.split, row.metadata)
 
     def _id(self, row: Row, text: str, ids: _Ids, report: ReadReport) -> str:
-        try:
-            own = _as_name(row.id)
-        except TypeError:
-            own = None
+        own = _own_id(row)
         name = own or row.made_id or content_id(text)
         if own is None and row.has_id:
             report.note(report.repaired, MISSING_ID, row.where, f"called {name!r}")

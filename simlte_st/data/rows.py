@@ -93,12 +93,17 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """Something that gives no document: a bad row (counted), or what is no row at all (``ignored``)."""
+    """Something that gives no document: a bad row (counted), or what is no row at all (``ignored``).
+
+    ``id`` is that of the document that it would be, where it is known; of a folder that cannot be read it is what the
+    ids of its documents begin with, to the slash.
+    """
 
     where: str
     reason: str
     what: str = ""
     ignored: bool = False
+    id: str | None = None
 
 
 Event = Columns | Row | Skip

@@ -127,7 +127,9 @@ def read_table(table: Table, named: Columns) -> Iterator[Event]:
         values, id_, label = row.values, chosen.id, chosen.label
         assert chosen.text is not None  # choose_columns sees to that
         if chosen.text not in values:
-            yield Skip(row.where, MISSING_COLUMN, f"no {chosen.text!r}")
+            own = values.get(id_) if id_ else None
+            known = row.made_id if own is None else str(own)
+            yield Skip(row.where, MISSING_COLUMN, f"no {chosen.text!r}", id=known)
             continue
         yield Row(
             row.where,

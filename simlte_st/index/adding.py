@@ -19,6 +19,7 @@ from simlte_st.data.documents import DocumentReader, read_documents
 from simlte_st.data.segmenters import PunktSegmenter, Segmenter, make_segmenter, peek
 from simlte_st.errors import ConfigurationError
 from simlte_st.files import read_json, write_json
+from simlte_st.index.analyzer import terms_of
 from simlte_st.index.encoder import Encoder
 from simlte_st.index.metadata import Metadata
 from simlte_st.index.passages import passages_of
@@ -32,6 +33,8 @@ logger = logging.getLogger(__name__)
 BATCH = 256
 """Documents of a commit, or fewer of long ones: what an interruption can lose."""
 
+_SHOWN = 5  # ids that a summary names
+
 _BATCH_CHARACTERS = 4_000_000
 
 
@@ -44,6 +47,10 @@ class IndexReport:
         replaced: Documents that were there and are another text, or have other metadata, now.
         unchanged: Documents that were there as they are.
         removed: Documents that were removed as they are no longer in the source.
+        kept: Ids of the documents that ``sync`` kept although they were not read: what could not be read this time is
+            not gone.
+        unnamed: How many rows could not be read whose ids are not known, so that all documents are kept that they may
+            be.
         encoded: Texts and passages that were encoded.
         reused: Texts and passages whose vector was there.
         documents: Documents in the index now.
@@ -57,6 +64,8 @@ class IndexReport:
     replaced: int = 0
     unchanged: int = 0
     removed: int = 0
+    kept: list[str] = field(default_factory=list)
+    unnamed: int = 0
     encoded: int = 0
     reused: int = 0
     documents: int = 0
@@ -72,6 +81,12 @@ class IndexReport:
             f"{self.unchanged:,} as they were; {self.encoded:,} texts encoded, {self.reused:,} vectors reused",
             f"the index has {self.documents:,} documents, found by {self.vectors:,} vectors",
         ]
+        if self.kept:
+            shown = ", ".join(map(repr, self.kept[:_SHOWN])) + (", ..." if len(self.kept) > _SHOWN else "")
+            why = "that could not be read this time"
+            if self.unnamed:
+                why = f"that are not in the source: {self.unnamed:,} rows that could not be read may be some of them"
+            lines.append(f"kept {len(self.kept):,} documents {why} ({shown})")
         if self.truncation.cut_texts:
             lines.append(self.truncation.summary() + ("" if self.parts else " parts=True indexes all of them."))
         for name, (count, first) in self.misfits.items():
@@ -128,7 +143,11 @@ def add_documents(
     if sync:
         if reader.report.stopped_at is not None:
             raise ConfigurationError("Only a part of the documents was read (limit=): nothing is removed for it.")
-        gone = sorted({*store.rows("part = 0", ["id"])["id"].to_pylist()} - seen)
+        missing = sorted({*store.rows("part = 0", ["id"])["id"].to_pylist()} - seen)
+        folders = tuple(name for name in reader.unread if name.endswith("/"))
+        report.unnamed = reader.unnamed
+        report.kept = [name for name in missing if reader.unnamed or name in reader.unread or name.startswith(folders)]
+        gone = sorted({*missing} - {*report.kept})
         store.delete(gone)
         report.removed = len(gone)
     store.tidy()
@@ -202,9 +221,18 @@ def _add_batch(
         report.replaced += document.id in rows_before
         report.added += document.id not in rows_before
         passages = passages_of(document, segmenter, encoder.count, encoder.budget) if segmenter else []
-        rows.append({**row, "part": 0, "searched": not passages, "text": document.text, "passage": None})
+        terms = " ".join(each.term for each in terms_of(document.text))
+        whole = {"part": 0, "searched": not passages, "text": document.text, "terms": terms, "passage": None}
+        rows.append({**row, **whole})
         for part, passage in enumerate(passages, start=1):
-            own = {"hash": text_hash(passage), "part": part, "searched": True, "text": None, "passage": passage}
+            own = {
+                "hash": text_hash(passage),
+                "part": part,
+                "searched": True,
+                "text": None,
+                "terms": None,
+                "passage": passage,
+            }
             rows.append({**row, **own})
     if rows:
         store.merge(_with_vectors(store, encoder, metadata, rows, batch_size, report))
@@ -229,6 +257,7 @@ def _with_vectors(
     counts = dict(zip(texts, encoder.count(list(texts.values())), strict=True))
     kinds = {"id": pa.string(), "part": pa.int32(), "hash": pa.string(), "searched": pa.bool_(), "text": pa.string()}
     columns = {name: pa.array([row[name] for row in rows], kind) for name, kind in (kinds | metadata.types).items()}
+    columns["terms"] = pa.array([row["terms"] for row in rows], pa.string())
     columns["passage"] = pa.array([row["passage"] for row in rows], pa.string())
     columns["tokens"] = pa.array([counts[row["hash"]] for row in rows], pa.int32())
     columns["vector"] = pa.FixedSizeListArray.from_arrays(pa.array(flat), encoder.dimension)

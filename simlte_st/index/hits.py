@@ -15,8 +15,8 @@ class Hit:
 
     Attributes:
         id: Its id.
-        score: What the hits are ordered by: in the mode ``"hybrid"`` the sum of reciprocal ranks, else the cosine or
-            the BM25 score.
+        score: What the hits are ordered by: in the mode ``"hybrid"`` the sum of reciprocal ranks, and 1 more where
+            hardly another document has words of the query; else the cosine or the BM25 score.
         cosine: Cosine of the query with the document, or with the best of its passages; None in the mode ``"text"``.
         bm25: BM25 score of the document; None where it is not among those searched by text that are ranked.
         beginning: First characters of its text.

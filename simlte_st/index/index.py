@@ -172,7 +172,8 @@ class Index:
         Args:
             documents: What :func:`~simlte_st.data.read_documents` takes.
             batch_size: Texts encoded at once.
-            sync: Afterwards remove the documents that are in the index and not among these.
+            sync: Afterwards remove the documents that are in the index and not among these; what could not be read
+                this time stays, and is named in the report.
             progress: Show a progress bar.
 
         Returns:

@@ -21,6 +21,12 @@ RANK_CONSTANT = 10
 finds less: on AAN's papers 48.0% of what is sought among the first ten against 50.6%, on PolitiFact's tweets 63.2%
 against 64.1%. The reranker itself fuses rows of one table; here the best passage of a document stands for it."""
 
+OUTSTANDING = 2.0
+"""How many times the BM25 score of all others a document must have to come first in the mode ``"hybrid"``."""
+
+FEW = 3
+"""How many documents can."""
+
 _DEPTH = 100  # ranks of each list that are fused at least
 
 
@@ -29,12 +35,12 @@ class Question:
     """What is looked for.
 
     Attributes:
-        words: What BM25 looks for.
+        words: What BM25 looks for: words of the question by their terms.
         vector: Shape ``[dim]``, of length 1; None where only text is searched.
         excluded: Ids that are no answer: those of the seeds.
     """
 
-    words: Sequence[str]
+    words: Mapping[str, str]
     vector: NDArray[np.float32] | None
     excluded: Sequence[str] = ()
 
@@ -126,4 +132,25 @@ def _scores(mode: Mode, near: Mapping[str, tuple[float, int]], by_text: Mapping[
     for ranked in (near, by_text):
         for rank, name in enumerate(ranked, start=1):
             scores[name] += 1 / (RANK_CONSTANT + rank)  # type: ignore[assignment]
+    for name in outstanding(by_text):
+        scores[name] += 1
     return dict(scores)
+
+
+def outstanding(by_text: Mapping[str, float]) -> list[str]:
+    """Give the documents that have what hardly another has: a name, a number, a code of the question.
+
+    The ranks of all others say little then: of a hundred documents that are alike but for a number, most are as near
+    as the one that has the number, and share all words but that one.
+
+    Args:
+        by_text: BM25 scores by id, the highest first.
+
+    Returns:
+        The first few ids, where their scores are at least :data:`OUTSTANDING` times those of all others; else none.
+    """
+    scores = [*by_text.values(), 0.0]
+    for count in range(1, min(FEW, len(by_text)) + 1):
+        if scores[count] * OUTSTANDING <= scores[count - 1]:
+            return list(by_text)[:count]
+    return []

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,18 +56,15 @@ def find_reasons(
 
 
 def _shared_words(
-    store: Store, asked: Sequence[str], texts: Mapping[str, str]
+    store: Store, words: Mapping[str, str], names: Iterable[str]
 ) -> dict[str, tuple[tuple[str, float], ...]]:
-    """Weigh the words by the store's own scores: it has nothing for stop words and little for frequent ones."""
-    has = {name: set(re.findall(r"\w+", each.lower())) for name, each in texts.items()}
-    candidates = [word for word in asked if any(word in words for words in has.values())]
-    weights: dict[str, list[tuple[str, float]]] = {name: [] for name in texts}
-    where = is_one_of("id", texts)
-    for word in candidates:
-        for name, score in store.matching([word], where, len(texts)).items():
-            if word in has[name]:  # not only its stem
-                weights[name].append((word, score))
-    return {name: _highest(found) for name, found in weights.items()}
+    """Weigh the words of a question by the store's own score of each: what is shown is what was searched by."""
+    weights: dict[str, list[tuple[str, float]]] = {name: [] for name in names}
+    where = is_one_of("id", weights)
+    for term, word in words.items():
+        for name, score in store.matching([term], where, len(weights)).items():
+            weights[name].append((word, score))
+    return {name: _highest(pairs) for name, pairs in weights.items()}
 
 
 def _highest(weights: Sequence[tuple[str, float]]) -> tuple[tuple[str, float], ...]:

@@ -11,7 +11,7 @@ from simlte_st.index.encoder import Encoder
 from simlte_st.index.store import TABLE, Store
 from simlte_st.index.words import WORDS_FILE
 
-FORMAT = 1
+FORMAT = 2
 """Version of what is on disk."""
 
 PUNKT_FILE = "punkt.json"
@@ -66,6 +66,8 @@ def read_settings(folder: Path) -> dict[str, Any]:
             f"{folder} was made by a newer version of simlte-st (format {settings['format']}; this one reads "
             f"{FORMAT}): update it with: pip install --upgrade simlte-st"
         )
+    if settings["format"] < FORMAT:
+        raise StoreError(f"{folder} was made by an older version of simlte-st: make it anew with: simlte index")
     return settings
 
 

@@ -27,8 +27,8 @@ TABLE = "documents"
 APPROXIMATE_FROM = 50_000
 """Rows from which on the vectors have an approximate index (IVF); fewer are compared one by one, which is quick."""
 
-OWN_COLUMNS = ("id", "part", "hash", "tokens", "searched", "text", "passage", "vector")
-_INDICES = {"text": "text_idx", "vector": "vector_idx", "searched": "searched_idx"}
+OWN_COLUMNS = ("id", "part", "hash", "tokens", "searched", "text", "terms", "passage", "vector")
+_INDICES = {"terms": "terms_idx", "vector": "vector_idx", "searched": "searched_idx"}
 _MERGES = 64  # after so many, small files are joined
 _KEPT = timedelta(minutes=10)  # how long a search that has begun finds the files of the version it reads
 _VALUES = 1000  # in one list of an SQL condition
@@ -46,7 +46,8 @@ def _schema(dimension: int) -> pa.Schema:
             pa.field("hash", pa.string(), nullable=False),  # of the text or passage
             pa.field("tokens", pa.int32(), nullable=False),
             pa.field("searched", pa.bool_(), nullable=False),  # not a document that is found by its passages
-            pa.field("text", pa.string()),  # of a document; BM25 searches it
+            pa.field("text", pa.string()),  # of a document
+            pa.field("terms", pa.string()),  # of its text, with spaces between them; BM25 searches them
             pa.field("passage", pa.string()),
             pa.field("vector", pa.list_(pa.float32(), dimension), nullable=False),
         ]
@@ -84,7 +85,7 @@ class Store:
             if (folder / f"{TABLE}.lance").exists() and connection.open_table(TABLE).count_rows():
                 raise StoreError(f"{folder} holds vectors but lacks settings.json: if it is a copy, copy it anew.")
             store = cls(folder, connection.create_table(TABLE, schema=_schema(dimension), mode="overwrite"))
-            store._make_index("text")
+            store._make_index("terms")
         return store
 
     @classmethod
@@ -139,7 +140,7 @@ class Store:
         with _store_errors(self._folder, "written"):
             for column, name in _INDICES.items():
                 stats = self._table.index_stats(name)
-                if stats is None and (column == "text" or self._table.count_rows() < APPROXIMATE_FROM):
+                if stats is None and (column == "terms" or self._table.count_rows() < APPROXIMATE_FROM):
                     continue
                 if stats is None or stats.num_unindexed_rows > stats.num_indexed_rows:
                     self._make_index(column)
@@ -148,7 +149,14 @@ class Store:
     def _make_index(self, column: str) -> None:
         kinds = require("lancedb.index", "index", "indexes")
         configs = {
-            "text": kinds.FTS(base_tokenizer="icu"),  # finds words in scripts without spaces too
+            "terms": kinds.FTS(  # the terms as they are: documents and questions are cut by the same rules
+                base_tokenizer="whitespace",
+                max_token_length=None,
+                lower_case=False,
+                stem=False,
+                remove_stop_words=False,
+                ascii_folding=False,
+            ),
             "vector": kinds.IvfFlat(distance_type="cosine"),  # of whole vectors: the cosines that it gives are exact
             "searched": kinds.Bitmap(),  # without it each search reads the column, which took half of its time
         }
@@ -201,22 +209,23 @@ class Store:
                 return dict(ordered[:top])
             limit *= 4  # several rows of one document were among them
 
-    def matching(self, words: Sequence[str], where: str, top: int) -> dict[str, float]:
+    def matching(self, terms: Iterable[str], where: str, top: int) -> dict[str, float]:
         """Find documents by BM25.
 
         Args:
-            words: Words; stop words find nothing.
+            terms: What documents are looked for by; see :mod:`simlte_st.index.analyzer`.
             where: An SQL condition on the documents.
             top: How many at most.
 
         Returns:
             By id, from the best on, the score.
         """
-        if not words:
+        text = " ".join(terms)
+        if not text:
             return {}
         match = require("lancedb.query", "index", "indexes").MatchQuery
         with _store_errors(self._folder, "read"):
-            query = self._table.search(match(" ".join(words), "text"), query_type="fts").where(where)
+            query = self._table.search(match(text, "terms"), query_type="fts").where(where)
             rows = query.select(["id", "_score"]).limit(top).to_arrow()
         scores = zip(rows["id"].to_pylist(), rows["_score"].to_pylist(), strict=True)
         return dict(sorted(scores, key=lambda item: (-item[1], item[0])))

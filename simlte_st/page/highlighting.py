@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from html import escape
+from itertools import islice
 from typing import Any
 
 from simlte_st.index import Hit
+from simlte_st.index.analyzer import WORD, terms_of
 
 SHOWN = 600
 """Characters of a document's beginning or best passage that a hit shows."""
@@ -22,12 +24,12 @@ def highlighted(text: str, sentences: Iterable[str] = (), words: Iterable[str] =
     Args:
         text: Any text: what it has of markup is shown as it is.
         sentences: Marked with ``<mark>`` wherever they occur, white space aside.
-        words: In lower case; marked with ``<b>``.
+        words: Marked with ``<b>`` in all their forms.
 
     Returns:
         HTML.
     """
-    known = frozenset(words)
+    known = frozenset(each.term for word in words for each in islice(terms_of(word), 1))
     html, done = [], 0
     for start, end in _spans(text, sentences):
         html += [*_marked(text[done:start], known), "<mark>", *_marked(text[start:end], known), "</mark>"]
@@ -48,9 +50,14 @@ def _spans(text: str, sentences: Iterable[str]) -> list[tuple[int, int]]:
     return spans
 
 
-def _marked(text: str, words: frozenset[str]) -> Iterator[str]:
-    for piece in re.split(r"(\w+)", text):
-        yield f"<b>{escape(piece)}</b>" if piece.lower() in words else escape(piece)
+def _marked(text: str, terms: frozenset[str]) -> Iterator[str]:
+    done = 0
+    for match in WORD.finditer(text):
+        yield escape(text[done : match.start()])
+        marked = any(each.term in terms for each in terms_of(match[0]))
+        yield f"<b>{escape(match[0])}</b>" if marked else escape(match[0])
+        done = match.end()
+    yield escape(text[done:])
 
 
 def described(values: Mapping[str, Any]) -> str:

@@ -211,3 +211,62 @@ def test_kill_9_loses_one_batch(
     command[4] = str(tmp_path / "at once")
     assert main(command) == 0
     assert contents(Index.open(tmp_path / "index")) == contents(Index.open(tmp_path / "at once"))
+
+
+def test_sync_keeps_what_could_not_be_read(model: SentenceTransformer, tmp_path: Path) -> None:
+    files = tmp_path / "files"
+    files.mkdir()
+    for name in ("a.txt", "b.txt", "c.txt", "gone.txt"):
+        (files / name).write_text(f"Ba bun {name}. Bis.")
+    index = Index.create(tmp_path / "index", model)
+    index.add(files)
+    (files / "gone.txt").unlink()
+    (files / "b.txt").write_bytes(b"Ba \0\0\0 bun" * 50)  # binary
+    (files / "c.txt").write_text(" ")
+    report = index.add(files, sync=True)
+    assert (report.kept, report.removed) == (["b.txt", "c.txt"], 1)
+    assert "kept 2 documents that could not be read this time ('b.txt', 'c.txt')" in report.summary()
+    assert {document.id for document in index.documents(["a.txt", "b.txt", "c.txt"])} == {"a.txt", "b.txt", "c.txt"}
+    with pytest.raises(DataError, match=r"gone\.txt"):
+        index.documents(["gone.txt"])
+
+
+def test_sync_keeps_a_folder_that_cannot_be_listed(
+    model: SentenceTransformer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a.txt", "sub/d.txt", "subject.txt"):
+        (tmp_path / "files" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "files" / name).write_text(f"Ba bun {name}.")
+    index = Index.create(tmp_path / "index", model)
+    index.add(tmp_path / "files")
+    (tmp_path / "files" / "subject.txt").unlink()
+    listed = os.scandir
+
+    def refused(path: Any) -> Any:
+        if Path(path).name == "sub":
+            raise PermissionError(13, "Permission denied", str(path))
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", refused)
+    report = index.add(tmp_path / "files", sync=True)
+    assert (report.kept, report.removed) == (["sub/d.txt"], 1)
+
+
+def test_sync_keeps_rows_whose_ids_are_known(model: SentenceTransformer, tmp_path: Path) -> None:
+    def write(*rows: Any) -> Path:
+        path = tmp_path / "rows.jsonl"
+        path.write_text("\n".join(row if isinstance(row, str) else json.dumps(row) for row in rows))
+        return path
+
+    index = Index.create(tmp_path / "index", model)
+    index.add(write(*({"id": name, "text": f"Ba bun {name}."} for name in "abcde")))
+    first = {"id": "a", "text": "Ba bun a."}
+    report = index.add(write(first, {"id": "b", "text": None}, {"id": "c"}, {"id": "d", "text": " "}), sync=True)
+    assert (report.kept, report.removed) == (["b", "c", "d"], 1)
+    several = index.add([write(first, {"id": "b", "text": None}), str(tmp_path / "rows.jsonl")], sync=True)
+    assert "b" in several.kept
+    report = index.add(write(first, '{"id": "b", "text": "Ba b'), sync=True)
+    assert report.removed == 0, "which document the broken line was is not known"
+    assert "1 rows that could not be read may be some of them" in report.summary()
+    report = index.add(write(first), sync=True)
+    assert (report.kept, len(index)) == ([], 1)

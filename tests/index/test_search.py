@@ -43,6 +43,7 @@ def test_hybrid_search_adds_reciprocal_ranks(index: Index, corpus: list[Document
         for mode in ("dense", "text")
     ]
     expected = {name: sum(1 / (10 + rank[name]) for rank in ranks if name in rank) for name in ranks[0]}
+    expected["d6"] += 1  # no other document has half of these words
     hits = index.search(query, top=10)
     assert {hit.id: pytest.approx(hit.score) for hit in hits} == expected
     assert [hit.score for hit in hits] == sorted(expected.values(), reverse=True)
@@ -137,7 +138,7 @@ def test_values_out_of_range(index: Index) -> None:
 
 def test_a_whole_book_can_be_asked(index: Index) -> None:
     book = " ".join(f"word{number} zebra" for number in range(30_000))
-    assert WordCounts().of_question(book)[0] == "zebra"
+    assert next(iter(WordCounts().of_question(book))) == "zebra"
     index.add([Document("a", "A zebra and word7.")])
     start = time.perf_counter()
     assert index.search(book, mode="text")[0].id == "a"

@@ -68,7 +68,7 @@ def test_an_approximate_index_is_made_when_there_are_many(
     monkeypatch.setattr(store, "APPROXIMATE_FROM", 30)
     index.add([Document(f"n{number}", text) for number, text in enumerate(documents[10:40])])
     assert table.index_stats("vector_idx").num_indexed_rows == 40
-    assert table.index_stats("text_idx").num_unindexed_rows == 0
+    assert table.index_stats("terms_idx").num_unindexed_rows == 0
     vector = index._encoder.query(documents[3])
     exact = index._store.nearest(vector, "searched")
     assert list(index._store.nearest(vector, "searched", 5)) == list(exact)[:5]
@@ -83,7 +83,7 @@ def test_what_is_in_no_index_yet_is_found(
     index._store.tidy()
     monkeypatch.setattr(store.Store, "tidy", lambda self: None)
     index.add([Document("new", "quagga okapi ba"), Document("d1", "quagga gnu")])
-    for name in ("vector_idx", "text_idx"):
+    for name in ("vector_idx", "terms_idx"):
         assert index._store._table.index_stats(name).num_unindexed_rows == 2
     assert {hit.id for hit in index.search("quagga", mode="text")} == {"new", "d1"}
     assert index.search("quagga okapi ba", top=1, mode="dense")[0].id == "new"
@@ -163,7 +163,10 @@ def test_there_is_no_index(tmp_path: Path) -> None:
         Index.open(tmp_path)
 
 
-@pytest.mark.parametrize(("settings", "told"), [({"format": 99}, "newer version"), ([], "not that of an index")])
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [({"format": 99}, "newer version"), ({"format": 1}, "older version"), ([], "not that of an index")],
+)
 def test_settings_of_another_version(index: Index, settings: Any, told: str) -> None:
     (index.folder / "settings.json").write_text(json.dumps(settings))
     with pytest.raises(StoreError, match=told):

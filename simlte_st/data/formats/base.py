@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import stat
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -64,18 +64,18 @@ class TextFormat:
         """
         try:
             if not stat.S_ISREG(path.stat().st_mode):  # a pipe or a device may never end
-                return Skip(name, NO_FILE)
+                return Skip(name, NO_FILE, id=name)
             self.check_library()
             read = self.read(path, settings)
             return Row(name, name, read.text, left_out=read.left_out)
         except BadTextError as error:
-            return Skip(name, *error.args)
+            return replace(Skip(name, *error.args), id=name)
         except MissingExtraError:
-            return Skip(name, MISSING_EXTRA)
+            return Skip(name, MISSING_EXTRA, id=name)
         except OSError as error:
-            return Skip(name, UNREADABLE, error.strerror or str(error))
+            return Skip(name, UNREADABLE, error.strerror or str(error), id=name)
         except Exception as error:  # of a damaged file the libraries raise whatever they stumble over
-            return Skip(name, DAMAGED, f"{type(error).__name__}: {error}")
+            return Skip(name, DAMAGED, f"{type(error).__name__}: {error}", id=name)
 
 
 @dataclass(frozen=True)

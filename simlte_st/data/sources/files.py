@@ -68,7 +68,7 @@ def _text_folder(folder: Path, settings: ReadSettings, relative: str = "", root:
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
-        yield Skip(relative or str(folder), UNREADABLE, error.strerror or str(error))
+        yield Skip(relative or str(folder), UNREADABLE, error.strerror or str(error), id=relative)
         return
     for entry in entries:
         name, path = relative + entry.name, Path(entry.path)

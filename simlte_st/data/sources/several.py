@@ -104,4 +104,6 @@ def _labelled(source: Source, label: str) -> Iterator[Event]:
         event = replace(event, where=f"{label}, {event.where}" if source.joint == ":" else with_label(event.where))
         if isinstance(event, Row):
             event = replace(event, source=label, made_id=event.made_id and with_label(event.made_id))
+        elif event.id is not None and source.joint != ":":  # ids that a table has stay as they are
+            event = replace(event, id=with_label(event.id))
         yield event
