@@ -167,7 +167,7 @@ class DocumentReader:
         if name is None:
             self.unnamed += 1
         elif name:
-            self.unread.add(_valid_unicode(name)[0])
+            self.unread.add(valid_unicode(name))
 
     def _document(self, row: Row, ids: _Ids, report: ReadReport) -> Document | None:
         """Judge one row: give its document, or count why there is none."""
