@@ -19,6 +19,9 @@ WORD = regex.compile(
 )
 """A word of a text, or several that are joined."""
 
+PLAIN = regex.compile(r"[\p{L}\p{M}]+")
+"""A term of letters and their marks alone."""
+
 _PART = regex.compile(rf"{_CHARACTER}+")
 _INVISIBLE = regex.compile(r"[\u00ad\u200b-\u200d\u2060]+")
 _UNSPACED = regex.compile(

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from simlte_st.files import read_json, write_json
-from simlte_st.index.analyzer import content_terms
+from simlte_st.index.analyzer import PLAIN, content_terms
 from simlte_st.index.store import Store
 
 WORDS_FILE = "words.json"
@@ -49,7 +49,9 @@ class WordCounts:
         """Give the words of a question that say most, no more than :data:`MOST_WORDS`.
 
         They are in the order of their tf-idf, with the inverse document frequency of BM25. Stop words are left out
-        where there are others.
+        where there are others. Of a question with more words, numbers and joined words ("3.5", "node.js") come last:
+        in a long text they are rare, and say little. Taking them as others finds 48.3% of what every second paper of
+        AAN cites among the first ten hits, taking them last 50.5% (plain BM25).
 
         Returns:
             Words, in lower case, by their terms.
@@ -58,8 +60,9 @@ class WordCounts:
         counts = Counter(each.term for each in terms)
         first = {each.term: each.word for each in reversed(terms)}
         weights = {term: (1 + math.log(count)) * self._rareness(term) for term, count in counts.items()}
-        chosen = sorted(weights, key=lambda term: (-weights[term], term))[:MOST_WORDS]
-        return {term: first[term].lower() for term in chosen}
+        long = len(weights) > MOST_WORDS
+        order = sorted(weights, key=lambda term: (long and PLAIN.fullmatch(term) is None, -weights[term], term))
+        return {term: first[term].lower() for term in order[:MOST_WORDS]}
 
     def _rareness(self, term: str) -> float:
         known = self.counts.get(term, 1)

@@ -22,6 +22,10 @@ def test_the_words_that_say_most() -> None:
     assert weight > math.log1p((100 - 1 + 0.5) / (1 + 0.5)) > weight / (1 + math.log(9))
     many = " ".join(f"w{number} " * (1 + number % 3) for number in range(3 * MOST_WORDS))
     assert list(known.of_question(many)) == sorted(f"w{number}" for number in range(2, 3 * MOST_WORDS, 3))
+    mixed = " ".join(f"{number}.5 {chr(0x4E00 + number)} x{number}" for number in range(MOST_WORDS))
+    assert set(known.of_question(mixed)) == {chr(0x4E00 + number) for number in range(MOST_WORDS)}
+    assert "वर्षा" in known.of_question(mixed.replace(chr(0x4E00), "वर्षा"))
+    assert list(known.of_question("3.5 bo")) == ["3.5", "3", "5", "bo"]
     assert WordCounts().of_question("Floods and flooding flood the zebra") == {"flood": "floods", "zebra": "zebra"}
     assert WordCounts().of_question("") == {}
     assert list(WordCounts().of_question("the and of")) == ["and", "of", "the"]
