@@ -24,6 +24,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from benchmarks.datasets import load_benchmark
 from benchmarks.records import RESULTS, environment, environment_lines, write_results
 from simlte_st.data import Document
@@ -112,8 +115,46 @@ def steps(base: str, max_steps: int) -> Iterator[Step]:
     yield Step("The model in Python", (LOAD.format("", "model"),), (shape,), python=True)
     yield Step("The longer one", (LOAD.format("import simlte_st; ", "longer"),), (shape,), python=True)
     yield Step("By name", ("train", "pile", "--base", base, "--name", "mine", *few), ('SentenceTransformer\\("mine"',))
+    yield from odd_steps(base)
     yield Step("Which names?", ("models", "list"), ("mine",))
     yield Step("Away with it", ("models", "remove", "mine"), ("mine",))
+
+
+def odd_steps(base: str) -> Iterator[Step]:
+    """Give commands on files that are not as they should be: each kind is read, or named."""
+    yield Step(
+        "Odd pages and an old text", ("encode", base, "odd/files", "--output", "o.parquet"), ("1 wrong encoding",)
+    )
+    named = ("--encoding", "cp1252")
+    yield Step("As advised", ("index", base, "odd/files", *named, "--output", "files.index"), ("read 4 documents",))
+    for word, name in (("afterwards", "page"), ("clause", "unclosed"), ("朱镕基", "label"), ("déjà", "old")):
+        yield Step(f"Is {word} there?", ("search", "files.index", word, "--mode", "text"), (rf"{name}\.(?:html|txt)",))
+    output = ("--output", "o2.parquet")
+    yield Step(
+        "Bytes for text", ("encode", base, "odd/bytes.parquet", *output), ("'abstract' .* holds binary",), status=1
+    )
+    yield Step("No header", ("encode", base, "odd/headless.csv", *output), ("Write a row of names above",), status=1)
+    yield Step("One object", ("encode", base, "odd/squad.json", *output), ("holds one object",), status=1)
+    yield Step("One text twice", ("index", base, "odd/copies.jsonl", "--output", "c.index"), ("2 documents added",))
+    yield Step(
+        "The first one", ("search", "c.index", "delivery", "--where", "version = '1.10'"), ("Terms of delivery",)
+    )
+
+
+def fill_odd(folder: Path) -> None:
+    """Write files that other readers stumble over."""
+    files = folder / "files"
+    files.mkdir(parents=True)
+    (files / "page.html").write_text("<html><body><p>Before.</p></body></html><p>And afterwards.", encoding="utf-8")
+    page = "<nav><a>Home</a></nav><noscript><noscript></noscript><p>A clause of the article.</noscript>"
+    (files / "unclosed.html").write_text(page, encoding="utf-8")
+    (files / "label.html").write_bytes("<meta charset=gb2312><p>总理朱镕基讲话。".encode("gb18030"))
+    (files / "old.txt").write_bytes("Café, déjà vu.".encode("cp1252"))
+    pq.write_table(pa.table({"key": ["a", "b"], "abstract": [b"One.", b"Two."]}), folder / "bytes.parquet")
+    (folder / "headless.csv").write_text("a,The river rose in March.\nb,Prices fell again.\n", encoding="utf-8")
+    (folder / "squad.json").write_text('{"version": "1", "data": [{"title": "T"}]}', encoding="utf-8")
+    rows = [{"text": "Terms of delivery: within nine days.", "version": version} for version in ("1.10", "1.1")]
+    (folder / "copies.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
 
 
 def fill(folder: Path, documents: Sequence[Document]) -> None:
@@ -184,6 +225,7 @@ def main(argv: Sequence[str] | None = None, take: Callable[[Step, Path], Outcome
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         fill(folder / "pile", texts)
+        fill_odd(folder / "odd")
         for step in steps(options.base, options.max_steps):
             outcomes.append(take(step, folder))
             print(f"== {step.title}: {outcomes[-1].seconds:.0f} s {'; '.join(outcomes[-1].wrong)}", flush=True)

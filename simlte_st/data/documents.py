@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
+import decimal
 import logging
 import math
 import os
+import uuid
 from array import array
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -65,7 +68,7 @@ def _as_name(value: object) -> str | None:
         return None  # the last is pandas'
     if hasattr(value, "item") and not isinstance(value, str):  # a numpy scalar
         value = value.item()
-    if isinstance(value, (str, int, float)):
+    if isinstance(value, (str, int, float, decimal.Decimal, uuid.UUID, datetime.date, datetime.time)):
         return str(value) if str(value).strip() else None
     raise TypeError(type(value).__name__)
 
@@ -135,8 +138,7 @@ class DocumentReader:
         try:
             for event in self._source.events():
                 if isinstance(event, Columns):
-                    report.text_column, report.id_column = event.text, event.id
-                    report.label_column = event.label
+                    report.note_columns(event)
                 elif isinstance(event, Skip):
                     if event.ignored:
                         report.ignored[event.reason] = report.ignored.get(event.reason, 0) + 1

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from simlte_st.data.formats import TABLE_SUFFIXES
+from simlte_st.data.rows import Columns
 from simlte_st.data.streams import WRONG_ENCODING
 
 _EXAMPLES = 3
@@ -37,6 +38,7 @@ class ReadReport:
         ignored: Number of things that are no documents (files of other kinds by suffix, blank lines), by kind.
         examples: For each reason in ``skipped``, ``repaired`` and ``left_out``, where the first few are and what.
         text_column: Column the text was read from, for tables; of several, the last one's, as for the other columns.
+        text_columns: The columns that texts were read from, of all sources.
         id_column: Column the id was read from; None where ids were made.
         label_column: Column the label was read from.
         finished: Whether the source was read to its end.
@@ -53,10 +55,17 @@ class ReadReport:
     ignored: dict[str, int] = field(default_factory=dict)
     examples: dict[str, list[str]] = field(default_factory=dict)
     text_column: str | None = None
+    text_columns: list[str] = field(default_factory=list)
     id_column: str | None = None
     label_column: str | None = None
     finished: bool = False
     stopped_at: int | None = None
+
+    def note_columns(self, columns: Columns) -> None:
+        """Keep the columns that were chosen for a source."""
+        self.text_column, self.id_column, self.label_column = columns.text, columns.id, columns.label
+        if columns.text is not None and columns.text not in self.text_columns:
+            self.text_columns.append(columns.text)
 
     def note(self, counts: dict[str, int], reason: str, where: str, what: str = "") -> None:
         """Count something among ``skipped``, ``repaired`` or ``left_out``, and keep the first few as examples."""
@@ -100,6 +109,10 @@ class ReadReport:
         """Tell in a few lines what was read, skipped, mended and ignored."""
         noun = "document" if self.documents == 1 else "documents"
         line = f"read {self.documents:,} {noun} ({_count(self.characters, 'character')})"
+        if self.text_columns:
+            line += (
+                f" from the column{'s' * (len(self.text_columns) > 1)} {', '.join(map(repr, self.text_columns[:3]))}"
+            )
         if self.copies:
             line += "; 1 is a copy of another" if self.copies == 1 else f"; {self.copies:,} are copies of others"
         lines = [line, *self.troubles()]

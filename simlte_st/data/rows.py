@@ -12,6 +12,12 @@ UNREADABLE = "unreadable"
 NOT_A_STRING = "not a string"
 
 
+class UntypedText(str):
+    """A value of a source that has no types: a number or a date may be written in it."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Columns:
     """Names of columns: as the user gave them (``text`` may be None), or as chosen for a table (``text`` is set).

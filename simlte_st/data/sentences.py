@@ -1,8 +1,9 @@
 """Documents to sentences: paragraphs first, then a segmenter, then bounds on what it leaves whole.
 
-Text without sentence ends (tables, code, Chinese, one endless "sentence") must still give usable units, so whatever a
-segmenter leaves longer than ``max_words`` is cut at line ends, then after the full stops of other scripts, then into
-pieces of at most ``max_words`` words. No character other than white space is ever lost: checked, not hoped for.
+Segmenters know the full stops of Latin, Greek and Cyrillic; those of other scripts end a sentence wherever they stand,
+and so do spaces in Thai and Lao, which have no other sign. Text without sentence ends (tables, code, one endless
+"sentence") must still give usable units, so whatever is longer than ``max_words`` is cut at line ends, then into pieces
+of at most ``max_words`` words. No character other than white space is ever lost: checked, not hoped for.
 """
 
 from __future__ import annotations
@@ -29,7 +30,13 @@ TOKENS_PER_WORD = 1.3
 
 _BLANK_LINES = re.compile(r"\n[^\S\n]*\n\s*")
 _LINE = re.compile(r"\n+")
-_FOREIGN_STOP = re.compile(r"(?<=[。！？；｡．؟۔।॥።])")
+# Chinese and Japanese, Arabic and Urdu, Indic scripts, Armenian, Ethiopic, Burmese, Khmer, Tibetan, Mongolian.
+_STOP = re.compile(
+    "(?:[。！？｡؟۔।॥։።፧፨။។៕༎།᠃᠉]|．(?![0-9０-９]))+[\"'”’»」』）)】》〉]*"
+    # a space of Thai or Lao, but not beside their signs of repetition
+    "|(?<=[\u0e00-\u0e45\u0e47-\u0ec5\u0ec7-\u0eff]) +(?=[\u0e00-\u0e45\u0e47-\u0ec5\u0ec7-\u0eff])"
+)
+_SEMICOLON = re.compile("(?<=；)")
 _HARD_WRAP = 120  # lines all shorter than this, in a text without blank lines, are wrapped lines, not paragraphs
 _PIECE = 20_000  # characters handed to a segmenter at once: bounds what a pathological text can cost
 _COUNTED = 1_000_000  # characters whose tokens are counted at once
@@ -59,8 +66,7 @@ def cut_sentences(paragraph: str, segmenter: Segmenter, max_words: int = MAX_WOR
     Args:
         paragraph: Any text.
         segmenter: See :class:`~simlte_st.data.segmenters.Segmenter`.
-        max_words: What the segmenter leaves longer is cut at line ends, then after full stops of other scripts, then
-            every ``max_words`` words.
+        max_words: What is longer is cut at line ends, then after semicolons of Chinese, then every ``max_words`` words.
 
     Returns:
         The sentences, none empty; their non-space characters are exactly those of ``paragraph``, in order.
@@ -77,7 +83,8 @@ def cut_sentences(paragraph: str, segmenter: Segmenter, max_words: int = MAX_WOR
                 "A segmenter may drop white space only."
             )
         for segment in segments:
-            sentences.extend(_bounded(segment.strip(), max_words))
+            for sentence in _at_stops(segment):
+                sentences.extend(_bounded(sentence.strip(), max_words))
     return sentences
 
 
@@ -92,6 +99,14 @@ def _pieces(paragraph: str) -> Iterator[str]:
     yield paragraph[begin:]
 
 
+def _at_stops(text: str) -> Iterator[str]:
+    begin = 0
+    for match in _STOP.finditer(text) if not text.isascii() else ():
+        yield text[begin : match.end()]
+        begin = match.end()
+    yield text[begin:]
+
+
 def _bounded(text: str, max_words: int) -> Iterator[str]:
     if not text:
         return
@@ -99,7 +114,7 @@ def _bounded(text: str, max_words: int) -> Iterator[str]:
     if len(spans) <= max_words:
         yield text
         return
-    for separator in (_LINE, _FOREIGN_STOP):
+    for separator in (_LINE, _SEMICOLON):
         parts = [part.strip() for part in separator.split(text) if part.strip()]
         if len(parts) > 1:
             for part in parts:

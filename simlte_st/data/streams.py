@@ -37,6 +37,7 @@ _BOMS = (
 _CONTROLS = bytes(code for code in (*range(32), 127) if code not in b"\0\t\n\v\f\r\x1b")
 _CONTROL_SHARE = 0.1
 _BUFFER = 1 << 18
+_BROKEN = (OSError, EOFError, zlib.error, zstd.ZstdError)
 
 
 class BrokenSourceError(DataError):
@@ -171,10 +172,11 @@ def _byte_lines(stream: BinaryIO, encoding: str, bound: int) -> Iterator[Line]:
             yield Line(number, data.decode(encoding, "replace"), WRONG_ENCODING, _wrong(error))
 
 
-def _wide_lines(stream: BinaryIO, encoding: str, bound: int) -> Iterator[Line]:
-    # In UTF-16 and UTF-32 a line feed byte is not a line end, so the stream is decoded before it is cut into lines.
+def _wide_lines(stream: BinaryIO, encoding: str, bound: int, newline: str | None) -> Iterator[Line]:
+    # In UTF-16 and UTF-32 a line feed byte is not a line end, so the stream is decoded before it is cut into lines; and
+    # where lines end in carriage returns (newline is None), these become line feeds.
     errors = "surrogatepass" if encoding.lower().startswith("utf") else "strict"
-    with io.TextIOWrapper(stream, encoding=encoding, errors=errors, newline="\n") as text:
+    with io.TextIOWrapper(stream, encoding=encoding, errors=errors, newline=newline) as text:
         for number, line in _bounded_lines(text.readline, "\n", bound):
             if line is None:
                 yield Line(number, "", TOO_LONG, f"a line of more than {bound:,} characters")
@@ -212,19 +214,24 @@ def _naming(path: Path) -> Iterator[None]:
     """Name the file in the error where it cannot be read."""
     try:
         yield
-    except (OSError, EOFError, zlib.error, zstd.ZstdError) as error:
+    except _BROKEN as error:
         raise BrokenSourceError(f"{path} is truncated, corrupt or unreadable ({error})") from error
     except UnicodeDecodeError as error:
         raise BrokenSourceError(f"{path} cannot be decoded: {_wrong(error)}") from error
 
 
-def _begins_in_utf8(path: Path) -> bool:
-    """Whether the lines at a file's beginning are in UTF-8, as far as its first letters beyond ASCII and a bit more."""
-    with _naming(path), _open_bytes(path) as stream:
-        while data := stream.read(_BUFFER):
-            if not data.isascii():
-                return _is_utf8(data, whole=False)
-    return False
+def _looks(path: Path, encoding: str) -> tuple[str, bool]:
+    """Look at a file's beginning: give its encoding, and whether its lines end in carriage returns alone.
+
+    It is in UTF-8 if its first letters beyond ASCII and what stands with them are, whatever encoding was asked for.
+    """
+    start = data = b""
+    with contextlib.suppress(*_BROKEN), _open_bytes(path) as stream:  # reading it says what is wrong
+        pieces = iter(lambda: stream.read1(_BUFFER), b"")  # type: ignore[attr-defined]
+        start = data = next(pieces, b"")
+        while data and data.isascii() and codecs.lookup(encoding).name != "utf-8":
+            data = next(pieces, b"")
+    return "utf-8" if _is_utf8(data, whole=False) else encoding, b"\r" in start and b"\n" not in start
 
 
 def read_lines(path: Path, encoding: str, max_characters: int) -> Iterator[Line]:
@@ -242,12 +249,12 @@ def read_lines(path: Path, encoding: str, max_characters: int) -> Iterator[Line]
         BrokenSourceError: The file cannot be read to its end.
     """
     bound = _longest(max_characters)
-    begins_in_utf8 = codecs.lookup(encoding).name != "utf-8" and _begins_in_utf8(path)
+    encoding, returns = _looks(path, encoding)
     with _naming(path), _open_bytes(path) as stream:
         marked = _marked_encoding(stream.peek(4)[:4])  # type: ignore[attr-defined]
         if marked == "utf-8-sig":
             yield from _byte_lines(stream, "utf-8", bound)
-        elif marked is None and (_ascii_compatible(encoding) or begins_in_utf8):
-            yield from _byte_lines(stream, "utf-8" if begins_in_utf8 else encoding, bound)
+        elif marked is None and _ascii_compatible(encoding) and not returns:
+            yield from _byte_lines(stream, encoding, bound)
         else:
-            yield from _wide_lines(stream, marked or encoding, bound)
+            yield from _wide_lines(stream, marked or encoding, bound, None if returns else "\n")

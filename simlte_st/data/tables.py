@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from simlte_st.data.document import Document
-from simlte_st.data.rows import NOT_A_STRING, Columns, Event, RawRow, Row, Skip
+from simlte_st.data.rows import NOT_A_STRING, Columns, Event, RawRow, Row, Skip, UntypedText
 from simlte_st.errors import DataError, did_you_mean
 
 TEXT_COLUMNS = ("text", "content", "body", "document", "article", "abstract", "full_text", "raw", "message")
@@ -35,6 +35,8 @@ class Table:
         name: Its name, for messages.
         columns: Names of its columns; those of the first rows where it has no header.
         strings: Those of them that hold strings; None where there was not one row to tell them by.
+        kinds: What others hold, in words, where the source says.
+        typed: Whether the values have types; where not, numbers and dates are text.
         rows: Gives its rows, when told the columns to read and those of them that are labels. Rows may have other
             columns too. What stands between mappings without being one comes as it is.
     """
@@ -43,6 +45,8 @@ class Table:
     columns: Sequence[str]
     strings: Collection[str] | None
     rows: Callable[[Sequence[str], Collection[str]], Iterator[RawRow | Row | Skip]]
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    typed: bool = True
 
 
 def _first_of(names: Sequence[str], columns: Collection[str]) -> str | None:
@@ -76,8 +80,15 @@ def choose_columns(named: Columns, table: Table) -> Columns:
             )
     id_column = named.id or _first_of(ID_COLUMNS, [column for column in columns if column != named.text])
     strings = [column for column in columns if column in (table.strings or ())]
-    # A column called "text" is meant whatever it holds (bad rows are counted); the other names must hold strings.
+    # A column called "text" is meant whatever it holds; of the other names, the first one with strings.
     text = named.text or _first_of(("text",), columns) or _first_of(TEXT_COLUMNS, strings)
+    text = text or _first_of(TEXT_COLUMNS, columns)
+    if text is not None and (text in table.kinds or not (named.text or text.lower() == "text" or text in strings)):
+        raise DataError(
+            f"The column {text!r} of {table.name} holds {table.kinds.get(text, 'no strings')}, not text. Its columns "
+            f"are: {there}; those that hold strings: {', '.join(strings) or 'none'}. Name the column of the text with "
+            "text_column=, or make strings of its values."
+        )
     if text is None:
         candidates = [name for name in strings if name not in (id_column, named.label)]
         if len(candidates) != 1:
@@ -138,10 +149,13 @@ def read_table(table: Table, named: Columns) -> Iterator[Event]:
             values.get(id_) if id_ else None,
             values.get(label) if label else None,
             id_ is not None,
-            metadata={str(name): value for name, value in values.items() if name not in (chosen.text, id_)}
-            if named.others
-            else None,
+            metadata=_others(values, (chosen.text, id_), table.typed) if named.others else None,
         )
+
+
+def _others(values: Mapping[str, Any], used: Collection[str | None], typed: bool) -> dict[str, Any]:
+    others = {str(name): value for name, value in values.items() if name not in used}
+    return others if typed else {name: UntypedText(value) for name, value in others.items()}
 
 
 def _is_string(value: object) -> bool:
@@ -230,22 +244,3 @@ def item_rows(items: Iterable[Any], name: str, named: Columns) -> Iterator[RawRo
             )
         else:
             yield Skip(where, NOT_A_STRING, f"{type(item).__name__} instead of a string or a mapping")
-
-
-def holds_strings(kind: object) -> bool:
-    """Whether a column of an Arrow type, which may be given by its name, holds strings."""
-    # pandas writes a column of categories as a dictionary of strings
-    return str(kind).removeprefix("dictionary<values=").split(",")[0] in ("string", "large_string", "string_view")
-
-
-def label_names(features: Any, labels: Collection[str]) -> dict[str, Sequence[str]]:
-    """Give the names of the classes of each label that is a ``datasets.ClassLabel``."""
-    return {label: names for label in labels if (names := getattr(features.get(label), "names", None)) is not None}
-
-
-def numbered_row(number: int, values: Mapping[str, Any], labels: Mapping[str, Sequence[str]]) -> RawRow:
-    """Make a row in which the numbers of classes are their names; -1 stands for no label in many test splits."""
-    for label, names in labels.items():
-        value = values[label]
-        values = {**values, label: names[value] if isinstance(value, int) and 0 <= value < len(names) else None}
-    return RawRow(f"row {number:,}", str(number), values)

@@ -90,7 +90,9 @@ class IndexReport:
         if self.truncation.cut_texts:
             lines.append(self.truncation.summary() + ("" if self.parts else " parts=True indexes all of them."))
         for name, (count, first) in self.misfits.items():
-            lines.append(f"column {name}: {count:,} values left out, not of its type (first: document {first!r})")
+            lines.append(
+                f"column {name}: {count:,} values left out, binary or not of its type (first: document {first!r})"
+            )
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -160,10 +162,18 @@ def add_documents(
 
 
 def _named(reader: DocumentReader) -> Iterator[Document]:
-    """Name documents of a table without ids by the hash of their text: a row's number names another row elsewhere."""
+    """Name documents of a table without ids by the hash of their text: a row's number names another row elsewhere.
+
+    A second document of the same text with other columns is named by the hash of both.
+    """
+    columns: dict[str, str] = {}
     for document in reader:
-        made = reader.report.text_column is not None and reader.report.id_column is None
-        yield Document(content_id(document.text), document.text, metadata=document.metadata) if made else document
+        if reader.report.text_column is not None and reader.report.id_column is None:
+            name, own = content_id(document.text), content_id(repr(sorted((document.metadata or {}).items())))
+            if columns.setdefault(name, own) != own:
+                name = content_id(f"{name} {own}")
+            document = Document(name, document.text, metadata=document.metadata)
+        yield document
 
 
 def _segmenter(punkt: Path, sample: Iterable[Document]) -> Segmenter:

@@ -167,7 +167,7 @@ class Index:
         A document whose id is there replaces it. Nothing is encoded twice: a document that is there as it is given is
         left alone, and a text that is there under another id has its vector already. All columns become metadata, see
         :class:`~simlte_st.index.metadata.Metadata`. Documents of a table without ids are called by the hash of their
-        text.
+        text; a second one of the same text with other columns by the hash of both.
 
         Args:
             documents: What :func:`~simlte_st.data.read_documents` takes.

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import datetime
+import decimal
 import json
+import math
 import re
+import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -12,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from simlte_st.data.document import Document
+from simlte_st.data.rows import UntypedText
 from simlte_st.errors import DataError
 from simlte_st.files import valid_unicode
 from simlte_st.index.store import OWN_COLUMNS
@@ -22,7 +26,7 @@ MOST_COLUMNS = 256
 RESERVED = frozenset((*OWN_COLUMNS, "score", "cosine", "bm25", "beginning", "sentences", "words"))
 """Names of the index's own columns and of what a hit has beside them."""
 
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})(\.[0-9]+)?([eE][-+]?[0-9]{1,3})?")
+_WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 _TRUTH = {"true": True, "false": False}
 _LARGEST = 2**63
 
@@ -42,14 +46,18 @@ def column_name(name: str) -> str:
 class Metadata:
     """Brings metadata to the columns of an index.
 
-    A column has the type of its first values: truth values, whole numbers, numbers or text. Numbers and truth values
-    may be written as text, as they are in CSV. What is none of these becomes text: dates in ISO form, the rest as JSON.
+    A column has the type of its first values: truth values, whole numbers, numbers or text. Values keep the type that
+    they have in their source. Where a source has no types, as CSV, numbers and truth values are written as text, and
+    become such where nothing of how they are written is lost: "1.10" and "007" stay text. What is none of these becomes
+    text: dates, times and UUIDs as they are written (ISO), the rest as JSON. Decimals are numbers where a number of 64
+    bits is exact, else text. Binary values have no place.
 
     Args:
         schema: The columns that there are.
 
     Attributes:
-        misfits: By column, how many values were left out because they are not of its type, and the first document.
+        misfits: By column, how many values were left out, binary ones and those that are not of the column's type, and
+            the first document.
         renamed: New names of columns, by the old ones.
     """
 
@@ -73,7 +81,7 @@ class Metadata:
                     raise DataError(f"The columns {sources[name]!r} and {source!r} would both be {name!r}: rename one.")
                 if name != source:
                     self.renamed[source] = name
-                if name not in self.types and (plain := _plain(value)) not in (None, ""):
+                if name not in self.types and not _is_binary(value) and (plain := _plain(value)) not in (None, ""):
                     first_values.setdefault(name, []).append(plain)
         fields = [pa.field(name, _type_of(values)) for name, values in first_values.items()]
         if len(self.types) + len(fields) > MOST_COLUMNS:
@@ -89,27 +97,43 @@ class Metadata:
         own: Mapping[str, Any] = {column_name(name): each for name, each in (document.metadata or {}).items()}
         fitted = {}
         for name, kind in self.types.items():
-            plain = _plain(own.get(name))
+            plain = None if _is_binary(own.get(name)) else _plain(own.get(name))
             fitted[name] = None if plain is None else _fit(plain, kind)
             if fitted[name] is None and plain not in (None, ""):
-                count, first = self.misfits.get(name, (0, document.id))
-                self.misfits[name] = (count + 1, first)
+                self._count_misfit(name, document)
+        for name, value in own.items():
+            if _is_binary(value):
+                self._count_misfit(name, document)
         return fitted
+
+    def _count_misfit(self, name: str, document: Document) -> None:
+        count, first = self.misfits.get(name, (0, document.id))
+        self.misfits[name] = (count + 1, first)
+
+
+def _is_binary(value: Any) -> bool:
+    return isinstance(value, (bytes, bytearray, memoryview))
 
 
 def _plain(value: Any) -> bool | int | float | str | None:
+    if isinstance(value, (np.datetime64, np.timedelta64)):
+        value = None if np.isnat(value) else str(value)
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value):
         return None  # the named ones are pandas'
+    if isinstance(value, decimal.Decimal):
+        value = float(value) if decimal.Decimal(repr(float(value))) == value else str(value)
     if isinstance(value, int) and abs(value) >= _LARGEST:
         return str(value)
     if isinstance(value, (bool, int, float)):
         return value
     if isinstance(value, (datetime.date, datetime.time)):
         value = value.isoformat()
+    if isinstance(value, (uuid.UUID, datetime.timedelta)):
+        value = str(value)
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return valid_unicode(text)
+    return type(text)(valid_unicode(text))  # an UntypedText stays one
 
 
 def _type_of(values: list[Any]) -> pa.DataType:
@@ -122,16 +146,32 @@ def _type_of(values: list[Any]) -> pa.DataType:
 def _fit(value: bool | int | float | str, kind: pa.DataType) -> Any:
     """Give a value in a column's type; None where it has no place there."""
     if kind == pa.string():
-        return value if isinstance(value, str) else json.dumps(value)
+        return str(value) if isinstance(value, str) else json.dumps(value)
     if kind == pa.bool_():
-        return value if isinstance(value, bool) else _TRUTH.get(str(value).lower())
+        return value if isinstance(value, bool) else _TRUTH.get(_untyped(value).lower())
     if isinstance(value, str):
-        match = _NUMBER.fullmatch(value.strip())
-        if match is None:
+        number = _number(_untyped(value))
+        if number is None:
             return None
-        value = float(value) if match[1] or match[2] else int(value)
+        value = number
     if isinstance(value, bool):
         return None
     if kind == pa.float64():
-        return float(value)
+        return float(value) if not isinstance(value, int) or int(float(value)) == value else None
     return int(value) if isinstance(value, int) or (value.is_integer() and abs(value) < _LARGEST) else None
+
+
+def _untyped(value: bool | int | float | str) -> str:
+    """Give a text in which a value may be written; none where the source has types, and it is one."""
+    return value.strip() if isinstance(value, UntypedText) else ""
+
+
+def _number(text: str) -> int | float | None:
+    """Give the number that a text is, if it is written as this number is."""
+    if _WHOLE.fullmatch(text):
+        return int(text)
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if repr(number) == text and math.isfinite(number) else None

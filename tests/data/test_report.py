@@ -57,14 +57,19 @@ def test_copies_are_counted_and_kept() -> None:
     reader = read_documents(rows)
     assert len(list(reader)) == 7
     assert reader.report.copies == 3, "to the letter, after mending"
-    assert reader.report.summary().startswith("read 7 documents (8 characters); 3 are copies of others\n")
+    assert reader.report.summary().startswith(
+        "read 7 documents (8 characters) from the column 'text'; 3 are copies of others\n"
+    )
     assert reader.report.to_dict()["copies"] == 3
     for limit, copies, told in ((2, 0, ""), (3, 1, "; 1 is a copy of another")):
         reader = read_documents(rows, limit=limit)
         for _, _ in zip(range(limit), reader, strict=False):  # who takes just so many, as islice does
             pass
         assert reader.report.copies == copies
-        assert reader.report.summary().splitlines()[0] == f"read {limit} documents ({limit} characters){told}"
+        assert (
+            reader.report.summary().splitlines()[0]
+            == f"read {limit} documents ({limit} characters) from the column 'text'{told}"
+        )
 
 
 def test_counting_copies_holds_few_bytes_a_document() -> None:
@@ -88,7 +93,7 @@ def test_summary_and_dict() -> None:
     reader = read_documents(rows)
     list(reader)
     assert reader.report.summary().splitlines() == [
-        "read 2,001 documents (2.0 M characters); 1,999 are copies of others",
+        "read 2,001 documents (2.0 M characters) from the column 'text'; 1,999 are copies of others",
         "skipped 2:",
         "  1 empty (first: item 2,000)",
         "  1 not a string (first: item 2,001: NoneType)",

@@ -88,8 +88,28 @@ def test_other_full_stops() -> None:
     assert cut(" ".join(arabic)) == arabic
 
 
-def test_a_short_chinese_paragraph_stays_whole_like_any_short_sentence() -> None:
-    assert cut("你好。再见。") == ["你好。再见。"]
+@pytest.mark.parametrize("name", ["punkt", "nupunkt"])
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ["今天下雨了。", "河水上涨。", "船只出港了。"],
+        ["你好！", "再见？", "「好。」", "他走了"],
+        ["値は３．１４です．", "次の文．"],
+        ["आज वर्षा हुई। ", "नदी चढ़ गई।। ", "नावें निकलीं॥"],
+        ["كيف حالك؟ ", "أنا بخير"],
+        ["یہ پہلا جملہ ہے۔ ", "یہ دوسرا ہے۔"],
+        ["Առաջին նախադասություն։ ", "Երկրորդ։"],
+        ["ዛሬ ዘነበ። ", "ወንዙ ሞላ፧ ", "ጀልባዎች ወጡ።"],
+        ["မိုးရွာသည်။ ", "မြစ်ရေတက်သည်။"],
+        ["ថ្ងៃនេះភ្លៀង។ ", "ទឹកឡើង។"],
+        ["བོད་ཡིག། ", "ཡིག་གེ།"],
+        ["วันนี้ฝนตก ", "แม่น้ำเอ่อล้น ", "เด็ก ๆ ออกไป"],
+        ["ຝົນຕົກ ", "ແມ່ນ້ຳຂຶ້ນ"],
+        ["One here. ", "今天下雨了。", "Two there."],
+    ],
+)
+def test_full_stops_of_other_scripts_end_short_sentences_too(sentences: list[str], name: str) -> None:
+    assert cut("".join(sentences), name) == [sentence.strip() for sentence in sentences]
 
 
 def test_one_endless_sentence_becomes_equal_pieces() -> None:

@@ -99,6 +99,31 @@ def test_a_table_without_ids_never_replaces_another_ones_rows(model: SentenceTra
     assert (report.added, report.unchanged, report.documents) == (1, 1, 3)
 
 
+def test_copies_without_ids_that_have_other_columns_are_all_kept(model: SentenceTransformer, tmp_path: Path) -> None:
+    index = Index.create(tmp_path / "index", model)
+    rows = [{"text": "Ba bun bis.", "customer": name} for name in ("Alfa", "Beta", "Alfa")]
+    rows.append({"text": "Bo.", "customer": "C"})
+    report = index.add(rows)
+    assert (report.added, report.unchanged, len(index)) == (3, 1, 3)
+    for customer in ("Alfa", "Beta"):
+        first = index.search("bun", where=f"customer = '{customer}'")[0]
+        assert index.documents([first.id])[0].text == "Ba bun bis."
+    assert index.add(rows).unchanged == 4
+    report = index.add([{"text": "Bo.", "customer": "D"}])
+    assert (report.replaced, len(index)) == (1, 3), "one text with other columns is that document, changed"
+
+
+def test_values_keep_the_type_of_their_source(model: SentenceTransformer, tmp_path: Path) -> None:
+    versions = ["1.1", "1.10", "1.2"]
+    lines = [json.dumps({"id": each, "text": "ba", "v": each}) for each in versions]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    (tmp_path / "b.csv").write_text("id,text,w,n\n" + "".join(f"b{each},bo,{each},3\n" for each in versions))
+    index = Index.create(tmp_path / "index", model)
+    index.add([str(tmp_path / "a.jsonl"), str(tmp_path / "b.csv")])
+    for where, found in (("v = '1.10'", ["1.10"]), ("w = '1.10'", ["b1.10"]), ("n > 2 AND w = '1.2'", ["b1.2"])):
+        assert [hit.id for hit in index.search("ba bo", where=where)] == found
+
+
 @pytest.mark.parametrize("name", ["it's", 'a\\b/"c"', "../über/文.txt", "'; DROP TABLE documents; --", "%_", "a\nb"])
 def test_odd_ids(index: Index, name: str, documents: list[str]) -> None:
     index.add([Document(name, documents[20])])

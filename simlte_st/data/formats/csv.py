@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import logging
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from simlte_st.data.rows import RawRow, ReadSettings, Skip
-from simlte_st.data.streams import TOO_LONG, Line, read_lines
-from simlte_st.data.tables import BLANK_LINE, MALFORMED_ROW, WRONG_FIELDS, Table, mappings_table
+from simlte_st.data.streams import TOO_LONG, BrokenSourceError, Line, read_lines
+from simlte_st.data.tables import (
+    BLANK_LINE,
+    ID_COLUMNS,
+    MALFORMED_ROW,
+    TEXT_COLUMNS,
+    WRONG_FIELDS,
+    Table,
+    mappings_table,
+)
 from simlte_st.errors import DataError
 
 logger = logging.getLogger(__name__)
+
+_FIRST_ROWS = 20
+_LONG_NAME = 200
+_SENTENCE_ENDS = (".", "!", "。", "।")
+_NUMBER = re.compile(r"[-+]?[0-9][0-9.,:/eE+-]*")
+_YEAR = re.compile(r"(?:1[5-9]|20)[0-9]{2}")
 
 
 def open_csv(path: Path, settings: ReadSettings) -> Table:
@@ -126,4 +143,46 @@ def _open(path: Path, settings: ReadSettings, delimiter: str) -> Table:
             else:
                 yield RawRow(where, str(index), dict(zip(header, row, strict=True)))
 
-    return mappings_table(str(path), rows(), _is_words, header)
+    stream = rows() if settings.columns.named() else _with_header(path, header, rows())
+    return replace(mappings_table(str(path), stream, _is_words, header), typed=False)
+
+
+def _with_header(path: Path, header: Sequence[str], rows: Iterator[RawRow | Skip]) -> Iterator[RawRow | Skip]:
+    """Give the rows, once it is seen by the first of them that the header is one.
+
+    Raises:
+        DataError: It seems to be a row like the others.
+    """
+    first: list[RawRow | Skip] = []
+    broken = None
+    try:
+        first.extend(itertools.islice(rows, _FIRST_ROWS))
+    except BrokenSourceError as error:
+        broken = error
+    if _is_data(header, [row.values for row in first if isinstance(row, RawRow)]):
+        raise DataError(
+            f"The first row of {path} seems to be a document, not the names of the columns: "
+            f"{', '.join(map(repr, header))[:200]}. Write a row of names above it, such as 'id,text'; if these are the "
+            "names, say which column is the text with text_column=."
+        )
+    yield from first
+    if broken is not None:
+        raise broken
+    yield from rows
+
+
+def _is_data(header: Sequence[str], rows: Sequence[Mapping[str, str]]) -> bool:
+    """Whether a header has values of its columns in it: a number over numbers, a sentence, a value that comes again."""
+    if {name.lower() for name in header} & {*TEXT_COLUMNS, *ID_COLUMNS}:
+        return False
+    if any(list(row.values()) == list(header) for row in rows):  # a header that stands there again
+        return False
+    for name in header:
+        below = [row[name] for row in rows if row[name].strip()]
+        if len(name) > _LONG_NAME or (len(name.split()) > 3 and name.rstrip("\"')").endswith(_SENTENCE_ENDS)):
+            return True
+        if _NUMBER.fullmatch(name) and not _YEAR.fullmatch(name) and below and all(map(_NUMBER.fullmatch, below)):
+            return True
+        if name and name in below:
+            return True
+    return False

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from simlte_st.data.formats import jsonl
 from simlte_st.data.rows import ReadSettings
 from simlte_st.data.streams import TOO_LONG, BadTextError, read_lines, read_whole
-from simlte_st.data.tables import Table, item_rows, mappings_table
+from simlte_st.data.tables import TEXT_COLUMNS, Table, item_rows, mappings_table
 from simlte_st.errors import DataError
 
 _SHOWN_KEYS = 8
@@ -27,16 +28,18 @@ def open_table(path: Path, settings: ReadSettings) -> Table:
     Raises:
         DataError: It holds something else, is malformed, or is too large to be read as a whole.
     """
-    items = _array(path, settings.encoding, settings.max_characters)
+    columns = (settings.columns.text,) if settings.columns.text else TEXT_COLUMNS
+    items = _array(path, settings.encoding, settings.max_characters, columns)
     if items is None:
         return jsonl.open_table(path, settings)
     return mappings_table(str(path), item_rows(items, str(path), settings.columns))
 
 
-def _array(path: Path, encoding: str, max_characters: int) -> list[Any] | None:
-    """Give the items of the array in a file; None where the file is one of JSON lines."""
-    first = next((line for line in read_lines(path, encoding, max_characters) if line.text.strip()), None)
-    if first is not None and first.text.lstrip().startswith("{") and _is_object(first.text):
+def _array(path: Path, encoding: str, max_characters: int, text_columns: Sequence[str]) -> list[Any] | None:
+    """Give the items of the array in a file; None where it is one of JSON lines, if only of one that has a text."""
+    lines = (line.text for line in read_lines(path, encoding, max_characters) if line.text.strip())
+    first, more = _object(next(lines, "")), next(lines, None)
+    if first is not None and (more is not None or any(isinstance(first.get(name), str) for name in text_columns)):
         return None
     try:
         text = read_whole(path, encoding, max_characters)
@@ -60,8 +63,9 @@ def _array(path: Path, encoding: str, max_characters: int) -> list[Any] | None:
     raise DataError(f"{path} holds {what[:200]}. {_ADVICE}")
 
 
-def _is_object(text: str) -> bool:
+def _object(text: str) -> dict[str, Any] | None:
     try:
-        return isinstance(json.loads(text), dict)
+        value = json.loads(text) if text.lstrip().startswith("{") else None
     except (ValueError, RecursionError):
-        return False
+        return None
+    return value if isinstance(value, dict) else None

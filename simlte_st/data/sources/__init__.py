@@ -19,8 +19,8 @@ KINDS: tuple[tuple[str, Callable[[Any, ReadSettings], Source | None]], ...] = (
     (hub.FORM, hub.open_source),
     (DESCRIPTION, files.open_source),
     ("a list of these", several.open_source),
-    ("a datasets.Dataset or IterableDataset, or a pyarrow.Table", datasets.open_source),
-    ("a pandas or polars DataFrame, or a column of one", frames.open_source),
+    ("a datasets.Dataset or IterableDataset", datasets.open_source),
+    ("a pandas or polars DataFrame or a pyarrow.Table, or a column of one", frames.open_source),
     ("an iterable of strings, of Documents or of mappings with a text", iterables.open_source),
 )
 """Each kind in words, and what opens a source of it and gives None for any other."""

@@ -1,23 +1,20 @@
-"""Data sets of the library ``datasets``, and tables of pyarrow."""
+"""Data sets of the library ``datasets``."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
+from simlte_st.data.arrow import column_kinds, label_names, numbered_row
 from simlte_st.data.rows import RawRow, ReadSettings
 from simlte_st.data.sources.base import Source, is_instance
 from simlte_st.data.sources.iterables import length
-from simlte_st.data.tables import Table, holds_strings, label_names, mappings_table, numbered_row, read_table
+from simlte_st.data.tables import Table, mappings_table, read_table
 
 
 def open_source(source: Any, settings: ReadSettings) -> Source | None:
-    """Open a ``Dataset``, an ``IterableDataset`` or a ``pyarrow.Table``."""
+    """Open a ``Dataset`` or an ``IterableDataset``."""
     name = f"the {type(source).__name__}"
-    if is_instance(source, "pyarrow", "Table"):
-        import datasets
-
-        source = datasets.Dataset(source)
     if not is_instance(source, "datasets", "Dataset", "IterableDataset"):
         return None
     return Source(name, lambda: read_table(dataset_table(source, name), settings.columns), lambda: length(source))
@@ -36,5 +33,5 @@ def dataset_table(dataset: Any, name: str) -> Table:
         for number, row in enumerate(plain.select_columns(list(wanted))):
             yield numbered_row(number, row, names)
 
-    strings = [column for column, feature in features.items() if holds_strings(getattr(feature, "dtype", None))]
-    return Table(name, list(features), strings, rows)
+    columns, kinds = column_kinds(features.arrow_schema)
+    return Table(name, columns, [column for column in columns if column not in kinds], rows, kinds)

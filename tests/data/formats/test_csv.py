@@ -8,6 +8,7 @@ import pytest
 from reading_support import packed, texts
 
 from simlte_st.data.documents import read_documents
+from simlte_st.data.rows import UntypedText
 from simlte_st.errors import DataError, EmptyCorpusError
 
 
@@ -83,3 +84,63 @@ def test_an_archive_called_a_table_is_no_table(tmp_path: Path) -> None:
     path.write_bytes(b"name" + bytes(90) + b",size\nsome text,1\n")
     with pytest.raises(DataError, match=r"header of .*c\.csv cannot be read: it has NUL characters"):
         texts(path)
+
+
+@pytest.mark.parametrize("name", ["c.csv", "c.tsv", "c.jsonl"])
+def test_lines_that_end_in_carriage_returns_alone(tmp_path: Path, name: str) -> None:
+    mark = "\t" if "tsv" in name else ","
+    lines = [f"id{mark}text", f"1{mark}Old mac línea.", f'2{mark}"Another{mark} one."']
+    if "jsonl" in name:
+        lines = ['{"text": "Old mac línea."}', '{"text": "Another, one."}']
+    (tmp_path / name).write_bytes("\r".join([*lines, ""]).encode())
+    assert texts(tmp_path / name) == ["Old mac línea.", f"Another{mark if 'json' not in name else ','} one."]
+    (tmp_path / name).write_bytes("\r".join(lines).encode("cp1252"))
+    assert texts(tmp_path / name, encoding="cp1252")[0] == "Old mac línea."
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["a,The river rose in March and fell.", "b,Prices fell again."],
+        ["1,great film", "2,poor film"],
+        ["pos,great film", "neg,poor film", "pos,long film"],
+        ["2020-01-02,good", "2020-01-03,bad"],
+        ["The river rose in March.", "Prices fell again."],
+        [f"{'word ' * 50},x", "b,y"],
+    ],
+)
+def test_a_csv_without_a_header_is_an_error_that_says_what_to_do(tmp_path: Path, lines: list[str]) -> None:
+    path = tmp_path / "c.csv"
+    path.write_text("\n".join(lines))
+    with pytest.raises(DataError, match=r"first row of .*c\.csv seems to be .*Write a row of names.*text_column="):
+        texts(path)
+    column = lines[0].split(",")[-1]
+    rest = [line.split(",")[-1] for line in lines[1:]]
+    assert texts(path, text_column=column) == rest, "the user knows better"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["stars,review", "5,good", "1,bad"],
+        ["2019,2020,comment", "1,2,good"],
+        [",text", "0,a", "1,b"],
+        ["How do you like it? Please explain,x", "It is good,1"],
+        ["review", "good", "review", "bad"],
+        ["id,text", "id,a"],
+    ],
+)
+def test_headers_are_no_data(tmp_path: Path, lines: list[str]) -> None:
+    (tmp_path / "c.csv").write_text("\n".join(lines))
+    assert len(texts(tmp_path / "c.csv")) == len(lines) - 1
+
+
+def test_values_of_other_columns_have_no_type(tmp_path: Path) -> None:
+    (tmp_path / "c.csv").write_text("text,version\na,1.10\n")
+    (document,) = read_documents(tmp_path / "c.csv", metadata=True)
+    assert document.metadata == {"version": "1.10"}
+    assert isinstance(document.metadata["version"], UntypedText)
+    (tmp_path / "c.jsonl").write_text('{"text": "a", "version": "1.10"}')
+    (document,) = read_documents(tmp_path / "c.jsonl", metadata=True)
+    assert document.metadata is not None
+    assert type(document.metadata["version"]) is str

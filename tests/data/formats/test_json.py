@@ -66,7 +66,9 @@ def test_a_first_line_that_is_cut_is_counted(tmp_path: Path) -> None:
         (b'["\0"]', "binary"),
         ("[]", "no usable document"),
         ("[[1], [2]]", "no usable document.*\n.*not a string"),
-        ('{"a": 1}', "Cannot tell which column"),
+        ('{"a": 1}', r"holds one object \(keys: a\)"),
+        ('{"version": "1", "data": [{"title": "T", "paragraphs": []}]}', r"holds one object \(keys: version, data\)"),
+        ('{"a": 1}\n{"a": 2}', "Cannot tell which column"),
     ],
 )  # fmt: skip
 def test_anything_else_is_an_error(tmp_path: Path, content: Any, told: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 from reading_support import texts
 
 from simlte_st.data.documents import read_documents
-from simlte_st.errors import DataError, EmptyCorpusError
+from simlte_st.errors import DataError
 
 
 def test_parquet_reads_the_needed_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,10 +79,12 @@ WRONG_TYPES = {
 @pytest.mark.parametrize("kind", WRONG_TYPES)
 def test_parquet_columns_that_hold_no_text(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "c.parquet"
-    pq.write_table(pa.table({"text": WRONG_TYPES[kind]}), path)
-    with pytest.raises(EmptyCorpusError, match="skipped 2: 2 not a string"):
-        texts(path, text_column="text")
-    pq.write_table(pa.table({"body": WRONG_TYPES[kind]}), path)
+    for name, column in (("text", None), ("abstract", None), ("other", "other")):
+        pq.write_table(pa.table({"title": ["a", "b"], name: WRONG_TYPES[kind]}), path)
+        held = re.escape(str(pq.read_schema(path).field(name).type))
+        with pytest.raises(DataError, match=rf"'{name}' of .* holds {held}, not text.*hold strings: title"):
+            texts(path, text_column=column)
+    pq.write_table(pa.table({"other": WRONG_TYPES[kind]}), path)
     with pytest.raises(DataError, match=r"Cannot tell which column.*those that hold strings: none"):
         texts(path)
 
