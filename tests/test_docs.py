@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import transformers
+from packaging.version import Version
 from sentence_transformers import SentenceTransformer
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -16,6 +18,8 @@ def test_adapters_are_trained_saved_and_merged(
     encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("peft", reason="the adapters are PEFT's")
+    if Version(transformers.__version__) < Version("5.23"):
+        pytest.skip("older transformers (5.0) cannot load the adapters that they saved")
     blocks = re.findall(r"```python\n(.*?)```", (DOCS / "lora.md").read_text(encoding="utf-8"), flags=re.DOTALL)
     assert len(blocks) == 2
     code = "\n".join(blocks).replace("sentence-transformers/all-MiniLM-L6-v2", str(encoder_path))
