@@ -20,6 +20,30 @@ ROOT = Path(__file__).parent.parent
 
 MUTANTS = [
     (
+        "simlte_st/models/truncation.py", "models/test_truncation.py",
+        "self.max_seq_length - self.taken", "self.max_seq_length - 2",
+    ),
+    (
+        "simlte_st/backbones/registry.py", "backbones/test_registry.py",
+        "if kind in backbone.replaces", "if kind == backbone.model_type",
+    ),
+    (
+        "simlte_st/index/queries.py", "index/test_analyzer.py",
+        "for name in outstanding(by_text):", "for name in []:",
+    ),
+    (
+        "simlte_st/index/analyzer.py", "index/test_analyzer.py",
+        "return content or terms", "return content",
+    ),
+    (
+        "simlte_st/index/adding.py", "index/test_adding.py",
+        "name in reader.unread or name.startswith(folders)", "name in reader.unread",
+    ),
+    (
+        "simlte_st/training/model.py", "models/test_odd_models.py",
+        "model.register_forward_hook(_cut_embeddings)", "pass",
+    ),
+    (
         "simlte_st/evaluation/splits.py", "evaluation/test_splits.py",
         "return [read[row] for row in train], [", "return read, [",
     ),

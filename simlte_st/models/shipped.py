@@ -135,7 +135,8 @@ def _writing(target: Path, advice: str) -> Iterator[None]:
     try:
         yield
     except (OSError, SafetensorError) as error:
-        raise ConfigurationError(f"{target.name} could not be written to {target}: {error}. {advice}") from error
+        problem = str(error).rstrip(".")
+        raise ConfigurationError(f"{target.name} could not be written to {target}: {problem}. {advice}") from error
 
 
 def _read(path: Path) -> bytes:
