@@ -23,17 +23,19 @@ from benchmarks.bank.judge import judge, judge_words, with_earlier
 from benchmarks.bank.make import Bank
 from benchmarks.bank.page import settings_of, write_page
 from benchmarks.bank.recipes import RECIPES
-from benchmarks.bank.sets import FILES, load_sets
+from benchmarks.bank.sets import FILES, SAMPLES, load_sets
 from benchmarks.grid.work import Work
 from benchmarks.records import RESULTS, add_bf16, dtype_of
 from simlte_st.files import read_json
+from simlte_st.models.names import PACKAGED_BASE
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shared", type=Path, required=True, metavar="FOLDER", help="folder of the data sets")
     parser.add_argument("--work", type=Path, default=Path("verdict.work"), help="folder of what is finished")
-    parser.add_argument("--data", nargs="+", choices=list(FILES), default=list(FILES), metavar="NAME")
+    parser.add_argument("--data", nargs="+", choices=list(SAMPLES), default=list(FILES), metavar="NAME")
+    parser.add_argument("--base", default=PACKAGED_BASE, metavar="MODEL", help="what is adapted (default: %(default)s)")
     parser.add_argument("--recipes", nargs="+", choices=list(RECIPES), default=list(RECIPES), metavar="NAME")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--steps", type=int, default=30, help="of each training (default: %(default)s)")
@@ -51,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     loaded = load_sets(arguments.shared, arguments.data, arguments.train_documents, arguments.held_out)
     sets = {data.name: data for data in loaded}
     work = Work(arguments.work, dtype_of(arguments.bf16))
-    bank = Bank(work, sets, arguments.steps, arguments.bf16)
+    bank = Bank(work, sets, arguments.steps, arguments.bf16, arguments.base)
     if not arguments.report:
         for name in sets:
             bank.make(name, arguments.recipes, arguments.seeds)

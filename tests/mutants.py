@@ -78,12 +78,7 @@ MUTANTS = [
     ),
     ("simlte_st/evaluation/comparison.py", "test_comparison.py", "min(budgets, default", "max(budgets, default"),
     ("simlte_st/evaluation/verdict.py", "evaluation/test_verdict.py", "if spectrum < 0:", "if spectrum < -1:"),
-    (
-        "simlte_st/evaluation/verdict.py",
-        "evaluation/test_verdict.py",
-        "if split_half > 0 else",
-        "if split_half < 0 else",
-    ),
+    ("simlte_st/evaluation/verdict.py", "evaluation/test_verdict.py", "if split_half > 0", "if split_half < 0"),
     ("simlte_st/evaluation/verdict.py", "evaluation/test_verdict.py", "if base.reads == model.reads:", "if True:"),
     (
         "simlte_st/evaluation/classification_probe.py", "test_classification_probe.py",

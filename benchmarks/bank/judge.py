@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.bank.candidates import CANDIDATES, Texts
 from benchmarks.bank.make import BASE, ORDER, Bank, file_name
 from benchmarks.bank.outcomes import outcomes, outcomes_of_words
-from benchmarks.bank.sets import FILES
+from benchmarks.bank.sets import SAMPLES
 from simlte_st.evaluation import bootstrap_interval
 from simlte_st.files import read_json, write_json
 
@@ -76,7 +76,7 @@ def with_earlier(
         made = {(entry["recipe"], entry["seed"]) for entry in entries}
         entries += [entry for entry in old if (entry["recipe"], entry["seed"]) not in made]
         found[name] = sorted(entries, key=lambda entry: (ORDER.index(entry["recipe"]), entry["seed"]))
-    return {name: found[name] for name in sorted(found, key=list(FILES).index)}
+    return {name: found[name] for name in sorted(found, key=list(SAMPLES).index)}
 
 
 def _values(entry: Mapping[str, Any]) -> dict[str, float]:

@@ -65,12 +65,14 @@ class Bank:
         sets: The data sets by name.
         steps: Optimizer steps of each recipe; its encoder is also kept after a third of them.
         bf16: Whether all is computed in bfloat16.
+        base: What recipes adapt: a model that pools by mean.
     """
 
     work: Work
     sets: Mapping[str, BankSet]
     steps: int
     bf16: bool
+    base: str = PACKAGED_BASE
 
     def halves(self, data: BankSet) -> tuple[list[str], list[str]]:
         """Give the halves of the held-out documents; all encoders see the same."""
@@ -83,11 +85,11 @@ class Bank:
         missing = [pair for pair in wanted if self.find(name, *pair) is None]
         if not missing and self.find(name, BASE, 0) is not None:
             return
-        base = load_model(PACKAGED_BASE).model
+        base = load_model(self.base).model
         corpus = prepare(base, data.train, self.bf16)
         halves = self.halves(data)
         for entry, pooling in UNTRAINED.items():
-            self._keep(name, entry, 0, partial(_untrained, pooling), halves)
+            self._keep(name, entry, 0, partial(self._untrained, pooling), halves)
         for recipe, seed in missing:
             began = time.perf_counter()
             self._keep(name, recipe, seed, partial(self._train, recipe, seed, corpus), halves)
@@ -96,16 +98,20 @@ class Bank:
     def _train(self, recipe: str, seed: int, corpus: Corpus) -> Iterator[tuple[str, SentenceTransformer]]:
         settings = RECIPES[recipe]
         staged = recipe in STAGED and seed == 0
-        model, start = load_base(settings.pooling, seed), load_base(settings.pooling, seed)
+        model, start = (load_base(self.base, settings.pooling, seed) for _ in range(2))
         if isinstance(settings, Rival):
-            model = train_by_rival(settings, corpus, self.steps, seed, self.bf16)
+            model = train_by_rival(settings, corpus, self.steps, seed, self.bf16, self.base)
         else:
-            for step in train(model, settings, corpus, self.steps, seed, self.bf16):
-                if staged and step == self.steps // 3:
+            steps = settings.steps or self.steps
+            for step in train(model, settings, corpus, steps, seed, self.bf16):
+                if staged and step == steps // 3:
                     yield "third", model
         yield "", model
         if staged or recipe == "tuned":
             yield "half way", half_way(start, model)
+
+    def _untrained(self, pooling: str) -> Iterator[tuple[str, SentenceTransformer]]:
+        yield "", load_base(self.base, pooling)
 
     def _settings(self, name: str, entry: str, seed: int) -> dict[str, Any]:
         data = self.sets[name]
@@ -115,9 +121,10 @@ class Bank:
             "set": name,
             "train": len(data.train),
             "held": len(data.held),
-            "steps": self.steps,
             "seed": seed,
+            **({} if self.base == PACKAGED_BASE else {"base": Path(self.base).name}),
             **plain,
+            "steps": settings.get("steps") or self.steps,
         }
 
     def _keep(
@@ -177,7 +184,3 @@ def half_way(start: SentenceTransformer, model: SentenceTransformer) -> Sentence
 def file_name(entry: str, seed: int, stage: str) -> str:
     """Name the files of an encoder, without suffix."""
     return f"{entry}-{seed}{' ' + stage if stage else ''}"
-
-
-def _untrained(pooling: str) -> Iterator[tuple[str, SentenceTransformer]]:
-    yield "", load_base(pooling)

@@ -129,9 +129,9 @@ def verdict_page(judged: Judged, trust: Mapping[str, Any], settings: Mapping[str
         "# Which verdict can be trusted",
         "",
         f"{encoders} encoders on {len(judged)} data sets: all-MiniLM-L6-v2 by mean and by [CLS], and adapted without "
-        f"labels by the recipes of `recipe.md`, {settings['steps']} steps of 32 documents; some also after a "
-        f"third of the steps, and half way back to the base. In {settings['environment']['dtype']} (CPU: "
-        f"{settings['environment']['cpu_bf16']}).",
+        f"labels by the recipes of `recipe.md`, {settings['steps']} steps of 32 documents where a recipe's name has no "
+        "other number; some also after a third of the steps, and half way back to the base. In "
+        f"{settings['environment']['dtype']} (CPU: {settings['environment']['cpu_bf16']}).",
         "",
         "Each candidate sees the halves of held-out documents and nothing else. *Order*: Spearman's correlation with "
         "what labels say, over the encoders of a set, mean over sets. *Side*: of the encoders that labels tell from "

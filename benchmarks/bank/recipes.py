@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -56,6 +57,7 @@ class Recipe:
         tokens: Most tokens of a view, special tokens included.
         rank: Of low-rank adapters, which are trained instead of the weights and merged at the end; 0 for none.
         reconstruction: Weight of TA-SBERT's reconstruction loss.
+        steps: Optimizer steps; None for as many as the bank trains all others.
     """
 
     view: View = field(default_factory=DocSplit)
@@ -72,6 +74,7 @@ class Recipe:
     tokens: int = 64
     rank: int = 0
     reconstruction: float = 0.0
+    steps: int | None = None
 
 
 @dataclass(frozen=True)
@@ -123,7 +126,13 @@ RECIPES: dict[str, Recipe | Rival] = {
     "tuned, LoRA": replace(TUNED, rank=16, learning_rate=10 * TUNED.learning_rate),
     "tuned + contrast, 1.5e-4": replace(TUNED, contrast=0.3, temperature=0.2, learning_rate=1.5e-4),
 }
-"""Every recipe by name."""
+RECIPES |= {
+    f"docsplit, temperature 0.5, {steps} steps, {tokens} tokens": replace(WARM, steps=steps, tokens=tokens)
+    for steps in (30, 100, 300)
+    for tokens in (64, 256)
+    if (steps, tokens) != (30, 64)
+}
+"""Every recipe by name; the last ones are the default at other lengths of training and of views."""
 
 
 @dataclass(frozen=True)
@@ -133,22 +142,27 @@ class Corpus:
     Attributes:
         documents: Cut into sentences.
         texts: Whole.
-        vectors: The base's embedding of each whole document, in chunks; rows of length 1, float32.
+        base: The base.
+        bf16: Whether it computes in bfloat16.
     """
 
     documents: list[SegmentedDocument]
     texts: list[str]
-    vectors: np.ndarray
+    base: SentenceTransformer
+    bf16: bool
+
+    @cached_property
+    def vectors(self) -> np.ndarray:
+        """The base's embedding of each whole document, in chunks; rows of length 1, float32."""
+        return embed(to_chunk_mean(self.base, max_length=LEAST_TOKENS), self.texts, LEAST_TOKENS, self.bf16)
 
 
 def prepare(base: SentenceTransformer, documents: Sequence[Document], bf16: bool) -> Corpus:
-    """Segment documents and embed them whole with the base."""
+    """Segment documents for recipes that adapt the base."""
     cut = make_segmenter("punkt", lambda: (document.text for document in documents))
     segmented = list(segment_documents(documents, cut, tokenizer_counter(base.tokenizer)))
     usable = [row for row, document in enumerate(segmented) if DocSplit().accepts(document)]
-    texts = [documents[row].text for row in usable]
-    vectors = embed(to_chunk_mean(base, max_length=LEAST_TOKENS), texts, LEAST_TOKENS, bf16)
-    return Corpus([segmented[row] for row in usable], texts, vectors)
+    return Corpus([segmented[row] for row in usable], [documents[row].text for row in usable], base, bf16)
 
 
 def embed(model: SentenceTransformer, texts: Sequence[str], tokens: int, bf16: bool) -> np.ndarray:
@@ -192,7 +206,9 @@ def train(
         model.train()
 
 
-def train_by_rival(rival: Rival, corpus: Corpus, steps: int, seed: int, bf16: bool) -> SentenceTransformer:
+def train_by_rival(
+    rival: Rival, corpus: Corpus, steps: int, seed: int, bf16: bool, base: str = PACKAGED_BASE
+) -> SentenceTransformer:
     """Train the base with a rival's own code."""
     preset = CONTRASTIVE.changed(pooling=rival.pooling, learning_rate=rival.learning_rate)
     documents = [{"id": str(row), "text": text} for row, text in enumerate(corpus.texts)]
@@ -201,7 +217,7 @@ def train_by_rival(rival: Rival, corpus: Corpus, steps: int, seed: int, bf16: bo
         train_rival(
             rival.rival,
             documents,
-            PACKAGED_BASE,
+            base,
             output,
             steps=steps,
             batch_size=BATCH,
@@ -253,11 +269,11 @@ class Objective(nn.Module):
     def __init__(self, model: SentenceTransformer, recipe: Recipe, corpus: Corpus) -> None:
         super().__init__()
         self.model, self.recipe = model, recipe
-        targets = corpus.vectors
-        if recipe.smooth:
-            near = nearest(corpus.vectors, corpus.texts, lexical=recipe.lexical)
-            targets = smoothed(corpus.vectors, near, recipe.smooth)
-        self.shown = torch.from_numpy(targets)
+        if recipe.teacher or recipe.relation:
+            targets = corpus.vectors
+            if recipe.smooth:
+                targets = smoothed(targets, nearest(targets, corpus.texts, lexical=recipe.lexical), recipe.smooth)
+            self.shown = torch.from_numpy(targets)
         self.taught = TeacherLoss(model, relation_weight=recipe.relation)
 
     def forward(self, columns: Sequence[dict[str, Any]], rows: list[int]) -> Tensor:
@@ -277,9 +293,9 @@ class Objective(nn.Module):
         return loss
 
 
-def load_base(pooling: str, seed: int = 0) -> SentenceTransformer:
-    """Load the packaged base with a recipe's pooling; the seed decides the first weights of token attention."""
-    model = load_model(PACKAGED_BASE, "mean" if pooling == TOKEN_ATTENTION else pooling).model
+def load_base(base: str, pooling: str, seed: int = 0) -> SentenceTransformer:
+    """Load the base with a recipe's pooling; the seed decides the first weights of token attention."""
+    model = load_model(base, "mean" if pooling == TOKEN_ATTENTION else pooling).model
     if pooling == TOKEN_ATTENTION:
         model[1] = TokenAttention(model[0].get_embedding_dimension(), s_max=Recipe.tokens, seed=seed)
     return model

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import re
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +31,36 @@ FILES = {
 
 FEWEST = 6
 """Documents of a class; smaller ones are left out."""
+
+SKEWED = 900
+"""Documents of a skewed sample at most, before it is divided: two thirds are of the largest class."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Which documents of a data set make a set of the bank.
+
+    Attributes:
+        data: Name of the data set.
+        file: Its file; empty for one that comes from a package.
+        words: First words of a document that are taken; None for all.
+        skewed: Whether two thirds of the documents are of the largest class.
+        train: Documents to train on at most; None for as many as the command says.
+    """
+
+    data: str
+    file: str
+    words: int | None = None
+    skewed: bool = False
+    train: int | None = None
+
+
+SAMPLES: dict[str, Sample] = {name: Sample(name, file) for name, file in FILES.items()}
+SAMPLES |= {name: Sample(name, f"{name}.parquet") for name in ("ag_news", "movie_reviews")}
+SAMPLES |= {f"{name}, skewed": replace(SAMPLES[name], skewed=True) for name in ("20news", "arxiv", "bbc", "ag_news")}
+SAMPLES |= {f"20news, {words} words": replace(SAMPLES["20news"], words=words) for words in (30, 100, 200)}
+SAMPLES |= {f"20news, {train} documents": replace(SAMPLES["20news"], train=train) for train in (150, 2000)}
+"""Every set of the bank by name."""
 
 
 @dataclass(frozen=True)
@@ -54,24 +87,31 @@ def load_sets(shared: Path, names: list[str], train: int, held: int) -> Iterator
 
     Args:
         shared: The folder.
-        names: Of :data:`FILES`.
+        names: Of :data:`SAMPLES`.
         train: Most documents to train on.
         held: Most documents to judge on; of both, no more than half of what there is.
     """
     for name in names:
+        sample = SAMPLES[name]
+        path = shared / sample.file if sample.file else None
         try:
-            yield load_set(name, shared / FILES[name] if FILES[name] else None, train, held)
+            yield replace(load_set(sample.data, path, sample.train or train, held, sample), name=name)
         except (DataError, MissingExtraError, OSError) as error:
             print(f"Skipped {name}: {error}")
 
 
-def load_set(name: str, path: Path | None, train: int, held: int) -> BankSet:
+def load_set(name: str, path: Path | None, train: int, held: int, sample: Sample | None = None) -> BankSet:
     """Load one: halves, by class where it has classes, copies of a document on one side; then a sample of each half."""
     if path is not None and not path.exists():
         raise DataError(f"there is no {path}.")
     if name == "aan":
         return _papers(path, train, held)
-    documents = [document for document in _labelled(name, path) if len(document.text.split()) >= 20]
+    documents = _labelled(name, path)
+    if sample is not None and sample.words is not None:
+        documents = [replace(document, text=_first_words(document.text, sample.words)) for document in documents]
+    documents = [document for document in documents if len(document.text.split()) >= 20]
+    if sample is not None and sample.skewed:
+        documents = _skewed(documents)
     _, classes, counts = np.unique([document.label for document in documents], return_inverse=True, return_counts=True)
     usable = np.where(counts[classes] >= FEWEST, classes, -1).astype(np.int32)
     sides = stratified_split(usable, np.array([text_key(document.text) for document in documents]), 0.5, seed=0)
@@ -81,6 +121,21 @@ def load_set(name: str, path: Path | None, train: int, held: int) -> BankSet:
         for part, most in zip(parts, (train, held), strict=True)
     ]
     return BankSet(name, chosen[0], chosen[1], [str(document.label) for document in chosen[1]])
+
+
+def _first_words(text: str, count: int) -> str:
+    """Cut a text after some words, white space between them kept."""
+    words = list(itertools.islice(re.finditer(r"\S+", text), count))
+    return text[: words[-1].end()] if words else ""
+
+
+def _skewed(documents: list[Document]) -> list[Document]:
+    """Draw documents of which two thirds are of the largest class, in the order of a hash of their texts."""
+    largest = Counter(document.label for document in documents).most_common(1)[0][0]
+    drawn = sorted(documents, key=lambda document: text_key(document.text))
+    inside, outside = ([one for one in drawn if (one.label == largest) is wanted] for wanted in (True, False))
+    third = min(SKEWED // 3, len(inside) // 2, len(outside))
+    return inside[: 2 * third] + outside[:third]
 
 
 def _labelled(name: str, path: Path | None) -> list[Document]:

@@ -17,7 +17,7 @@ from benchmarks.bank.judge import with_earlier
 from benchmarks.bank.make import Vectors
 from benchmarks.bank.outcomes import CITES, FEW, FULL, outcomes
 from benchmarks.bank.page import KEPT, PRESET, gains, record, rule_section
-from benchmarks.bank.sets import BankSet, load_set
+from benchmarks.bank.sets import FILES, SAMPLES, BankSet, Sample, load_set
 from benchmarks.bank.trust import (
     confusion,
     family,
@@ -30,6 +30,7 @@ from benchmarks.bank.trust import (
     said,
     signs_right,
 )
+from benchmarks.grid.work import Work
 from benchmarks.records import RESULTS
 from simlte_st.data.document import Document
 from simlte_st.evaluation.verdict import RECORD_FILE
@@ -144,6 +145,38 @@ def test_halves_share_no_document(shared: Path) -> None:
     assert not {document.text for document in data.train} & {document.text for document in data.held}
 
 
+def test_samples_are_short_or_skewed(tmp_path: Path) -> None:
+    rows = [{"text": make_document(number), "label": "aab"[number % 3]} for number in range(240)]
+    path = tmp_path / "labelled.parquet"
+    pq.write_table(pa.Table.from_pylist(rows), path)
+    skewed = load_set("made", path, 200, 200, Sample("made", "", skewed=True))
+    assert len(skewed.train) == len(skewed.held) == 120
+    assert skewed.labels.count("a") == 80, "two thirds of the largest class"
+    texts = {row["text"] for row in rows}
+    short = load_set("made", path, 200, 200, Sample("made", "", words=25))
+    for document in short.held:
+        assert len(document.text.split()) == 25
+        assert any(text.startswith(document.text) for text in texts)
+    assert list(SAMPLES)[: len(FILES)] == list(FILES)
+
+
+def test_a_recipe_has_steps_of_its_own(
+    shared: Path, encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    longer = replace(recipes.WARM, tokens=24, steps=2)
+    monkeypatch.setattr(make, "RECIPES", {**recipes.RECIPES, "docsplit": longer, "crop": replace(longer, steps=None)})
+    monkeypatch.setattr(make, "READ", 48)
+    data = load_set("brown", shared / "brown_genres.parquet", train=30, held=24)
+    bank = make.Bank(Work(tmp_path / "work"), {"brown": data}, 1, False, str(encoder_path))
+    bank.make("brown", ["docsplit", "crop"], [0])
+    for recipe, steps in (("docsplit", 2), ("crop", 1)):
+        cell = bank.find("brown", recipe, 0)
+        assert cell is not None
+        assert (cell["settings"]["steps"], cell["settings"]["base"]) == (steps, encoder_path.name)
+    with pytest.raises(SystemExit, match="base"):
+        replace(bank, base="another").find("brown", "crop", 0)
+
+
 def test_a_bank_is_made_once_and_reported(
     shared: Path,
     encoder_path: Path,
@@ -151,8 +184,6 @@ def test_a_bank_is_made_once_and_reported(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    for module in (make, recipes):
-        monkeypatch.setattr(module, "PACKAGED_BASE", str(encoder_path))
     for name, value in (("READ", 48), ("HALF", 22)):
         monkeypatch.setattr(make, name, value)
     short = {"tuned": replace(recipes.RECIPES["tuned"], tokens=24, rank=2), "docsplit-cls": recipes.Recipe(tokens=24)}
@@ -171,6 +202,8 @@ def test_a_bank_is_made_once_and_reported(
         "30",
         "--held-out",
         "30",
+        "--base",
+        str(encoder_path),
     ]
     (tmp_path / "results").mkdir()
     verdict.main(command)
