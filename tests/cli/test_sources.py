@@ -68,6 +68,8 @@ def test_several_sources_are_read_and_copies_told(
 ) -> None:
     sources = ["notes", "rows.jsonl", "a[[]1].txt"]
     assert main(["encode", str(encoder_path), *sources, "--output", "v.parquet", "--quiet"]) == 0
-    assert "read 5 documents (83 characters) from the column 'text'; 3 are copies of others" in "".join(capsys.readouterr())
+    assert "read 5 documents (83 characters) from the column 'text'; 3 are copies of others" in "".join(
+        capsys.readouterr()
+    )
     assert main(["analyze", "layers", "notes", "rows.jsonl", "--model", "no", "--output", "rows.jsonl"]) == 1
     assert "rows.jsonl holds the documents (rows.jsonl)" in capsys.readouterr().err
