@@ -47,4 +47,4 @@ $(LOWEST)/.installed: setup.py constraints.txt tests/lowest_versions.py
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(LOWEST) simlte-demo simlte-demo.run
+	rm -rf $(VENV) $(LOWEST) simlte-demo simlte-demo.run simlte-demo.trained
