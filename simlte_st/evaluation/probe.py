@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score
@@ -33,6 +34,14 @@ Rows: TypeAlias = Any
 _LEAST_UPDATES = 2000
 _LEAST_EPOCHS = 10
 
+INVERSE_L2 = (1.0, 10.0, 100.0, 1000.0)
+"""Values from which the logistic head chooses its ``C``."""
+
+_CHOOSE_ROWS = 2000
+"""Training rows at most on which it chooses: more take minutes, and choose the same."""
+
+_FOLDS = 3
+
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
@@ -42,10 +51,14 @@ class ProbeResult:
         accuracy: Share of test texts whose class was predicted.
         macro_f1: Unweighted mean of the F1 scores of the classes among the test labels and the predictions, as
             scikit-learn counts them.
+        test: Numbers of the classes of the test texts, shape ``[n_test]``, int64.
+        predicted: Numbers of the classes that were predicted, likewise: to compare two probes text by text.
     """
 
     accuracy: float
     macro_f1: float
+    test: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64), repr=False, compare=False)
+    predicted: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64), repr=False, compare=False)
 
 
 def default_epochs(rows: int, batch_size: int) -> int:
@@ -65,7 +78,7 @@ def fit_probe(
     hidden: int | Sequence[int] | None = None,
     epochs: int | None = None,
     weight_decay: float = 0.01,
-    inverse_l2: float = 1.0,
+    inverse_l2: float | None = None,
 ) -> ProbeResult:
     """Train a classifier on frozen embeddings and score it on held-out ones.
 
@@ -76,7 +89,9 @@ def fit_probe(
     batches, from a generator of its own: the global random state is neither used nor changed, and the same seed gives
     the same numbers on the same machine.
 
-    ``head="logistic"`` is scikit-learn's ``LogisticRegression``, several times faster and without randomness.
+    ``head="logistic"`` is scikit-learn's ``LogisticRegression``, several times faster. Its ``C`` is chosen by
+    cross-validation on the training part (:func:`choose_inverse_l2`): scikit-learn's 1 learns the largest class only
+    where embeddings have length 1.
 
     Args:
         train_x: Training embeddings, shape ``[n_train, dim]``, any float dtype; also a SciPy sparse matrix where the
@@ -85,17 +100,17 @@ def fit_probe(
         test_x: Test embeddings, shape ``[n_test, dim]``.
         test_y: Test labels, length n_test. A class without training example counts as missed, with a warning.
         head: ``"mlp"`` or ``"logistic"``.
-        seed: Seed of the MLP.
+        seed: Seed of the MLP, or of the folds.
         learning_rate: Learning rate of the MLP.
         probe_batch_size: Batch size of the MLP.
         hidden: Width of the MLP's hidden layer, or the widths of several from the first to the last; None for one as
             wide as the embedding.
         epochs: Passes of the MLP over the training rows; None for :func:`default_epochs`.
         weight_decay: AdamW's decoupled weight decay.
-        inverse_l2: ``C`` of the logistic regression.
+        inverse_l2: ``C`` of the logistic regression; None to choose it.
 
     Returns:
-        Accuracy and macro-F1 on the test part.
+        Accuracy and macro-F1 on the test part, and the predictions.
 
     Raises:
         DataError: Shapes and labels do not fit together, a value is not finite, or there are fewer than two classes.
@@ -109,9 +124,8 @@ def fit_probe(
         raise DataError(f"Training and test embeddings differ in dimension: {train.shape[1]} and {test.shape[1]}.")
     _, train_index, test_index = number_labels(train_y, test_y)
     if head == "logistic":
-        # 2,000 iterations because unscaled embeddings often need more than scikit-learn's 100.
-        model = LogisticRegression(C=inverse_l2, max_iter=2000).fit(train, train_index)
-        predicted = model.predict(test)
+        chosen = choose_inverse_l2(train, train_index, seed) if inverse_l2 is None else inverse_l2
+        predicted = _logistic(chosen, train, train_index).predict(test)
     else:
         hidden = [train.shape[1]] if hidden is None else [hidden] if isinstance(hidden, int) else list(hidden)
         least = {"probe_batch_size": probe_batch_size, "hidden": min(hidden, default=0), "epochs": epochs}
@@ -136,7 +150,39 @@ def fit_probe(
     return ProbeResult(
         accuracy=float(accuracy_score(test_index, predicted)),
         macro_f1=float(f1_score(test_index, predicted, average="macro", zero_division=0.0)),
+        test=test_index,
+        predicted=np.asarray(predicted, dtype=np.int64),
     )
+
+
+def choose_inverse_l2(x: Rows, y: NDArray[np.int64], seed: int = 0) -> float:
+    """Choose ``C`` of a logistic regression by three-fold cross-validation: the least of those with the best accuracy.
+
+    Args:
+        x: Training embeddings, shape ``[n, dim]``, or a SciPy sparse matrix; of more than 2,000, a sample decides.
+        y: Numbers of their classes ``[n]``.
+        seed: Decides sample and folds.
+
+    Returns:
+        One of :data:`INVERSE_L2`; 10 where every class has one example, none of which can be left out.
+    """
+    generator = np.random.default_rng(seed)
+    rows = generator.permutation(len(y))[:_CHOOSE_ROWS]
+    # Row i of a class, in that random order, is in fold i modulo the number of folds.
+    order = rows[np.argsort(y[rows], kind="stable")]
+    starts = np.searchsorted(y[order], y[order])
+    folds = (np.arange(len(order)) - starts) % _FOLDS
+    right = np.zeros(len(INVERSE_L2), dtype=np.int64)
+    for fold in range(_FOLDS):
+        train, test = order[folds != fold], order[folds == fold]
+        if len(test) and len(np.unique(y[train])) > 1:
+            right += [int((_logistic(c, x[train], y[train]).predict(x[test]) == y[test]).sum()) for c in INVERSE_L2]
+    return INVERSE_L2[int(right.argmax())] if np.bincount(y).max() > 1 else 10.0
+
+
+def _logistic(inverse_l2: float, x: Rows, y: NDArray[np.int64]) -> Any:
+    # 2,000 iterations because unscaled embeddings often need more than scikit-learn's 100.
+    return LogisticRegression(C=inverse_l2, max_iter=2000).fit(x, y)
 
 
 @contextmanager

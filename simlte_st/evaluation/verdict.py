@@ -12,6 +12,7 @@ import numpy as np
 from simlte_st.errors import DataError
 from simlte_st.evaluation.classification_probe import FewShotResult
 from simlte_st.evaluation.comparison import HalvesComparison
+from simlte_st.evaluation.probe_difference import macro_f1_differences
 from simlte_st.evaluation.statistics import bootstrap_interval
 from simlte_st.files import read_json
 
@@ -119,7 +120,9 @@ class Verdict:
         split_half: Reciprocal rank of the other half of a document, see
             :func:`~simlte_st.evaluation.split_half_retrieval`, document by document.
         documents: How many there were.
-        probe: Macro-F1 with few labelled documents a class, draw by draw; None without labels.
+        probe: Macro-F1 with few labelled documents a class, its interval over the documents scored and the draws; None
+            without labels.
+        scored: Labelled documents on which the probe was scored.
     """
 
     structure: Difference
@@ -127,6 +130,7 @@ class Verdict:
     split_half: Difference
     documents: int
     probe: Difference | None = None
+    scored: int = 0
 
     @property
     def finding(self) -> Finding:
@@ -138,10 +142,8 @@ class Verdict:
         """The verdict of documents and of the probe; ``"no clear difference"`` where the two contradict."""
         if self.documents < FEWEST:
             return "too few documents"
-        signs = {
-            int(self.finding == "helped") - int(self.finding == "hurt"),
-            0 if self.probe is None else self.probe.sign,
-        }
+        probe = 0 if self.probe is None or self.scored < FEWEST else self.probe.sign
+        signs = {int(self.finding == "helped") - int(self.finding == "hurt"), probe}
         if signs >= {1, -1} or signs == {0}:
             return "no clear difference"
         return "helped" if 1 in signs else "hurt"
@@ -162,7 +164,9 @@ class Verdict:
             measured.append(f"split-half retrieval {self.split_half.in_points()}")
         lines = [said, f"{REASONS[self.finding]} ({'; '.join(measured)})."]
         if self.probe is not None:
-            lines.append(f"A probe with few labels (macro-F1): {self.probe.in_points()}.")
+            few = f"too few labelled documents to tell: {self.scored}, and {FEWEST} are needed"
+            shown = self.probe.in_points() if self.scored >= FEWEST else few
+            lines.append(f"A probe with few labels (macro-F1): {shown}.")
         elif self.word != "too few documents":
             known = "What you will use the vectors for it cannot know: a few labels can tell."
             lines += [*record_in_words(self.finding), known]
@@ -177,7 +181,7 @@ class Verdict:
             "structure": asdict(self.structure),
             "spectrum": asdict(self.spectrum),
             "split_half": asdict(self.split_half),
-            "probe": None if self.probe is None else asdict(self.probe),
+            "probe": None if self.probe is None else {**asdict(self.probe), "documents": self.scored},
         }
 
 
@@ -221,14 +225,16 @@ def give_verdict(
         raise DataError(refusal)
     probe = None
     if probes is not None:
-        before, after = ([draw.macro_f1 for draw in result.draws] for result in probes)
-        probe = Difference.of(before, after, seed=seed)
+        scores = [float(np.mean([draw.macro_f1 for draw in result.draws])) for result in probes]
+        low, high = np.quantile(macro_f1_differences(*probes, seed=seed), [0.025, 0.975])
+        probe = Difference(*scores, scores[1] - scores[0], float(low), float(high))
     return Verdict(
         Difference.of(base.structure.scores, model.structure.scores, seed=seed),
         Difference.of_one(base.spectrum, model.spectrum),
         Difference.of(1.0 / base.split_half.ranks, 1.0 / model.split_half.ranks, seed=seed),
         base.structure.documents,
         probe,
+        0 if probes is None else len(probes[0].draws[0].test),
     )
 
 

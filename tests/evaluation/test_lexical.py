@@ -99,7 +99,7 @@ def test_tfidf_probe_is_scikit_learns_pipeline() -> None:
     vectorizer = TfidfVectorizer(sublinear_tf=True).fit(texts)
     model = LogisticRegression(C=100, max_iter=2000).fit(vectorizer.transform(texts), labels)
     predicted = model.predict(vectorizer.transform(test_texts))
-    result = tfidf_probe(texts, labels, test_texts, test_labels)
+    result = tfidf_probe(texts, labels, test_texts, test_labels, inverse_l2=100.0)
     assert result.accuracy == accuracy_score(test_labels, predicted)
     assert result.macro_f1 == f1_score(test_labels, predicted, average="macro")
     assert 0.4 < result.accuracy < 1.0
@@ -125,7 +125,7 @@ def test_tfidf_few_shot_uses_the_same_draws() -> None:
     x, tx = vectorizer.transform(texts).toarray(), vectorizer.transform(test_texts).toarray()
     for draw in range(3):
         rows = draw_shots(labels, 4, draw, 2)
-        expected = fit_probe(x[rows], [labels[i] for i in rows], tx, test_labels, head="logistic", inverse_l2=100)
+        expected = fit_probe(x[rows], [labels[i] for i in rows], tx, test_labels, head="logistic", seed=2 + draw)
         assert result.draws[draw].accuracy == pytest.approx(expected.accuracy, abs=0.02)
     other = tfidf_few_shot(
         texts, labels, test_texts, test_labels, shots=4, draws=3, seed=2, corpus=["word1 word2 word3 word30"]

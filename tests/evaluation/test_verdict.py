@@ -24,8 +24,11 @@ def halves(
     return HalvesComparison(structure, result_from_ranks(np.full(documents, rank)), spectrum, reads)
 
 
-def probe(shift: float) -> FewShotResult:
-    return FewShotResult(tuple(ProbeResult(0.5, value + shift) for value in NOISE[:20]))
+def probe(errors: int, texts: int = 90) -> FewShotResult:
+    """Draws that take the first texts, so many of 90, for texts of another class."""
+    test = np.arange(texts) % 3
+    predicted = np.where(np.arange(texts) < errors, (test + 1) % 3, test)
+    return FewShotResult((ProbeResult(0.5, 1 - errors / texts, test, predicted),) * 4)
 
 
 @pytest.mark.parametrize(("shift", "word"), [(0.1, "helped"), (-0.1, "hurt"), (0.0, "no clear difference")])
@@ -92,16 +95,29 @@ def test_few_documents_get_no_verdict() -> None:
 @pytest.mark.parametrize(
     ("by_structure", "by_probe", "word"),
     [
-        (0.1, 0.1, "helped"), (0.1, 0.0, "helped"), (0.0, 0.1, "helped"), (0.1, -0.1, "no clear difference"),
-        (-0.1, 0.1, "no clear difference"), (-0.1, 0.0, "hurt"), (0.0, -0.1, "hurt"), (0.0, 0.0, "no clear difference"),
+        (0.1, 30, "helped"), (0.1, 0, "helped"), (0.0, 30, "helped"), (0.1, -30, "no clear difference"),
+        (-0.1, 30, "no clear difference"), (-0.1, 0, "hurt"), (0.0, -30, "hurt"), (0.0, 0, "no clear difference"),
     ],
 )  # fmt: skip
-def test_a_probe_has_a_say(by_structure: float, by_probe: float, word: str) -> None:
-    verdict = give_verdict(halves(), halves(by_structure), (probe(0.0), probe(by_probe)))
+def test_a_probe_has_a_say(by_structure: float, by_probe: int, word: str) -> None:
+    verdict = give_verdict(halves(), halves(by_structure), (probe(30), probe(30 - by_probe)))
     assert verdict.word == word
     assert "A probe with few labels" in verdict.summary()
     assert "a few labels can tell" not in verdict.summary(), "they have told"
-    assert verdict.to_dict()["probe"]["mean"] == pytest.approx(by_probe)
+    shown = verdict.to_dict()["probe"]
+    assert shown["mean"] == pytest.approx(by_probe / 90)
+    assert shown["low"] <= shown["mean"] <= shown["high"]
+    assert shown["documents"] == 90
+    assert (shown["low"] < shown["high"]) == (by_probe != 0), "the interval is over documents"
+
+
+def test_few_labelled_documents_have_no_say() -> None:
+    few = give_verdict(halves(), halves(), (probe(15, FEWEST - 1), probe(0, FEWEST - 1)))
+    assert few.probe is not None
+    assert few.probe.low > 0, "however clear it looks"
+    assert few.word == "no clear difference"
+    assert f"too few labelled documents to tell: {FEWEST - 1}, and {FEWEST} are needed" in few.summary()
+    assert give_verdict(halves(), halves(), (probe(15, FEWEST), probe(0, FEWEST))).word == "helped"
 
 
 def test_what_cannot_be_compared_is_refused() -> None:

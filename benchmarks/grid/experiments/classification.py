@@ -49,7 +49,7 @@ def full(grid: Grid, run: Run, data: Labelled) -> Cell:
 
     def make() -> Mapping[str, Any]:
         if run.system.name == "tfidf":
-            return scores([tfidf_probe(*columns(data))])
+            return scores([tfidf_probe(*columns(data), inverse_l2=TFIDF_INVERSE_L2)])
         return scores([fit_probe(*embedded(grid, run, data), head=grid.scale.head)])
 
     return Cell(
@@ -68,7 +68,7 @@ def few_shot(grid: Grid, run: Run, data: Labelled, shots: int) -> Cell:
 
     def make() -> Mapping[str, Any]:
         if run.system.name == "tfidf":
-            return scores(tfidf_few_shot(*columns(data), shots=shots, draws=draws).draws)
+            return scores(tfidf_few_shot(*columns(data), inverse_l2=TFIDF_INVERSE_L2, shots=shots, draws=draws).draws)
         rows = embedded(grid, run, data)
         return scores(few_shot_probe(*rows, shots=shots, draws=draws, head=grid.scale.head).draws)
 

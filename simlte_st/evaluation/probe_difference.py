@@ -1,0 +1,64 @@
+"""Two probes compared on the same labelled texts: the difference in macro-F1, with an interval over texts and draws."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simlte_st.errors import DataError
+from simlte_st.evaluation.classification_probe import FewShotResult
+
+RESAMPLES = 1000
+
+
+def macro_f1_differences(base: FewShotResult, model: FewShotResult, seed: int = 0) -> NDArray[np.float64]:
+    """Resample the difference in macro-F1 between two few-shot probes (bootstrap: Efron, 1979).
+
+    Each resample draws test texts and draws of examples anew, with replacement: intervals over draws alone are too
+    narrow, as all draws are scored on the same texts.
+
+    Args:
+        base: Probes of the base.
+        model: Of the other model, on the same texts, with the same draws.
+        seed: Seed of the resampling.
+
+    Returns:
+        The mean difference over draws of each of 1,000 resamples, model minus base.
+
+    Raises:
+        DataError: The probes were scored on different texts, or differ in their number of draws.
+    """
+    results = [*base.draws, *model.draws]
+    test = results[0].test
+    if len(base.draws) != len(model.draws) or any(not np.array_equal(result.test, test) for result in results):
+        raise DataError("Two probes can be compared that were scored on the same texts, with the same draws.")
+    generator = np.random.default_rng(seed)
+    texts = generator.multinomial(len(test), np.full(len(test), 1 / len(test)), size=RESAMPLES).astype(np.float64)
+    count = len(base.draws)
+    draws = generator.multinomial(count, np.full(count, 1 / count), size=RESAMPLES) / count
+    differences = np.zeros(RESAMPLES)
+    for draw, (before, after) in enumerate(zip(base.draws, model.draws, strict=True)):
+        change = macro_f1(texts, test, after.predicted) - macro_f1(texts, test, before.predicted)
+        differences += draws[:, draw] * change
+    return differences
+
+
+def macro_f1(
+    weights: NDArray[np.float64], test: NDArray[np.int64], predicted: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Macro-F1 of weighted texts, as scikit-learn counts it.
+
+    Args:
+        weights: How often each text counts, a row a resample, shape ``[resamples, n]``.
+        test: Numbers of the texts' classes ``[n]``.
+        predicted: Of those predicted ``[n]``.
+
+    Returns:
+        Shape ``[resamples]``; the mean is over the classes that a resample has among its texts or predictions.
+    """
+    classes = np.arange(max(test.max(), predicted.max()) + 1)
+    is_test, is_predicted = test[:, None] == classes, predicted[:, None] == classes
+    hits = weights @ (is_test & is_predicted)
+    either = weights @ is_test + weights @ is_predicted
+    scores = np.divide(2 * hits, either, out=np.zeros_like(hits), where=either > 0)
+    return np.asarray(scores.sum(axis=1) / (either > 0).sum(axis=1))
