@@ -79,6 +79,12 @@ MUTANTS = [
     ("simlte_st/evaluation/comparison.py", "test_comparison.py", "min(budgets, default", "max(budgets, default"),
     ("simlte_st/evaluation/verdict.py", "evaluation/test_verdict.py", "if spectrum < 0:", "if spectrum < -1:"),
     ("simlte_st/evaluation/verdict.py", "evaluation/test_verdict.py", "if split_half > 0", "if split_half < 0"),
+    ("simlte_st/evaluation/verdict.py", "evaluation/test_verdict.py", "or self.scored < FEWEST else", "else"),
+    ("simlte_st/evaluation/probe.py", "test_probe.py", "x[test]) == y[test]", "x[train]) == y[train]"),
+    (
+        "simlte_st/evaluation/probe_difference.py", "test_probe_difference.py",
+        "size=RESAMPLES).astype(np.float64)", "size=1).astype(np.float64)",
+    ),
     ("simlte_st/evaluation/verdict.py", "evaluation/test_verdict.py", "if base.reads == model.reads:", "if True:"),
     (
         "simlte_st/evaluation/classification_probe.py", "test_classification_probe.py",

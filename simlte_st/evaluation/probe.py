@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -181,8 +182,10 @@ def choose_inverse_l2(x: Rows, y: NDArray[np.int64], seed: int = 0) -> float:
 
 
 def _logistic(inverse_l2: float, x: Rows, y: NDArray[np.int64]) -> Any:
-    # 2,000 iterations because unscaled embeddings often need more than scikit-learn's 100.
-    return LogisticRegression(C=inverse_l2, max_iter=2000).fit(x, y)
+    with warnings.catch_warnings():  # with one or two examples a class it asks whether classes are numbers to predict
+        warnings.filterwarnings("ignore", "The number of unique classes is greater than")
+        # 2,000 iterations because unscaled embeddings often need more than scikit-learn's 100.
+        return LogisticRegression(C=inverse_l2, max_iter=2000).fit(x, y)
 
 
 @contextmanager

@@ -225,9 +225,9 @@ def give_verdict(
         raise DataError(refusal)
     probe = None
     if probes is not None:
-        scores = [float(np.mean([draw.macro_f1 for draw in result.draws])) for result in probes]
+        before, after = (float(np.mean([draw.macro_f1 for draw in result.draws])) for result in probes)
         low, high = np.quantile(macro_f1_differences(*probes, seed=seed), [0.025, 0.975])
-        probe = Difference(*scores, scores[1] - scores[0], float(low), float(high))
+        probe = Difference(before, after, after - before, float(low), float(high))
     return Verdict(
         Difference.of(base.structure.scores, model.structure.scores, seed=seed),
         Difference.of_one(base.spectrum, model.spectrum),
