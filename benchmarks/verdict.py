@@ -23,7 +23,7 @@ from benchmarks.bank.judge import judge, judge_words, with_earlier
 from benchmarks.bank.make import Bank
 from benchmarks.bank.page import settings_of, write_page
 from benchmarks.bank.recipes import RECIPES
-from benchmarks.bank.sets import FILES, SAMPLES, load_sets
+from benchmarks.bank.sets import FILES, SAMPLES, load_sets, shown_name
 from benchmarks.grid.work import Work
 from benchmarks.records import RESULTS, add_bf16, dtype_of
 from simlte_st.files import read_json
@@ -57,12 +57,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     if not arguments.report:
         for name in sets:
             bank.make(name, arguments.recipes, arguments.seeds)
-    judged: dict[str, list[dict[str, Any]]] = {name: judge(bank, name) for name in sets if bank.find(name, "base", 0)}
+    shown = {name: shown_name(name, arguments.base) for name in sets if bank.find(name, "base", 0)}
+    judged: dict[str, list[dict[str, Any]]] = {title: judge(bank, name) for name, title in shown.items()}
+    words = {title: judge_words(bank, name) for name, title in shown.items()}
+    settings = settings_of(bank, shown)
     if arguments.earlier:
-        earlier = read_json(arguments.earlier)["judged"]
-        judged = with_earlier(judged, {name: earlier[name] for name in sets if name in earlier})
-    words = {name: judge_words(bank, name) for name in judged}
-    write_page(judged, words, settings_of(judged, bank), arguments.results)
+        earlier = read_json(arguments.earlier)
+        judged = with_earlier(judged, earlier["judged"])
+        words = read_json(arguments.earlier.with_name("recipe.json"))["words"] | words
+        settings["sets"] = earlier["sets"] | settings["sets"]
+    write_page(judged, words, settings, arguments.results)
 
 
 if __name__ == "__main__":

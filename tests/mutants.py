@@ -77,8 +77,9 @@ MUTANTS = [
         "test_labels, draws=draws),\n            tfidf_probe",
     ),
     ("simlte_st/evaluation/comparison.py", "test_comparison.py", "min(budgets, default", "max(budgets, default"),
-    ("simlte_st/evaluation/verdict.py", "evaluation/test_verdict.py", "if spectrum < 0:", "if spectrum < -1:"),
-    ("simlte_st/evaluation/verdict.py", "evaluation/test_verdict.py", "if split_half > 0", "if split_half < 0"),
+    ("simlte_st/evaluation/verdict.py", "evaluation/test_verdict.py", "(2 * 1.96)", "(1 * 1.96)"),
+    ("simlte_st/evaluation/verdict.py", "evaluation/test_verdict.py", '["intercept"] - np', '["intercept"] + np'),
+    ("simlte_st/evaluation/structure.py", "test_structure.py", "firsts, count), words[1]", "firsts, count), words[0]"),
     ("simlte_st/evaluation/verdict.py", "evaluation/test_verdict.py", "or self.scored < FEWEST else", "else"),
     ("simlte_st/evaluation/probe.py", "test_probe.py", "x[test]) == y[test]", "x[train]) == y[train]"),
     (

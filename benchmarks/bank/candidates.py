@@ -20,9 +20,10 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.preprocessing import normalize
 
 from benchmarks.bank.make import Vectors
-from simlte_st.evaluation import alignment, alpha_req, split_half_retrieval, structure_agreement, uniformity
+from benchmarks.bank.spectrum import alpha_req
+from simlte_st.evaluation import alignment, split_half_retrieval, structure_agreement, uniformity
 from simlte_st.evaluation.lexical import fit_tfidf
-from simlte_st.evaluation.structure import NEIGHBOURS
+from simlte_st.evaluation.structure import NEIGHBOURS, Neighbours, neighbours_by_words, words_agreement
 
 CLUSTERS = 20
 SEEDS = 5
@@ -54,6 +55,11 @@ class Texts:
         return first, second
 
     @cached_property
+    def near(self) -> Neighbours:
+        """The nearest documents of both by their words."""
+        return neighbours_by_words(self.first, self.second)
+
+    @cached_property
     def topics(self) -> tuple[np.ndarray, np.ndarray]:
         """Clusters of the first halves, and of the second ones, by their words, ``[SEEDS, N]`` each."""
         made = []
@@ -82,10 +88,8 @@ def mixed_agreement(vectors: Vectors, texts: Texts) -> np.ndarray:
 
 
 def lexical_agreement(vectors: Vectors, texts: Texts) -> np.ndarray:
-    """The same, of an encoder's neighbours of one half with the neighbours of the other half by their words."""
-    first, second = texts.alike
-    one = _overlap(_similar(vectors.first, vectors.first), _masked(second))
-    return (one + _overlap(_similar(vectors.second, vectors.second), _masked(first))) / 2
+    """The same, of an encoder's neighbours of one half with those of the other by words: the package's verdict."""
+    return words_agreement(vectors.first, vectors.second, texts.near).scores
 
 
 def lexical_correlation(vectors: Vectors, texts: Texts) -> np.ndarray:

@@ -76,7 +76,8 @@ def with_earlier(
         made = {(entry["recipe"], entry["seed"]) for entry in entries}
         entries += [entry for entry in old if (entry["recipe"], entry["seed"]) not in made]
         found[name] = sorted(entries, key=lambda entry: (ORDER.index(entry["recipe"]), entry["seed"]))
-    return {name: found[name] for name in sorted(found, key=list(SAMPLES).index)}
+    order = {name: place for place, name in enumerate(SAMPLES)}
+    return {name: found[name] for name in sorted(found, key=lambda name: (order.get(name, len(order)), name))}
 
 
 def _values(entry: Mapping[str, Any]) -> dict[str, float]:

@@ -17,43 +17,36 @@ import numpy as np
 
 from benchmarks.bank.candidates import CANDIDATES
 from benchmarks.bank.make import BASE, Bank
-from benchmarks.bank.outcomes import CITES, FEW, FULL
+from benchmarks.bank.outcomes import CITES, FEW
+from benchmarks.bank.recipe_page import OUTCOMES, Words, gains, recipe_page
 from benchmarks.bank.trust import (
     MEASURES,
     Judged,
+    base_of,
+    calibration,
+    coefficients,
     confusion,
     family,
-    finding,
-    findings,
-    fitted,
     happened,
+    left_out,
     of_set,
+    probabilities,
     rank_correlation,
     runs,
     said,
     signs_right,
+    training_of,
 )
-from benchmarks.records import RESULTS, environment, mean_deviation, write_results
+from benchmarks.records import RESULTS, environment, write_results
 from simlte_st.analysis.figures import drawn_figure
 from simlte_st.evaluation.table import markdown_table
-from simlte_st.evaluation.verdict import RECORD_FILE
+from simlte_st.evaluation.verdict import LIKELY, RECORD_FILE
 from simlte_st.files import read_json, write_json
 
 STRUCTURE = MEASURES[0]
 """The candidate that the package's verdict asks first."""
 
-CLEAR = 0.8
-"""Probability from which the logistic regression that is tried beside the rule says "helped"."""
-
-PRESET = "docsplit, temperature 0.5"
-"""The preset ``docsplit-tuned``, and what ``simlte train`` makes of it: the base, where the verdict is not "helped"."""
-KEPT = f"{PRESET}, or the base by the verdict"
-
 WORDS = {-1: "hurt", 0: "unclear", 1: "helped"}
-OUTCOMES = (FEW, FULL, CITES)
-
-Words = Mapping[str, Mapping[str, float]]
-"""What :func:`~benchmarks.bank.judge.judge_words` gave, by set."""
 
 
 def write_page(judged: Judged, words: Words, settings: Mapping[str, Any], folder: Path) -> None:
@@ -76,22 +69,31 @@ def write_page(judged: Judged, words: Words, settings: Mapping[str, Any], folder
         "recipe", recipe_page(judged, words, settings), {**settings, "words": words, "gains": gains(judged)}, folder
     )
     draw(judged, folder / "verdict.svg")
+    draw_calibration(judged, folder / "verdict_calibration.svg")
 
 
-def settings_of(judged: Judged, bank: Bank) -> dict[str, Any]:
-    """Give what the pages say of how the bank was made."""
+def settings_of(bank: Bank, shown: Mapping[str, str]) -> dict[str, Any]:
+    """Give what the pages say of how the bank was made.
+
+    Args:
+        bank: The bank.
+        shown: The sets of it, each with its name on the pages.
+    """
     where = environment(bank.work.dtype)
-    return {"steps": bank.steps, "sets": {name: sizes(bank, name) for name in judged}, "environment": where}
+    sets = {title: sizes(bank, name) for name, title in shown.items()}
+    return {"steps": bank.steps, "sets": sets, "environment": where}
 
 
 def record(judged: Judged) -> dict[str, Any]:
-    """Count what labels say of the encoders of each finding: the record of the verdict that the package has."""
-    encoders = sum(1 for _ in runs(judged))
+    """Give the regression that the package's verdict is, and how it did on sets that it had not seen."""
+    every = [entry for _, entry in runs(judged)]
     return {
         "command": "python -m benchmarks.bank.page",
-        "sets": len(judged),
-        "encoders": encoders,
-        "findings": findings(judged),
+        "sets": len({of_set(name, entry) for name, entry in runs(judged)}),
+        "encoders": len(every),
+        "measures": ["structure", "words", "split_half"],
+        "regression": coefficients(every),
+        "calibration": calibration(judged),
     }
 
 
@@ -163,8 +165,9 @@ def verdict_page(judged: Judged, trust: Mapping[str, Any], settings: Mapping[str
         markdown_table(header, rows), "", *best_of_others(judged), "", *rule_section(judged),
         "![structure against labels](verdict.svg)", "",
     ]  # fmt: skip
+    chances = probabilities(judged)
     for name, entries in judged.items():
-        lines += ["", f"## {name}", "", set_table(entries)]
+        lines += ["", f"## {name}", "", set_table(entries, chances)]
     return lines
 
 
@@ -190,83 +193,64 @@ def best_of_others(judged: Judged) -> list[str]:
 
 
 def rule_section(judged: Judged) -> list[str]:
-    """Lay out what the package's verdict says, how often it is right, and how it would do on what it has not seen."""
-    counts = findings(judged)
-    rows = [
-        [kind, *(str(count[what]) for what in ("better", "unclear", "worse")), _share(count["better"], count)]
-        for kind, count in counts.items()
-    ]
+    """Lay out what the package's verdict is, and how often it was right about what it had not seen."""
+    every = [entry for _, entry in runs(judged)]
+    if len({happened(entry) == 1 for entry in every}) < 2:
+        return []  # a small bank, of which there is nothing to learn
+    fitted = coefficients(every)
+    terms = " + ".join(f"{weight} {name}" for weight, name in zip(fitted["weights"], MEASURES, strict=True))
     lines = [
         "## The verdict of the package",
         "",
-        f'"Helped" needs three things: *{MEASURES[0]}* clearly up, *{MEASURES[1]}* not down ("collapsing"), and '
-        f'*{MEASURES[2]}* not clearly up ("memorising"). Nothing in it is fitted. What labels say of '
-        "the encoders of each finding, and the share of those that they call better:",
+        f"A logistic regression of *{MEASURES[0]}* (structure), *{MEASURES[1]}* and *{MEASURES[2]}*, each the "
+        "difference to the base in its standard errors (10 at most): the probability that labels call an encoder "
+        f"better. The log-odds are {fitted['intercept']} + {terms}".replace("+ -", "- ")
+        + f'; from {LIKELY} on the verdict is "helped". Structure has to agree more, on documents that share words. A '
+        "half that finds its other half more often speaks against it: that is what contrastive training trains, and "
+        "memorising does it too.",
         "",
-        markdown_table(["the verdict", "better", "unclear", "worse", "share better"], rows),
-        "",
-        "Each set and each family of recipes left out in turn: labels there (better / unclear / worse) of the "
-        'encoders that the verdict calls "helped"; of all whose *'
-        f"{STRUCTURE}* is clearly up, which was the whole verdict before; and of those that a logistic regression of "
-        f"the same three measures, fitted on all others, gives a probability of {CLEAR} or more. *Stated* is the share "
-        'of better ones among the others that the verdict calls "helped", *came true* that share here.',
+        "Below, each part is judged by a regression fitted on all others; all samples of a data set, with either base, "
+        "are one part. Of the encoders that it calls *helped*, labels say better / unclear / worse; beside it what "
+        "structure alone, clearly up, would call helped.",
         "",
     ]
-    for title, part in (("set left out", of_set), ("family left out", family)):
-        lines += [
-            markdown_table(
-                [title, "encoders", "helped", "stated", "came true", "structure alone", "regression"],
-                _left_out(judged, part),
-            ),
-            "",
-        ]
+    for title, part in (
+        ("data set left out", of_set), ("family of recipes left out", family), ("training left out", training_of),
+        ("base left out", base_of),
+    ):  # fmt: skip
+        rows = _left_out(judged, part)
+        if len(rows) > 2:
+            header = [title, "encoders", "helped", "structure alone", "better without a verdict"]
+            lines += [markdown_table(header, rows), ""]
     lines += [
-        "Calibration of that regression, each set left out: encoders by the probability that it gives, and the share "
-        "that labels call better.",
+        "Calibration, each data set left out: encoders by the probability that they were given, and what labels say.",
         "",
-        markdown_table(["probability", "encoders", "mean probability", "share better"], _calibration(judged)),
+        markdown_table(
+            ["probability", "mean", "better", "unclear", "worse", "share better"],
+            [
+                [f"{each['from']} to {each['to']}", f"{100 * each['mean']:.0f}%"]
+                + [str(each[word]) for word in ("better", "unclear", "worse")]
+                + [_share(each["better"], each["better"] + each["unclear"] + each["worse"])]
+                for each in calibration(judged)
+            ],
+        ),
+        "",
+        "![calibration](verdict_calibration.svg)",
         "",
     ]
     return lines
 
 
 def _left_out(judged: Judged, part: Callable[[str, Mapping[str, Any]], str]) -> list[list[str]]:
-    """Count, part by part, what labels say of encoders that three judges call helped."""
-    every = [(part(name, entry), entry) for name, entry in runs(judged)]
-    chances = fitted(judged, part)
+    """Count, part by part and in all, what labels say of encoders that two judges call helped."""
+    judgements = left_out(judged, part)
     rows = []
-    for left in dict.fromkeys(name for name, _ in every):
-        here = [entry for name, entry in every if name == left]
-        helped, rest = (
-            Counter(happened(entry) for name, entry in every if (name == left) is inside and finding(entry) == "helped")
-            for inside in (True, False)
-        )
-        alone = Counter(happened(entry) for entry in here if said(entry, STRUCTURE) > 0)
-        regression = Counter(says for name, chance, says in chances if name == left and chance >= CLEAR)
-        rows.append(
-            [left, str(len(here)), _counts(helped), _share(rest[1], rest), _share(helped[1], helped), _counts(alone),
-             _counts(regression)]
-        )  # fmt: skip
-    return rows
-
-
-def _calibration(judged: Judged) -> list[list[str]]:
-    """Count encoders by the probability of the regression that has not seen their set."""
-    chances = fitted(judged, of_set)
-    rows = []
-    for low in (0.0, 0.2, 0.4, 0.6, 0.8):
-        inside = [(chance, says) for _, chance, says in chances if low <= chance < low + 0.2]
-        if inside:
-            mean = np.mean([chance for chance, _ in inside])
-            better = sum(says == 1 for _, says in inside)
-            rows.append(
-                [
-                    f"{low:.1f} to {low + 0.2:.1f}",
-                    str(len(inside)),
-                    f"{100 * mean:.0f}%",
-                    f"{100 * better / len(inside):.0f}%",
-                ]
-            )
+    for left in [*dict.fromkeys(each.part for each in judgements), None]:
+        here = [each for each in judgements if left in (None, each.part)]
+        helped = Counter(happened(each.entry) for each in here if each.helped)
+        alone = Counter(happened(each.entry) for each in here if said(each.entry, STRUCTURE) > 0)
+        every = Counter(happened(each.entry) for each in here)
+        rows.append([left or "all", str(len(here)), _counts(helped), _counts(alone), _share(every[1], len(here))])
     return rows
 
 
@@ -274,12 +258,12 @@ def _counts(count: Mapping[int, int]) -> str:
     return " / ".join(str(count[sign]) for sign in (1, 0, -1))
 
 
-def _share(part: int, count: Mapping[Any, int]) -> str:
-    return f"{100 * part / sum(count.values()):.0f}%" if sum(count.values()) else ""
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.0f}%" if whole else ""
 
 
-def set_table(entries: Sequence[Mapping[str, Any]]) -> str:
-    """Lay out the encoders of a set: what labels say, and what the verdict says."""
+def set_table(entries: Sequence[Mapping[str, Any]], chances: Mapping[int, float]) -> str:
+    """Lay out the encoders of a set: what labels say, and the verdict's probability, fitted on other data sets."""
     names = list(entries[0]["outcomes"])
     rows = []
     for entry in entries:
@@ -291,83 +275,16 @@ def set_table(entries: Sequence[Mapping[str, Any]]) -> str:
             + [points(entry["outcomes"][name], base) for name in names]
             + [
                 points(agreement, base),
-                "" if base else finding(entry),
+                f"{100 * chances[id(entry)]:.0f}%" if id(entry) in chances else "",
                 "" if base else WORDS[happened(entry)],
             ]
         )
-    return markdown_table(["encoder", *names, STRUCTURE, "verdict", "labels"], rows)
+    return markdown_table(["encoder", *names, STRUCTURE, "probability", "labels"], rows)
 
 
 def points(value: Mapping[str, float], base: bool) -> str:
     """Write a number in percent, and its difference to the base's."""
     return f"{100 * value['value']:.1f}" + ("" if base else f" ({100 * value['difference']:+.1f})")
-
-
-def gains(judged: Judged) -> dict[str, dict[str, dict[str, list[float]]]]:
-    """Give each recipe's gain over the base at its end and half way back, of each seed, by outcome and set."""
-    found: dict[str, dict[str, dict[str, list[float]]]] = {}
-    for name, entries in judged.items():
-        for entry in entries:
-            if entry["recipe"] != BASE and entry["stage"] != "third":
-                name_of = f"{entry['recipe']}, {entry['stage']}" if entry["stage"] else entry["recipe"]
-                for outcome, value in entry["outcomes"].items():
-                    found.setdefault(name_of, {}).setdefault(outcome, {}).setdefault(name, []).append(
-                        value["difference"]
-                    )
-                    if name_of == PRESET:
-                        kept = value["difference"] if finding(entry) == "helped" else 0.0
-                        found.setdefault(KEPT, {}).setdefault(outcome, {}).setdefault(name, []).append(kept)
-    return found
-
-
-def recipe_page(judged: Judged, words: Words, settings: Mapping[str, Any]) -> list[str]:
-    """Lay out the page of the recipes."""
-    where = settings["environment"]
-    lines = [
-        "# What helps a tuned encoder",
-        "",
-        f"all-MiniLM-L6-v2, {settings['steps']} steps of 32 unlabelled documents of each data set, 64 tokens a view; "
-        "then documents that were not trained on, 256 tokens of each: points gained over the base's own pooling in "
-        "macro-F1 with 5 labelled documents a class, with the labels of half of the documents, and in R@10 of "
-        "citations. Logistic regression on vectors of length 1; TF-IDF reads all words. After ± is the standard "
-        'deviation over seeds, where there are several. Recipes are in `benchmarks/bank/recipes.py`; "half way" is '
-        f'half of the way back to the base. "{KEPT}": what `simlte train` gives, the base where the verdict on '
-        f'these documents is not "helped". In {where["dtype"]} (CPU: {where["cpu_bf16"]}).',
-        "",
-    ]
-    found = gains(judged)
-    for outcome in OUTCOMES:
-        names = [name for name, entries in judged.items() if outcome in entries[0]["outcomes"]]
-        if not names:
-            continue
-        rows = []
-        for title, values in (
-            ("TF-IDF", [words[name][outcome] for name in names]),
-            ("the base itself", [judged[name][0]["outcomes"][outcome]["value"] for name in names]),
-        ):
-            rows.append([title, *(f"{100 * value:.1f}" for value in values), f"{100 * np.mean(values):.1f}"])
-        of_recipes = {recipe: by[outcome] for recipe, by in found.items() if outcome in by}
-        for recipe, by in sorted(of_recipes.items(), key=lambda item: -_mean(item[1])):
-            shown = [_gain(by.get(name, [])) for name in names]
-            rows.append([recipe, *shown, _gain(_means(by)) if len(by) == len(names) else ""])
-        header = ["recipe", *names, *(["mean"] if len(names) > 1 else [])]
-        lines += [f"## {outcome}", "", markdown_table(header, [row[: len(header)] for row in rows]), ""]
-    return lines
-
-
-def _gain(seeds: Sequence[float]) -> str:
-    """Write a gain in points, with its deviation over seeds."""
-    return mean_deviation(seeds, sign="+") if len(seeds) else ""
-
-
-def _mean(by_set: Mapping[str, Sequence[float]]) -> float:
-    return float(np.mean([np.mean(seeds) for seeds in by_set.values()]))
-
-
-def _means(by_set: Mapping[str, Sequence[float]]) -> list[float]:
-    """Give the mean over sets of each seed, where all sets have the same; else the one mean of all."""
-    counts = {len(seeds) for seeds in by_set.values()}
-    return np.mean(list(by_set.values()), axis=0).tolist() if len(counts) == 1 else [_mean(by_set)]
 
 
 def draw(judged: Judged, path: Path) -> None:
@@ -387,6 +304,21 @@ def draw(judged: Judged, path: Path) -> None:
         axes.set_xlabel("structure: neighbours that both halves agree on, points over the base")
         axes.set_ylabel("labels: points over the base")
         axes.legend(fontsize=7)
+        figure.tight_layout()
+
+
+def draw_calibration(judged: Judged, path: Path) -> None:
+    """Draw the share of encoders that labels call better, and worse, against the probability that they were given."""
+    bins = [each for each in calibration(judged) if each["better"] + each["unclear"] + each["worse"]]
+    with drawn_figure(path, (4, 4)) as figure:
+        axes = figure.subplots()
+        for word, colour in (("better", "C0"), ("worse", "C3")):
+            shares = [each[word] / (each["better"] + each["unclear"] + each["worse"]) for each in bins]
+            axes.plot([each["mean"] for each in bins], shares, "o-", color=colour, label=f"labels say {word}")
+        axes.plot([0, 1], [0, 1], color="grey", linewidth=0.8)
+        axes.set_xlabel("probability, its data set left out")
+        axes.set_ylabel("share of encoders")
+        axes.legend()
         figure.tight_layout()
 
 

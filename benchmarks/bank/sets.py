@@ -17,6 +17,7 @@ from simlte_st.data.documents import list_documents, read_documents
 from simlte_st.errors import DataError, MissingExtraError
 from simlte_st.evaluation import number_links
 from simlte_st.evaluation.splits import TEST, TRAIN, sample_rows, stratified_split
+from simlte_st.models.names import PACKAGED_BASE
 
 FILES = {
     "20news": "20newsgroups.parquet",
@@ -61,6 +62,11 @@ SAMPLES |= {f"{name}, skewed": replace(SAMPLES[name], skewed=True) for name in (
 SAMPLES |= {f"20news, {words} words": replace(SAMPLES["20news"], words=words) for words in (30, 100, 200)}
 SAMPLES |= {f"20news, {train} documents": replace(SAMPLES["20news"], train=train) for train in (150, 2000)}
 """Every set of the bank by name."""
+
+
+def shown_name(name: str, base: str) -> str:
+    """Name a set on the pages: with the base, where it is another one than the package's."""
+    return name if base == PACKAGED_BASE else f"{name}, {Path(base).name}"
 
 
 @dataclass(frozen=True)

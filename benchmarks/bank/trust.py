@@ -5,19 +5,26 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, get_args
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from scipy.stats import spearmanr
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.bank.make import BASE
-from simlte_st.evaluation.verdict import Finding, finding_of
+from benchmarks.bank.sets import SAMPLES
+from simlte_st.evaluation.verdict import LIKELY, in_errors
+from simlte_st.models.names import PACKAGED_BASE
 
-MEASURES = ("same neighbours, crossed", "alpha-ReQ", "split-half retrieval")
-"""The candidates that the package's verdict is made of: structure, spectrum, split-half."""
+MEASURES = ("same neighbours, crossed", "neighbours by words", "split-half retrieval")
+"""The candidates that the package's verdict is made of: structure, words, split-half."""
+
+BINS = (0.0, 0.1, 0.3, 0.5, LIKELY, 0.9, 1.0)
+"""Ends of the bins of probabilities by which labels are counted."""
 
 Judged = Mapping[str, Sequence[Mapping[str, Any]]]
 """What :func:`~benchmarks.bank.judge.judge` gave, by set."""
@@ -44,20 +51,6 @@ def happened(entry: Mapping[str, Any]) -> int:
     return 0 if min(signs) < 0 < max(signs) else min(signs) or max(signs)
 
 
-def finding(entry: Mapping[str, Any]) -> Finding:
-    """What the package's verdict says of an encoder."""
-    return finding_of(*(said(entry, candidate) for candidate in MEASURES))
-
-
-def findings(judged: Judged) -> dict[Finding, dict[str, int]]:
-    """Count what labels say of the encoders of each finding: better than the base, unclear, worse."""
-    counts = {
-        kind: Counter(happened(entry) for _, entry in runs(judged) if finding(entry) == kind)
-        for kind in get_args(Finding)
-    }
-    return {kind: {"better": count[1], "unclear": count[0], "worse": count[-1]} for kind, count in counts.items()}
-
-
 def runs(judged: Judged) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Give all encoders but the base, each with its set."""
     for name, entries in judged.items():
@@ -69,41 +62,98 @@ def family(name: str, entry: Mapping[str, Any]) -> str:
     return re.split(r"[-,+]", entry["recipe"])[0].strip()
 
 
+def training_of(name: str, entry: Mapping[str, Any]) -> str:
+    """Name how long an encoder was trained, and on how long views, where it is not the common 30 steps of 64 tokens."""
+    named = re.search(r"(\d+) steps, (\d+) tokens", entry["recipe"])
+    return named.group() if named else "30 steps, 64 tokens"
+
+
+def base_of(name: str, entry: Mapping[str, Any]) -> str:
+    """Name the base of an encoder."""
+    return PACKAGED_BASE if name in SAMPLES else name.rsplit(", ", 1)[1]
+
+
 def of_set(name: str, entry: Mapping[str, Any]) -> str:
-    """Name the set of an encoder."""
-    return name
+    """Name the data set of an encoder, whatever the sample of it and the base."""
+    return name.split(",", 1)[0]
 
 
-def fitted(judged: Judged, part: Callable[[str, Mapping[str, Any]], str]) -> list[tuple[str, float, int]]:
-    """Predict with a logistic regression of the measures of the verdict that a run helped, each part left out in turn.
+def regression(every: Sequence[Mapping[str, Any]]) -> Pipeline:
+    """Fit the package's verdict: a logistic regression of the measures, each in its standard errors, on "better"."""
+    says = np.array([happened(entry) == 1 for entry in every])
+    return make_pipeline(StandardScaler(), LogisticRegression()).fit(_errors(every), says)
+
+
+def coefficients(every: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Give that regression as an intercept and weights of the measures in their standard errors."""
+    scaler, model = (step for _, step in regression(every).steps)
+    weights = model.coef_[0] / scaler.scale_
+    intercept = model.intercept_[0] - float(weights @ scaler.mean_)
+    return {"intercept": round(intercept, 4), "weights": [round(weight, 4) for weight in weights.tolist()]}
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a regression that has not seen an encoder's part says of it.
+
+    Attributes:
+        part: That part: a set, or a family of recipes.
+        entry: The encoder.
+        probability: That labels call it better than the base.
+    """
+
+    part: str
+    entry: Mapping[str, Any]
+    probability: float
+
+    @property
+    def helped(self) -> bool:
+        """Whether the verdict is "helped"."""
+        return self.probability >= LIKELY
+
+
+def left_out(judged: Judged, part: Callable[[str, Mapping[str, Any]], str]) -> list[Judgement]:
+    """Judge each encoder with the package's regression, fitted on the encoders of all other parts.
 
     Args:
         judged: All encoders.
-        part: Names the part of an encoder: :func:`of_set` or :func:`family`.
+        part: Names the part of an encoder: :func:`of_set`, :func:`family`, :func:`training_of` or :func:`base_of`.
 
     Returns:
-        For each encoder its part, the probability that a regression fitted on the others gives, and what labels say;
-        nothing of parts without which there is nothing to learn.
+        A judgement an encoder; none of parts without which there is nothing to learn.
     """
-    every = list(runs(judged))
-    parts = np.array([part(name, entry) for name, entry in every])
-    values = np.array([[_steps(entry["candidates"][candidate]) for candidate in MEASURES] for _, entry in every])
-    says = np.array([happened(entry) for _, entry in every])
-    found: list[tuple[str, float, int]] = []
-    for left in dict.fromkeys(parts.tolist()):
-        others = parts != left
-        if len(set(says[others] == 1)) < 2:
-            continue
-        model = make_pipeline(StandardScaler(), LogisticRegression()).fit(values[others], says[others] == 1)
-        chances = model.predict_proba(values[~others])[:, 1]
-        found += zip([left] * len(chances), chances.tolist(), says[~others].tolist(), strict=True)
-    return found
+    every = [(part(name, entry), entry) for name, entry in runs(judged)]
+    made: list[Judgement] = []
+    for left in dict.fromkeys(name for name, _ in every):
+        others = [entry for name, entry in every if name != left]
+        here = [entry for name, entry in every if name == left]
+        if len({happened(entry) == 1 for entry in others}) == 2:
+            chances = regression(others).predict_proba(_errors(here))[:, 1]
+            made += [Judgement(left, entry, float(chance)) for entry, chance in zip(here, chances, strict=True)]
+    return made
 
 
-def _steps(value: Mapping[str, float]) -> float:
-    """A difference in its standard errors, at most ten; of a candidate without an interval, in tenths."""
-    error = (value["high"] - value["low"]) / 3.92 or 0.1
-    return float(np.clip(value["difference"] / error, -10, 10))
+def probabilities(judged: Judged) -> dict[int, float]:
+    """Give the probability of each encoder by the ``id`` of its entry, with its data set left out."""
+    return {id(each.entry): each.probability for each in left_out(judged, of_set)}
+
+
+def calibration(judged: Judged) -> list[dict[str, Any]]:
+    """Count what labels say by the probability that was given with the encoder's set left out."""
+    judgements, counted = left_out(judged, of_set), []
+    for low, high in pairwise(BINS):
+        inside = [each for each in judgements if low <= each.probability < high or each.probability == high == 1]
+        says = Counter(happened(each.entry) for each in inside)
+        counted.append(
+            {"from": low, "to": high, "mean": round(float(np.mean([each.probability for each in inside] or [0])), 3)}
+            | {"better": says[1], "unclear": says[0], "worse": says[-1]}
+        )
+    return counted
+
+
+def _errors(every: Sequence[Mapping[str, Any]]) -> np.ndarray:
+    values = [[entry["candidates"][name] for name in MEASURES] for entry in every]
+    return np.array([[in_errors(each["difference"], each["low"], each["high"]) for each in row] for row in values])
 
 
 def _sign(value: Mapping[str, float]) -> int:

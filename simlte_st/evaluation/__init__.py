@@ -31,7 +31,6 @@ from simlte_st.evaluation.link_pairs import LinkPairs, link_pairs, number_links
 from simlte_st.evaluation.linking import LinkingEvaluator, LinkingResult, linking
 from simlte_st.evaluation.pair_scores import CosineScores, PairScores
 from simlte_st.evaluation.probe import ProbeResult, fit_probe
-from simlte_st.evaluation.spectrum import alpha_req
 from simlte_st.evaluation.split_half import (
     HalvesEvaluator,
     SplitHalfEvaluator,
@@ -77,7 +76,6 @@ __all__ = [
     "TfidfScores",
     "Verdict",
     "alignment",
-    "alpha_req",
     "bootstrap_interval",
     "citation_link_probe",
     "citation_link_threshold",

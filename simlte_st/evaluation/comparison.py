@@ -17,11 +17,15 @@ from simlte_st.evaluation.evaluator import encode_texts
 from simlte_st.evaluation.labels import warned_once
 from simlte_st.evaluation.lexical import TfidfScores, tfidf_few_shot, tfidf_probe, tfidf_split_half
 from simlte_st.evaluation.probe import Head, ProbeResult, fit_probe
-from simlte_st.evaluation.spectrum import alpha_req
 from simlte_st.evaluation.split_half import SplitHalfResult, split_half_retrieval, split_half_views
 from simlte_st.evaluation.splits import document_labels, warn_of_copies
-from simlte_st.evaluation.structure import StructureResult, agreement_of_scores, structure_agreement
-from simlte_st.vectors import unit_rows
+from simlte_st.evaluation.structure import (
+    StructureResult,
+    agreement_of_scores,
+    neighbours_by_words,
+    structure_agreement,
+    words_agreement,
+)
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -32,26 +36,31 @@ TFIDF = "TF-IDF"
 
 @dataclass(frozen=True, slots=True)
 class HalvesComparison:
-    """Measures of one model on held-out documents and their halves, of which a verdict is made.
+    """Measures of one model on the halves of held-out documents, of which a verdict is made.
 
     Attributes:
         structure: Do both halves have the same neighbours among the other documents?
         split_half: Does one half find the other? That is what contrastive training trains.
-        spectrum: :func:`~simlte_st.evaluation.alpha_req` of the whole documents, as the model reads them; None for
-            TF-IDF.
+        words: Are the neighbours of one half those of the other half by words? None for TF-IDF.
         reads: Tokens that the model reads of a text; None where there is no limit.
     """
 
     structure: StructureResult
     split_half: SplitHalfResult
-    spectrum: float | None = None
+    words: StructureResult | None = None
     reads: int | None = None
 
     def metrics(self) -> dict[str, float]:
-        """Give the numbers by name; ``alpha_req`` of models only."""
-        structure = {f"structure_{name}": value for name, value in self.structure.metrics().items()}
-        split_half = {f"split_half_{name}": value for name, value in self.split_half.metrics().items()}
-        return {**structure, **split_half, **({} if self.spectrum is None else {"alpha_req": self.spectrum})}
+        """Give the numbers by name; those of ``words`` of models only."""
+        parts: dict[str, StructureResult | SplitHalfResult | None] = {
+            "structure": self.structure, "split_half": self.split_half, "words": self.words
+        }  # fmt: skip
+        return {
+            f"{part}_{name}": value
+            for part, result in parts.items()
+            if result is not None
+            for name, value in result.metrics().items()
+        }
 
 
 def compare_halves(
@@ -63,9 +72,9 @@ def compare_halves(
     seed: int = 0,
     progress: bool = False,
 ) -> dict[str, HalvesComparison]:
-    """Structure and split-half retrieval for TF-IDF and each model, on the same halves; and the models' spectra.
+    """Structure and split-half retrieval for TF-IDF and each model, on the same halves.
 
-    The numbers compare models that read equally many tokens: on longer halves and documents all of them grow.
+    The numbers compare models that read equally many tokens: on longer halves all of them grow.
 
     Args:
         models: The models by name. The halves fit the one that reads least.
@@ -86,20 +95,20 @@ def compare_halves(
     anchors, positives = split_half_views(read, segmenter=segmenter, budget=min(budgets, default=None), seed=seed)
     words = agreement_of_scores(TfidfScores([*anchors, *positives]), seed=seed)
     results = {TFIDF: HalvesComparison(words, tfidf_split_half(anchors, positives, seed=seed))}
-    texts = [*anchors, *positives, *(document.text for document in read)]
+    near = neighbours_by_words(anchors, positives)
     for name, model in models.items():
         embeddings = encode_texts(
             model,
-            texts,
+            [*anchors, *positives],
             batch_size=batch_size,
             show_progress_bar=progress,
-            bar_name=f"Encoding held-out documents and their halves ({os.path.basename(name) or name})",
+            bar_name=f"Encoding halves of held-out documents ({os.path.basename(name) or name})",
         )
-        first, second, whole = np.split(embeddings, [len(anchors), 2 * len(anchors)])
+        first, second = np.split(embeddings, 2)
         results[name] = HalvesComparison(
             structure_agreement(first, second, seed=seed),
             split_half_retrieval(first, second, seed=seed),
-            alpha_req(unit_rows(whole)),
+            words_agreement(first, second, near, seed=seed),
             model.max_seq_length,
         )
     return results

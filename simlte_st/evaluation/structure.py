@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from simlte_st.errors import DataError
+from simlte_st.evaluation.lexical import TfidfScores
 from simlte_st.evaluation.pair_scores import CosineScores, PairScores
 from simlte_st.evaluation.split_half import HalvesEvaluator, check_documents
 from simlte_st.evaluation.statistics import bootstrap_interval
@@ -63,27 +65,72 @@ def structure_agreement(
     Raises:
         DataError: Fewer than three documents, shapes that differ, or a value that is not finite.
     """
-    sides = [np.asarray(side) for side in (first, second)]
-    if sides[0].shape != sides[1].shape:
-        raise DataError(f"First and second halves need arrays of one shape, got {sides[0].shape} and {sides[1].shape}.")
-    return agreement_of_scores(CosineScores(np.concatenate(sides)), neighbours=neighbours, seed=seed)
+    return agreement_of_scores(_cosines(first, second), neighbours=neighbours, seed=seed)
+
+
+Neighbours: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""The nearest documents of the first half of each document, and of its second half: ``[N, count]`` each."""
+
+
+def neighbours_by_words(first: Sequence[str], second: Sequence[str], *, neighbours: int = NEIGHBOURS) -> Neighbours:
+    """Find the documents nearest to each half by its words alone, among halves of its own side.
+
+    By the cosine of TF-IDF vectors of words that are in two halves or more, English stop words left out.
+
+    Args:
+        first: First halves of N documents, N >= 3.
+        second: Their second halves, in the same order.
+        neighbours: How many; where there are few documents, no more than a third of the others.
+
+    Returns:
+        Numbers of documents, the nearest first; -1 where no two halves share a word.
+    """
+    count, firsts, seconds = _sides(len(first), neighbours)
+    try:
+        scores = TfidfScores([*first, *second], stop_words="english", min_df=2)
+    except DataError:  # no word is in two halves
+        nothing = np.full((len(firsts), count), -1)
+        return nothing, nothing
+    return _near(scores, firsts, count), _near(scores, seconds, count)
+
+
+def words_agreement(first: ArrayLike, second: ArrayLike, words: Neighbours, *, seed: int = 0) -> StructureResult:
+    """Compare the documents nearest to one half of a document with those nearest to its other half by words.
+
+    Tells whether a structure is one of topics: halves of a document that share their neighbours for another reason,
+    such as style or length, do not share those that speak of the same things.
+
+    Args:
+        first: Embeddings of the first halves, shape ``[N, dim]``, N >= 3, any float dtype.
+        second: Of the second halves, in the same order.
+        words: What :func:`neighbours_by_words` gives of the same halves.
+        seed: Seed of the bootstrap.
+
+    Raises:
+        DataError: Fewer than three documents, shapes that differ, or a value that is not finite.
+    """
+    scores = _cosines(first, second)
+    size, count = words[0].shape
+    _, firsts, seconds = _sides(scores.size // 2, count)
+    if len(firsts) != size:
+        raise DataError(f"There are embeddings of {len(firsts)} documents, and neighbours by words of {size}.")
+    shares = [
+        _shared(_near(scores, firsts, count), words[1]),
+        _shared(_near(scores, seconds, count), words[0]),
+    ]
+    return summarise(np.mean(shares, axis=0), seed)
 
 
 def agreement_of_scores(scores: PairScores, *, neighbours: int = NEIGHBOURS, seed: int = 0) -> StructureResult:
     """Compute :func:`structure_agreement` of scores of pairs of ``2 N`` texts: first halves, then second ones."""
-    size = scores.size // 2
-    check_documents(size)
-    if size < 3:
-        raise DataError("Two documents are each other's nearest: neighbours say something from 3 documents on.")
-    count = max(1, min(neighbours, (size - 1) // 3))
-    firsts, seconds = np.arange(size), np.arange(size, 2 * size)
-    agreement = np.empty(size)
-    for rows in row_blocks(size, size):
+    count, firsts, seconds = _sides(scores.size // 2, neighbours)
+    agreement = np.empty(len(firsts))
+    for rows in row_blocks(len(firsts), len(firsts)):
         near = [
             _nearest(scores.rows(queries[rows], others), rows.start, count)
             for queries, others in ((firsts, seconds), (seconds, firsts))
         ]
-        agreement[rows] = [len(np.intersect1d(a, b)) / count for a, b in zip(*near, strict=True)]
+        agreement[rows] = _shared(*near)
     return summarise(agreement, seed)
 
 
@@ -91,6 +138,33 @@ def summarise(scores: NDArray[np.float64], seed: int = 0) -> StructureResult:
     """Average the agreement of documents ``[N]``, with the interval of the mean."""
     low, high = bootstrap_interval(scores, seed=seed)
     return StructureResult(float(scores.mean()), low, high, len(scores), scores)
+
+
+def _cosines(first: ArrayLike, second: ArrayLike) -> CosineScores:
+    sides = [np.asarray(side) for side in (first, second)]
+    if sides[0].shape != sides[1].shape:
+        raise DataError(f"First and second halves need arrays of one shape, got {sides[0].shape} and {sides[1].shape}.")
+    return CosineScores(np.concatenate(sides))
+
+
+def _sides(size: int, neighbours: int) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
+    """Give the number of neighbours that are compared, and the rows of first and of second halves."""
+    check_documents(size)
+    if size < 3:
+        raise DataError("Two documents are each other's nearest: neighbours say something from 3 documents on.")
+    return max(1, min(neighbours, (size - 1) // 3)), np.arange(size), np.arange(size, 2 * size)
+
+
+def _near(scores: PairScores, side: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """Find the nearest documents of each text among those of its own side."""
+    blocks = row_blocks(len(side), len(side))
+    return np.concatenate([_nearest(scores.rows(side[rows], side), rows.start, count) for rows in blocks])
+
+
+def _shared(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Give the share of neighbours that two rows have in common."""
+    shares: NDArray[np.float64] = np.array([len(np.intersect1d(a, b)) for a, b in zip(one, other, strict=True)])
+    return shares / float(one.shape[1])
 
 
 def _nearest(scores: NDArray[Any], start: int, count: int) -> NDArray[np.int64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -18,47 +18,18 @@ from simlte_st.files import read_json
 
 Word = Literal["helped", "hurt", "no clear difference", "too few documents"]
 
-Finding = Literal["helped", "collapsing", "memorising", "unclear", "hurt"]
-"""What documents alone say of a run; see :func:`finding_of`."""
-
 RECORD_FILE = Path(__file__).with_name("verdict_record.json")
-"""What labels said of the runs of our benchmark, by their finding; ``python -m benchmarks.bank.page`` makes it."""
-
-LEAST_RUNS = 20
-"""Runs of a finding below which nothing is said of how often labels agreed."""
+"""The regression behind the verdict, and how it did on what it had not seen; ``python -m benchmarks.bank.page`` makes
+it."""
 
 FEWEST = 30
 """Documents below which no verdict is given (``benchmarks/results/verdict.md``)."""
 
-REASONS: Mapping[Finding, str] = {
-    "helped": "Both halves of a document agree on more neighbours, without the space collapsing, and without documents "
-    "merely being told apart better",
-    "collapsing": "Both halves of a document agree on more neighbours, but the space moves away from the balance of "
-    "directions that generalises, as it does when it collapses",
-    "memorising": "Both halves of a document agree on more neighbours, but one half also finds the other more often: "
-    "training may have memorised what tells documents apart",
-    "unclear": "Both halves of a document agree on about as many neighbours as before",
-    "hurt": "Both halves of a document agree on fewer neighbours",
-}
-"""What kept a verdict from "helped", or what it rests on."""
+LIKELY = 0.7
+"""Probability from which training is said to have helped."""
 
-
-def finding_of(structure: int, spectrum: int, split_half: int) -> Finding:
-    """Apply the rule of the verdict (``benchmarks/results/verdict.md``).
-
-    Structure must agree more, without the space collapsing, and without documents merely being told apart better.
-
-    Args:
-        structure: Sign of the clear differences in how far both halves of documents agree on their neighbours: 1 better
-            than the base, -1 worse, 0 not clear.
-        spectrum: Sign of the difference in :func:`~simlte_st.evaluation.alpha_req`.
-        split_half: Sign of the clear differences in split-half retrieval.
-    """
-    if structure <= 0:
-        return "hurt" if structure < 0 else "unclear"
-    if spectrum < 0:
-        return "collapsing"
-    return "memorising" if split_half > 0 else "helped"
+MOST_ERRORS = 10.0
+"""Standard errors at most by which a difference counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +59,15 @@ class Difference:
         low, high = bootstrap_interval(after - before, seed=seed)
         return cls(float(before.mean()), float(after.mean()), float((after - before).mean()), low, high)
 
-    @classmethod
-    def of_one(cls, base: float, model: float) -> Difference:
-        """Compare two single values; the interval has no width."""
-        return cls(base, model, model - base, model - base, model - base)
-
     @property
     def sign(self) -> int:
         """1 where the interval lies above 0, -1 where it lies below, else 0."""
         return int(self.low > 0) - int(self.high < 0)
+
+    @property
+    def in_errors(self) -> float:
+        """The mean difference in its standard errors, as :func:`in_errors` has it."""
+        return in_errors(self.mean, self.low, self.high)
 
     def in_points(self) -> str:
         """Write base, model, and difference with its interval, in percent."""
@@ -104,6 +75,18 @@ class Difference:
             f"{100 * self.base:.1f} before, {100 * self.model:.1f} after: {100 * self.mean:+.1f} points "
             f"[{100 * self.low:+.1f}, {100 * self.high:+.1f}]"
         )
+
+
+def in_errors(mean: float, low: float, high: float) -> float:
+    """Give a difference in its standard errors, between -10 and 10.
+
+    Args:
+        mean: The difference.
+        low: Lower end of its 95 % interval.
+        high: Upper end; where the interval has no width, nothing differs.
+    """
+    error = (high - low) / (2 * 1.96)
+    return 0.0 if error <= 0 else float(np.clip(mean / error, -MOST_ERRORS, MOST_ERRORS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,90 +97,105 @@ class Verdict:
     different numbers of tokens: agreement grows with the tokens read by itself.
 
     Attributes:
-        structure: Agreement of the halves of held-out documents, see
+        structure: Agreement of the halves of held-out documents on their neighbours, see
             :func:`~simlte_st.evaluation.structure_agreement`, document by document.
-        spectrum: :func:`~simlte_st.evaluation.alpha_req` of the vectors of whole documents; one value a model.
+        words: Agreement of the neighbours of one half with those of the other half by words, see
+            :func:`~simlte_st.evaluation.words_agreement`, likewise.
         split_half: Reciprocal rank of the other half of a document, see
-            :func:`~simlte_st.evaluation.split_half_retrieval`, document by document.
+            :func:`~simlte_st.evaluation.split_half_retrieval`, likewise.
         documents: How many there were.
-        probe: Macro-F1 with few labelled documents a class, its interval over the documents scored and the draws; None
-            without labels.
-        scored: Labelled documents on which the probe was scored.
+        probe: Macro-F1 with few labelled documents a class, mean of the draws, with an interval over documents and
+            draws; None without labels.
+        scored: Labelled documents that the probe was scored on.
     """
 
     structure: Difference
-    spectrum: Difference
+    words: Difference
     split_half: Difference
     documents: int
     probe: Difference | None = None
     scored: int = 0
 
     @property
-    def finding(self) -> Finding:
-        """What documents alone say."""
-        return finding_of(self.structure.sign, self.spectrum.sign, self.split_half.sign)
+    def probability(self) -> float:
+        """The probability that labels would call the model better, from documents alone.
+
+        A logistic regression of the three differences, each in its standard errors, fitted to what labels said of the
+        encoders of our benchmark (``benchmarks/results/verdict.md``).
+        """
+        return probability_of([each.in_errors for each in (self.structure, self.words, self.split_half)])
 
     @property
     def word(self) -> Word:
-        """The verdict of documents and of the probe; ``"no clear difference"`` where the two contradict."""
+        """The verdict of documents and of the probe; ``"no clear difference"`` where the two contradict.
+
+        Documents say "helped" where :attr:`probability` is at least :data:`LIKELY`, and "hurt" where both halves of a
+        document clearly agree on fewer neighbours.
+        """
         if self.documents < FEWEST:
             return "too few documents"
-        probe = 0 if self.probe is None or self.scored < FEWEST else self.probe.sign
-        signs = {int(self.finding == "helped") - int(self.finding == "hurt"), probe}
+        documents = 1 if self.probability >= LIKELY else min(self.structure.sign, 0)
+        signs = {documents, 0 if self.probe is None or self.scored < FEWEST else self.probe.sign}
         if signs >= {1, -1} or signs == {0}:
             return "no clear difference"
         return "helped" if 1 in signs else "hurt"
 
     def summary(self) -> str:
         """Say it in a few sentences that need no knowledge of the method."""
-        said = {
-            "helped": "Training helped.",
-            "hurt": "Training hurt.",
-            "no clear difference": "It is not clear whether training helped.",
-            "too few documents": "Too few documents to tell whether training helped: "
-            f"{self.documents}, and {FEWEST} are needed.",
-        }[self.word]
-        measured = [f"{self.documents} held-out documents: {self.structure.in_points()}"]
-        if self.finding == "collapsing":
-            measured.append(f"alpha-ReQ {self.spectrum.base:.2f} before, {self.spectrum.model:.2f} after")
-        if self.finding == "memorising":
-            measured.append(f"split-half retrieval {self.split_half.in_points()}")
-        lines = [said, f"{REASONS[self.finding]} ({'; '.join(measured)})."]
+        lines = [
+            {
+                "helped": "Training helped.",
+                "hurt": "Training hurt.",
+                "no clear difference": "It is not clear whether training helped.",
+                "too few documents": "Too few documents to tell whether training helped: "
+                f"{self.documents}, and {FEWEST} are needed.",
+            }[self.word],
+            f"In {self.documents} held-out documents, nearest documents on which both halves of a document agree: "
+            f"{self.structure.in_points()}; nearest documents of one half that share most words with the other half: "
+            f"{self.words.in_points()}; halves that find each other: {self.split_half.in_points()}.",
+        ]
         if self.probe is not None:
             few = f"too few labelled documents to tell: {self.scored}, and {FEWEST} are needed"
             shown = self.probe.in_points() if self.scored >= FEWEST else few
             lines.append(f"A probe with few labels (macro-F1): {shown}.")
         elif self.word != "too few documents":
-            known = "What you will use the vectors for it cannot know: a few labels can tell."
-            lines += [*record_in_words(self.finding), known]
+            lines += [
+                record_in_words(self.probability),
+                "What you will use the vectors for it cannot know: a few labels can tell.",
+            ]
         return " ".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
         """Give the verdict as JSON values."""
         return {
             "verdict": self.word,
-            "finding": self.finding,
+            "probability": self.probability,
             "documents": self.documents,
             "structure": asdict(self.structure),
-            "spectrum": asdict(self.spectrum),
+            "words": asdict(self.words),
             "split_half": asdict(self.split_half),
             "probe": None if self.probe is None else {**asdict(self.probe), "documents": self.scored},
         }
 
 
-def record_in_words(finding: Finding) -> list[str]:
-    """Say in a sentence what labels said of the runs that looked like this one; nothing where they were few."""
-    record = read_json(RECORD_FILE)["findings"][finding]
-    better, worse, runs = record["better"], record["worse"], sum(record.values())
-    if runs < LEAST_RUNS:
-        return []
-    if finding in ("helped", "hurt"):
-        agreed, disagreed = (better, worse) if finding == "helped" else (worse, better)
-        return [
-            f"In {10 * agreed / runs:.0f} of 10 runs that looked like this one, labels agreed (in {agreed} of {runs} "
-            f"of our benchmark; they disagreed in {disagreed or 'none'})."
-        ]
-    return [f"Of {runs} runs that looked like this one, labels called {better} better and {worse} worse."]
+def probability_of(errors: Sequence[float]) -> float:
+    """Give the probability of :attr:`Verdict.probability` from the three differences in their standard errors."""
+    fitted = read_json(RECORD_FILE)["regression"]
+    return float(1 / (1 + np.exp(-fitted["intercept"] - np.dot(fitted["weights"], errors))))
+
+
+def record_in_words(probability: float) -> str:
+    """Say in a sentence what labels said of the runs of our benchmark to which a like probability was given."""
+    [bin_] = [
+        each
+        for each in read_json(RECORD_FILE)["calibration"]
+        if each["from"] <= probability < each["to"] or probability == each["to"] == 1
+    ]
+    runs = bin_["better"] + bin_["unclear"] + bin_["worse"]
+    return (
+        f"Of {runs} runs of our benchmark that looked like this one, labels called {bin_['better']} better and "
+        f"{bin_['worse'] or 'none'} worse."
+    )
 
 
 def give_verdict(
@@ -218,7 +216,7 @@ def give_verdict(
         DataError: They are of different documents, or draws; one is of TF-IDF; or they read different numbers of
             tokens.
     """
-    if base.spectrum is None or model.spectrum is None:
+    if base.words is None or model.words is None:
         raise DataError("A verdict compares two models; TF-IDF is none.")
     refusal = why_not_compared(base, model)
     if refusal is not None:
@@ -230,7 +228,7 @@ def give_verdict(
         probe = Difference(before, after, after - before, float(low), float(high))
     return Verdict(
         Difference.of(base.structure.scores, model.structure.scores, seed=seed),
-        Difference.of_one(base.spectrum, model.spectrum),
+        Difference.of(base.words.scores, model.words.scores, seed=seed),
         Difference.of(1.0 / base.split_half.ranks, 1.0 / model.split_half.ranks, seed=seed),
         base.structure.documents,
         probe,

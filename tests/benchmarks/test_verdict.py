@@ -16,24 +16,29 @@ from benchmarks.bank.candidates import CANDIDATES, Texts
 from benchmarks.bank.judge import with_earlier
 from benchmarks.bank.make import Vectors
 from benchmarks.bank.outcomes import CITES, FEW, FULL, outcomes
-from benchmarks.bank.page import KEPT, PRESET, gains, record, rule_section
-from benchmarks.bank.sets import FILES, SAMPLES, BankSet, Sample, load_set
+from benchmarks.bank.page import record, rule_section
+from benchmarks.bank.recipe_page import KEPT, PRESET, gains, lengths_section
+from benchmarks.bank.sets import FILES, SAMPLES, BankSet, Sample, load_set, shown_name
 from benchmarks.bank.trust import (
+    MEASURES,
+    base_of,
+    coefficients,
     confusion,
     family,
-    finding,
-    findings,
-    fitted,
     happened,
+    left_out,
     of_set,
+    probabilities,
     rank_correlation,
+    regression,
     said,
     signs_right,
+    training_of,
 )
 from benchmarks.grid.work import Work
 from benchmarks.records import RESULTS
 from simlte_st.data.document import Document
-from simlte_st.evaluation.verdict import RECORD_FILE
+from simlte_st.evaluation.verdict import RECORD_FILE, in_errors
 from simlte_st.files import read_json
 from simlte_st.training import get_preset
 
@@ -99,19 +104,39 @@ def test_trust_is_counted() -> None:
     assert happened(torn) == 0
 
 
-def test_a_look_is_what_the_package_says_of_an_encoder() -> None:
-    helped, collapsing = entry("crop", 0.1, 0.2), entry("crop, slower", 0.1, -0.2, **{"alpha-ReQ": -0.1})
-    apart = entry("smooth", 0.1, 0.0, **{"split-half retrieval": 0.1})
-    judged = {"set": [entry("base", 0, 0), helped, helped, collapsing], "other": [entry("base", 0, 0), apart]}
-    assert [finding(item) for item in (helped, collapsing, apart)] == ["helped", "collapsing", "memorising"]
-    assert findings(judged)["helped"] == {"better": 2, "unclear": 0, "worse": 0}
-    assert findings(judged)["collapsing"] == {"better": 0, "unclear": 0, "worse": 1}
-    assert record(judged)["findings"]["memorising"] == {"better": 0, "unclear": 1, "worse": 0}
-    assert (record(judged)["sets"], record(judged)["encoders"]) == (2, 4)
+def judged_by_chance(misled: str = "") -> dict[str, list[dict[str, Any]]]:
+    """Two sets; structure tells what labels say, the other way round on one that misleads."""
+    every = {}
+    for name in ("20news", "bbc"):
+        sign = -1 if name == misled else 1
+        values = [(number % 5 - 2) / 100 for number in range(20)]
+        every[name] = [entry("base", 0, 0)] + [
+            entry("crop", value, 0.1 * sign if value > 0 else -0.1 * sign) for value in values
+        ]
+    return every
+
+
+def test_the_record_is_what_the_package_reads() -> None:
+    judged = judged_by_chance()
+    made = record(judged)
+    assert (made["sets"], made["encoders"]) == (2, 40)
+    assert made["regression"]["weights"][0] > 0
+    counted = {word: sum(each[word] for each in made["calibration"]) for word in ("better", "unclear", "worse")}
+    assert counted == {"better": 16, "unclear": 0, "worse": 24}
     page = "\n".join(rule_section(judged))
-    assert "| set " in page.replace("set left out", "set")
-    assert [line.split("|")[3].strip() for line in page.splitlines() if line.startswith("| crop ")] == ["2 / 0 / 0"]
-    assert [line.split("|")[4].strip() for line in page.splitlines() if line.startswith("| other ")] == ["100%"]
+    [line] = [line for line in page.splitlines() if line.startswith("| all ")][:1]
+    assert line.split("|")[2].strip() == "40"
+
+
+def test_coefficients_are_the_regression() -> None:
+    every = [item for entries in judged_by_chance().values() for item in entries[1:]]
+    fitted = coefficients(every)
+    for item in every[:5]:
+        numbers = [item["candidates"][name] for name in MEASURES]
+        errors = [in_errors(each["difference"], each["low"], each["high"]) for each in numbers]
+        odds = fitted["intercept"] + float(np.dot(fitted["weights"], errors))
+        expected = regression(every).predict_proba([errors])[0, 1]
+        assert 1 / (1 + np.exp(-odds)) == pytest.approx(expected, abs=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -124,12 +149,36 @@ def test_recipes_have_families(recipe: str, name: str) -> None:
 
 
 def test_a_regression_has_not_seen_what_it_judges() -> None:
-    clear = [entry("crop", value, value) for value in (0.1, -0.1)]
-    misleading = [entry("crop", value, -value) for value in (0.1, -0.1)]
-    judged = {"one": [entry("base", 0, 0), *clear], "two": [entry("base", 0, 0), *misleading]}
-    chances = {(name, says): chance for name, chance, says in fitted(judged, of_set)}
-    assert chances["two", -1] > 0.5 > chances["two", 1], "it learned from the other set"
-    assert chances["one", -1] > 0.5 > chances["one", 1]
+    judged = judged_by_chance(misled="bbc")
+    for each in left_out(judged, of_set):
+        structure = each.entry["candidates"]["same neighbours, crossed"]["difference"]
+        if structure:
+            assert (each.probability > 0.5) == ((structure > 0) == (each.part == "bbc")), (
+                "it learned from the other set"
+            )
+    assert set(probabilities(judged)) == {id(item) for entries in judged.values() for item in entries[1:]}
+
+
+def test_parts_of_the_bank() -> None:
+    long = entry("docsplit, temperature 0.5, 100 steps, 256 tokens", 0, 0)
+    assert (training_of("bbc", long), training_of("bbc", entry("crop", 0, 0))) == (
+        "100 steps, 256 tokens", "30 steps, 64 tokens"
+    )  # fmt: skip
+    assert [of_set(name, long) for name in ("20news, skewed", "20news", shown_name("20news", "a/mpnet"))] == [
+        "20news"
+    ] * 3
+    assert base_of("20news, skewed", long) == base_of("20news", long) != base_of(shown_name("20news", "a/mpnet"), long)
+    assert base_of(shown_name("20news, skewed", "a/mpnet"), long) == "mpnet"
+
+
+def test_other_trainings_and_piles_have_a_table() -> None:
+    judged = judged_by_chance()
+    assert lengths_section(judged) == []
+    judged["20news"] += [entry(PRESET, 0.01, 0.02), entry(f"{PRESET}, 100 steps, 64 tokens", 0.01, 0.03)]
+    [row] = [line for line in "\n".join(lengths_section(judged)).splitlines() if "20news" in line and FEW in line]
+    cells = [cell.strip() for cell in row.split("|")]
+    assert cells[4].startswith("+2.0 (")
+    assert cells[5].startswith("+3.0 (")
 
 
 @pytest.fixture
@@ -215,7 +264,7 @@ def test_a_bank_is_made_once_and_reported(
     numbers = read_json(tmp_path / "results" / "recipe.json")
     trained = {"tuned", "tuned, half way", "docsplit-cls", "docsplit-cls, half way", attention}
     assert set(numbers["gains"]) == {"base-cls", *trained}
-    assert numbers["words"]["brown"].keys() == {FEW, FULL}
+    assert numbers["words"][shown_name("brown", str(encoder_path))].keys() == {FEW, FULL}
     assert (tmp_path / "results" / "verdict.svg").exists()
     verdict.main(command)
     assert "seed 0:" not in capsys.readouterr().out, "nothing is made twice"
@@ -226,7 +275,7 @@ def test_a_bank_is_made_once_and_reported(
     another[another.index(str(tmp_path / "work"))] = str(tmp_path / "another")
     verdict.main([*another, "--seeds", "1", "--earlier", str(tmp_path / "results" / "verdict.json")])
     numbers = read_json(tmp_path / "results" / "recipe.json")["gains"]
-    assert {recipe: len(by[FEW]["brown"]) for recipe, by in numbers.items()} == {
+    assert {recipe: len(by[FEW][shown_name("brown", str(encoder_path))]) for recipe, by in numbers.items()} == {
         "base-cls": 1, "docsplit-cls": 1, "docsplit-cls, half way": 1, "tuned": 2, "tuned, half way": 2,
         "tsdae": 1,
         attention: 1,
@@ -235,10 +284,11 @@ def test_a_bank_is_made_once_and_reported(
 
 
 def test_without_help_the_base_is_kept() -> None:
-    trained = [entry(PRESET, value, label) for value, label in ((0.2, 0.1), (-0.2, 0.3))]
-    found = gains({"set": [entry("base", 0, 0), *trained]})
-    assert found[PRESET][FEW]["set"] == [0.1, 0.3]
-    assert found[KEPT][FEW]["set"] == [0.1, 0.0]
+    judged = judged_by_chance()
+    judged["20news"] += [entry(PRESET, value, label) for value, label in ((0.2, 0.1), (-0.2, 0.3))]
+    found = gains(judged)
+    assert found[PRESET][FEW]["20news"] == [0.1, 0.3]
+    assert found[KEPT][FEW]["20news"] == [0.1, 0.0]
 
 
 def test_the_preset_is_the_recipe_of_its_name() -> None:
@@ -260,6 +310,6 @@ def test_another_base_is_not_mixed_in() -> None:
 
 def test_the_package_says_what_the_page_says() -> None:
     assert read_json(RECORD_FILE) == record(read_json(RESULTS / "verdict.json")["judged"])
-    helped = read_json(RECORD_FILE)["findings"]["helped"]
     page = (RESULTS / "verdict.md").read_text(encoding="utf-8")
-    assert f"| helped      | {helped['better']:>6} |" in page
+    for each in read_json(RECORD_FILE)["calibration"]:
+        assert f"| {each['from']} to {each['to']}  | " in page

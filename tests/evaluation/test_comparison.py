@@ -9,7 +9,6 @@ from sentence_transformers import SentenceTransformer
 from simlte_st.data import Document, read_documents
 from simlte_st.errors import DataError
 from simlte_st.evaluation import (
-    alpha_req,
     few_shot_probe,
     fit_probe,
     split_half_retrieval,
@@ -19,6 +18,7 @@ from simlte_st.evaluation import (
     tfidf_split_half,
 )
 from simlte_st.evaluation.comparison import TFIDF, compare_halves, compare_probes
+from simlte_st.evaluation.structure import neighbours_by_words, words_agreement
 
 
 @pytest.fixture
@@ -35,11 +35,12 @@ def test_halves_are_what_their_parts_say(model: SentenceTransformer, corpus: lis
     vectors = [np.asarray(model.encode(side)) for side in (anchors, positives)]
     assert results["m"].split_half.mrr == pytest.approx(split_half_retrieval(*vectors, seed=4).mrr, abs=1e-6)
     assert results["m"].structure.agreement == pytest.approx(structure_agreement(*vectors).agreement, abs=1e-2)
-    assert {"structure_agreement", "split_half_mrr", "alpha_req"} <= set(results["m"].metrics())
-    whole = np.asarray(model.encode([document.text for document in corpus], normalize_embeddings=True))
-    assert results["m"].spectrum == pytest.approx(alpha_req(whole), abs=1e-4)
-    assert (results["m"].reads, results[TFIDF].spectrum, results[TFIDF].reads) == (64, None, None)
-    assert "alpha_req" not in results[TFIDF].metrics()
+    assert {"structure_agreement", "split_half_mrr", "words_agreement"} <= set(results["m"].metrics())
+    words = words_agreement(*vectors, neighbours_by_words(anchors, positives))
+    assert results["m"].words is not None
+    assert results["m"].words.agreement == pytest.approx(words.agreement, abs=1e-2)
+    assert (results["m"].reads, results[TFIDF].words, results[TFIDF].reads) == (64, None, None)
+    assert "words_agreement" not in results[TFIDF].metrics()
 
 
 def test_probes_are_what_their_parts_say(model: SentenceTransformer, corpus: list[Document]) -> None:

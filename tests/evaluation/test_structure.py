@@ -10,7 +10,7 @@ from simlte_st.errors import DataError
 from simlte_st.evaluation import StructureEvaluator, structure_agreement
 from simlte_st.evaluation.comparison import compare_halves
 from simlte_st.evaluation.lexical import TfidfScores
-from simlte_st.evaluation.structure import agreement_of_scores
+from simlte_st.evaluation.structure import agreement_of_scores, neighbours_by_words, words_agreement
 
 
 def halves(noise: float, size: int = 200, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -76,3 +76,48 @@ def test_the_evaluator_measures_what_a_comparison_does(
 
 def test_words_have_neighbours_too(documents: list[str]) -> None:
     assert agreement_of_scores(TfidfScores([*documents, *documents])).agreement == 1.0
+
+
+def topical(noise: float) -> tuple[np.ndarray, np.ndarray, list[str], list[str]]:
+    """Halves of 60 documents of six topics; vectors tell the topic, more or less clearly, and words always."""
+    generator = np.random.default_rng(0)
+    topics = np.arange(60) % 6
+    places = np.random.default_rng(1).normal(size=(6, 16))[topics]
+    sides = [places + noise * generator.normal(size=places.shape) for _ in range(2)]
+    words = [[" ".join(f"w{topic}x{generator.integers(8)}" for _ in range(9)) for topic in topics] for _ in range(2)]
+    return sides[0], sides[1], words[0], words[1]
+
+
+def test_neighbours_share_words_where_both_tell_topics() -> None:
+    scores = []
+    for noise in (0.1, 1.0, 10.0):
+        first, second, *texts = topical(noise)
+        near = neighbours_by_words(texts[0], texts[1])
+        assert [side.shape for side in near] == [(60, 10)] * 2
+        assert all(row not in side[row] for side in near for row in range(60)), "no document is its own neighbour"
+        result = words_agreement(first, second, near)
+        assert (result.documents, len(result.scores)) == (60, 60)
+        scores.append(result.agreement)
+    clear, blurred, chance = scores
+    assert clear > blurred > chance
+    assert clear > 0.8
+    assert chance == pytest.approx(10 / 59, abs=0.05)
+
+
+def test_words_agreement_by_hand() -> None:
+    """Half one has its nearest in half one; that is compared with the nearest of half two by words."""
+    first = np.array([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0], [0.1, 1.0]])
+    words = np.array([[1], [0], [3], [0]]), np.array([[1], [2], [3], [2]])
+    assert words_agreement(first, first, words).scores.tolist() == [1.0, 0.5, 1.0, 0.5]
+
+
+def test_halves_without_common_words_have_no_neighbours_by_words() -> None:
+    texts = [f"alone{number}" for number in range(12)]
+    near = neighbours_by_words(texts[:6], texts[6:])
+    assert all((side == -1).all() for side in near)
+    vectors = np.random.default_rng(0).normal(size=(6, 4))
+    assert words_agreement(vectors, vectors, near).agreement == 0.0
+    with pytest.raises(DataError, match="embeddings of 5 documents, and neighbours by words of 6"):
+        words_agreement(vectors[:5], vectors[:5], near)
+    with pytest.raises(DataError, match="3 documents"):
+        neighbours_by_words(["a", "b"], ["a", "b"])

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,18 +11,29 @@ from simlte_st.errors import DataError
 from simlte_st.evaluation import FewShotResult, HalvesComparison, ProbeResult, give_verdict
 from simlte_st.evaluation.split_half import result_from_ranks
 from simlte_st.evaluation.structure import summarise
-from simlte_st.evaluation.verdict import FEWEST, LEAST_RUNS, RECORD_FILE, finding_of, record_in_words, why_not_compared
+from simlte_st.evaluation.verdict import (
+    FEWEST,
+    LIKELY,
+    RECORD_FILE,
+    in_errors,
+    probability_of,
+    record_in_words,
+    why_not_compared,
+)
 from simlte_st.files import read_json
 
 NOISE = np.random.default_rng(0).uniform(0.2, 0.6, size=200)
 
 
 def halves(
-    shift: float = 0.0, documents: int = 200, spectrum: float | None = -0.2, rank: int = 3, reads: int | None = 256
+    shift: float = 0.0, documents: int = 200, words: float | None = 0.0, rank: int = 3, reads: int | None = 256
 ) -> HalvesComparison:
     wobble = np.random.default_rng(1).normal(scale=0.05, size=documents)
-    structure = summarise(NOISE[:documents] + shift + (wobble if shift else 0))
-    return HalvesComparison(structure, result_from_ranks(np.full(documents, rank)), spectrum, reads)
+    structure, agreement = (
+        summarise(NOISE[:documents] + (moved or 0) + (wobble if moved else 0)) for moved in (shift, words)
+    )
+    ranks = np.where(np.arange(documents) % 5 == 0, 1, rank)
+    return HalvesComparison(structure, result_from_ranks(ranks), None if words is None else agreement, reads)
 
 
 def probe(errors: int, texts: int = 90) -> FewShotResult:
@@ -43,45 +55,61 @@ def test_documents_are_compared_in_pairs(shift: float, word: str) -> None:
 
 
 def test_structure_is_not_enough() -> None:
-    """The space must not collapse, and documents must not merely be told apart better."""
+    """Its neighbours must not share fewer words, and documents must not merely be told apart better."""
     base = halves()
-    for model, finding, word in (
-        (halves(0.1, spectrum=-0.2), "helped", "helped"),
-        (halves(0.1, spectrum=-0.1, rank=4), "helped", "helped"),
-        (halves(0.1, spectrum=-0.3), "collapsing", "no clear difference"),
-        (halves(0.1, spectrum=-np.inf), "collapsing", "no clear difference"),
-        (halves(0.1, rank=1), "memorising", "no clear difference"),
-        (halves(0.0, spectrum=-0.1, rank=4), "unclear", "no clear difference"),
-        (halves(-0.1, spectrum=-0.1, rank=4), "hurt", "hurt"),
+    for model, word in (
+        (halves(0.1), "helped"),
+        (halves(0.1, words=0.1), "helped"),
+        (halves(0.1, words=-0.1), "no clear difference"),
+        (halves(0.1, rank=1), "no clear difference"),
+        (halves(0.0, words=-0.1), "no clear difference"),
+        (halves(-0.1, words=0.1), "hurt"),
     ):
         verdict = give_verdict(base, model)
-        assert (verdict.finding, verdict.word) == (finding, word)
-        assert verdict.to_dict()["finding"] == finding
-    summaries = {finding: give_verdict(base, halves(0.1, **changed)).summary() for finding, changed in SPOILT.items()}
-    assert "alpha-ReQ -0.20 before, -0.30 after" in summaries["collapsing"]
-    assert "split-half retrieval 33.3 before, 100.0 after" in summaries["memorising"]
-    assert all(text.startswith("It is not clear whether training helped.") for text in summaries.values())
+        assert verdict.word == word
+        assert (verdict.probability >= LIKELY) == (word == "helped")
+        assert verdict.to_dict()["probability"] == verdict.probability
+    summary = give_verdict(base, halves(0.1, words=-0.1, rank=1)).summary()
+    assert summary.startswith("It is not clear whether training helped.")
+    for part in (
+        "both halves of a document agree: ",
+        "share most words with the other half: ",
+        "find each other: 46.7",
+    ):
+        assert part in summary
 
 
-SPOILT = {"collapsing": {"spectrum": -0.3}, "memorising": {"rank": 1}}
+def test_a_difference_counts_in_its_standard_errors() -> None:
+    assert in_errors(0.2, 0.2 - 1.96 * 0.1, 0.2 + 1.96 * 0.1) == pytest.approx(2.0)
+    assert in_errors(-5.0, -5.01, -4.99) == -10.0
+    assert in_errors(0.0, 0.0, 0.0) == 0.0
+
+
+def test_each_measure_moves_the_probability_as_the_page_says() -> None:
+    even = probability_of([0, 0, 0])
+    assert 0 < even < 0.2, "nothing speaks for it"
+    assert [probability_of(errors) > even for errors in ([2, 0, 0], [0, 2, 0], [0, 0, 2])] == [True, True, False]
+    fitted = read_json(RECORD_FILE)["regression"]
+    odds = fitted["intercept"] + 3 * fitted["weights"][0] - 2 * fitted["weights"][2]
+    assert probability_of([3, 0, -2]) == pytest.approx(1 / (1 + np.exp(-odds)))
 
 
 def test_the_record_is_counted() -> None:
-    findings = read_json(RECORD_FILE)["findings"]
-    assert set(findings) == {finding_of(*signs) for signs in ((1, 0, 0), (1, -1, 0), (1, 0, 1), (0, 1, 1), (-1, 1, 0))}
-    helped = findings["helped"]
-    runs = sum(helped.values())
-    [sentence] = record_in_words("helped")
-    assert sentence.startswith(f"In {round(10 * helped['better'] / runs)} of 10 runs that looked like this one")
-    assert f"in {helped['better']} of {runs} of our benchmark; they disagreed in {helped['worse']})" in sentence
-    assert sentence in give_verdict(halves(), halves(0.1)).summary()
-    [sentence] = record_in_words("hurt")
-    assert f"in {findings['hurt']['worse']} of " in sentence
-    [sentence] = record_in_words("collapsing")
-    better, worse = findings["collapsing"]["better"], findings["collapsing"]["worse"]
-    assert f"labels called {better} better and {worse} worse" in sentence
-    for finding, counts in findings.items():
-        assert (sum(counts.values()) < LEAST_RUNS) == (record_in_words(finding) == []), "few runs say nothing"
+    record = read_json(RECORD_FILE)
+    bins = record["calibration"]
+    assert [bins[0]["from"], bins[-1]["to"]] == [0, 1]
+    assert all(one["to"] == following["from"] for one, following in pairwise(bins))
+    assert LIKELY in [each["from"] for each in bins], "no bin holds both verdicts"
+    assert sum(each[word] for each in bins for word in ("better", "unclear", "worse")) == record["encoders"]
+    for probability in (0.0, 0.05, 0.4, LIKELY, 0.95, 1.0):
+        [each] = [one for one in bins if one["from"] <= probability < one["to"] or probability == one["to"] == 1]
+        runs = each["better"] + each["unclear"] + each["worse"]
+        assert record_in_words(probability) == (
+            f"Of {runs} runs of our benchmark that looked like this one, labels called {each['better']} better and "
+            f"{each['worse'] or 'none'} worse."
+        )
+    verdict = give_verdict(halves(), halves(0.1))
+    assert record_in_words(verdict.probability) in verdict.summary()
 
 
 def test_few_documents_get_no_verdict() -> None:
@@ -124,7 +152,7 @@ def test_what_cannot_be_compared_is_refused() -> None:
     with pytest.raises(DataError, match="200 values of the base and 100"):
         give_verdict(halves(), halves(0.1, 100))
     with pytest.raises(DataError, match="TF-IDF is none"):
-        give_verdict(halves(spectrum=None), halves(0.1))
+        give_verdict(halves(words=None), halves(0.1))
     longer = replace(halves(0.1), reads=4096)
     with pytest.raises(DataError, match=r"base reads 256 tokens of a text and the model 4,096.*readers of different"):
         give_verdict(halves(), longer)

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.bank.spectrum import alpha_req
 from simlte_st.errors import DataError
-from simlte_st.evaluation import alpha_req
 
 
 def rows(alpha: float, directions: int = 20) -> np.ndarray:
