@@ -191,6 +191,7 @@ def check_output(output: str | os.PathLike[str], documents: Any, overwrite: bool
             )
     bokeh("bokeh")
     require("datasketch", "explore", "finding near copies")
+    require("py3langid", "explore", "finding documents of another language")
     return page
 
 

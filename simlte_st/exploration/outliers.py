@@ -1,9 +1,7 @@
-"""Documents that stand apart: far from all, very long or short, in another script, or with hardly any text."""
+"""Documents that stand apart: far from all, very long or short, of another language, or with hardly any text."""
 
 from __future__ import annotations
 
-import functools
-import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simlte_st.data.words import count_words
+from simlte_st.extras import require
 
 SHOWN = 10
 """Documents of a kind that are listed."""
@@ -21,8 +20,7 @@ _FEWEST_LETTERS = 20
 _LEAST_SHARE = 0.4  # of letters among the characters that are no white space
 _LEAST_DISTINCT = 0.1  # of distinct words among the words of a text of a hundred words or more
 
-# Scripts that are written together.
-_FAMILIES = {"HIRAGANA": "CJK", "KATAKANA": "CJK", "BOPOMOFO": "CJK", "FULLWIDTH": "LATIN", "HALFWIDTH": "CJK"}
+_LIKELY = 0.5  # probability from which on a text is of a language
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +50,19 @@ def find_outliers(texts: Sequence[str], cosines: NDArray[np.float32]) -> list[Ou
         cosines: To the nearest documents of each, shape ``[documents, neighbours]``.
 
     Returns:
-        The kinds; those of other scripts and of hardly any text may be empty.
+        The kinds; those of other languages and of hardly any text may be empty.
+
+    Raises:
+        MissingExtraError: py3langid is not installed.
     """
     words = np.array([count_words(text) for text in texts])
     means = cosines.mean(axis=1)
     far, order = np.argsort(means, kind="stable")[:SHOWN].tolist(), np.argsort(words, kind="stable").tolist()
     longest, shortest = order[::-1][:SHOWN], order[:SHOWN]
-    scripts = [main_script(text) for text in texts]
-    usual = Counter(script for script in scripts if script).most_common(1)
-    own = usual[0][0] if usual else ""
-    other = [row for row, script in enumerate(scripts) if script not in ("", own)]
-    rare = Counter(scripts)
-    other.sort(key=lambda row: (rare[scripts[row]], row))
+    languages = find_languages(texts)
+    own = Counter(language for language, _ in languages).most_common(1)[0][0]
+    other = [row for row, (language, likely) in enumerate(languages) if language != own and likely >= _LIKELY]
+    other.sort(key=lambda row: -languages[row][1])
     empty = [(row, problem) for row, text in enumerate(texts) if (problem := emptiness(text))]
     size = f"{cosines.shape[1]} nearest documents"
     return [
@@ -77,10 +76,10 @@ def find_outliers(texts: Sequence[str], cosines: NDArray[np.float32]) -> list[Ou
         Outliers("The longest", "", longest, [f"{words[row]:,} words" for row in longest], len(longest)),
         Outliers("The shortest", "", shortest, [f"{words[row]:,} words" for row in shortest], len(shortest)),
         Outliers(
-            "In another script",
-            f"Most documents are written in {_readable(own)} letters, these in others." if own else "",
+            "In another language",
+            f"Most documents are written in the language {own}, these in others, as far as a program can tell.",
             other[:SHOWN],
-            [_readable(scripts[row]) for row in other[:SHOWN]],
+            [f"{languages[row][0]}, probability {languages[row][1]:.2f}" for row in other[:SHOWN]],
             len(other),
         ),
         Outliers(
@@ -93,22 +92,19 @@ def find_outliers(texts: Sequence[str], cosines: NDArray[np.float32]) -> list[Ou
     ]
 
 
-def main_script(text: str) -> str:
-    """Name the script of most letters at a text's beginning by Unicode's names of them; empty without letters."""
-    counts = Counter(filter(None, map(_script, text[:_LOOKED_AT])))
-    return counts.most_common(1)[0][0] if counts else ""
+def find_languages(texts: Sequence[str]) -> list[tuple[str, float]]:
+    """Give the language of each text's beginning by its ISO 639 code, and how probable it is.
 
+    References:
+        Lui and Baldwin, "langid.py: An Off-the-shelf Language Identification Tool", 2012; the package is py3langid.
 
-@functools.lru_cache(1 << 16)
-def _script(character: str) -> str:
-    if not unicodedata.category(character).startswith("L"):
-        return ""
-    name = unicodedata.name(character, "").partition(" ")[0].partition("-")[0]
-    return _FAMILIES.get(name, name)
-
-
-def _readable(script: str) -> str:
-    return "CJK" if script == "CJK" else script.capitalize()
+    Raises:
+        MissingExtraError: py3langid is not installed.
+    """
+    langid = require("py3langid.langid", "explore", "finding documents of another language")
+    identifier = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)
+    found = (identifier.classify(text[:_LOOKED_AT]) for text in texts)
+    return [(language, float(probability)) for language, probability in found]
 
 
 def emptiness(text: str) -> str:

@@ -229,7 +229,11 @@
     state.chosen = rows.length ? rows : null;
     leave();
   });
-  renderer("names").data_source.data = { x: pile.places.map((place) => place[0]), y: pile.places.map((place) => place[1]), text: pile.short_names };
+  const isNarrow = byId("plot").clientWidth < 600; // two terms of a name would run out of the map
+  renderer("names").data_source.data = {
+    x: pile.places.map((place) => place[0]), y: pile.places.map((place) => place[1]),
+    text: pile.short_names.map((name) => (isNarrow ? name.split(", ")[0] : name)),
+  };
   theme();
   show();
   renderer("points").glyph.setv({ fill_color: { field: "fill" }, fill_alpha: { field: "alpha" } });

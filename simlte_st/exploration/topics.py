@@ -45,10 +45,7 @@ class Stability:
 
     @property
     def worth(self) -> float:
-        """Bits times agreement: bits by themselves favour many topics, agreement by itself few.
-
-        What each rule chooses on labelled sets is in ``benchmarks/results/topics.md``.
-        """
+        """Bits times agreement: bits by themselves favour many topics, agreement by itself few."""
         return max(self.shared, 0.0) * max(self.agreement, 0.0)
 
 

@@ -1,27 +1,21 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from simlte_st.exploration.outliers import emptiness, find_outliers, main_script
+from simlte_st.exploration.outliers import emptiness, find_languages, find_outliers
 
 
-@pytest.mark.parametrize(
-    ("text", "script"),
-    [
-        ("Hello, world", "LATIN"),
-        ("Привет, мир and", "CYRILLIC"),
-        ("これは日本語です", "CJK"),
-        ("中文", "CJK"),
-        ("नमस्ते", "DEVANAGARI"),
-        ("한국어", "HANGUL"),
-        ("שלום", "HEBREW"),
-        ("12 34 !?", ""),
-        ("", ""),
-    ],
-)
-def test_the_script_of_most_letters(text: str, script: str) -> None:
-    assert main_script(text) == script
+def test_languages() -> None:
+    texts = [
+        "Привет, это документ на русском языке.",
+        "これは日本語です",
+        "Dies ist ein kurzer deutscher Satz.",
+        "12 34 !?",
+    ]
+    found = find_languages(texts)
+    assert [language for language, _ in found[:3]] == ["ru", "ja", "de"]
+    assert all(likely > 0.6 for _, likely in found[:3])
+    assert found[3][1] < 0.1
 
 
 def test_what_looks_empty() -> None:
@@ -33,14 +27,16 @@ def test_what_looks_empty() -> None:
 
 
 def test_kinds_of_outliers() -> None:
-    texts = ["word " * (20 + number) + f"unlike {number}" for number in range(12)] + ["Это другое письмо, оно длинное"]
+    texts = [f"This is the text of a document: {'word ' * number}number {number}" for number in range(12)]
+    texts.append("Это другое письмо по-русски")
     cosines = np.full((13, 3), 0.8, dtype=np.float32)
     cosines[4] = 0.1
-    far, longest, shortest, script, empty = find_outliers(texts, cosines)
+    far, longest, shortest, language, empty = find_outliers(texts, cosines)
     assert far.rows[0] == 4
     assert far.notes[0] == "mean cosine 0.10"
-    assert (longest.rows[0], longest.notes[0]) == (11, "33 words")
-    assert (shortest.rows[0], shortest.notes[0]) == (12, "5 words")
-    assert (script.rows, script.notes, script.total) == ([12], ["Cyrillic"], 1)
-    assert "Latin letters" in script.about
+    assert (longest.rows[0], longest.notes[0]) == (11, "20 words")
+    assert (shortest.rows[0], shortest.notes[0]) == (12, "4 words")
+    assert (language.rows, language.total) == ([12], 1)
+    assert language.notes[0].startswith("ru, probability 0.")
+    assert "the language en" in language.about
     assert (empty.rows, empty.total) == ([], 0)
