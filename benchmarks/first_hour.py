@@ -97,13 +97,11 @@ def steps(base: str, max_steps: int) -> Iterator[Step]:
     yield Step("For a program", values, ('"full_macro_f1"',))
     yield Step("A class that is not there", ("evaluate", base, *labels[:3], "nope"), ("no column 'nope'",), status=1)
     encode = ("encode", "model", "pile")
-    cut = (r"% of all tokens|tokens were cut", "simlte convert")
-    yield Step("Vectors", (*encode, "--output", "vectors.parquet"), cut)
+    yield Step("Vectors", (*encode, "--output", "vectors.parquet"), ("Encoded", "none of"))
     yield Step(
         "A model that is nowhere", ("encode", "nomodel", "pile", "--output", "v.parquet"), ("nomodel",), status=1
     )
-    longer = ("convert", "model", "--backbone", "chunk-mean", "--max-length", "4096", "--output", "longer")
-    yield Step("A longer model", longer, ("4,?096",))
+    yield Step("A longer model", ("convert", base, "--output", "longer"), ("32,?768",))
     yield Step(
         "Vectors of whole documents", ("encode", "longer", "pile", "--output", "whole.parquet"), ("vectors|encoded",)
     )
@@ -112,7 +110,7 @@ def steps(base: str, max_steps: int) -> Iterator[Step]:
     yield Step("Again without --resume", stop, ("--resume",), status=1)
     yield Step("On it goes", (*stop, "--resume"), told)
     shape = r"\(1, \d+\)"
-    yield Step("The model in Python", (LOAD.format("", "model"),), (shape,), python=True)
+    yield Step("The model in Python", (LOAD.format("import simlte_st; ", "model"),), (shape,), python=True)
     yield Step("The longer one", (LOAD.format("import simlte_st; ", "longer"),), (shape,), python=True)
     yield Step("By name", ("train", "pile", "--base", base, "--name", "mine", *few), ('SentenceTransformer\\("mine"',))
     yield from odd_steps(base)

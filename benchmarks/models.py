@@ -287,7 +287,7 @@ class Table:
             if row.endswith(ADAPTED):
                 run = train(
                     task.train, Path(folder) / "model", base=source, bf16=self.settings["bf16"], max_view_length=VIEW,
-                    progress=False,
+                    max_length="base", progress=False,
                 )  # fmt: skip
                 source = str(run.output)
                 found |= {"kept": run.kept, "steps": run.steps, "training_seconds": run.seconds}

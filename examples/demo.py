@@ -69,7 +69,7 @@ def main() -> None:
         "and all of them, on the first 128 tokens (TF-IDF reads all words). Percent."
     )
     kept = "The base, as training did not clearly help," if result.kept == "base" else "The trained model"
-    print(f"\n{kept} is in {arguments.output}. Three lines to use it, none of them ours:\n")
+    print(f"\n{kept} is in {arguments.output}. To use it:\n")
     print(usage_example(str(arguments.output)))
     print(f"\n{time.perf_counter() - began:.0f} seconds.")
 

@@ -10,9 +10,10 @@ from safetensors.torch import load_file
 
 from simlte_st.training import Preset
 
-# The papers' objective, and the trained model whatever a verdict on so few made-up documents says.
+# The papers' objective and stock modules, and the trained model whatever a verdict on so few made-up documents says.
 OPTIONS: dict[str, Any] = {
-    "preset": Preset(warmup=0.1, mlm_weight=0.0, dropout=0.0), "batch_size": 8, "progress": False, "keep": "trained"
+    "preset": Preset(warmup=0.1, mlm_weight=0.0, dropout=0.0, max_length="base"),
+    "batch_size": 8, "progress": False, "keep": "trained",
 }  # fmt: skip
 
 LONG = {"batch_size": 4, "max_steps": 4, "held_out": 0.0, "learning_rate": 3e-3, "save_steps": 2, "progress": False}

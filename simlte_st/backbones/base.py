@@ -10,7 +10,7 @@ if TYPE_CHECKING:  # the command line reads the settings of backbones, and shall
     from transformers import PreTrainedModel
 
 MAX_LENGTH = 4096
-"""Tokens that a converted model reads where nothing else is said: the papers' Longformer."""
+"""Tokens that a converted Longformer reads where nothing else is said: the papers'."""
 
 
 class Backbone:
@@ -59,8 +59,8 @@ class Backbone:
         Args:
             model: The model to convert; it is not changed.
             path: The folder to write, which is there and empty.
-            max_length: Tokens that the new model reads, special tokens included; None is :data:`MAX_LENGTH`, or what a
-                model of an architecture that is replaced reads.
+            max_length: Tokens that the new model reads, special tokens included; None is what the architecture has as
+                its default, or what a model of one that is replaced reads.
             tuned: Whether the model is a sentence encoder, as opposed to a bare language model.
 
         Raises:

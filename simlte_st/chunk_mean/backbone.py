@@ -6,12 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, cast
 
-from simlte_st.backbones.base import MAX_LENGTH, Backbone
+from simlte_st.backbones.base import Backbone
 from simlte_st.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
     from transformers import PreTrainedModel
+
+WHOLE_DOCUMENTS = 32_768
+"""Tokens that a model reads in chunks where nothing else is said. It bounds the memory: a batch of 32 documents of so
+many, with 384 numbers a token, takes about 5 GB."""
 
 ChunkWeights = Literal["tokens", "equal"]
 
@@ -59,7 +63,7 @@ class ChunkMean(Backbone):
         from simlte_st.chunk_mean.convert import read_longer, to_chunk_mean
         from simlte_st.compat import encoder_of
 
-        length = max_length or MAX_LENGTH
+        length = max_length or WHOLE_DOCUMENTS
         if encoder_of(model).config.model_type != self.model_type:
             made = to_chunk_mean(model, length, self.chunk_length, self.overlap, self.chunk_weights)
         elif self == ChunkMean():

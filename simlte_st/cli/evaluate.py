@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import Any
 
 from simlte_st.cli.arguments import add_arguments, check_result_files, print_result, reading_options
@@ -79,8 +80,9 @@ def run(arguments: argparse.Namespace) -> int:
     note(reader.report.summary(), arguments)
     bases = _bases(arguments)
     names = dict.fromkeys([*bases.values(), *arguments.models])
+    models = {name: load_model(name, device=arguments.device).model for name in names}
     evaluation = evaluate_models(
-        {name: load_model(name, device=arguments.device).model for name in names},
+        _reading_alike(models, bases, arguments.models),
         documents,
         bases=bases,
         progress=not arguments.quiet,
@@ -105,3 +107,27 @@ def _bases(arguments: argparse.Namespace) -> dict[str, str]:
             note(f"{model} was trained from {base}, which is not here: no verdict without base=.", arguments)
             del bases[model]
     return bases
+
+
+def _reading_alike(models: dict[str, Any], bases: dict[str, str], asked: Sequence[str]) -> dict[str, Any]:
+    """Let the bases of models that read in chunks do so too, or nothing could be said of what training did.
+
+    Args:
+        models: The models by name.
+        bases: Names of their bases; those of the bases in chunks take their places.
+        asked: Names of the models that were asked for.
+
+    Returns:
+        The models by name, without bases that nothing is compared with.
+    """
+    from simlte_st.chunk_mean.convert import can_read_in_chunks, chunk_length, read_in_chunks
+    from simlte_st.compat import readable_length
+
+    alike = {}
+    for name, base in bases.items():
+        model, shorter = models[name], models[base]
+        length = chunk_length(model)
+        if length is not None and length == readable_length(shorter) and can_read_in_chunks(shorter):
+            bases[name] = f"{base}, in chunks"
+            alike[bases[name]] = read_in_chunks(shorter, model.max_seq_length)
+    return {**alike, **{name: model for name, model in models.items() if name in (*asked, *bases.values())}}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from simlte_st.checks import LARGEST_COUNT, check_count, check_number, check_seed
 from simlte_st.errors import ConfigurationError
@@ -56,6 +56,20 @@ def seed(text: str) -> int:
 def finite_number(text: str) -> float:
     """Read a number; infinity and "not a number" are none here."""
     return _read(text, float, "number", lambda value: check_number("X", value))
+
+
+def number_or_base(text: str) -> int | Literal["base"]:
+    """Read a whole number from 1, or the word "base".
+
+    Raises:
+        argparse.ArgumentTypeError: It is neither.
+    """
+    if text == "base":
+        return "base"
+    try:
+        return count(text)
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(f"{error}, and not the word base") from error
 
 
 def number_or_range(text: str) -> Any:

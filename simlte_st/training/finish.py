@@ -28,6 +28,7 @@ from simlte_st.training.model import Trainee
 from simlte_st.training.prepare import Prepared, probe_documents
 from simlte_st.training.result import TrainingResult
 from simlte_st.training.run import RunFolder, RunOptions
+from simlte_st.training.whole import WholeDocuments
 
 logger = logging.getLogger(__name__)
 
@@ -36,17 +37,24 @@ CHECKED = 32
 
 
 def finish(
-    trainee: Trainee, prepared: Prepared, fitted: Fitted, folder: RunFolder, options: RunOptions
+    trainee: Trainee,
+    prepared: Prepared,
+    whole: WholeDocuments | None,
+    fitted: Fitted,
+    folder: RunFolder,
+    options: RunOptions,
 ) -> TrainingResult:
     """Make the finished model of a trained one, measure what was gained, and write the model's folder.
 
     Keeps the base, with its own weights and pooling, when the verdict on the documents held out is not "helped"; the
     trained model is written beside it then. A latent semantic analysis that was asked for is appended to both: the
-    verdict is on training.
+    verdict is on training. So are both made to read whole documents where the run shall end so; the verdict compares
+    them as they read without that, as it was calibrated.
 
     Args:
-        trainee: What was trained; its model becomes the finished one, in place.
+        trainee: What was trained; its model becomes the finished one, in place, or is read through by it.
         prepared: The documents; those held out are measured on.
+        whole: How the finished model reads longer documents than the base; None where it does not.
         fitted: What the Trainer did.
         folder: Removed when the model is in place.
         options: The run's options.
@@ -60,13 +68,17 @@ def finish(
     rows = prepared.dataset.with_format(None).select_columns("sentences")
     check_weights(model, "at the end")
     check_embeddings(model, [" ".join(row["sentences"]) for row in rows.select(range(min(CHECKED, len(rows))))])
+    models = [model] if base is None else [model, base]
+    readers = models if whole is None else [whole.reader(each) for each in models]
     if options.lsa is not None:
         texts = (" ".join(row["sentences"]) for row in rows)
-        end_with_lsa([model] if base is None else [model, base], texts, options.lsa, options.seed, options.progress)
+        # The readers first: the analysis counts as much of a document as they read.
+        ending = readers if whole is None else [*readers, *models]
+        end_with_lsa(ending, texts, options.lsa, options.seed, options.progress)
     gain = None if base is None else measure_gain(base, model, prepared.held_out, options)
     helped = gain is not None and gain["verdict"] == "helped"
-    kept = model if base is None or helped or options.keep == "trained" else base
-    truncation = Truncation.of(model)
+    trained, kept = readers[0], readers[0] if base is None or helped or options.keep == "trained" else readers[1]
+    truncation = Truncation.of(trained)
     truncation.model = name_of(str(folder.output))
     for lengths in document_lengths(prepared.dataset):
         truncation.add(lengths)
@@ -80,14 +92,15 @@ def finish(
         read=prepared.read,
         corpus=prepared.corpus,
         coverage=prepared.coverage,
-        kept="trained" if kept is model else "base",
+        kept="trained" if kept is trained else "base",
         gain=gain,
-        lsa=model[-1].dimension if isinstance(model[-1], LatentSemanticAnalysis) else None,
+        lsa=trained[-1].dimension if isinstance(trained[-1], LatentSemanticAnalysis) else None,
+        whole=whole,
         truncation=truncation,
         log=fitted.log,
     )
-    if kept is not model:
-        save_result(model, result, folder.trained, trainee.base.name, options.seed)
+    if kept is not trained:
+        save_result(trained, result, folder.trained, trainee.base.name, options.seed)
     save_result(kept, result, folder.output, trainee.base.name, options.seed)
     folder.close()
     return result
@@ -166,6 +179,7 @@ def run_section(run: Mapping[str, Any]) -> str:
         f"- Documents: {corpus['documents']:,} ({corpus['tokens']:,} tokens, {corpus['sentences']:,} sentences; "
         f"the longest has {corpus['longest']:,} tokens)",
         f"- {truncation['summary']} {truncation['advice']}".rstrip(),
+        *([f"- {run['whole']['summary']}"] if run["whole"] else []),
         *(["- Left out: " + ", ".join(f"{count:,} {reason}" for reason, count in skipped.items())] if skipped else []),
         f"- Seen in one pass: {coverage['share']:.1%} of the tokens; a part of {coverage['cut']:,} of "
         f"{coverage['documents']:,} documents looked at stays unseen in it",

@@ -41,7 +41,8 @@ class Trainee:
         model: The model to train.
         loss: Its loss.
         views: Draws its views.
-        reads: Tokens that the finished model reads; None for no bound. Views may be shorter.
+        reads: Tokens that the trained model reads; None for no bound. Views may be shorter, and the finished model may
+            read on, in chunks.
         origin: Where the model came from.
     """
 
@@ -176,18 +177,19 @@ def make_origin(base: LoadedModel, preset: Preset, folder: RunFolder, seed: int 
         seed: Seed of an MLM head that is new.
     """
     limit, replacement = readable_tokens(base.model), replacement_of(encoder_of(base.model))
-    if replacement is None and (preset.max_length is None or lengthen(base, preset.max_length)):
+    wanted = None if preset.max_length == "base" else preset.max_length
+    if replacement is None and (wanted is None or lengthen(base, wanted)):
         return Origin(base.name, preset.pooling, base=base)
     name = replacement or preset.backbone or "longformer"
-    backbone, length = make_backbone(name), limit if replacement else preset.max_length
+    backbone, length = make_backbone(name), limit if replacement else wanted
     assert length is not None
     pooling: PoolingName = preset.pooling if backbone.pooled_inside else "keep"
     if not folder.base.exists():
         convert_base(base, folder.base, backbone=name, max_length=length, pooling=pooling)
     change = "trained as" if replacement else f"which reads {limit:,} tokens, converted to"
     logger.info("Base: %s, %s %s.", base.name, change, backbone.reading(length))
-    if preset.max_length is not None and length < preset.max_length:
-        logger.warning("max_length=%d: a Longformer keeps its own length, %d tokens.", preset.max_length, length)
+    if wanted is not None and length < wanted:
+        logger.warning("max_length=%d: a Longformer keeps its own length, %d tokens.", wanted, length)
     if not backbone.pooled_inside:
         return Origin(str(folder.base), preset.pooling)
     head = make_mlm_head(base.model, seed=seed) if preset.mlm_weight > 0 else None

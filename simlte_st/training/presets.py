@@ -43,7 +43,9 @@ class Preset:
         max_view_length: Tokens a view may have while training, special tokens included. None: as many as the model
             reads.
         max_length: Tokens that the finished model shall read of a document: a base that reads fewer is made to, as
-            ``backbone`` says. None: as many as the base.
+            ``backbone`` says, and trained so. ``"base"``: as many as the base. Where nothing is said, as many as the
+            base where that cuts at most a tenth of the tokens; else whole documents, read through the trained base in
+            chunks.
         backbone: How a base that reads fewer tokens than ``max_length`` is made to read more: ``"longformer"``, or
             None, converts it; ``"chunk-mean"`` averages over the chunks that it can read. A model that reads chunk by
             chunk pools inside of them, in the way that ``pooling`` says.
@@ -66,7 +68,7 @@ class Preset:
     dropout: float | None = None
     attention_dropout: float | None = None
     max_view_length: int | None = None
-    max_length: int | None = None
+    max_length: int | Literal["base"] | None = None
     backbone: str | None = None
 
     def __post_init__(self) -> None:
@@ -79,8 +81,10 @@ class Preset:
         for name in ("mlm_probability", "mlm_share"):
             check_number(name, getattr(self, name), above=0, most=1)
         check_number("mlm_weight", self.mlm_weight, least=0)
+        if isinstance(self.max_length, str) and self.max_length != "base":
+            raise ConfigurationError(f"max_length={self.max_length!r}: use a number of tokens, or 'base'.")
         for name in ("least_steps", "max_view_length", "max_length", "mini_batch_num_tokens", "batch_tokens"):
-            if getattr(self, name) is not None:
+            if getattr(self, name) not in (None, "base"):
                 check_count(name, getattr(self, name))
         check_count("batch_size", self.batch_size)
         if self.batch_size < 2:
@@ -91,9 +95,9 @@ class Preset:
             raise ConfigurationError(f"pooling={self.pooling!r}: use 'cls', 'mean' or 'keep'.")
         if self.backbone is not None:
             check_backbone(self.backbone)
-            if self.max_length is None:
+            if self.max_length in (None, "base"):
                 raise ConfigurationError(
-                    f"backbone={self.backbone!r} needs max_length=, the tokens that the model shall read."
+                    f"backbone={self.backbone!r} needs max_length=, the tokens that the model shall read, as a number."
                 )
 
     def summary(self) -> str:

@@ -12,6 +12,7 @@ from simlte_st.training.presets import Preset
 
 if TYPE_CHECKING:
     from simlte_st.models.sentence_transformer import SentenceTransformer
+    from simlte_st.training.whole import WholeDocuments
 
 
 @dataclass
@@ -33,6 +34,8 @@ class TrainingResult:
         gain: The verdict on held-out documents, what it is made of, and the numbers for TF-IDF, the base (reading as
             much as the trained model, where it has the positions) and the trained model; None if too few were held out.
         lsa: Dimensions of the latent semantic analysis that the trained model ends with; None where it has none.
+        whole: How the model reads documents that are longer than the base reads, in chunks; None where it reads as much
+            as what was trained.
         truncation: How much the model reads of the documents trained on.
         log: The Trainer's log lines.
     """
@@ -49,6 +52,7 @@ class TrainingResult:
     kept: Literal["trained", "base"] = "trained"
     gain: dict[str, Any] | None = None
     lsa: int | None = None
+    whole: WholeDocuments | None = None
     truncation: Truncation = field(default_factory=Truncation)
     log: list[dict[str, Any]] = field(default_factory=list)
 
@@ -84,7 +88,7 @@ class TrainingResult:
         return self.summary()
 
     def summary(self) -> str:
-        """Say in at most five lines what was done, and whether it helped."""
+        """Say in at most six lines what was done, and whether it helped."""
         left_out = {**self.read["skipped"], **self.corpus.left_out}
         steps = f"{self.steps:,} step{'' if self.steps == 1 else 's'}"
         lines = [
@@ -100,6 +104,8 @@ class TrainingResult:
                 f" So {self.output} holds the base as it was{', with the analysis' if self.lsa else ''}; what was "
                 f"trained is in {trained_path(self.output)} (keep='trained' keeps it in any case)."
             )
+        if self.whole is not None:
+            lines.append(self.whole.summary())
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -116,6 +122,7 @@ class TrainingResult:
             "kept": self.kept,
             "gain": self.gain,
             "lsa": self.lsa,
+            "whole": None if self.whole is None else {**asdict(self.whole), "summary": self.whole.summary()},
             "truncation": replace(self.truncation, model=self.output.name).to_dict(),
             "log": self.log,
         }

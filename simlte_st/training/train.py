@@ -20,6 +20,7 @@ from simlte_st.training.prepare import prepare
 from simlte_st.training.presets import Preset
 from simlte_st.training.result import TrainingResult
 from simlte_st.training.run import RunFolder, RunOptions, described
+from simlte_st.training.whole import WholeDocuments
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +52,9 @@ def train(
     **settings: Any,
 ) -> TrainingResult:
     """Train a DocSplit model on documents without labels.
+
+    Where the base would cut more than a tenth of the tokens, the finished model reads documents whole, through the
+    trained encoder in chunks: see ``max_length`` of :class:`~simlte_st.training.Preset`.
 
     Args:
         source: The documents; anything :func:`~simlte_st.data.read_documents` takes. Of documents with the same
@@ -129,8 +133,9 @@ def train(
             # The model first: how documents are cut into views depends on its tokenizer and on how much it reads.
             trainee = make_trainee(folder, options)
             prepared = prepare(reader, trainee, folder, options)
+            whole = WholeDocuments.of(trainee, prepared)
             fitting = set_up(trainee, prepared, folder, options)
         fitted = fit(fitting, folder)
-        return finish(trainee, prepared, fitted, folder, options)
+        return finish(trainee, prepared, whole, fitted, folder, options)
     finally:
         folder.release()

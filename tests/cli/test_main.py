@@ -49,6 +49,9 @@ def test_train_encode_evaluate(
     assert "one pass sees" in out
     assert "Too few documents to tell whether training helped" in out
     assert f"{model} holds the base as it was; what was trained is in {model}.trained" in out
+    said = " ".join(out.split())
+    assert "The model reads documents whole, up to 32,768 tokens, as the mean over chunks of 64" in said
+    assert "With --max-length base it reads as much as the base" in said
     assert (model.with_name("model.trained") / "modules.json").exists()
     assert f'model = SentenceTransformer("{model}")' in out
     run = json.loads((model / "simlte.json").read_text())
@@ -64,12 +67,13 @@ def test_train_encode_evaluate(
     evaluate = f"evaluate {model} --data {labelled} --label kind --head logistic --draws 3 --output {results} --quiet"
     assert main(shlex.split(evaluate)) == 0
     table = capsys.readouterr().out
-    for row in ("TF-IDF", str(encoder_path), str(model)):  # the base is found in the model's folder
+    base = f"{encoder_path}, in chunks"  # found in the model's folder, and reading as the model does
+    for row in ("TF-IDF", base, str(model)):
         assert len(re.findall(rf"^\| {re.escape(row)} +\|", table, re.MULTILINE)) == 2, table
     values = json.loads(results.read_text())["results"]
-    assert set(values) == {"TF-IDF", str(encoder_path), str(model)}
+    assert set(values) == {"TF-IDF", base, str(model)}
     assert {"halves", "probes", "truncation", "verdict", "max_seq_length"} == set(values[str(model)])
-    assert f"{model}, against {encoder_path}: " in table
+    assert f"{model}, against {base}: " in table
 
 
 def test_no_base_is_fetched_because_a_file_names_it(
@@ -149,7 +153,7 @@ def test_train_and_encode_report_as_json(
 ) -> None:
     model, vectors = tmp_path / "model", tmp_path / "vectors.parquet"
     train = f"train {folder} --base {encoder_path} --output {model} --max-steps 1 --batch-size 4 --held-out 0"
-    assert main(shlex.split(f"{train} --quiet --json")) == 0
+    assert main(shlex.split(f"{train} --max-length base --quiet --json")) == 0
     values = json.loads(capsys.readouterr().out)
     assert (values["output"], values["steps"], values["kept"]) == (str(model), 1, "trained")
     assert main(shlex.split(f"encode {model} {folder} --output {vectors} --quiet --json")) == 0

@@ -19,6 +19,7 @@ BAD = {
     numbers.seed: ("-1", "1.5", "x", "nan", "inf", "4294967296"),
     numbers.whole_number: ("1.5", "x", "nan", "inf", "99999999999999999999"),
     numbers.finite_number: ("x", "nan", "inf", "-inf", "1e999", ""),
+    numbers.number_or_base: ("0", "-1", "x", "Base", "1.5", "99999999999999999999"),
     numbers.number_or_range: ("0", "-1", "x", "1-x", "0-3", "1.5", "99999999999999999999"),
 }
 GOOD = {
@@ -27,6 +28,7 @@ GOOD = {
     numbers.seed: "4294967295",
     numbers.whole_number: "-1",
     numbers.finite_number: "-0.5",
+    numbers.number_or_base: "base",
     numbers.number_or_range: "2-12",
 }
 

@@ -86,6 +86,16 @@ def test_a_base_in_chunks(encoder_path: Path, tmp_path: Path) -> None:
     np.testing.assert_allclose(model.encode(["ba bei " * 60]), expected.encode(["ba bei " * 60]), atol=1e-6)
 
 
+def test_a_base_of_which_nothing_else_is_said_reads_whole_documents(encoder_path: Path, tmp_path: Path) -> None:
+    convert_base(encoder_path, tmp_path / "m")
+    model = load_model(tmp_path / "m").model
+    expected = to_chunk_mean(load_model(encoder_path).model, 32_768)
+    assert model.max_seq_length == 32_768
+    np.testing.assert_allclose(model.encode(["ba bei " * 60]), expected.encode(["ba bei " * 60]), atol=1e-6)
+    convert_base(encoder_path, tmp_path / "n", attention_window=64)
+    assert load_model(tmp_path / "n").model.max_seq_length == 4096, "a setting of the Longformer's asks for one"
+
+
 def test_what_reads_in_chunks_reads_more_of_them(encoder_path: Path, tmp_path: Path) -> None:
     convert_base(encoder_path, tmp_path / "m", backbone="chunk-mean", max_length=80, overlap=4)
     convert_base(tmp_path / "m", tmp_path / "longer", backbone="chunk-mean", max_length=200)

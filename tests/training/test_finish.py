@@ -17,7 +17,7 @@ from simlte_st.training import finish as finishing
 
 OPTIONS: dict[str, Any] = {
     "pooling": "cls", "batch_size": 8, "max_steps": 2, "learning_rate": 3e-3,
-    "held_out": 0.3, "progress": False,
+    "held_out": 0.3, "max_length": "base", "progress": False,
 }  # fmt: skip
 
 

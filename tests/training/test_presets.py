@@ -46,7 +46,8 @@ def test_changed_keeps_what_is_none() -> None:
     [
         {"batch_size": 1}, {"batch_size": 0}, {"learning_rate": 0.0}, {"epochs": -1.0}, {"scale": 0.0},
         {"pooling": "max"}, {"warmup": 1.0}, {"dropout": 1.5}, {"attention_dropout": -0.1}, {"max_length": 0},
-        {"backbone": "chunks"}, {"backbone": "chunk-mean"},
+        {"max_length": "all"}, {"backbone": "chunks"}, {"backbone": "chunk-mean"},
+        {"backbone": "chunk-mean", "max_length": "base"},
         {"batch_tokens": 0}, {"mini_batch_num_tokens": 0},
         {"mlm_share": 0.5, "mlm_weight": 0.0},
     ],

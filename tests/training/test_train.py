@@ -129,11 +129,12 @@ def test_workers_change_nothing(encoder_path: Path, documents: list[str], tmp_pa
 def test_presets_are_chosen_by_the_base(
     encoder_path: Path, bert_path: Path, documents: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    raw = train(documents, tmp_path / "raw", base=bert_path, max_steps=1, held_out=0.0, progress=False)
+    short: dict[str, Any] = {"max_steps": 1, "held_out": 0.0, "max_length": "base", "progress": False}
+    raw = train(documents, tmp_path / "raw", base=bert_path, **short)
     assert (raw.preset.pooling, raw.preset.batch_size, raw.preset.mlm_weight) == ("cls", 36, 0.1)
     assert raw.preset.view == DocSplit()
     assert "cls" in (tmp_path / "raw" / "1_Pooling" / "config.json").read_text()
-    tuned = train(documents, tmp_path / "tuned", base=encoder_path, max_steps=1, held_out=0.0, progress=False)
+    tuned = train(documents, tmp_path / "tuned", base=encoder_path, **short)
     assert (tuned.preset.pooling, tuned.preset.scale, tuned.preset.mlm_weight) == ("keep", 2.0, 0.0)
     assert "mean" in (tmp_path / "tuned" / "1_Pooling" / "config.json").read_text()
     options: dict[str, Any] = {"max_steps": 1, "held_out": 0.0, **OPTIONS}
@@ -224,6 +225,7 @@ def test_a_short_base_is_converted_and_its_long_documents_are_not_cut(
 
 def test_mini_batches_change_memory_not_the_model(bert_path: Path, documents: list[str], tmp_path: Path) -> None:
     options: dict[str, Any] = {**LONG, "base": bert_path, "preset": "docsplit-bert", "dropout": 0.0, "batch_size": 16}
+    options["max_length"] = "base"
     options["bf16"] = False  # rounds differently in other mini-batches, on machines that have it
     train(documents, tmp_path / "plain", **options)
     result = train(documents, tmp_path / "cached", mini_batch_num_tokens=200, **options)

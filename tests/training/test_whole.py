@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sentence_transformers import SentenceTransformer
+from support import make_document
+from training_support import assert_same_bytes
+
+from simlte_st import train
+from simlte_st.chunk_mean import to_chunk_mean
+from simlte_st.chunk_mean.backbone import WHOLE_DOCUMENTS
+from simlte_st.modules import LatentSemanticAnalysis, PositionPooling
+
+OPTIONS: dict[str, Any] = {"batch_size": 8, "max_steps": 2, "learning_rate": 3e-3, "held_out": 0.3, "progress": False}
+UNMEASURED: dict[str, Any] = {**OPTIONS, "held_out": 0.0}
+
+
+@pytest.fixture(scope="module")
+def long() -> list[str]:
+    """110 documents of 102 tokens, of which a base reads 62."""
+    return [make_document(number) for number in range(110)]
+
+
+def test_where_the_base_would_cut_the_model_reads_whole_documents(
+    encoder_path: Path, long: list[str], tmp_path: Path
+) -> None:
+    whole = train(long, tmp_path / "whole", base=encoder_path, keep="trained", **OPTIONS)
+    assert whole.whole is not None
+    assert (whole.whole.max_length, whole.whole.chunk_length) == (WHOLE_DOCUMENTS, 64)
+    assert whole.whole.cut == pytest.approx(0.4, abs=0.05)
+    assert whole.truncation.cut_texts == 0
+    last = str(whole).splitlines()[-1]
+    assert last.startswith("The model reads documents whole, up to 32,768 tokens, as the mean over chunks of 64")
+    assert last.endswith("With max_length='base' it reads as much as the base, and loads anywhere: stock modules.")
+    assert last in (tmp_path / "whole" / "README.md").read_text()
+    assert "import simlte_st  # the model's architecture" in (tmp_path / "whole" / "README.md").read_text()
+
+    short = train(long, tmp_path / "short", base=encoder_path, keep="trained", max_length="base", **OPTIONS)
+    assert short.whole is None
+    assert json.loads((tmp_path / "short" / "simlte.json").read_text())["whole"] is None
+    assert "whole" not in str(short).splitlines()[-1]
+    assert whole.gain is not None
+    assert short.gain is not None
+    assert whole.gain["structure"] == short.gain["structure"], "both verdicts are on readers of as many tokens"
+    inner = SentenceTransformer(str(tmp_path / "short"), device="cpu")
+    assert (inner.max_seq_length, type(inner[0].auto_model).__name__) == (64, "BertModel")
+    expected = to_chunk_mean(inner, WHOLE_DOCUMENTS).encode(long[:4])
+    np.testing.assert_allclose(whole.load(device="cpu").encode(long[:4]), expected, atol=1e-5)
+    assert not np.allclose(inner.encode(long[:4]), expected, atol=1e-3)
+
+
+def test_a_base_that_is_kept_reads_whole_documents_too(encoder_path: Path, long: list[str], tmp_path: Path) -> None:
+    result = train(long, tmp_path / "m", base=encoder_path, lsa=5, **{**OPTIONS, "learning_rate": 1e-9})
+    assert result.kept == "base"
+    kept = result.load(device="cpu")
+    assert isinstance(kept[-1], LatentSemanticAnalysis)
+    base = to_chunk_mean(SentenceTransformer(str(encoder_path), device="cpu"), WHOLE_DOCUMENTS).encode(long[:4])
+    own = kept.encode(long[:4])[:, : base.shape[1]]
+    own, base = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (own, base))
+    np.testing.assert_allclose(own, base, atol=1e-5)
+    trained = SentenceTransformer(str(tmp_path / "m.trained"), device="cpu", trust_remote_code=True)
+    assert trained.max_seq_length == kept.max_seq_length == WHOLE_DOCUMENTS
+
+
+def test_short_documents_and_bases_that_cannot_keep_their_length(
+    encoder_path: Path, bert_path: Path, long: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    short = train([text[:220] for text in long], tmp_path / "short", base=encoder_path, **UNMEASURED)
+    assert 0 < short.truncation.cut_tokens < 0.1 * short.truncation.tokens
+    assert short.whole is None, "little is cut"
+    assert "BertModel" in str(type(short.load(device="cpu")[0].auto_model))
+    base = SentenceTransformer(str(encoder_path), device="cpu")
+    positioned = SentenceTransformer(modules=[base[0], PositionPooling(32)], device="cpu")
+    positioned.save_pretrained(str(tmp_path / "positioned"))
+    other = train(long, tmp_path / "other", base=tmp_path / "positioned", **UNMEASURED)
+    assert other.whole is None
+    assert "of the tokens, and cannot be made to read in chunks." in caplog.text
+    asked = train(long, tmp_path / "asked", base=bert_path, backbone="chunk-mean", max_length=80, **UNMEASURED)
+    assert asked.whole is None, "the length is the one that was asked for"
+    assert asked.load(device="cpu").max_seq_length == 80
+
+
+def test_what_reads_in_chunks_reads_on_in_chunks(encoder_path: Path, long: list[str], tmp_path: Path) -> None:
+    to_chunk_mean(SentenceTransformer(str(encoder_path), device="cpu"), 80, 32).save_pretrained(str(tmp_path / "base"))
+    result = train(long, tmp_path / "m", base=tmp_path / "base", **UNMEASURED)
+    model = result.load(device="cpu")
+    assert (model.max_seq_length, model[0].auto_model.config.chunk_length) == (WHOLE_DOCUMENTS, 32)
+    assert "mean over chunks of 32, because the base by itself cuts" in str(result)
+
+
+def test_an_interrupted_run_ends_with_the_same_whole_reader(
+    encoder_path: Path, long: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train(long, tmp_path / "straight", base=encoder_path, save_steps=1, **UNMEASURED)
+    options = {**UNMEASURED, "base": encoder_path, "save_steps": 1}
+    with monkeypatch.context() as patch:
+        patch.setattr("simlte_st.training.train.finish", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            train(long, tmp_path / "m", **options)
+    assert train(long, tmp_path / "m", resume=True, **options).whole is not None
+    assert_same_bytes(tmp_path / "straight", tmp_path / "m")
+
+
+def test_a_whole_reader_loads_in_a_process_of_its_own(encoder_path: Path, long: list[str], tmp_path: Path) -> None:
+    train(long, tmp_path / "m", base=encoder_path, **UNMEASURED)
+    code = (
+        "import simlte_st; from sentence_transformers import SentenceTransformer;"
+        f"model = SentenceTransformer({str(tmp_path / 'm')!r}, device='cpu');"
+        "assert model.max_seq_length == 32768; assert model.encode(['ba ' * 500]).shape == (1, 32)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
