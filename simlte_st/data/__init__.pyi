@@ -1,4 +1,5 @@
 from .corpus import write_corpus as write_corpus
+from .dedupe import dedupe as dedupe
 from .document import Document as Document
 from .document import SegmentedDocument as SegmentedDocument
 from .documents import read_documents as read_documents

@@ -11,6 +11,7 @@ import sys
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from operator import length_hint
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from scipy.cluster.hierarchy import DisjointSet
 
 from simlte_st.bars import with_progress_bar
 from simlte_st.data.document import Document, SegmentedDocument
-from simlte_st.data.documents import read_documents
+from simlte_st.data.documents import DocumentReader, read_documents
 from simlte_st.data.words import word_spans
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.extras import require
@@ -155,7 +156,8 @@ def find_duplicates(
     if shingle < 1 or permutations < 16:
         raise ConfigurationError(f"shingle={shingle}, permutations={permutations}: use 1 and 16 or more.")
     index = _NearIndex(threshold, shingle, permutations, seed) if near else None
-    total = len(documents) if isinstance(documents, (Dataset, list, tuple)) else None
+    sized = isinstance(documents, (Dataset, list, tuple, DocumentReader))
+    total = length_hint(documents, 0) or None if sized else None
     seen: dict[bytes, int] = {}
     alike: DisjointSet = DisjointSet()
     exact, told = 0, _TELL

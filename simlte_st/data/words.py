@@ -8,8 +8,8 @@ LONGEST_WORD = 24
 """A run of more characters without white space counts as several words: it becomes several tokens anyway."""
 
 # Scripts written without spaces: each character is a word, as BERT's own pre-tokenizer has it.
-_CJK = "\u2e80-\u2fff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f"
-_WORD = re.compile(rf"[{_CJK}]|[^\s{_CJK}]{{1,{LONGEST_WORD}}}")
+CJK = "\u2e80-\u2fff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f"
+_WORD = re.compile(rf"[{CJK}]|[^\s{CJK}]{{1,{LONGEST_WORD}}}")
 
 
 def word_spans(text: str) -> list[tuple[int, int]]:

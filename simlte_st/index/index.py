@@ -110,7 +110,7 @@ class Index:
         encoder = Encoder(model, device)
         settings, store = make_folder(folder, encoder, bool(parts))
         index = cls(folder, settings, store, model, device)
-        index.__dict__["_encoder"] = encoder
+        index.__dict__["encoder"] = encoder
         return index
 
     @classmethod
@@ -137,11 +137,17 @@ class Index:
             ModelError: The model is gone, or another one.
             ConfigurationError: It had no name, and none was given.
         """
-        _ = self._encoder
+        _ = self.encoder
         return self
 
     @cached_property
-    def _encoder(self) -> Encoder:
+    def encoder(self) -> Encoder:
+        """The model, loaded when it is first needed.
+
+        Raises:
+            ModelError: As :meth:`load`.
+            ConfigurationError: As :meth:`load`.
+        """
         return load_encoder(self.folder, self._settings, self._model, self._device)
 
     @cached_property
@@ -190,7 +196,7 @@ class Index:
                 self.__dict__.pop(learned, None)
             return add_documents(
                 self._store,
-                self._encoder,
+                self.encoder,
                 documents,
                 self.folder,
                 parts=self.parts,
@@ -225,6 +231,23 @@ class Index:
                 raise DataError(f"{self.folder} has no document with the id {name!r}.")
         return [documents[name] for name in ids]
 
+    def contents(self) -> tuple[list[Document], NDArray[np.float32], NDArray[np.int64]]:
+        """Give all documents in the order of their ids, their vectors ``[documents, dim]`` and numbers of tokens.
+
+        Raises:
+            StoreError: The index cannot be read.
+        """
+        names = self._store.metadata().names
+        rows = self._store.rows("part = 0", ["id", "text", "tokens", "vector", *names]).sort_by("id")
+        values = rows.select(names).to_pylist()
+        documents = [
+            Document(name, text, metadata=own)
+            for name, text, own in zip(rows["id"].to_pylist(), rows["text"].to_pylist(), values, strict=True)
+        ]
+        flat = rows["vector"].combine_chunks().flatten().to_numpy()
+        vectors = flat.reshape(len(documents), -1).astype(np.float32)
+        return documents, vectors, rows["tokens"].to_numpy().astype(np.int64)
+
     def search(
         self,
         text: str,
@@ -257,7 +280,7 @@ class Index:
         check_search(mode, top, threshold)
         if not text.strip():
             raise DataError("The text to search for is empty.")
-        vector = self._encoder.query(text) if mode != "text" or why else None
+        vector = self.encoder.query(text) if mode != "text" or why else None
         return self._find(Question(self._words.of_question(text), vector), top, threshold, where, mode, why)
 
     def link(
@@ -302,10 +325,10 @@ class Index:
         return self._find(question, top, threshold, where, mode, why)
 
     def _vector(self, seed: Document) -> NDArray[np.float32]:
-        return seed_vector(self._store, lambda: self._encoder, self._cut, seed)
+        return seed_vector(self._store, lambda: self.encoder, self._cut, seed)
 
     def _cut(self, document: Document) -> list[str]:
-        encoder = self._encoder
+        encoder = self.encoder
         return passages_of(document, self._segmenter, encoder.count, encoder.budget) if self.parts else []
 
     def _find(
@@ -330,7 +353,7 @@ class Index:
         ]
         if why:
             texts = {one.id: one.text for one in documents.values()}
-            reasons = find_reasons(self._store, self._encoder, self._segmenter, question, texts)
+            reasons = find_reasons(self._store, self.encoder, self._segmenter, question, texts)
             hits = [replace(hit, sentences=reasons[hit.id].sentences, words=reasons[hit.id].words) for hit in hits]
         return Hits(hits, self._store.metadata(), threshold)
 

@@ -15,7 +15,7 @@ from simlte_st.index.calibration import fit_threshold, read_labels
 
 
 def test_several_seeds_are_the_mean_of_their_vectors(index: Index, corpus: list[Document]) -> None:
-    vectors = {one.id: index._encoder.documents([one.text])[0] for one in corpus}
+    vectors = {one.id: index.encoder.documents([one.text])[0] for one in corpus}
     mean = vectors["d1"] + vectors["d4"]
     mean /= np.linalg.norm(mean)
     hits = index.link(["d1", "d4"], mode="dense")

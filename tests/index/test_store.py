@@ -69,7 +69,7 @@ def test_an_approximate_index_is_made_when_there_are_many(
     index.add([Document(f"n{number}", text) for number, text in enumerate(documents[10:40])])
     assert table.index_stats("vector_idx").num_indexed_rows == 40
     assert table.index_stats("terms_idx").num_unindexed_rows == 0
-    vector = index._encoder.query(documents[3])
+    vector = index.encoder.query(documents[3])
     exact = index._store.nearest(vector, "searched")
     assert list(index._store.nearest(vector, "searched", 5)) == list(exact)[:5]
     for hit in index.search(documents[3], top=5, mode="dense"):

@@ -3,7 +3,6 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from browsers import chromium
 from streamlit import net_util
 from streamlit.testing.v1 import AppTest
 
@@ -216,18 +216,8 @@ def test_the_end_waits_for_a_search(folder: Path, monkeypatch: pytest.MonkeyPatc
 @pytest.fixture
 def browser(tmp_path: Path) -> Iterator[Any]:
     """A headless Chromium."""
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-    binaries = shutil.which("chromium"), shutil.which("chromedriver")
-    if None in binaries:
-        pytest.skip("there is no chromium with its chromedriver here")
-    options = webdriver.ChromeOptions()
-    options.binary_location = binaries[0]
-    flags = "headless no-sandbox disable-gpu disable-quic no-first-run disable-background-networking"
-    for flag in [*flags.split(), "disable-component-update", "disable-sync", f"user-data-dir={tmp_path / 'chromium'}"]:
-        options.add_argument(f"--{flag}")
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(binaries[1]))
-    yield driver
-    driver.quit()
+    with chromium(tmp_path / "chromium") as driver:
+        yield driver
 
 
 @pytest.fixture

@@ -1,0 +1,122 @@
+"""The other columns of a pile: what kind of values each has, and how they are shown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timezone
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from simlte_st.data.document import Document
+
+Kind = Literal["number", "date", "category", "text"]
+
+CLASSES = 40
+"""Most different values of a column of classes."""
+
+TITLES = ("title", "headline", "subject", "name")
+"""Columns that are taken for titles where none is named."""
+
+_TITLE_LENGTH = 120
+_VALUE_LENGTH = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column.
+
+    Attributes:
+        name: As the source has it.
+        kind: What its values are.
+        values: As the source has them; None where a document has none.
+        numbers: For numbers themselves, for dates seconds since 1970; None elsewhere, and where there is no value.
+    """
+
+    name: str
+    kind: Kind
+    values: Sequence[Any]
+    numbers: Sequence[float | None]
+
+    def shown(self) -> list[str]:
+        """Give the values as text, shortened; empty for none."""
+        return ["" if value is None else _shortened(str(value), _VALUE_LENGTH) for value in self.values]
+
+    def to_arrow(self) -> pa.Array:
+        """Give the values in a type of their own where Arrow has one for all of them, else as text."""
+        try:
+            return pa.array(self.values)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            return pa.array([None if value is None else str(value) for value in self.values], pa.string())
+
+
+def columns_of(documents: Sequence[Document]) -> list[Column]:
+    """Find the columns of documents, in the order in which they first occur."""
+    names = dict.fromkeys(name for document in documents for name in document.metadata or {})
+    return [_column(name, [(document.metadata or {}).get(name) for document in documents]) for name in names]
+
+
+def titles_of(documents: Sequence[Document], columns: Sequence[Column], name: str | None = None) -> list[str]:
+    """Give a title for each document: of a column, or the first line of its text.
+
+    Args:
+        documents: The documents.
+        columns: Their columns.
+        name: The column; None for one of :data:`TITLES`, if there is one.
+    """
+    if name is not None:
+        column = next((each for each in columns if each.name == name), None)
+    else:
+        column = next((each for title in TITLES for each in columns if each.name.lower() == title), None)
+    own = column.shown() if column else [""] * len(documents)
+    return [
+        _shortened(
+            " ".join((title or document.text.lstrip()[: 2 * _TITLE_LENGTH].partition("\n")[0]).split()), _TITLE_LENGTH
+        )
+        for title, document in zip(own, documents, strict=True)
+    ]
+
+
+def _column(name: str, values: list[Any]) -> Column:
+    values = [None if _is_missing(value) else value for value in values]
+    there = [value for value in values if value is not None]
+    for kind, convert in (("number", _number), ("date", _seconds)):
+        numbers = [None if value is None else convert(value) for value in values]
+        if there and sum(number is not None for number in numbers) == len(there):
+            return Column(name, kind, values, numbers)  # type: ignore[arg-type]
+    different = {str(value) for value in there}
+    kind = "category" if 1 < len(different) <= CLASSES and len(different) < len(there) else "text"
+    return Column(name, kind, values, [None] * len(values))  # type: ignore[arg-type]
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, (bool, date, datetime)):
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _seconds(value: Any) -> float | None:
+    """Read a date, or a text in the form of ISO 8601, as seconds; those without a time zone are taken for UTC."""
+    try:
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else value
+        if isinstance(moment, date) and not isinstance(moment, datetime):
+            moment = datetime(moment.year, moment.month, moment.day)
+        if not isinstance(moment, datetime):
+            return None
+        return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+def _shortened(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[: length - 1].rstrip()}…"

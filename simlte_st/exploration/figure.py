@@ -1,0 +1,78 @@
+"""The figure of the map: points, which the page's script colours and labels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simlte_st.extras import require
+
+_TIP = (
+    '<div style="max-width: 22rem; white-space: normal; font: 13px/1.4 system-ui, sans-serif">'
+    "<b>@title</b><div>@about</div></div>"
+)
+
+
+def bokeh(module: str) -> Any:
+    """Import a module of bokeh.
+
+    Raises:
+        MissingExtraError: It is not installed.
+    """
+    return require(module, "explore", "the page of a pile")
+
+
+def make_figure(places: NDArray[np.float32]) -> dict[str, Any]:
+    """Make the figure as JSON for ``Bokeh.embed.embed_item``.
+
+    Its renderers are called points, marks (around the document that is open and its nearest) and names (of topics); the
+    script gives the points their colours and titles, and fills the others.
+
+    Args:
+        places: Of the documents, shape ``[documents, 2]``.
+
+    Raises:
+        MissingExtraError: bokeh is not installed.
+    """
+    models, plotting = bokeh("bokeh.models"), bokeh("bokeh.plotting")
+    points = models.ColumnDataSource({"x": places[:, 0], "y": places[:, 1]})
+    marks = models.ColumnDataSource({"x": [], "y": [], "size": []})
+    names = models.ColumnDataSource({"x": [], "y": [], "text": []})
+    figure = plotting.figure(
+        sizing_mode="stretch_both",
+        output_backend="webgl",  # where the browser has none, bokeh draws on a canvas
+        match_aspect=True,
+        tools="",
+        toolbar_location="above",
+        background_fill_alpha=0,
+        border_fill_alpha=0,
+        outline_line_color=None,
+    )
+    figure.axis.visible = False
+    figure.grid.visible = False
+    drawn = figure.scatter("x", "y", source=points, size=6, color="gray", line_color=None, name="points")
+    drawn.nonselection_glyph = drawn.selection_glyph = None  # the script decides what is pale
+    figure.scatter("x", "y", source=marks, size="size", fill_color=None, line_width=2, name="marks")
+    figure.text(
+        "x",
+        "y",
+        "text",
+        source=names,
+        name="names",
+        text_font_size="12px",
+        text_font_style="bold",
+        text_align="center",
+        text_baseline="middle",
+        background_fill_alpha=0.75,
+        padding=3,
+        border_radius=3,
+    )
+    wheel, lasso = models.WheelZoomTool(), models.LassoSelectTool(renderers=[drawn], continuous=False)
+    hover = models.HoverTool(renderers=[drawn], tooltips=_TIP, point_policy="snap_to_data", attachment="horizontal")
+    figure.add_tools(models.PanTool(), wheel, models.BoxZoomTool(), lasso, hover, models.ResetTool())
+    figure.toolbar.active_scroll = wheel
+    figure.toolbar.logo = None
+    item: dict[str, Any] = bokeh("bokeh.embed").json_item(figure)
+    return item

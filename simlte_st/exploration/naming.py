@@ -1,0 +1,77 @@
+"""Names of topics: words and pairs of words that more of a topic's documents have than of others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.feature_extraction.text import CountVectorizer
+
+from simlte_st.data.words import CJK
+
+WORDS = 4
+"""Terms in a name."""
+
+_READ = 5_000  # characters of a document
+_VOCABULARY = 50_000
+_PATTERN = rf"[{CJK}]|[^\W\d_{CJK}][^\W{CJK}]+"
+_CJK_PAIR = re.compile(rf"(?<=[{CJK}]) (?=[{CJK}])")
+
+
+def name_topics(texts: Sequence[str], assigned: NDArray[np.int64], number: int) -> list[list[str]]:
+    """Name topics by a class-based TF-IDF.
+
+    A term weighs as much as the share of the topic's documents that have it, times the logarithm of how many times that
+    share is the one in all other documents. With the sums of counts of BERTopic's class-based TF-IDF, words that every
+    topic has, such as "said", came first on BBC News. English stop words are left out.
+
+    Args:
+        texts: Of all documents; the first 5,000 characters are looked at.
+        assigned: The topic of each; below 0 for none, shape ``[documents]``.
+        number: Of topics.
+
+    Returns:
+        For each topic its heaviest terms, at most :data:`WORDS`; none of them is a part of another.
+
+    References:
+        Grootendorst, "BERTopic: Neural topic modeling with a class-based TF-IDF procedure", 2022.
+    """
+    few = len(texts) < 200
+    vectorizer = CountVectorizer(
+        ngram_range=(1, 2),
+        stop_words="english",
+        token_pattern=_PATTERN,
+        binary=True,
+        min_df=1 if few else 3,
+        max_features=_VOCABULARY,
+        dtype=np.float32,
+    )
+    try:
+        counts = vectorizer.fit_transform(text[:_READ] for text in texts)
+    except ValueError:  # no text has a word
+        return [[] for _ in range(number)]
+    terms = vectorizer.get_feature_names_out()
+    having = np.stack([np.asarray(counts[assigned == topic].sum(axis=0))[0] for topic in range(number)])
+    sizes = np.array([np.count_nonzero(assigned == topic) for topic in range(number)])[:, None]
+    others = np.asarray(counts.sum(axis=0)) - having
+    share, elsewhere = having / np.maximum(sizes, 1), (others + 1) / (len(texts) - sizes + 1)
+    weights = share * np.log(np.maximum(share / elsewhere, 1))
+    return [_heaviest(terms, row) for row in weights]
+
+
+def _heaviest(terms: NDArray[np.str_], weights: NDArray[np.float64]) -> list[str]:
+    chosen: list[str] = []
+    for place in np.argsort(-weights, kind="stable")[: 10 * WORDS]:
+        term = str(terms[place])
+        words = set(term.split())
+        if weights[place] <= 0 or len(chosen) == WORDS:
+            break
+        inside = [each for each in chosen if set(each.split()) < words]
+        if inside:  # the pair says what its words alone began to say
+            chosen[chosen.index(inside[0])] = term
+            chosen = [each for each in chosen if each not in inside]
+        elif not any(words & set(each.split()) for each in chosen):
+            chosen.append(term)
+    return [_CJK_PAIR.sub("", term) for term in chosen]

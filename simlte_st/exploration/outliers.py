@@ -1,0 +1,122 @@
+"""Documents that stand apart: far from all, very long or short, of another language, or with hardly any text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simlte_st.data.words import count_words
+from simlte_st.extras import require
+
+SHOWN = 10
+"""Documents of a kind that are listed."""
+
+_LOOKED_AT = 2_000  # characters
+_FEWEST_LETTERS = 20
+_LEAST_SHARE = 0.4  # of letters among the characters that are no white space
+_LEAST_DISTINCT = 0.1  # of distinct words among the words of a text of a hundred words or more
+
+_LIKELY = 0.5  # probability from which on a text is of a language
+
+
+@dataclass(frozen=True, slots=True)
+class Outliers:
+    """Documents of one kind.
+
+    Attributes:
+        title: What the kind is called.
+        about: What it means.
+        rows: The documents that are listed, from the strangest on.
+        notes: What is said of each.
+        total: How many there are.
+    """
+
+    title: str
+    about: str
+    rows: Sequence[int]
+    notes: Sequence[str]
+    total: int
+
+
+def find_outliers(texts: Sequence[str], cosines: NDArray[np.float32]) -> list[Outliers]:
+    """Find documents that stand apart.
+
+    Args:
+        texts: The documents.
+        cosines: To the nearest documents of each, shape ``[documents, neighbours]``.
+
+    Returns:
+        The kinds; those of other languages and of hardly any text may be empty.
+
+    Raises:
+        MissingExtraError: py3langid is not installed.
+    """
+    words = np.array([count_words(text) for text in texts])
+    means = cosines.mean(axis=1)
+    far, order = np.argsort(means, kind="stable")[:SHOWN].tolist(), np.argsort(words, kind="stable").tolist()
+    longest, shortest = order[::-1][:SHOWN], order[:SHOWN]
+    languages = find_languages(texts)
+    own = Counter(language for language, _ in languages).most_common(1)[0][0]
+    other = [row for row, (language, likely) in enumerate(languages) if language != own and likely >= _LIKELY]
+    other.sort(key=lambda row: -languages[row][1])
+    empty = [(row, problem) for row, text in enumerate(texts) if (problem := emptiness(text))]
+    size = f"{cosines.shape[1]} nearest documents"
+    return [
+        Outliers(
+            "Far from all",
+            f"Documents with the lowest mean cosine to their {size}.",
+            far,
+            [f"mean cosine {means[row]:.2f}" for row in far],
+            len(far),
+        ),
+        Outliers("The longest", "", longest, [f"{words[row]:,} words" for row in longest], len(longest)),
+        Outliers("The shortest", "", shortest, [f"{words[row]:,} words" for row in shortest], len(shortest)),
+        Outliers(
+            "In another language",
+            f"Most documents are written in the language {own}, these in others, as far as a program can tell.",
+            other[:SHOWN],
+            [f"{languages[row][0]}, probability {languages[row][1]:.2f}" for row in other[:SHOWN]],
+            len(other),
+        ),
+        Outliers(
+            "Hardly any text",
+            "A few letters only, mostly digits and signs, or a few words over and over.",
+            [row for row, _ in empty[:SHOWN]],
+            [problem for _, problem in empty[:SHOWN]],
+            len(empty),
+        ),
+    ]
+
+
+def find_languages(texts: Sequence[str]) -> list[tuple[str, float]]:
+    """Give the language of each text's beginning by its ISO 639 code, and how probable it is.
+
+    References:
+        Lui and Baldwin, "langid.py: An Off-the-shelf Language Identification Tool", 2012; the package is py3langid.
+
+    Raises:
+        MissingExtraError: py3langid is not installed.
+    """
+    langid = require("py3langid.langid", "explore", "finding documents of another language")
+    identifier = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)
+    found = (identifier.classify(text[:_LOOKED_AT]) for text in texts)
+    return [(language, float(probability)) for language, probability in found]
+
+
+def emptiness(text: str) -> str:
+    """Say why a text looks empty, or give an empty string."""
+    start = text[:_LOOKED_AT]
+    solid = sum(not character.isspace() for character in start)
+    letters = sum(map(str.isalpha, start))
+    if letters < _FEWEST_LETTERS and len(text) <= _LOOKED_AT:
+        return f"{letters} letters"
+    if letters < _LEAST_SHARE * solid:
+        return f"{letters / solid:.0%} letters"
+    words = text.casefold().split()
+    if len(words) >= 100 and len(set(words)) < _LEAST_DISTINCT * min(len(words), 1000):
+        return f"{len(set(words)):,} different of {len(words):,} words"
+    return ""

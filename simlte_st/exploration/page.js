@@ -1,0 +1,241 @@
+"use strict";
+// The page: data comes compressed in the page itself; everything that a document holds becomes text, never markup.
+(async () => {
+  const NONE = "#9aa0a8", LISTED = 200, NEAR_PIXELS = 14;
+  const byId = (id) => document.getElementById(id);
+  const panel = byId("panel");
+
+  function element(name, attributes = {}, ...children) {
+    const made = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes)) {
+      if (key === "click") made.addEventListener("click", value);
+      else if (key === "style") made.style.cssText = value;
+      else made.setAttribute(key, value);
+    }
+    made.append(...children);
+    return made;
+  }
+
+  async function unpack() {
+    const packed = Uint8Array.from(atob(byId("data").textContent), (character) => character.charCodeAt(0));
+    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return JSON.parse(await new Response(stream).text());
+  }
+
+  let pile;
+  try {
+    pile = await unpack();
+  } catch (error) {
+    panel.replaceChildren(element("p", { class: "problem" }, `The documents cannot be read by this browser: ${error}`));
+    return;
+  }
+  const size = pile.ids.length;
+  const haystack = pile.texts.map((text, row) => `${pile.titles[row]}\n${pile.ids[row]}\n${text}`.toLowerCase());
+  const state = { colour: 0, words: [], only: null, chosen: null, opened: null };
+
+  // Colours: a menu of topics, classes, numbers and dates.
+  const hue = (place) => `hsl(${Math.round((place * 137.508) % 360)} ${place % 2 ? 55 : 75}% ${[52, 60, 45][place % 3]}%)`;
+  const ramp = (share) => `hsl(${Math.round(260 - 215 * share)} 70% ${Math.round(38 + 18 * share)}%)`;
+  const date = (seconds) => new Date(seconds * 1000).toISOString().slice(0, 10);
+  const colours = [{ name: "topic", classes: pile.topic_names, values: pile.topics }, ...pile.colours];
+
+  function colourOf(scheme) {
+    if (scheme.classes) return (row) => (scheme.values[row] < 0 ? NONE : hue(scheme.values[row]));
+    const range = scheme.high - scheme.low || 1;
+    return (row) => (scheme.values[row] === null ? NONE : ramp((scheme.values[row] - scheme.low) / range));
+  }
+
+  // The map.
+  const item = JSON.parse(byId("figure").textContent);
+  const [view] = await Bokeh.embed.embed_item(item, byId("plot")).then((manager) => [...manager.roots ?? manager]);
+  const figure = view.model;
+  const renderer = (name) => figure.renderers.find((each) => each.name === name);
+  const points = renderer("points").data_source, marks = renderer("marks").data_source;
+  const x = points.data.x, y = points.data.y;
+  const dark = window.matchMedia("(prefers-color-scheme: dark)");
+
+  function isShown(row) {
+    return (state.only === null || colours[state.colour].values[row] === state.only)
+      && state.words.every((word) => haystack[row].includes(word));
+  }
+
+  function paint() {
+    const colour = colourOf(colours[state.colour]);
+    const chosen = state.chosen && new Set(state.chosen);
+    const strong = size > 5000 ? 0.65 : 0.8;
+    const shown = [], fill = new Array(size), alpha = new Float32Array(size);
+    for (let row = 0; row < size; row++) {
+      fill[row] = colour(row);
+      const seen = isShown(row);
+      if (seen) shown.push(row);
+      alpha[row] = seen ? (chosen && !chosen.has(row) ? 0.15 : strong) : 0.03;
+    }
+    points.data = { x, y, fill, alpha, title: pile.titles, about: pile.about };
+    byId("count").textContent = shown.length === size ? "" : `${shown.length.toLocaleString()} of ${size.toLocaleString()}`;
+    return shown;
+  }
+
+  function theme() {
+    const style = getComputedStyle(document.documentElement);
+    const ink = style.getPropertyValue("--ink").trim(), paper = style.getPropertyValue("--paper").trim();
+    renderer("names").glyph.setv({ text_color: ink, background_fill_color: paper });
+    renderer("marks").glyph.setv({ line_color: ink });
+  }
+
+  function mark(rows) {
+    marks.data = {
+      x: rows.map((row) => x[row]), y: rows.map((row) => y[row]), size: rows.map((_, place) => (place ? 11 : 18)),
+    };
+  }
+
+  // The panel: a legend, a list, or a document.
+  const documentLink = (row) => element("button", { class: "link", type: "button", click: () => go(row) }, pile.titles[row]);
+
+  function showLegend() {
+    mark([]);
+    const scheme = colours[state.colour];
+    const parts = [];
+    if (scheme.classes) {
+      const counts = new Array(scheme.classes.length + 1).fill(0);
+      for (const value of scheme.values) counts[value < 0 ? scheme.classes.length : value] += 1;
+      const row = (value, name, count) => element("li", {},
+        element("span", { class: "swatch", style: `background: ${value < 0 ? NONE : hue(value)}` }),
+        element("button", { class: "link", type: "button", "aria-pressed": String(state.only === value),
+          click: () => only(value) }, name), " ", element("span", { class: "number" }, count.toLocaleString()));
+      const rows = scheme.classes.map((name, value) => row(value, name, counts[value]));
+      if (counts.at(-1)) rows.push(row(-1, "none", counts.at(-1)));
+      parts.push(element("h3", {}, scheme.name), element("ul", { id: "legend" }, ...rows));
+    } else {
+      const stops = [0, 0.25, 0.5, 0.75, 1].map(ramp).join(", ");
+      const end = (value) => element("span", {}, scheme.date ? date(value) : Number(value.toPrecision(6)).toString());
+      parts.push(element("h3", {}, scheme.name),
+        element("div", { class: "ramp", style: `background: linear-gradient(to right, ${stops})` }),
+        element("div", { class: "ends" }, end(scheme.low), end(scheme.high)));
+    }
+    parts.push(element("p", { class: "about" }, "Click a point for its document; draw a line around points with the "
+      + "lasso to list them; the wheel zooms, the mouse moves."));
+    panel.replaceChildren(...parts);
+  }
+
+  function showList(rows, title) {
+    mark([]);
+    panel.replaceChildren(
+      element("h3", {}, title),
+      element("p", {}, element("button", { class: "plain", type: "button", id: "export", click: () => save(rows) }, "Save as CSV"),
+        " ", element("button", { class: "plain", type: "button", click: reset }, "Clear")),
+      element("ul", { id: "list" }, ...rows.slice(0, LISTED).map((row) => element("li", {}, documentLink(row)))),
+      ...(rows.length > LISTED ? [element("p", { class: "about" }, `and ${(rows.length - LISTED).toLocaleString()} more`)] : []),
+    );
+  }
+
+  function showDocument(row) {
+    const near = pile.near[row];
+    mark([row, ...near]);
+    const values = Object.entries(pile.columns).filter(([, column]) => column[row] !== "");
+    const topic = pile.topics[row];
+    const cut = pile.lengths[row] - pile.texts[row].length;
+    const copies = pile.groups[row].filter((other) => other !== row);
+    panel.replaceChildren(
+      element("p", {}, element("button", { class: "plain", type: "button", id: "back", click: () => history.back() }, "Back")),
+      element("h3", { id: "document-title" }, pile.titles[row]),
+      element("dl", { class: "values" }, ...[["id", pile.ids[row]], ["topic", topic < 0 ? "none" : pile.topic_names[topic]],
+        ...values.map(([name, column]) => [name, column[row]])].flatMap(([name, value]) =>
+        [element("dt", {}, name), element("dd", {}, value)])),
+      ...(copies.length ? [element("p", {}, "Near copies: ", ...copies.slice(0, 10).flatMap((other) => [documentLink(other), " "]))] : []),
+      element("h3", {}, "Nearest documents"),
+      element("ul", { id: "near" }, ...near.map((other, place) => element("li", {},
+        element("span", { class: "number" }, `${pile.cosines[row][place].toFixed(2)} `), documentLink(other)))),
+      element("h3", {}, "Text"),
+      element("p", { class: "text", id: "document-text" }, pile.texts[row]),
+      ...(cut > 0 ? [element("p", { class: "about" }, `… ${cut.toLocaleString()} more characters`)] : []),
+    );
+    panel.scrollTop = 0;
+    if (panel.offsetTop > byId("plot").offsetTop + 50) panel.scrollIntoView(); // a narrow screen: it stands below the map
+  }
+
+  // What the user does. The address holds the document, so that going back works.
+  const go = (row) => { location.hash = `document=${row}`; };
+
+  function show() {
+    const match = /^#document=(\d+)$/.exec(location.hash);
+    state.opened = match && Number(match[1]) < size ? Number(match[1]) : null;
+    const shown = paint();
+    if (state.opened !== null) showDocument(state.opened);
+    else if (state.chosen) showList(state.chosen, `${state.chosen.length.toLocaleString()} chosen`);
+    else if (state.words.length) showList(shown, `${shown.length.toLocaleString()} with “${state.words.join(" ")}”`);
+    else showLegend();
+  }
+
+  function leave() { // a document that is open would hide what was asked for
+    if (state.opened !== null) history.pushState(null, "", "#map");
+    show();
+  }
+
+  function only(value) { state.only = state.only === value ? null : value; leave(); }
+
+  function reset() {
+    Object.assign(state, { words: [], only: null, chosen: null });
+    byId("search").value = "";
+    leave();
+  }
+
+  function save(rows) {
+    const cell = (value) => `"${String(value ?? "").replaceAll('"', '""')}"`;
+    const names = Object.keys(pile.columns);
+    const lines = rows.map((row) => [pile.ids[row], pile.titles[row], pile.topics[row] < 0 ? "" : pile.topic_names[pile.topics[row]],
+      x[row], y[row], ...names.map((name) => pile.columns[name][row])]);
+    const csv = [["id", "title", "topic_name", "x", "y", ...names], ...lines].map((line) => line.map(cell).join(",")).join("\r\n");
+    const link = element("a", { download: "chosen.csv", href: URL.createObjectURL(new Blob([`${csv}\r\n`], { type: "text/csv" })) });
+    link.click();
+    URL.revokeObjectURL(link.href);
+  }
+
+  function tap(event) {
+    const across = view.frame.x_scale, up = view.frame.y_scale;
+    let best = null, least = NEAR_PIXELS ** 2;
+    for (let row = 0; row < size; row++) {
+      const distance = (across.compute(x[row]) - across.compute(event.x)) ** 2 + (up.compute(y[row]) - up.compute(event.y)) ** 2;
+      if (distance < least && isShown(row)) [best, least] = [row, distance];
+    }
+    if (best !== null) go(best);
+  }
+
+  let waiting;
+  byId("search").addEventListener("input", (event) => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => {
+      state.words = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);
+      leave();
+    }, 150);
+  });
+  document.querySelector("form").addEventListener("submit", (event) => event.preventDefault());
+  const menu = byId("colour");
+  menu.append(...colours.map((scheme, place) => element("option", { value: place }, scheme.name)));
+  menu.addEventListener("change", () => { Object.assign(state, { colour: Number(menu.value), only: null }); leave(); });
+  document.body.addEventListener("click", (event) => {
+    const target = event.target.closest("[data-topic]");
+    if (target) {
+      menu.value = "0";
+      Object.assign(state, { colour: 0, only: Number(target.dataset.topic) });
+      leave();
+      byId("map").scrollIntoView();
+    } else if (event.target.closest("a[href^='#document=']")) byId("map").scrollIntoView();
+  });
+  window.addEventListener("hashchange", show);
+  dark.addEventListener("change", theme);
+  figure.on_event("tap", tap);
+  points.selected.properties.indices.change.connect(() => {
+    const rows = [...points.selected.indices].filter(isShown);
+    state.chosen = rows.length ? rows : null;
+    leave();
+  });
+  const isNarrow = byId("plot").clientWidth < 600; // two terms of a name would run out of the map
+  renderer("names").data_source.data = {
+    x: pile.places.map((place) => place[0]), y: pile.places.map((place) => place[1]),
+    text: pile.short_names.map((name) => (isNarrow ? name.split(", ")[0] : name)),
+  };
+  theme();
+  show();
+  renderer("points").glyph.setv({ fill_color: { field: "fill" }, fill_alpha: { field: "alpha" } });
+  document.documentElement.dataset.ready = "true";
+})();

@@ -1,0 +1,203 @@
+"""A pile on its way to the page: documents with their vectors, from a model and a source or from an index."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simlte_st.bars import progress_bar, with_progress_bar
+from simlte_st.data.document import Document
+from simlte_st.data.documents import DocumentReader, read_documents
+from simlte_st.data.report import ReadReport
+from simlte_st.data.segmenters import make_segmenter
+from simlte_st.data.sentences import segment_documents
+from simlte_st.data.views import DocSplit, draw_views
+from simlte_st.errors import DataError
+from simlte_st.evaluation.split_half import EVALUATION_EPOCH
+from simlte_st.evaluation.splits import sample_rows
+from simlte_st.index import Index
+from simlte_st.index.encoder import Encoder, Model
+from simlte_st.models.truncation import Truncation
+
+FEWEST = 10
+"""Documents that a page needs at least."""
+
+_BATCH = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Pile:
+    """Documents with their vectors.
+
+    Attributes:
+        name: What the page calls it.
+        documents: The documents, with the values of their other columns.
+        vectors: Of length 1, shape ``[documents, dimension]``.
+        tokens: Tokens of each document as the model counts them, read or not, shape ``[documents]``.
+        truncation: How much of the documents the model reads.
+        reading: What came of reading the source; None for an index.
+    """
+
+    name: str
+    documents: Sequence[Document]
+    vectors: NDArray[np.float32]
+    tokens: NDArray[np.int64]
+    truncation: Truncation
+    reading: ReadReport | None = None
+
+    def __len__(self) -> int:
+        """Count the documents."""
+        return len(self.documents)
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts, in the documents' order."""
+        return [document.text for document in self.documents]
+
+
+def read_pile(
+    encoder: Encoder,
+    source: Any,
+    *,
+    columns: Mapping[str, str] = MappingProxyType({}),
+    batch_size: int = 32,
+    progress: bool = False,
+) -> Pile:
+    """Read and encode documents.
+
+    Args:
+        encoder: The model.
+        source: What :func:`~simlte_st.data.read_documents` takes.
+        columns: Columns that the documents must have, by the parameter that names each.
+        batch_size: Texts encoded at once.
+        progress: Show progress bars.
+
+    Raises:
+        DataError: They cannot be read, there are fewer than :data:`FEWEST`, a column is missing, or a vector is not
+            finite. Only the last is found after encoding.
+    """
+    reader = source if isinstance(source, DocumentReader) else read_documents(source, metadata=True)
+    documents = list(with_progress_bar(reader, "Reading", shown=progress))
+    name = reader.report.source
+    name = os.path.basename(os.path.abspath(name)) if os.path.exists(name) else name
+    _check(documents, name, columns)
+    texts = [document.text for document in documents]
+    vectors: list[NDArray[np.float32]] = []
+    with progress_bar("Encoding", len(texts), shown=progress) as bar:
+        for start in range(0, len(texts), _BATCH):
+            vectors.append(encoder.documents(texts[start : start + _BATCH], batch_size))
+            bar.update(len(vectors[-1]))
+    tokens = np.array(encoder.count(texts), dtype=np.int64)
+    truncation = encoder.truncation().add(tokens)
+    return Pile(name, documents, np.concatenate(vectors), tokens, truncation, reader.report)
+
+
+def index_pile(index: Index, *, columns: Mapping[str, str] = MappingProxyType({})) -> Pile:
+    """Take the documents of an index, and the vectors that it has of them.
+
+    Args:
+        index: The index.
+        columns: Columns that the documents must have, by the parameter that names each.
+
+    Raises:
+        DataError: There are fewer than :data:`FEWEST` documents, or a column is missing.
+        StoreError: The index cannot be read.
+    """
+    documents, vectors, tokens = index.contents()
+    name = os.path.basename(os.path.abspath(index.folder))
+    _check(documents, name, columns)
+    return Pile(name, documents, vectors, tokens, index.encoder.truncation().add(tokens))
+
+
+def _check(documents: Sequence[Document], name: str, columns: Mapping[str, str]) -> None:
+    if len(documents) < FEWEST:
+        raise DataError(f"{name} has {len(documents)} documents; topics and a map need at least {FEWEST}.")
+    known = dict.fromkeys(column for document in documents for column in document.metadata or {})
+    for parameter, column in columns.items():
+        if column not in known:
+            there = ", ".join(known) or "none"
+            raise DataError(f"{parameter}={column!r}: {name} has no such column beside the text. There are: {there}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Halves:
+    """Vectors of the two halves of some documents of a pile.
+
+    Attributes:
+        rows: Which documents of the pile they are, shape ``[drawn]``.
+        first: Of their first halves, shape ``[drawn, dimension]``.
+        second: Of their second halves, in the same order.
+    """
+
+    rows: NDArray[np.int64]
+    first: NDArray[np.float32]
+    second: NDArray[np.float32]
+
+
+def encode_halves(
+    pile: Pile, encoder: Encoder, drawn: int, *, seed: int = 0, batch_size: int = 32, progress: bool = False
+) -> Halves:
+    """Deal the sentences of some documents to two halves, as DocSplit does, and encode both.
+
+    Args:
+        pile: The pile; documents of a single word cannot be drawn.
+        encoder: Its model; a half is no longer than it reads.
+        drawn: Documents to draw at most.
+        seed: Decides which, and how they are dealt.
+        batch_size: Texts encoded at once.
+        progress: Show a progress bar.
+    """
+    sample = [replace(pile.documents[row], id=str(row)) for row in sample_rows(len(pile), drawn, seed)]
+    segmenter = make_segmenter("punkt", lambda: (document.text for document in sample))
+    view = DocSplit()
+    pairs = [
+        pair
+        for document in segment_documents(sample, segmenter)
+        if (pair := draw_views(document, view, seed=seed, epoch=EVALUATION_EPOCH, budget=encoder.budget))
+    ]
+    sides: tuple[list[NDArray[np.float32]], list[NDArray[np.float32]]] = ([], [])
+    with progress_bar("Encoding halves", 2 * len(pairs), unit="half", shown=progress) as bar:
+        for side, texts in zip(sides, ([p.anchor for p in pairs], [p.positive for p in pairs]), strict=True):
+            for start in range(0, len(texts), _BATCH):
+                side.append(encoder.documents(texts[start : start + _BATCH], batch_size))
+                bar.update(len(side[-1]))
+    empty = np.zeros((0, encoder.dimension), dtype=np.float32)
+    first, second = (np.concatenate([empty, *side]) for side in sides)
+    return Halves(np.array([int(pair.id) for pair in pairs], dtype=np.int64), first, second)
+
+
+def open_pile(
+    model: Model | Index,
+    source: Any = None,
+    *,
+    device: str | None = None,
+    index_model: Model | None = None,
+    columns: Mapping[str, str] = MappingProxyType({}),
+    batch_size: int = 32,
+    progress: bool = False,
+) -> tuple[Pile, Encoder]:
+    """Take what the user named: a model with a source, or an index.
+
+    Args:
+        model: The model, with ``source``; or, without, an index or its folder.
+        source: The documents.
+        device: Where the model computes; None for a GPU, if there is one.
+        index_model: The model of the index, where it is elsewhere now.
+        columns: Columns that the documents must have, by the parameter that names each.
+        batch_size: Texts encoded at once.
+        progress: Show progress bars.
+
+    Raises:
+        SimlteError: As :meth:`Index.open`, :func:`~simlte_st.models.base.load_model` and :func:`read_pile`.
+    """
+    if source is not None and not isinstance(model, Index):
+        encoder = Encoder(model, device)
+        return read_pile(encoder, source, columns=columns, batch_size=batch_size, progress=progress), encoder
+    index = model if isinstance(model, Index) else Index.open(os.fspath(model), index_model, device)  # type: ignore[arg-type]
+    return index_pile(index, columns=columns), index.encoder

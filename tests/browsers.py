@@ -1,0 +1,46 @@
+"""A headless Chromium for tests of pages."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FLAGS = (
+    "headless",
+    "no-sandbox",
+    "disable-gpu",
+    "disable-quic",
+    "no-first-run",
+    "disable-background-networking",
+    "disable-component-update",
+    "disable-sync",
+)
+
+
+@contextmanager
+def chromium(profile: Path) -> Iterator[Any]:
+    """Start a headless Chromium, or skip the test where selenium, Chromium or its driver are missing.
+
+    Args:
+        profile: Folder of its profile.
+
+    Yields:
+        Selenium's driver.
+    """
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    binaries = shutil.which("chromium"), shutil.which("chromedriver")
+    if None in binaries:
+        pytest.skip("there is no chromium with its chromedriver here")
+    options = webdriver.ChromeOptions()
+    options.binary_location = binaries[0]
+    for flag in (*FLAGS, f"user-data-dir={profile}"):
+        options.add_argument(f"--{flag}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(binaries[1]))
+    yield driver
+    driver.quit()

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+from exploration_support import HOSTILE
+from support import WORDS
+
+from simlte_st.data import Document
+from simlte_st.exploration import ExploreReport, explore
+
+
+@pytest.fixture(scope="session")
+def pile() -> list[Document]:
+    """60 documents in three groups of words of their own, the last few odd ones."""
+    documents = []
+    for number in range(54):
+        draw, group = random.Random(number), number % 3
+        own = WORDS[group * 40 : group * 40 + 12]
+        text = " ".join(" ".join(draw.choices(own, k=8)).capitalize() + "." for _ in range(8))
+        columns = {
+            "kind": "abc"[group],
+            "year": 2000 + number // 3,
+            "day": f"2020-01-{1 + number % 28:02d}",
+            "note": None,
+        }
+        documents.append(Document(f"d{number}", text, metadata=columns))
+    odd = {
+        "hostile": f"{HOSTILE} {documents[0].text}",
+        "copy": f"{documents[1].text} Wei.",
+        "cyrillic": "Это документ на другом языке. Он короткий.",
+        "digits": "12 34 56 78 90",
+        "long": " ".join(document.text for document in documents[:30:3]),
+        "again": "ba ba " * 60,
+    }
+    documents += [
+        Document(name, text, metadata={"title": HOSTILE if name == "hostile" else ""}) for name, text in odd.items()
+    ]
+    return documents
+
+
+@pytest.fixture(scope="session")
+def source(pile: list[Document], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same as a file, with a row that holds nothing."""
+    rows = [{"id": one.id, "text": one.text, **(one.metadata or {})} for one in pile]
+    path = tmp_path_factory.mktemp("source") / "pile.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in [*rows, {"id": "empty", "text": " "}]), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def explored(source: Path, encoder_path: Path, tmp_path_factory: pytest.TempPathFactory) -> ExploreReport:
+    """The page of it, with its table beside it."""
+    output = tmp_path_factory.mktemp("page") / "pile.html"
+    return explore(encoder_path, source, output=output, label="kind", topics=3, seed=1, device="cpu")

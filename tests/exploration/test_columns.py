@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from datetime import date, datetime, timezone
+from typing import Any
+
+import numpy as np
+import pytest
+
+from simlte_st.data import Document
+from simlte_st.exploration.columns import columns_of, titles_of
+from simlte_st.exploration.follow import follow
+
+
+def documents(**columns: list[Any]) -> list[Document]:
+    count = len(next(iter(columns.values())))
+    return [
+        Document(str(n), f"Text {n}", metadata={name: values[n] for name, values in columns.items()})
+        for n in range(count)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([1, 2.5, None], "number"),
+        (["1", "2.5", ""], "number"),
+        ([float("nan"), 1, 2], "number"),
+        ([date(2020, 1, 1), datetime(2021, 1, 1, tzinfo=timezone.utc), None], "date"),
+        (["2020-01-01", "2020-02-01T10:00:00", None], "date"),
+        (["a", "b", "a"], "category"),
+        ([True, False, True], "category"),
+        (["a", "b", "c"], "text"),
+        (["a", "a", "a"], "text"),
+        ([None, None, None], "text"),
+        ([["a"], {"b": 1}, 2], "text"),
+        (["1", "inf", "2"], "text"),
+    ],
+)
+def test_kinds(values: list[Any], kind: str) -> None:
+    [column] = columns_of(documents(column=values))
+    assert column.kind == kind
+    assert all(isinstance(shown, str) for shown in column.shown())
+    assert len(column.to_arrow()) == 3
+
+
+def test_dates_are_seconds() -> None:
+    [column] = columns_of(documents(day=["1970-01-02", None]))
+    assert list(column.numbers) == [86_400.0, None]
+
+
+def test_titles() -> None:
+    pile = documents(Title=["One <b>", "", "Three"], other=["x", "y", "z" * 500])
+    columns = columns_of(pile)
+    assert titles_of(pile, columns) == ["One <b>", "Text 1", "Three"]
+    assert titles_of(pile, columns, "other")[0] == "x"
+    assert len(titles_of(pile, columns, "other")[2]) == 120
+    assert titles_of([Document("a", "\n\n First line \nsecond")], []) == ["First line"]
+
+
+def test_topics_beside_classes_and_dates() -> None:
+    assigned = np.array([0, 0, 1, 1, -1, 1])
+    pile = documents(
+        kind=["<a>", "<a>", "b", "b", "b", None],
+        day=[f"20{number:02d}-01-01" for number in range(6)],
+    )
+    kind, day = columns_of(pile)
+    beside = follow(kind, assigned, 2)
+    assert (beside.nmi, beside.ari) == (1.0, 1.0)
+    assert "&lt;a&gt;" in beside.rows[0]
+    assert "100%" in beside.rows[0]
+    assert "NMI 1.00, ARI 1.00" in beside.summary()
+    assert follow(day, assigned, 2).nmi is not None, "six different dates are classes"
+    long = documents(day=[f"20{number % 20:02d}-03-01" for number in range(60)])
+    parts = follow(columns_of(long)[0], np.repeat([0, 1], 30), 2)
+    assert parts.nmi is None
+    assert parts.summary() == ""
+    assert "2000-03-01 …" in parts.rows[0]

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import simlte_st
+from simlte_st.data import Document
+from simlte_st.errors import ConfigurationError, DataError, MissingExtraError
+from simlte_st.exploration import ExploreReport, explore
+from simlte_st.index import Index
+
+
+def data_of(page: Path) -> dict[str, Any]:
+    """Read what the page's script reads."""
+    match = re.search(r'<script id="data"[^>]*>([^<]*)</script>', page.read_text(encoding="utf-8"))
+    assert match is not None
+    data: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(match[1])))
+    return data
+
+
+def test_the_table_holds_every_document_and_column(explored: ExploreReport, pile: list[Document]) -> None:
+    table = pq.read_table(explored.table)
+    names = ["id", "x", "y", "topic", "topic_name", "copy_group", "text", "kind", "year", "day", "note", "title"]
+    assert table.column_names == names
+    assert table["id"].to_pylist() == [document.id for document in pile]
+    assert table["text"].to_pylist() == [document.text for document in pile]
+    rows = {row["id"]: row for row in table.to_pylist()}
+    assert rows["d4"]["year"] == 2001
+    assert rows["copy"]["copy_group"] == rows["d1"]["copy_group"] == "d1"
+    assert rows["d5"]["copy_group"] is None
+    assert np.isfinite(table["x"].to_numpy()).all()
+    assert len({(row["topic"], row["topic_name"]) for row in rows.values() if row["topic"] >= 0}) == 3
+    assert explored.documents == len(pile)
+    assert sum(size for _, size in explored.topics) + explored.none == len(pile)
+    assert 0.5 < explored.trustworthiness <= 1
+    assert explored.label is not None
+    assert explored.label["name"] == "kind"
+    assert f"{len(pile)} documents in 3 topics" in explored.summary()
+    json.dumps(explored.to_dict())
+
+
+def test_the_page_says_what_is_in_the_pile(explored: ExploreReport, pile: list[Document]) -> None:
+    page = Path(explored.page).read_text(encoding="utf-8")
+    body = re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
+    for part in ("Trustworthiness 0.", "Near copies", "<ins>Wei.</ins>", "ru, probability", "1 empty"):
+        assert part in body
+    assert "In another language" in body
+    assert "0% letters" in body or "0 letters" in body
+    assert "120 words" in body
+    assert "The model reads the first 64 tokens of a text" in body
+    assert "are longer" in body
+    assert "Topics and kind: NMI" in body
+    data = data_of(Path(explored.page))
+    assert data["ids"] == [document.id for document in pile]
+    assert all(row not in near and len(near) == 10 for row, near in enumerate(data["near"]))
+    assert [each["name"] for each in data["colours"]] == ["kind", "year", "day"]
+    assert data["colours"][2]["date"]
+
+
+def test_texts_of_documents_are_never_markup(explored: ExploreReport) -> None:
+    page = Path(explored.page).read_text(encoding="utf-8")
+    assert "<img" not in page.split('id="data"')[0]
+    assert "onerror=\"document.title='owned'\"" not in page
+    assert "&lt;/script&gt;&lt;img src=x" in page
+    assert page.count("default-src 'none'") == 1
+
+
+def test_the_same_seed_gives_the_same_bytes(
+    explored: ExploreReport, source: Path, encoder_path: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "pile.html"
+    explore(encoder_path, source, output=output, label="kind", topics=3, seed=1, device="cpu")
+    assert pq.read_table(explored.table).equals(pq.read_table(tmp_path / "pile.parquet"))
+    assert data_of(output) == data_of(Path(explored.page))
+
+
+def test_an_index(pile: list[Document], encoder_path: Path, tmp_path: Path) -> None:
+    index = Index.create(tmp_path / "my.index", encoder_path, parts=True, device="cpu")
+    index.add(pile)
+    report = simlte_st.explore(tmp_path / "my.index", output=tmp_path / "pile.html", device="cpu", title="kind")
+    assert report.documents == len(pile)
+    page = (tmp_path / "pile.html").read_text(encoding="utf-8")
+    assert "<title>my.index</title>" in page
+    data = data_of(tmp_path / "pile.html")
+    assert data["ids"] == sorted(document.id for document in pile)
+    assert data["titles"][data["ids"].index("d1")] == "b"
+    table = pq.read_table(tmp_path / "pile.parquet")
+    assert dict(zip(table["id"].to_pylist(), table["text"].to_pylist(), strict=True))["d7"] == pile[7].text
+
+
+def test_what_is_wrong_is_said_before_anything_is_encoded(
+    source: Path, encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def problem(kind: type[Exception], words: str, **options: Any) -> None:
+        with pytest.raises(kind, match=words):
+            explore("no such model", options.pop("source", source), **{"output": tmp_path / "p.html", **options})
+
+    problem(ConfigurationError, "ends in .html", output=tmp_path / "pile.pdf")
+    problem(ConfigurationError, "similarity=2: must be above 0", similarity=2)
+    problem(ConfigurationError, "topics=1: must be at least 2", topics=1)
+    (tmp_path / "p.parquet").write_text("mine")
+    problem(ConfigurationError, r"p\.parquet exists already")
+    (tmp_path / "p.parquet").unlink()
+    monkeypatch.setitem(__import__("sys").modules, "bokeh", None)
+    problem(MissingExtraError, r"simlte-st\[explore\]")
+    monkeypatch.undo()
+    with pytest.raises(DataError, match="has 3 documents; topics and a map need at least 10"):
+        explore(encoder_path, ["a b", "c d", "e f"], output=tmp_path / "p.html", device="cpu")
+    with pytest.raises(DataError, match=r"label='knd': .*has no such column.*kind, year, day, note, title"):
+        explore(encoder_path, source, output=tmp_path / "p.html", label="knd", device="cpu")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from simlte_st.errors import ConfigurationError, DataError
+from simlte_st.exploration.pile import Halves
+from simlte_st.exploration.topics import NONE, find_topics
+
+
+def blobs(groups: int, size: int, spread: float, seed: int = 0) -> NDArray[np.float32]:
+    draw = np.random.default_rng(seed)
+    vectors = np.repeat(np.eye(16)[:groups], size, axis=0) + spread * draw.normal(size=(groups * size, 16))
+    return unit(vectors)
+
+
+def unit(vectors: NDArray[np.float64]) -> NDArray[np.float32]:
+    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+
+
+def halves_of(vectors: NDArray[np.float32], spread: float) -> Halves:
+    draw = np.random.default_rng(1)
+    first, second = (unit(vectors + spread * draw.normal(size=vectors.shape)) for _ in range(2))
+    return Halves(np.arange(len(vectors)), first, second)
+
+
+def test_the_number_is_what_halves_agree_on() -> None:
+    for groups in (3, 6):
+        vectors = blobs(groups, 60, 0.05)
+        topics = find_topics(vectors, halves_of(vectors, 0.05))
+        assert len(topics.centres) == groups
+        assert topics.stability.agreement == 1.0
+        truth = np.repeat(np.arange(groups), 60)
+        assert len(set(zip(truth.tolist(), topics.assigned.tolist(), strict=True))) == groups
+        assert topics.sizes.tolist() == [60] * groups
+        np.testing.assert_allclose(np.linalg.norm(topics.centres, axis=1), 1, rtol=1e-5)
+
+
+def test_the_largest_topic_comes_first_and_a_seed_decides() -> None:
+    vectors = np.concatenate([blobs(3, 40, 0.1), blobs(1, 60, 0.1, seed=5)])
+    halves = halves_of(vectors, 0.1)
+    one, two = (find_topics(vectors, halves, seed=3) for _ in range(2))
+    assert one.sizes.tolist() == sorted(one.sizes.tolist(), reverse=True)
+    assert one.assigned.tolist() == two.assigned.tolist()
+
+
+def test_documents_between_topics_belong_to_none() -> None:
+    clear, draw = blobs(4, 60, 0.02), np.random.default_rng(2)
+    between = unit(np.tile(np.eye(16)[:4].sum(axis=0), (20, 1)) + 0.02 * draw.normal(size=(20, 16)))
+    vectors = np.concatenate([clear, between])
+    topics = find_topics(vectors, halves_of(vectors, 0.2), 4)
+    assert (topics.assigned[:240] != NONE).all()
+    assert (topics.assigned[240:] == NONE).mean() > 0.4
+    assert topics.sizes.sum() == (topics.assigned != NONE).sum()
+
+
+def test_a_number_of_ones_own() -> None:
+    vectors = blobs(3, 30, 0.05)
+    halves = halves_of(vectors, 0.05)
+    topics = find_topics(vectors, halves, 5)
+    assert len(topics.centres) == 5
+    assert [each.number for each in topics.tried] == [5]
+    with pytest.raises(ConfigurationError, match="topics=91: must be between 2 and the number of documents, 90"):
+        find_topics(vectors, halves, 91)
+    few = Halves(np.arange(3), halves.first[:3], halves.second[:3])
+    few = Halves(np.arange(3), halves.first[:3], halves.second[:3])
+    with pytest.raises(DataError, match="Only 3 documents have two words or more"):
+        find_topics(vectors, few)
