@@ -317,12 +317,13 @@ def _nearest_folder(path: Path) -> Path:
     return next(each for each in (path.absolute(), *path.absolute().parents) if os.path.lexists(each))
 
 
-def check_free(target: Path, overwrite: bool) -> None:
+def check_free(target: Path, overwrite: bool, mark: str = MODEL_FILE) -> None:
     """Check that a model can be written to ``target`` without losing anything.
 
     Args:
         target: Where the model's folder goes.
         overwrite: Whether a model that is there already shall be replaced.
+        mark: The file that such a model has.
 
     Raises:
         ConfigurationError: Something is there, other than an empty folder, and it shall not be overwritten; or it is
@@ -334,9 +335,9 @@ def check_free(target: Path, overwrite: bool) -> None:
         return
     if not overwrite:
         raise ConfigurationError(f"{target} exists already: choose another output, or replace it with overwrite=True.")
-    if not is_model(target):
+    if not os.path.isfile(target / mark):
         raise ConfigurationError(
-            f"{target} is not replaced: it has no {MODEL_FILE}, so it is no model. "
+            f"{target} is not replaced: it has no {mark}, so it is no model. "
             "Choose another output, or remove it yourself."
         )
 

@@ -20,6 +20,18 @@ ROOT = Path(__file__).parent.parent
 
 MUTANTS = [
     (
+        "simlte_st/longformer/padded.py", "models/test_export.py",
+        "(mask > 0) & (place > 0) if self.cls", "mask > 0 if self.cls",
+    ),
+    (
+        "simlte_st/models/export.py", "models/test_export.py",
+        "if not error <= TOLERANCE:", "if error < 0:",
+    ),
+    (
+        "simlte_st/models/onnx_encoder.py", "models/test_export.py",
+        "mask * (np.arange(mask.shape[1]) >= of_prompt)", "mask",
+    ),
+    (
         "simlte_st/models/truncation.py", "models/test_truncation.py",
         "self.max_seq_length - self.taken", "self.max_seq_length - 2",
     ),

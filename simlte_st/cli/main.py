@@ -11,13 +11,15 @@ from collections.abc import Sequence
 from typing import TextIO, cast
 
 from simlte_st import __version__
-from simlte_st.cli import analyze, convert, dedupe, encode, evaluate, explore, index, link, models, search, serve, train
+from simlte_st.cli import (
+    analyze, convert, dedupe, encode, evaluate, explore, export, index, link, models, search, serve, train,
+)  # fmt: skip
 from simlte_st.cli.messages import OptionFormatter, note
 from simlte_st.cli.parser import CommandParser, utf8_words
 from simlte_st.cli.terminal import PrintableStream
 from simlte_st.errors import SimlteError, TrainingInterrupted
 
-COMMANDS = (train, encode, index, search, link, serve, explore, evaluate, analyze, dedupe, convert, models)
+COMMANDS = (train, encode, index, search, link, serve, explore, evaluate, analyze, dedupe, convert, export, models)
 """Modules with ``add_parser(subparsers)`` and ``run(arguments) -> int``."""
 
 INTERRUPTED = 130

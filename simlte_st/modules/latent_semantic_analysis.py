@@ -188,7 +188,7 @@ class LatentSemanticAnalysis(SavedModule):
                 f"Token {int(ids.max())} is none of the {self.vocabulary_size:,} that the latent semantic analysis was "
                 "fitted with: fit it with this tokenizer."
             )
-        counts = torch.zeros(len(ids), self.vocabulary_size, device=ids.device)
+        counts = torch.zeros(ids.shape[0], self.vocabulary_size, device=ids.device)
         return counts.scatter_add_(1, ids, mask.to(counts.dtype))
 
     def get_embedding_dimension(self) -> int:

@@ -53,7 +53,7 @@ class PositionPooling(WeightedPooling):
 
     def pool(self, embeddings: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Compute the weighted mean and the weights."""
-        number = mask.cumsum(1).clamp(min=self.flat).float() / self.flat
+        number = mask.long().cumsum(1).clamp(min=self.flat).float() / self.flat
         weights = number**-self.power * mask
         weights = weights / weights.sum(1, keepdim=True).clamp(min=torch.finfo(torch.float32).tiny)
         return torch.einsum("bs,bsd->bd", weights, embeddings.float()), weights

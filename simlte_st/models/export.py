@@ -1,0 +1,313 @@
+"""Models written in a format that is read without torch: ``simlte export``."""
+
+from __future__ import annotations
+
+import logging
+import os
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any, cast
+
+import numpy as np
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Transformer
+from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
+from tokenizers import Tokenizer
+from torch import Tensor, nn
+
+from simlte_st.chunk_mean.modeling import SimlteChunkMeanModel
+from simlte_st.errors import ModelError
+from simlte_st.extras import require
+from simlte_st.files import atomic_path, check_free, write_json
+from simlte_st.longformer.modeling import SimlteLongformerModel
+from simlte_st.longformer.packing import BLOCK
+from simlte_st.longformer.padded import PaddedLongformer
+from simlte_st.models.base import load_model
+from simlte_st.models.export_card import export_card
+from simlte_st.models.names import shown_base
+from simlte_st.models.onnx_encoder import EXPORT_FILE, GRAPH_FILE, HEAD_FILE, OnnxEncoder
+from simlte_st.modules.latent_semantic_analysis import LatentSemanticAnalysis
+
+OPSET = 17
+"""Version of ONNX's operators: the first with layer normalization."""
+
+TOLERANCE = 1e-4
+"""How far an exported vector may be from the model's, as a share of its length: rounding is below a hundredth."""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What :func:`export_onnx` wrote.
+
+    Attributes:
+        output: The folder.
+        dimension: Size of a vector.
+        bytes: Size of the graphs on the disk.
+        error: Length of the largest difference between a vector of the float32 graph and the model's, as a share of the
+            vector's length, on made-up texts of all lengths.
+        int8_cosine: Lowest cosine of a vector of the quantised graph and the model's on the same texts; None where
+            nothing was quantised.
+    """
+
+    output: Path
+    dimension: int
+    bytes: int
+    error: float
+    int8_cosine: float | None
+
+
+def export_onnx(
+    model: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    *,
+    int8: bool = False,
+    overwrite: bool = False,
+) -> Exported:
+    """Write a model as ONNX graphs, with tokenizer, settings and a card; compared with the model before it is kept.
+
+    The graph goes from token ids to embeddings, for batches and lengths of any size: encoder, pooling, and all modules
+    behind it, a latent semantic analysis too. Of a chunk mean the graph is that of a chunk; the mean is taken outside,
+    and what follows it is a graph of its own.
+
+    Args:
+        model: See :func:`~simlte_st.models.base.find_model`. A stock Longformer is exported with the attention that
+            sentence-transformers gives it, within windows only.
+        output: The folder to write, in one rename.
+        int8: Quantise the encoder's weights to 8 bits, and its activations as they come; pooling and what follows stay
+            as they are. ``benchmarks/results/export.md`` has what it costs in quality.
+        overwrite: Replace what was exported to the output before.
+
+    Returns:
+        What was written.
+
+    Raises:
+        ModelError: The model cannot be loaded, has a tokenizer or modules that cannot be exported, or the graph does
+            not compute what the model does.
+        ConfigurationError: Something is at the output.
+        MissingExtraError: onnx and onnxruntime are not installed (extra ``onnx``).
+    """
+    for library in ("onnx", "onnxruntime"):
+        require(library, "onnx", "exporting to ONNX")
+    target, name = Path(output), os.fspath(model)
+    check_free(target, overwrite, EXPORT_FILE)
+    loaded = load_model(name, dtype=torch.float32, device="cpu").model.eval()
+    with atomic_path(target) as path:
+        path.mkdir()
+        graphs = _graphs(loaded, name)
+        tokenizer = _save_tokenizer(loaded, name, path)
+        texts = _texts(loaded)
+        for file, graph in graphs.items():
+            _write(graph, name, path / file)
+        settings = {"graphs": list(graphs), **_settings(loaded)}
+        write_json(path / EXPORT_FILE, settings)
+        vectors, expected = _compare(path, loaded, texts)
+        error = float((np.linalg.norm(vectors - expected, axis=1) / np.linalg.norm(expected, axis=1)).max())
+        if not error <= TOLERANCE:
+            raise ModelError(
+                f"The model {name!r} cannot be exported: its graph computes other vectors ({error:.1e} of their length "
+                "away). One of its modules decides by the data that it is given."
+            )
+        cosine = None
+        if int8:
+            _quantise(path / GRAPH_FILE)
+            vectors, expected = _compare(path, loaded, texts)
+            sizes = np.linalg.norm(vectors, axis=1) * np.linalg.norm(expected, axis=1)
+            cosine = float(((vectors * expected).sum(1) / sizes).min())
+        size = sum((path / file).stat().st_size for file in graphs)
+        exported = Exported(target, settings["dimension"], size, error, cosine)
+        (path / "README.md").write_text(
+            export_card(target.name, shown_base(name), settings, tokenizer, exported.error, cosine), encoding="utf-8"
+        )
+    return exported
+
+
+class _Graph(nn.Module):
+    """Modules of a SentenceTransformer as a function of tensors, which are named in ``inputs``.
+
+    Args:
+        encoder: From ids and mask to token embeddings; None where the embedding is an input.
+        modules: What follows.
+        size: Numbers of the embedding that are kept; None for all.
+        hidden: Size of the embedding that is an input.
+    """
+
+    def __init__(
+        self, encoder: nn.Module | None, modules: Sequence[nn.Module], size: int | None = None, hidden: int = 0
+    ) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.after = nn.ModuleList(modules)
+        self.size = size
+        ids = torch.ones(2, BLOCK, dtype=torch.int64)
+        self.inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "content_mask": torch.ones_like(ids)}
+        if encoder is None:
+            self.inputs["embedding"] = torch.ones(2, hidden)
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        given = dict(zip(self.inputs, inputs, strict=True))
+        mask = given["attention_mask"]
+        features: dict[str, Any] = {"input_ids": given["input_ids"]}
+        if self.encoder is None:
+            features["sentence_embedding"] = given["embedding"]
+        else:
+            features["token_embeddings"] = self.encoder(given["input_ids"], mask)
+        for module in self.after:
+            features["attention_mask"] = given["content_mask"] if _leaves_out_prompt(module) else mask
+            features = module(features)
+        embedding: Tensor = features["sentence_embedding"]
+        return embedding[:, : self.size]
+
+
+class _Encoder(nn.Module):
+    """An encoder of transformers as a function of ids and mask."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        states: Tensor = self.model(input_ids=input_ids, attention_mask=attention_mask, return_dict=True)[0]
+        return states
+
+
+def _leaves_out_prompt(module: nn.Module) -> bool:
+    return isinstance(module, LatentSemanticAnalysis) or getattr(module, "include_prompt", True) is False
+
+
+def _traceable(encoder: Any) -> nn.Module:
+    if encoder.config.model_type == "longformer":
+        encoder = SimlteLongformerModel.from_longformer(encoder, "none")
+    return PaddedLongformer(encoder) if isinstance(encoder, SimlteLongformerModel) else _Encoder(encoder)
+
+
+def _graphs(model: SentenceTransformer, name: str) -> dict[str, _Graph]:
+    """Make the graphs of a model by the names of their files."""
+    encoder, rest = cast(Any, model[0]).auto_model, list(model)[1:]
+    if type(model[0]) is not Transformer:
+        raise ModelError(
+            f"The model {name!r} begins with {type(model[0]).__name__}, which works on texts: a graph takes tokens."
+        )
+    if not isinstance(encoder, SimlteChunkMeanModel):
+        return {GRAPH_FILE: _Graph(_traceable(encoder), rest, model.truncate_dim)}
+    if not isinstance(rest[0], Pooling) or rest[0].pooling_mode != "cls":
+        raise ModelError(
+            f"The model {name!r} is a chunk mean, which pools by itself, and has another pooling behind it."
+        )
+    pooling = [encoder.pooling, *([Normalize()] if encoder.config.normalize_chunks else [])]
+    graphs = {GRAPH_FILE: _Graph(_traceable(encoder.encoder), pooling)}
+    if len(rest) > 1 or model.truncate_dim:
+        graphs[HEAD_FILE] = _Graph(None, rest[1:], model.truncate_dim, encoder.config.hidden_size)
+    return graphs
+
+
+def _write(graph: _Graph, name: str, path: Path) -> None:
+    """Trace a graph; inputs that it does not use are left out."""
+    axes = {each: {0: "batch", 1: "length"} for each in graph.inputs if each != "embedding"}
+    try:
+        with warnings.catch_warnings(), torch.no_grad():
+            warnings.simplefilter("ignore")  # of what is decided while tracing; the vectors are compared afterwards
+            torch.onnx.export(
+                graph.eval(),
+                tuple(graph.inputs.values()),
+                str(path),
+                dynamo=False,  # the newer exporter takes minutes for a Longformer
+                opset_version=OPSET,
+                input_names=list(graph.inputs),
+                output_names=["sentence_embedding"],
+                dynamic_axes={**axes, "embedding": {0: "batch"}, "sentence_embedding": {0: "batch"}},
+            )
+    except Exception as error:  # torch has many of them, and modules have their own
+        raise ModelError(f"The model {name!r} cannot be written as a graph: {str(error).splitlines()[0]}") from error
+
+
+def _save_tokenizer(model: SentenceTransformer, name: str, path: Path) -> Tokenizer:
+    """Save the tokenizer so that by itself it cuts and pads as the graph needs it; give it."""
+    backend = getattr(model.tokenizer, "backend_tokenizer", None)
+    if not isinstance(backend, Tokenizer):
+        raise ModelError(
+            f"The model {name!r} has a tokenizer in Python, which works nowhere else: it needs a fast one."
+        )
+    tokenizer = Tokenizer.from_str(backend.to_str())
+    if model.max_seq_length is None:
+        tokenizer.no_truncation()
+    else:
+        tokenizer.enable_truncation(model.max_seq_length)
+    settings = _settings(model)
+    tokenizer.enable_padding(
+        pad_id=settings["pad_id"],
+        pad_token=str(model.tokenizer.pad_token),
+        pad_to_multiple_of=settings["length_multiple"],
+    )
+    tokenizer.save(str(path / "tokenizer.json"))
+    return tokenizer
+
+
+def _settings(model: SentenceTransformer) -> dict[str, Any]:
+    """Tell what is needed beside graphs and tokenizer."""
+    config = cast(Any, model[0]).auto_model.config
+    chunks = None
+    if isinstance(cast(Any, model[0]).auto_model, SimlteChunkMeanModel):
+        chunks = {
+            "length": config.chunk_length,
+            "overlap": config.chunk_overlap,
+            "equal_weights": config.chunk_weights == "equal",
+        }
+        config = config.encoder_config
+    return {
+        "dimension": model.get_embedding_dimension(),
+        "max_length": model.max_seq_length,
+        "prompts": {name: prompt for name, prompt in model.prompts.items() if prompt},
+        "default_prompt_name": model.default_prompt_name,
+        "length_multiple": BLOCK if "longformer" in config.model_type else 1,
+        "pad_id": model.tokenizer.pad_token_id,
+        "split_special_tokens": bool(model.tokenizer.split_special_tokens),
+        "chunks": chunks,
+    }
+
+
+def _texts(model: SentenceTransformer) -> list[str]:
+    """Make up texts of all lengths that the model reads whole."""
+    vocabulary = sorted(word.strip("\u2581\u0120") for word in model.tokenizer.get_vocab())
+    words = [word for word in vocabulary if word.isascii() and word.isalpha()] or ["a"]
+    draw = Random(0)
+    longest = 700 if model.max_seq_length is None else int(0.8 * model.max_seq_length)
+    lengths = [length for length in (0, 1, 7, 40, 150, 700) if length < longest]
+    return [" ".join(draw.choices(words, k=length)) for length in (*lengths, longest)]
+
+
+def _compare(path: Path, model: SentenceTransformer, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Encode texts with the graphs and with the model; short ones with each prompt, and one more, too."""
+    encoder, mine, theirs = OnnxEncoder(path), [], []
+    for prompt in ("", texts[1] + ": ", *encoder.settings["prompts"].values()):
+        chosen = texts[:4] if prompt else texts
+        mine.append(encoder.encode(chosen, prompt=prompt))
+        theirs.append(np.asarray(model.encode(chosen, prompt=prompt, show_progress_bar=False)))
+    return np.concatenate(mine), np.concatenate(theirs)
+
+
+def _quantise(path: Path) -> None:
+    """Quantise the encoder's part of a graph in its file."""
+    onnx: Any = require("onnx", "onnx", "quantisation")
+    quantization: Any = require("onnxruntime.quantization", "onnx", "quantisation")
+    others = [node.name for node in onnx.load(str(path)).graph.node if "/after." in node.name]
+    small = path.with_name(f"{path.name}.int8")
+    logging.root.addFilter(_silent)  # it asks for a preparation that these graphs do not need
+    try:
+        quantization.quantize_dynamic(
+            str(path),
+            str(small),
+            weight_type=quantization.QuantType.QInt8,
+            per_channel=True,
+            nodes_to_exclude=others,
+        )
+    finally:
+        logging.root.removeFilter(_silent)
+    os.replace(small, path)
+
+
+def _silent(record: logging.LogRecord) -> bool:
+    return False

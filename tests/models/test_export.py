@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+import logging
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from chunk_mean_support import make_model
+from longformer_support import randomise, stock_config
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Transformer
+from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
+from support import make_document, make_tokenizer
+from transformers import LongformerModel
+
+import simlte_st
+from simlte_st.chunk_mean.convert import to_chunk_mean
+from simlte_st.errors import ConfigurationError, MissingExtraError, ModelError
+from simlte_st.longformer import SimlteLongformerModel
+from simlte_st.longformer.packing import BLOCK
+from simlte_st.longformer.padded import PaddedLongformer
+from simlte_st.models.export import export_onnx
+from simlte_st.modules import LatentSemanticAnalysis, PositionPooling
+
+TEXTS = ["", "ba.", make_document(1, 1), *(make_document(number, 1 + 3 * number) for number in range(2, 7))]
+"""Of 2 to 150 tokens and more, in no order."""
+
+
+def save(model: SentenceTransformer, folder: Path) -> Path:
+    model.save_pretrained(str(folder), create_model_card=False)
+    return folder
+
+
+def make_longformer(folder: Path, window: int | list[int] = 80, cls: str = "cls", stock: bool = False) -> Path:
+    """A Longformer of 400 tokens that is a sentence encoder, with weights that show a wrong token."""
+    fields = {"vocab_size": len(make_tokenizer()), "pad_token_id": 0, "max_position_embeddings": 401}
+    encoder = LongformerModel(stock_config(window, **fields))
+    randomise(encoder)
+    made = encoder if stock else SimlteLongformerModel.from_longformer(encoder, cls)
+    made.save_pretrained(folder / "encoder")
+    tokenizer = make_tokenizer()
+    tokenizer.model_max_length = 400
+    tokenizer.save_pretrained(folder / "encoder")
+    modules = [Transformer(str(folder / "encoder")), Pooling(32, "mean"), Normalize()]
+    return save(SentenceTransformer(modules=modules, device="cpu"), folder / "model")
+
+
+def assert_same_vectors(source: Path, folder: Path, texts: list[str] = TEXTS, **options: Any) -> None:
+    expected = SentenceTransformer(str(source), device="cpu", trust_remote_code=True).encode(texts, **options)
+    found = simlte_st.load_onnx(folder).encode(texts, **options)
+    assert found.dtype == np.float32
+    assert found.shape == expected.shape
+    assert np.abs(found - expected).max() < 1e-5 * max(1, np.abs(expected).max())
+
+
+def run_script(folder: Path, monkeypatch: pytest.MonkeyPatch) -> np.ndarray:
+    """Run the card's script where there is no torch; give its vectors."""
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    script = re.findall(r"```python\n(.*?)```", card, re.DOTALL)[1]
+    code = (
+        f"import sys; sys.modules['torch'] = sys.modules['simlte_st'] = None\n{script}\nnp.save('vectors.npy', vectors)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=folder)
+    return np.load(folder / "vectors.npy")
+
+
+CARD_TEXTS = ["A long document ...", "Another one ..."]
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "mpnet", "distilbert", "electra", "modernbert"])
+def test_encoders(family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make_model(tmp_path / "encoder", family, length=60)
+    model.prompts = {"query": "ba wei: "}
+    source = save(model, tmp_path / "model")
+    made = export_onnx(source, tmp_path / "onnx")
+    assert made.error < 1e-5
+    assert made.dimension == 32
+    assert made.int8_cosine is None
+    assert_same_vectors(source, made.output)
+    assert_same_vectors(source, made.output, prompt_name="query", normalize_embeddings=True)
+    if family == "bert":
+        vectors = SentenceTransformer(str(source), device="cpu").encode(CARD_TEXTS)
+        assert np.abs(run_script(made.output, monkeypatch) - vectors).max() < 1e-5
+
+
+@pytest.mark.parametrize(("window", "cls"), [(80, "cls"), ([16, 256], "cls"), (64, "none")])
+def test_longformers(window: int | list[int], cls: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = make_longformer(tmp_path, window, cls)
+    made = export_onnx(source, tmp_path / "onnx")
+    assert_same_vectors(source, made.output, [*TEXTS, make_document(9, 60)])
+    vectors = SentenceTransformer(str(source), device="cpu").encode(CARD_TEXTS)
+    assert np.abs(run_script(made.output, monkeypatch) - vectors).max() < 1e-5
+
+
+def test_a_stock_longformer_sees_its_windows_only(tmp_path: Path) -> None:
+    source = make_longformer(tmp_path, 80, stock=True)
+    assert_same_vectors(source, export_onnx(source, tmp_path / "onnx").output)
+
+
+def test_the_padded_longformer_has_the_states_of_the_packed_one() -> None:
+    model = SimlteLongformerModel.from_longformer(LongformerModel(stock_config([16, 200]))).eval()
+    randomise(model)
+    generator = torch.Generator().manual_seed(0)
+    lengths = (BLOCK * 5, 1, 130)
+    ids, mask = torch.full((3, lengths[0]), 1), torch.zeros(3, lengths[0], dtype=torch.int64)
+    for row, length in enumerate(lengths):
+        ids[row, :length] = torch.randint(2, 60, (length,), generator=generator)
+        mask[row, :length] = 1
+    with torch.no_grad():
+        expected = model(ids, mask).last_hidden_state
+        found = PaddedLongformer(model).eval()(ids, mask) * mask[..., None]
+    assert (found - expected).abs().max() < 1e-5 * expected.abs().max()
+
+
+@pytest.mark.parametrize(
+    ("settings", "include_prompt", "normalize"),
+    [({}, True, True), ({"overlap": 5, "weights": "equal"}, False, False)],
+)
+def test_chunk_means(
+    settings: dict[str, Any], include_prompt: bool, normalize: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = make_model(tmp_path / "encoder", include_prompt=include_prompt, normalize=normalize)
+    model = to_chunk_mean(model, max_length=120, **settings)
+    model.prompts, model.default_prompt_name = {"query": "ba wei: "}, "query"
+    source = save(model, tmp_path / "model")
+    made = export_onnx(source, tmp_path / "onnx")
+    assert (made.output / "head.onnx").exists() == normalize
+    assert_same_vectors(source, made.output)
+    assert_same_vectors(source, made.output, prompt="")
+    vectors = SentenceTransformer(str(source), device="cpu").encode(CARD_TEXTS)
+    assert np.abs(run_script(made.output, monkeypatch) - vectors).max() < 1e-5
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_an_analysis_and_a_prompt_that_is_not_counted(
+    chunked: bool, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = make_model(tmp_path / "encoder", length=60)
+    if chunked:
+        model = to_chunk_mean(model, max_length=120)
+    else:
+        model[1] = PositionPooling(32, flat=4, include_prompt=False)
+    model.append(LatentSemanticAnalysis.fit(model, documents, dimension=4))
+    model.prompts, model.default_prompt_name = {"document": "ba wei: "}, "document"
+    source = save(model, tmp_path / "model")
+    made = export_onnx(source, tmp_path / "onnx")
+    assert made.dimension == 36
+    assert_same_vectors(source, made.output)
+    assert_same_vectors(source, made.output, prompt="mo mo ")
+    vectors = SentenceTransformer(str(source), device="cpu", trust_remote_code=True).encode(CARD_TEXTS)
+    assert np.abs(run_script(made.output, monkeypatch) - vectors).max() < 1e-5
+
+
+def test_quantised(encoder_path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    small = export_onnx(encoder_path, tmp_path / "onnx", int8=True)
+    assert not caplog.records
+    weights = onnx.load(str(small.output / "model.onnx")).graph.initializer
+    assert {onnx.TensorProto.INT8, onnx.TensorProto.UINT8} & {weight.data_type for weight in weights}
+    assert small.int8_cosine is not None
+    assert 0.9 < small.int8_cosine < 1 - 1e-7
+    assert "quantised" in (small.output / "README.md").read_text(encoding="utf-8")
+    expected = SentenceTransformer(str(encoder_path), device="cpu").encode(TEXTS)
+    found = simlte_st.load_onnx(small.output).encode(TEXTS)
+    cosines = (found * expected).sum(1) / np.linalg.norm(found, axis=1) / np.linalg.norm(expected, axis=1)
+    assert cosines.min() > 0.9
+
+
+def test_encode(
+    encoder_path: Path, tmp_path: Path, home: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = export_onnx(encoder_path, home / "models" / "mine").output
+    encoder = simlte_st.load_onnx("mine")
+    assert model.is_dir()
+    vectors = encoder.encode(TEXTS)
+    assert encoder.encode(TEXTS[2]).shape == (32,)
+    assert np.abs(encoder.encode(TEXTS[2]) - vectors[2]).max() < 1e-5
+    assert encoder.encode([]).shape == (0, 32)
+    caplog.clear()
+    with caplog.at_level(logging.WARNING):
+        encoder.encode(["ba " * 62])
+        assert not caplog.records
+        encoder.encode(["ba " * 63, "ba"], show_progress_bar=True)
+    assert "1 of 2 texts were cut after 64 tokens" in caplog.text
+    assert "Encoding" in capsys.readouterr().err
+    with pytest.raises(ConfigurationError, match="prompt_name='query'"):
+        encoder.encode(TEXTS, prompt_name="query")
+
+
+def test_marks_are_text(encoder_path: Path, tmp_path: Path) -> None:
+    texts = ["ba [MASK] ba", "ba [ MASK ] ba", "[SEP]"]
+    found = simlte_st.load_onnx(export_onnx(encoder_path, tmp_path / "onnx").output).encode(texts)
+    assert np.abs(found[0] - found[1]).max() < 1e-6
+
+
+def test_what_cannot_be_exported(encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Deciding(torch.nn.Module):
+        def forward(self, features: dict[str, Any]) -> dict[str, Any]:
+            if features["input_ids"].shape[0] > 2:
+                features["sentence_embedding"] = features["sentence_embedding"] * 2
+            return features
+
+    from simlte_st.models import export
+    from simlte_st.models.base import load_model
+
+    def deciding(*arguments: Any, **options: Any) -> Any:
+        loaded = load_model(*arguments, **options)
+        loaded.model.append(Deciding())
+        return loaded
+
+    with monkeypatch.context() as patch:
+        patch.setattr(export, "load_model", deciding)
+        with pytest.raises(ModelError, match="its graph computes other vectors"):
+            export_onnx(encoder_path, tmp_path / "onnx")
+    assert not (tmp_path / "onnx").exists()
+    with pytest.raises(ModelError, match=r"no exported model: it has no export\.json"):
+        simlte_st.load_onnx(encoder_path)
+    with pytest.raises(ModelError, match="there is no such folder"):
+        simlte_st.load_onnx(tmp_path / "nothing")
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "modules.json").touch()
+    with pytest.raises(ConfigurationError, match=r"it has no export\.json"):
+        export_onnx(encoder_path, tmp_path / "thesis", overwrite=True)
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(MissingExtraError, match=r"simlte-st\[onnx\]"):
+        export_onnx(encoder_path, tmp_path / "onnx")
