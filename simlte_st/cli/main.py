@@ -12,7 +12,19 @@ from typing import TextIO, cast
 
 from simlte_st import __version__
 from simlte_st.cli import (
-    analyze, convert, dedupe, encode, evaluate, explore, export, index, link, models, search, serve, train,
+    analyze,
+    convert,
+    dedupe,
+    encode,
+    evaluate,
+    explore,
+    export,
+    index,
+    link,
+    models,
+    search,
+    serve,
+    train,
 )  # fmt: skip
 from simlte_st.cli.messages import OptionFormatter, note
 from simlte_st.cli.parser import CommandParser, utf8_words
