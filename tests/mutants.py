@@ -115,7 +115,7 @@ MUTANTS = [
     *(
         ("simlte_st/training/presets.py", "test_presets.py", f"{name}={value},", f"{name}={wrong},")
         for name, value, wrong in (
-            ("least_steps", "30", "31"), ("scale", "2.0", "2.1"), ("learning_rate", "2e-5", "2.1e-5"),
+            ("steps", "30", "31"), ("scale", "2.0", "2.1"), ("learning_rate", "2e-5", "2.1e-5"),
             ("batch_size", "32", "33"),
         )
     ),

@@ -16,6 +16,7 @@ from benchmarks.bank.recipes import RECIPES, Corpus, Rival, embed, load_base, pr
 from benchmarks.bank.sets import BankSet
 from benchmarks.grid.work import Work
 from simlte_st.evaluation import split_half_views
+from simlte_st.evaluation.verdict import HALF_LENGTH
 from simlte_st.files import atomic_path
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE
@@ -23,7 +24,7 @@ from simlte_st.models.names import PACKAGED_BASE
 READ = 256
 """Tokens read of a whole document when it is embedded."""
 
-HALF = 62
+HALF = HALF_LENGTH
 """Tokens of half a document, special tokens left out."""
 
 BASE = "base"

@@ -110,7 +110,9 @@ def run(arguments: argparse.Namespace) -> int:
     from simlte_st.training.upload import check_upload
 
     options = {name: value for name, value in vars(arguments).items() if name in signature(train).parameters}
-    options |= {item.name: getattr(arguments, item.name) for item in fields(Preset) if item.name != "view"}
+    options |= {
+        item.name: getattr(arguments, item.name) for item in fields(Preset) if item.name not in ("view", "steps")
+    }
     options |= {"output": _target(arguments), "progress": not arguments.quiet, "view": _view(arguments)}
     if arguments.public and arguments.push_to_hub is None:
         raise ConfigurationError("--public is for --push-to-hub: without it nothing is uploaded.")

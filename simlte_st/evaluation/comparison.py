@@ -67,6 +67,7 @@ def compare_halves(
     models: Mapping[str, SentenceTransformer],
     documents: Any,
     *,
+    half_length: int | None = None,
     segmenter: str | Segmenter = "punkt",
     batch_size: int = 32,
     seed: int = 0,
@@ -79,6 +80,7 @@ def compare_halves(
     Args:
         models: The models by name. The halves fit the one that reads least.
         documents: Held-out documents: what :func:`~simlte_st.data.read_documents` takes.
+        half_length: Tokens of a half at most, special tokens left out; None for what fits the models.
         segmenter: ``"punkt"``, ``"nupunkt"`` or a callable.
         batch_size: Texts encoded at once.
         seed: Decides the split and the intervals.
@@ -91,7 +93,7 @@ def compare_halves(
         DataError: Fewer than three documents can be split.
     """
     read = list_documents(documents)
-    budgets = [budget for budget in map(view_budget, models.values()) if budget is not None]
+    budgets = [budget for budget in (half_length, *map(view_budget, models.values())) if budget is not None]
     anchors, positives = split_half_views(read, segmenter=segmenter, budget=min(budgets, default=None), seed=seed)
     words = agreement_of_scores(TfidfScores([*anchors, *positives]), seed=seed)
     results = {TFIDF: HalvesComparison(words, tfidf_split_half(anchors, positives, seed=seed))}

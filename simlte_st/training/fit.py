@@ -109,9 +109,8 @@ def set_up(trainee: Trainee, prepared: Prepared, folder: RunFolder, options: Run
     """
     model, preset = trainee.model, trainee.preset
     batches = make_batches(trainee, prepared.dataset, options)
-    steps = options.max_steps or math.ceil(batches.steps * preset.epochs)
-    if options.max_steps is None and options.settings.get("epochs") is None:
-        steps = max(steps, preset.least_steps)
+    usual = None if options.settings.get("epochs") is not None else preset.steps
+    steps = options.max_steps or usual or math.ceil(batches.steps * preset.epochs)
     passes = round(steps / batches.steps, 1)
     logger.info(
         "%d step%s planned, %s pass%s over the %s documents.",

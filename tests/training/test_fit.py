@@ -70,13 +70,13 @@ def test_a_batch_larger_than_the_corpus_is_the_corpus(encoder_path: Path, docume
 
 @pytest.mark.parametrize(
     ("told", "steps"),
-    [({}, 5), ({"epochs": 1.0}, 2), ({"max_steps": 3}, 3), ({"least_steps": 1}, 2)],
-    ids=["few documents", "epochs", "max_steps", "enough"],
+    [({}, 5), ({"epochs": 1.0}, 2), ({"max_steps": 3}, 3), ({"steps": 1}, 1)],
+    ids=["few documents", "epochs", "max_steps", "many documents"],
 )
-def test_few_documents_are_passed_several_times(
+def test_a_preset_has_its_steps_however_many_the_documents(
     told: dict[str, Any], steps: int, encoder_path: Path, documents: list[str], tmp_path: Path
 ) -> None:
-    trainee, prepared, run, options = begin(encoder_path, documents[:16], tmp_path, **{"least_steps": 5, **told})
+    trainee, prepared, run, options = begin(encoder_path, documents[:16], tmp_path, **{"steps": 5, **told})
     assert fit(set_up(trainee, prepared, run, options), run).steps == steps
 
 
@@ -129,7 +129,7 @@ def test_an_interrupted_run_says_where_it_stopped(
         {"epochs": 1.5},
         {"epochs": 2.3, "batch_size": 5},
         {"epochs": 1.3, "batch_tokens": 900},
-        {"least_steps": 9},
+        {"steps": 9},
         {"max_steps": 4},
     ],
     ids=lambda told: " ".join(told),

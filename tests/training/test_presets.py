@@ -22,7 +22,8 @@ def test_the_tuned_preset_is_the_one_that_was_measured() -> None:
         batch_size=32,
         learning_rate=2e-5,
         epochs=1.0,
-        least_steps=30,
+        steps=30,
+        max_view_length=64,
         scale=2.0,
         mlm_weight=0.0,
         pooling="keep",
@@ -59,8 +60,7 @@ def test_settings_out_of_range_are_named(settings: dict[str, float]) -> None:
 
 def test_a_preset_in_a_sentence() -> None:
     assert get_preset("docsplit-tuned").summary() == (
-        "Batches of 32 documents, 1 pass over the documents, 30 steps at least, learning rate 2e-05, temperature 0.5, "
-        "no MLM term, the base's pooling."
+        "Batches of 32 documents, 30 steps, learning rate 2e-05, temperature 0.5, no MLM term, the base's pooling."
     )
     told = Preset(batch_tokens=16384, epochs=2).summary()
     assert told.startswith(
