@@ -5,8 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 LOWEST := .venv-lowest
+DIST := .venv-dist
 
-.PHONY: demo test lint test-lowest mutants audit clean
+.PHONY: demo test lint test-lowest mutants audit dist clean
 
 demo: $(INSTALLED)
 	$(BIN)/python examples/demo.py --output simlte-demo
@@ -46,5 +47,18 @@ $(LOWEST)/.installed: setup.py constraints.txt tests/lowest_versions.py
 	$(LOWEST)/bin/python -m pip install --quiet -c constraints.txt -c $(LOWEST)/constraints.txt -e ".[test]"
 	touch $@
 
+# Wheel and source distribution; then the wheel in an empty environment without extras, as a new user has it.
+dist:
+	rm -rf dist $(DIST)
+	$(PYTHON) -m venv $(DIST)
+	$(DIST)/bin/python -m pip install --quiet build twine
+	$(DIST)/bin/python -m build --outdir dist .
+	$(DIST)/bin/python -m twine check --strict dist/*
+	rm -rf $(DIST)
+	$(PYTHON) -m venv $(DIST)
+	$(DIST)/bin/python -m pip install --quiet -c constraints.txt torch
+	$(DIST)/bin/python -m pip install --quiet dist/*.whl
+	$(DIST)/bin/python tests/installed_wheel.py
+
 clean:
-	rm -rf $(VENV) $(LOWEST) simlte-demo simlte-demo.run simlte-demo.trained
+	rm -rf $(VENV) $(LOWEST) $(DIST) dist simlte-demo simlte-demo.run simlte-demo.trained

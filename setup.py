@@ -37,7 +37,7 @@ EXTRAS["dev"] = [*EXTRAS["test"], "mypy>=1.15", "ruff>=0.12"]
 
 setup(
     name="simlte-st",
-    version="0.1.0.dev0",
+    version="0.1.0",
     description="Long-document embeddings learned without labels: DocSplit / SimLTE for sentence-transformers",
     long_description=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
