@@ -10,7 +10,7 @@ EXTRAS = {
     "nupunkt": ["nupunkt>=0.8,<1"],
     "bm25": ["bm25s>=0.2,<1"],
     "index": ["lancedb>=0.40,<1"],
-    "serve": ["lancedb>=0.40,<1", "streamlit>=1.40,<2"],
+    "serve": ["lancedb>=0.40,<1", "streamlit>=1.54,<2"],
     # HTML, PDF (crypto: encrypted ones that anybody may read) and DOCX files as documents.
     "documents": ["lxml>=6,<7", "pypdf[crypto]>=7,<8", "selectolax>=1,<2", "webencodings>=0.6,<1"],
     "dedupe": ["datasketch>=2.0,<3"],
@@ -46,7 +46,7 @@ setup(
     packages=find_packages(include=["simlte_st", "simlte_st.*"]),
     package_data={
         "": ["*.pyi"],
-        "simlte_st": ["py.typed", "evaluation/*.json", "models/weights/*/*", "exploration/page.*"],
+        "simlte_st": ["py.typed", "evaluation/*.json", "models/weights/*/*", "exploration/page.*", "page/style.css"],
     },
     install_requires=[
         "accelerate>=1.10",

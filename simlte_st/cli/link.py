@@ -9,7 +9,7 @@ from typing import Any
 from simlte_st.cli.arguments import add_arguments
 from simlte_st.cli.messages import in_options, note
 from simlte_st.cli.numbers import finite_number
-from simlte_st.cli.search import add_search_arguments, check_format, search_options, show
+from simlte_st.cli.search import add_search_arguments, check_columns, check_format, search_options, show
 from simlte_st.cli.terminal import wrapped
 from simlte_st.errors import ConfigurationError
 
@@ -52,7 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
         text = wrapped(in_options(calibration.summary(), arguments.flags))
         print(json.dumps(calibration.to_dict()) if arguments.format == "jsonl" else text)
         return 0
+    check_columns(index.columns, arguments)
     hits = index.link(arguments.seeds, **search_options(arguments))
     if hits.threshold is not None and arguments.threshold is None and index.calibration is not None:
         note(f"calibrated {index.calibration.summary()}", arguments)
-    return show(hits, arguments)
+    return show(hits, arguments, index)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from simlte_st.cli.arguments import add_arguments, check_result_files
@@ -16,7 +16,7 @@ from simlte_st.errors import ConfigurationError
 from simlte_st.files import valid_unicode
 
 if TYPE_CHECKING:
-    from simlte_st.index import Hits
+    from simlte_st.index import Hits, Index
 
 
 def add_parser(subparsers: Any) -> None:
@@ -48,10 +48,42 @@ def add_search_arguments(parser: argparse.ArgumentParser, top_help: str) -> None
         "--mode", choices=("hybrid", "dense", "text"), default="hybrid", help="default: %(default)s, vectors and BM25"
     )
     parser.add_argument("--why", action="store_true", help="show the nearest sentences, and the words shared")
+    add_shown_arguments(parser)
     add_arguments(parser, "--model")
     parser.add_argument("--format", choices=("table", "jsonl", "parquet"), default="table", help="default: %(default)s")
     parser.add_argument("--output", metavar="FILE", help="write the hits there (jsonl or parquet)")
     add_arguments(parser, "--overwrite", "common")
+
+
+def add_shown_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what a hit is headed by, and which columns are shown of it."""
+    parser.add_argument(
+        "--title", metavar="COLUMN", help="column of titles (default: the usual names, else first lines of texts)"
+    )
+    parser.add_argument(
+        "--show", type=_names, metavar="COLUMN,…", help="columns that are shown (default: none; of serve, all)"
+    )
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
+
+
+def check_columns(names: Sequence[str], arguments: argparse.Namespace) -> None:
+    """Check what :func:`add_shown_arguments` added.
+
+    Args:
+        names: The columns that there are.
+        arguments: The arguments.
+
+    Raises:
+        ConfigurationError: There is no such column.
+    """
+    for option, asked in (("--title", [arguments.title] if arguments.title else []), ("--show", arguments.show or [])):
+        for name in asked:
+            if name not in names:
+                there = ", ".join(names) or "none"
+                raise ConfigurationError(f"{option} {name}: the index has no such column. There are: {there}.")
 
 
 def check_format(arguments: argparse.Namespace) -> None:
@@ -73,8 +105,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     check_format(arguments)
     index = Index.open(arguments.index, arguments.model)
+    check_columns(index.columns, arguments)
     hits = index.search(arguments.text, **search_options(arguments))
-    return show(hits, arguments)
+    return show(hits, arguments, index, arguments.text)
 
 
 def search_options(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -82,12 +115,19 @@ def search_options(arguments: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(arguments, name) for name in ("top", "threshold", "where", "mode", "why")}
 
 
-def show(hits: Hits, arguments: argparse.Namespace) -> int:
-    """Print the hits, or write them to a file."""
+def show(hits: Hits, arguments: argparse.Namespace, index: Index, text: str = "") -> int:
+    """Print the hits, or write them to a file.
+
+    Args:
+        hits: The hits.
+        arguments: The arguments.
+        index: What was searched.
+        text: What was searched for: the snippets are taken from around its words.
+    """
     from simlte_st.files import atomic_path
 
     if arguments.format == "table":
-        print("\n".join(table_lines(hits, terminal_width())) if hits else "No document was found.")
+        print("\n".join(_table(hits, arguments, index, text)) if hits else "No document was found.")
         return 0
     lines = (json.dumps(hit.to_dict(), ensure_ascii=False) for hit in hits)
     if not arguments.output:
@@ -105,17 +145,38 @@ def show(hits: Hits, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def table_lines(hits: Hits, width: int) -> Iterator[str]:
-    """Lay out hits in lines of at most ``width`` columns."""
+def _table(hits: Hits, arguments: argparse.Namespace, index: Index, text: str) -> Iterator[str]:
+    from simlte_st.exploration.columns import title_column, title_of
+    from simlte_st.index.snippets import snippet
+
+    column = title_column(index.columns, arguments.title)
+    documents = index.documents([hit.id for hit in hits])
+    heads, snippets = [], []
+    for hit, document in zip(hits, documents, strict=True):
+        values = [f"{name}: {hit.metadata[name]}" for name in arguments.show or () if hit.metadata[name] is not None]
+        heads.append(" · ".join([title_of(hit.metadata.get(column or ""), document.text), *values]))
+        snippets.append(snippet(hit.passage or document.text, text))
+    yield from table_lines(hits, heads, snippets, terminal_width())
+
+
+def table_lines(hits: Hits, heads: Sequence[str], snippets: Sequence[str], width: int) -> Iterator[str]:
+    """Lay out hits in lines of at most ``width`` columns.
+
+    Args:
+        hits: The hits.
+        heads: Title and columns of each.
+        snippets: A piece of the text of each.
+        width: Of the terminal.
+    """
     names = min(max(4, *(_columns(hit.id) for hit in hits)), width // 3)
     room = width - names - 18
     yield f"{'rank':>4}  {_cell('id', names)}  {'cosine':>6}  {'bm25':>6}"[: width - 1]
-    for rank, hit in enumerate(hits, start=1):
+    for rank, (hit, head, piece) in enumerate(zip(hits, heads, snippets, strict=True), start=1):
         numbers = "  ".join(f"{'-' if each is None else format(each, form):>6}" for each, form in (
             (hit.cosine, ".3f"), (hit.bm25, ".1f")
         ))  # fmt: skip
-        text = _cell(hit.passage or hit.beginning, room - 6)
-        yield f"{rank:>4}  {_cell(hit.id, names)}  {numbers}  {text}".rstrip()
+        yield f"{rank:>4}  {_cell(hit.id, names)}  {numbers}  {_cell(head, room - 6)}".rstrip()
+        yield f"      {_cell(piece, width - 6)}".rstrip()
         for sentence, cosine in hit.sentences:
             yield f"      {cosine:.3f}  {_cell(sentence, width - 13)}".rstrip()
         if hit.words:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import socket
 import threading
@@ -13,6 +14,7 @@ from typing import Any
 
 from simlte_st.cli.arguments import add_arguments
 from simlte_st.cli.numbers import count
+from simlte_st.cli.search import add_shown_arguments, check_columns
 from simlte_st.errors import ConfigurationError
 
 ADDRESS = "127.0.0.1"
@@ -28,10 +30,12 @@ def add_parser(subparsers: Any) -> None:
         "Ctrl-C ends it.",
         examples=(
             "simlte serve articles.index --open",
+            "simlte serve articles.index --title headline --show section,year",
             "simlte serve articles.index --port 8600",
         ),
     )
     add_arguments(parser, "index", "--model")
+    add_shown_arguments(parser)
     parser.add_argument("--port", type=count, default=8501, metavar="N", help="default: %(default)s")
     parser.add_argument("--open", action=argparse.BooleanOptionalAction, default=False, help="open the browser too")
     add_arguments(parser, "common")
@@ -47,8 +51,9 @@ def run(arguments: argparse.Namespace) -> int:
     from simlte_st.page import __file__ as package
     from simlte_st.page.search_page import open_index
 
-    places = [arguments.index] if arguments.model is None else [arguments.index, arguments.model]
+    page = {"folder": arguments.index, "model": arguments.model, "title": arguments.title, "show": arguments.show}
     index, lock = open_index(arguments.index, arguments.model)  # what is wrong is said here, before there is a page
+    check_columns(index.columns, arguments)
     # Streamlit would ask a server of Amazon for this machine's address when another site's page knocks.
     require("streamlit.net_util", "serve", "simlte serve").get_external_ip = lambda: None  # type: ignore[attr-defined]
     print(f"{len(index):,} documents at http://{ADDRESS}:{arguments.port} (Ctrl-C ends it)", flush=True)
@@ -56,7 +61,13 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.open:
         threading.Thread(target=open_browser, args=(arguments.port,), daemon=True).start()
     cli.main(
-        ["run", str(Path(package).with_name("__main__.py")), *streamlit_options(arguments.port), "--", *places],
+        [
+            "run",
+            str(Path(package).with_name("__main__.py")),
+            *streamlit_options(arguments.port),
+            "--",
+            json.dumps(page),
+        ],
         prog_name="simlte serve",
         standalone_mode=False,
         color=False,  # the terminal's commands do not pass our output

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from simlte_st.data.document import Document
+from simlte_st.errors import DataError
 
 Kind = Literal["number", "date", "category", "text"]
 
@@ -55,7 +56,7 @@ class Column:
 def columns_of(documents: Sequence[Document]) -> list[Column]:
     """Find the columns of documents, in the order in which they first occur."""
     names = dict.fromkeys(name for document in documents for name in document.metadata or {})
-    return [_column(name, [(document.metadata or {}).get(name) for document in documents]) for name in names]
+    return [column_of(name, [(document.metadata or {}).get(name) for document in documents]) for name in names]
 
 
 def titles_of(documents: Sequence[Document], columns: Sequence[Column], name: str | None = None) -> list[str]:
@@ -66,20 +67,33 @@ def titles_of(documents: Sequence[Document], columns: Sequence[Column], name: st
         columns: Their columns.
         name: The column; None for one of :data:`TITLES`, if there is one.
     """
-    if name is not None:
-        column = next((each for each in columns if each.name == name), None)
-    else:
-        column = next((each for title in TITLES for each in columns if each.name.lower() == title), None)
-    own = column.shown() if column else [""] * len(documents)
-    return [
-        _shortened(
-            " ".join((title or document.text.lstrip()[: 2 * _TITLE_LENGTH].partition("\n")[0]).split()), _TITLE_LENGTH
-        )
-        for title, document in zip(own, documents, strict=True)
-    ]
+    titles = title_column([column.name for column in columns], name)
+    own = next((column.shown() for column in columns if column.name == titles), [""] * len(documents))
+    return [title_of(title, document.text) for title, document in zip(own, documents, strict=True)]
 
 
-def _column(name: str, values: list[Any]) -> Column:
+def title_column(names: Sequence[str], name: str | None = None) -> str | None:
+    """Give the column of titles: the one that was named, else one of :data:`TITLES`, else None.
+
+    Raises:
+        DataError: There is no column of that name.
+    """
+    if name is None:
+        return next((each for title in TITLES for each in names if each.lower() == title), None)
+    if name not in names:
+        raise DataError(f"title={name!r}: there is no such column. There are: {', '.join(names) or 'none'}.")
+    return name
+
+
+def title_of(value: Any, text: str) -> str:
+    """Give the title of a document: its value in the column of titles, or the first line of its text."""
+    own = "" if value is None else str(value)
+    line = own if own.strip() else text.lstrip()[: 2 * _TITLE_LENGTH].partition("\n")[0]
+    return _shortened(" ".join(line.split()), _TITLE_LENGTH)
+
+
+def column_of(name: str, values: Sequence[Any]) -> Column:
+    """Find out what kind of values a column has."""
     values = [None if _is_missing(value) else value for value in values]
     there = [value for value in values if value is not None]
     for kind, convert in (("number", _number), ("date", _seconds)):

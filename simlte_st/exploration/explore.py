@@ -38,7 +38,7 @@ from simlte_st.files import atomic_path, check_apart, check_place
 from simlte_st.index import Index
 from simlte_st.index.encoder import Model
 
-HALVES = 2_000
+HALVES = 1_000
 """Documents that are cut into halves, to choose the number of topics."""
 
 TYPICAL = 3

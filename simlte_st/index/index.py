@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from simlte_st.data.document import Document
@@ -23,7 +23,7 @@ from simlte_st.index.encoder import Encoder, Model
 from simlte_st.index.hits import Hit, Hits
 from simlte_st.index.passages import passages_of
 from simlte_st.index.queries import Answer, Mode, Question, check_search, find_answers
-from simlte_st.index.reasons import find_reasons
+from simlte_st.index.reasons import Reasons
 from simlte_st.index.seeds import find_seed, make_question, seed_vector
 from simlte_st.index.settings import PUNKT_FILE, load_encoder, make_folder, read_settings
 from simlte_st.index.store import Store, is_one_of
@@ -70,6 +70,11 @@ class Index:
     def __len__(self) -> int:
         """Count the documents."""
         return self._store.count()
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns of metadata."""
+        return list(self._store.metadata().names)
 
     @classmethod
     def create(
@@ -142,12 +147,7 @@ class Index:
 
     @cached_property
     def encoder(self) -> Encoder:
-        """The model, loaded when it is first needed.
-
-        Raises:
-            ModelError: As :meth:`load`.
-            ConfigurationError: As :meth:`load`.
-        """
+        """The model, loaded when it is first needed; raises what :meth:`load` does."""
         return load_encoder(self.folder, self._settings, self._model, self._device)
 
     @cached_property
@@ -223,30 +223,30 @@ class Index:
         Raises:
             DataError: One is not in the index.
         """
-        names = self._store.metadata().names
-        rows = self._store.rows_of("id", list(ids), ["id", "text", *names], "part = 0").to_pylist()
+        names = self.columns
+        rows = self.table(["text", *names], list(ids)).to_pylist()
         documents = {row["id"]: Document(row["id"], row["text"], metadata={n: row[n] for n in names}) for row in rows}
         for name in ids:
             if name not in documents:
                 raise DataError(f"{self.folder} has no document with the id {name!r}.")
         return [documents[name] for name in ids]
 
-    def contents(self) -> tuple[list[Document], NDArray[np.float32], NDArray[np.int64]]:
-        """Give all documents in the order of their ids, their vectors ``[documents, dim]`` and numbers of tokens.
+    def table(self, columns: Sequence[str] | None = None, ids: Sequence[str] | None = None) -> pa.Table:
+        """Give documents as a table in the order of their ids.
+
+        Args:
+            columns: Of ``id``, ``text``, ``tokens``, ``vector`` and the metadata; None for all of these. The id is
+                always there.
+            ids: Of the documents; None for all.
 
         Raises:
             StoreError: The index cannot be read.
         """
-        names = self._store.metadata().names
-        rows = self._store.rows("part = 0", ["id", "text", "tokens", "vector", *names]).sort_by("id")
-        values = rows.select(names).to_pylist()
-        documents = [
-            Document(name, text, metadata=own)
-            for name, text, own in zip(rows["id"].to_pylist(), rows["text"].to_pylist(), values, strict=True)
-        ]
-        flat = rows["vector"].combine_chunks().flatten().to_numpy()
-        vectors = flat.reshape(len(documents), -1).astype(np.float32)
-        return documents, vectors, rows["tokens"].to_numpy().astype(np.int64)
+        store = self._store
+        wanted = ["text", "tokens", "vector", *self.columns] if columns is None else columns
+        wanted = list(dict.fromkeys(["id", *wanted]))
+        rows = store.rows("part = 0", wanted) if ids is None else store.rows_of("id", ids, wanted, "part = 0")
+        return rows.sort_by("id")
 
     def search(
         self,
@@ -351,11 +351,9 @@ class Index:
             )
             for answer in answers
         ]
-        if why:
-            texts = {one.id: one.text for one in documents.values()}
-            reasons = find_reasons(self._store, self.encoder, self._segmenter, question, texts)
-            hits = [replace(hit, sentences=reasons[hit.id].sentences, words=reasons[hit.id].words) for hit in hits]
-        return Hits(hits, self._store.metadata(), threshold)
+        texts = {one.id: one.text for one in documents.values()}
+        reasons = Reasons(self._store, lambda: self.encoder, self._segmenter, question, texts)
+        return Hits(map(reasons.of, hits) if why else hits, self._store.metadata(), threshold, reasons.of)
 
     def _passages(self, answers: Sequence[Answer]) -> dict[str, str]:
         best = {answer.id: answer.part for answer in answers if answer.part}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from simlte_st.data.document import Document
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.data.sentences import segment_document
 from simlte_st.index.encoder import Encoder
+from simlte_st.index.hits import Hit
 from simlte_st.index.queries import Question
 from simlte_st.index.store import Store, is_one_of
 
@@ -21,38 +23,38 @@ WORDS = 8
 """Shared words that are given."""
 
 
-@dataclass(frozen=True, slots=True)
 class Reasons:
-    """Sentences with their cosine, and shared words with what each adds to the BM25 score, from the highest on."""
-
-    sentences: tuple[tuple[str, float], ...]
-    words: tuple[tuple[str, float], ...]
-
-
-def find_reasons(
-    store: Store, encoder: Encoder, segmenter: Segmenter, question: Question, texts: Mapping[str, str]
-) -> dict[str, Reasons]:
-    """Find reasons for documents.
+    """Finds the reasons for hits, each from the highest on: sentences with their cosine, and shared words.
 
     Args:
         store: The index's table.
-        encoder: Its model, which encodes all sentences of the documents.
-        segmenter: Cuts the documents into sentences.
-        question: The question, with a vector.
-        texts: Texts by id.
-
-    Returns:
-        Reasons by id.
+        encoder: Its model, which encodes all sentences of a document.
+        segmenter: Cuts documents into sentences.
+        question: The question; without a vector, hits get no sentences.
+        texts: The documents' texts by id.
     """
-    assert question.vector is not None
-    shared = _shared_words(store, question.words, texts)
-    reasons = {}
-    for name, text in texts.items():
-        sentences = list(dict.fromkeys(segment_document(Document(name, text), segmenter).sentences))
-        cosines = encoder.documents(sentences) @ question.vector
-        best = np.argsort(-cosines, kind="stable")[:SENTENCES]
-        reasons[name] = Reasons(tuple((sentences[i], float(cosines[i])) for i in best), shared[name])
-    return reasons
+
+    def __init__(
+        self, store: Store, encoder: Callable[[], Encoder], segmenter: Segmenter, question: Question,
+        texts: Mapping[str, str],
+    ) -> None:  # fmt: skip
+        self._store, self._encoder, self._segmenter, self._question = store, encoder, segmenter, question
+        self._texts = texts
+
+    @cached_property
+    def _words(self) -> dict[str, tuple[tuple[str, float], ...]]:
+        return _shared_words(self._store, self._question.words, self._texts)  # of all: each word is looked for once
+
+    def of(self, hit: Hit) -> Hit:
+        """Give a hit with its reasons; a shared word comes with what it adds to the BM25 score."""
+        nearest: tuple[tuple[str, float], ...] = ()
+        if self._question.vector is not None:
+            document = Document(hit.id, self._texts[hit.id])
+            sentences = list(dict.fromkeys(segment_document(document, self._segmenter).sentences))
+            cosines = self._encoder().documents(sentences) @ self._question.vector
+            best = np.argsort(-cosines, kind="stable")[:SENTENCES]
+            nearest = tuple((sentences[i], float(cosines[i])) for i in best)
+        return replace(hit, sentences=nearest, words=self._words[hit.id])
 
 
 def _shared_words(

@@ -14,7 +14,13 @@ from simlte_st.index.analyzer import WORD, terms_of
 SHOWN = 600
 """Characters of a document's beginning or best passage that a hit shows."""
 
+COSINE = "How near the meaning is, by the model: 1 for the same, about 0 for nothing in common. Models differ in scale."
+BM25 = "How many of the question's words are in the text, rare ones counting more. The scale depends on the question."
+WEAK = "No nearer to the question than many documents are to each other that have nothing to do with each other."
+
 _VALUE = 120  # characters of a value of the metadata
+_SIGN = re.compile(r"[!-/:-@\[-`{-~]")
+_ADDRESS = re.compile(r"https?://[^\s<>\"']+")
 _LAST_WORD = re.compile(r"\s+\S*$")
 
 
@@ -60,22 +66,49 @@ def _marked(text: str, terms: frozenset[str]) -> Iterator[str]:
     yield escape(text[done:])
 
 
-def described(values: Mapping[str, Any]) -> str:
-    """Write metadata as HTML on one line; values that there are not are left out."""
-    items = ((name, _shortened(str(value), _VALUE)) for name, value in values.items() if value not in (None, ""))
-    return " · ".join(f"<span>{escape(name)}: {escape(value)}</span>" for name, value in items)
+def described(values: Mapping[str, Any], columns: Iterable[str] | None = None) -> str:
+    """Write metadata as HTML on one line: addresses of the web as links; values that there are not are left out.
+
+    Args:
+        values: The metadata.
+        columns: Those that are shown; None for all.
+    """
+    chosen = values if columns is None else {name: values[name] for name in columns if name in values}
+    items = ((name, str(value)) for name, value in chosen.items() if value not in (None, ""))
+    return " · ".join(f"<span>{escape(name)}: {_linked(value)}</span>" for name, value in items)
 
 
-def hit_html(hit: Hit, rank: int) -> str:
-    """Write a hit as HTML: id, cosine, metadata, the beginning or best passage, and the reasons where it has some."""
+def _linked(value: str) -> str:
+    shown = escape(_shortened(value, _VALUE))
+    return f'<a href="{escape(value)}" target="_blank">{shown}</a>' if _ADDRESS.fullmatch(value) else shown
+
+
+def as_label(text: str) -> str:
+    """Write a text as a label of Streamlit's, in which none of it is Markdown."""
+    return _SIGN.sub(r"\\\g<0>", text)
+
+
+def hit_html(hit: Hit, rank: int, weak: float = -1.0, columns: Iterable[str] | None = None, wait: bool = False) -> str:
+    """Write what stands below the title of a hit as HTML: id, scores, metadata, beginning or best passage, reasons.
+
+    Args:
+        hit: The hit.
+        rank: Its rank.
+        weak: Cosine below which it looks weak.
+        columns: Of the metadata that are shown; None for all.
+        wait: Say that reasons are on their way.
+    """
     words = [word for word, _ in hit.words]
+    is_weak = hit.cosine is not None and hit.cosine < weak and hit.score < 1  # 1: it has what hardly another has
     text = _shortened(hit.passage or hit.beginning, SHOWN)
     parts = [f'<div class="head"><span class="rank">{rank}</span><span class="id">{escape(hit.id)}</span>']
     if hit.cosine is not None:
-        parts.append(f'<span class="cosine">cosine {hit.cosine:.3f}</span>')
+        parts.append(f'<span class="cosine" title="{COSINE}">cosine {hit.cosine:.3f}</span>')
     if hit.bm25 is not None:
-        parts.append(f'<span class="bm25">BM25 {hit.bm25:.1f}</span>')
-    parts.append(f'</div><div class="about">{described(hit.metadata)}</div>')
+        parts.append(f'<span class="bm25" title="{BM25}">BM25 {hit.bm25:.1f}</span>')
+    if is_weak:
+        parts.append(f'<span class="tag" title="{WEAK}">weak</span>')
+    parts.append(f'</div><div class="about">{described(hit.metadata, columns)}</div>')
     parts.append(f'<p class="text">{highlighted(text, [each for each, _ in hit.sentences], words)}</p>')
     if hit.sentences:
         rows = (
@@ -85,7 +118,9 @@ def hit_html(hit: Hit, rank: int) -> str:
         parts.append(f'<div class="label">nearest sentences</div><ul>{"".join(rows)}</ul>')
     if words:
         parts.append(f'<div class="label">shared words</div><p class="words">{highlighted(", ".join(words))}</p>')
-    return f'<div class="simlte hit">{"".join(parts)}</div>'
+    if wait:
+        parts.append('<div class="label">reasons are on their way …</div>')
+    return f'<div class="simlte hit{" weak" if is_weak else ""}">{"".join(parts)}</div>'
 
 
 def _shortened(text: str, length: int) -> str:

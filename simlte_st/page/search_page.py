@@ -1,42 +1,31 @@
-"""The page: a form, the hits, and a document beside its nearest neighbours."""
+"""The page: a form, the hits, and a document with its nearest neighbours above them."""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import threading
-from collections.abc import Callable
+from collections.abc import Sequence
 from html import escape
+from importlib.resources import files
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import streamlit as st
 
+from simlte_st.data.document import Document
 from simlte_st.errors import SimlteError
+from simlte_st.exploration.columns import title_of
 from simlte_st.index import Hit, Hits, Index
 from simlte_st.index.index import TOP
 from simlte_st.index.queries import Mode
-from simlte_st.page.highlighting import described, highlighted, hit_html
+from simlte_st.page import filters
+from simlte_st.page.highlighting import as_label, described, highlighted, hit_html
+from simlte_st.page.overview import Overview, look_over
 
-_STYLE = """<style>
-.block-container {max-width: 72rem; padding-top: 2.5rem;}
-.simlte {overflow-wrap: anywhere; line-height: 1.55;}
-.simlte span {unicode-bidi: isolate;}
-.simlte h1 {font-size: 1.6rem; padding: 0; margin: 0;}
-.simlte h2 {font-size: 1.2rem; padding: 0; margin: 0;}
-.simlte .about, .simlte .label, .simlte .bm25 {opacity: .65; font-size: .85rem;}
-.simlte .head {display: flex; gap: .75rem; align-items: baseline; flex-wrap: wrap;}
-.simlte .rank {opacity: .5; min-width: 1.2rem;}
-.simlte .id {font-weight: 600;}
-.simlte .cosine {font-variant-numeric: tabular-nums; opacity: .75; font-size: .85rem;}
-.simlte p {margin: .35rem 0 .6rem;}
-.simlte p.document {white-space: pre-wrap;}
-.simlte ul {list-style: none; padding: 0; margin: .1rem 0 .6rem;}
-.simlte li {margin: .15rem 0; padding: 0; font-size: .9rem;}
-.simlte .words {font-size: .9rem; margin-top: .1rem;}
-.simlte mark {background: rgba(240, 190, 60, .28); color: inherit; border-radius: .2rem; padding: .05rem 0;}
-.simlte b {font-weight: 600; text-decoration: underline; text-decoration-color: rgba(60, 120, 180, .7);
-  text-decoration-thickness: .12em; text-underline-offset: .2em;}
-.simlte.problem {border-left: .25rem solid rgba(200, 110, 60, .8); padding: .4rem .8rem;}
-</style>"""
+PLAIN = {"text": "", "mode": "hybrid", "top": TOP, "threshold": None, "where": "", "why": True}
+"""What the form holds at first; what differs stands in the address, under the same names."""
 
 
 @st.cache_resource(show_spinner=False)
@@ -53,85 +42,253 @@ def open_index(folder: str, model: str | None) -> tuple[Index, threading.Lock]:
     return Index.open(folder, model).load(), threading.Lock()
 
 
-def show_page(folder: str, model: str | None = None) -> None:
-    """Show the page, as the last interaction left it.
+@st.cache_resource(show_spinner="Looking the index over", max_entries=2)
+def _overview(folder: str, model: str | None, count: int, title: str | None) -> Overview:
+    return look_over(open_index(folder, model)[0], title)
+
+
+class Page:
+    """What one interaction shows.
 
     Args:
         folder: The index.
         model: Its model, where it is elsewhere now.
+        title: The column of titles.
+        show: Columns of the metadata that are shown; None for all but the titles.
     """
-    index, lock = open_index(folder, model)
-    name = Path(folder).resolve().name
-    st.set_page_config(page_title=f"simlte: {name}", layout="wide")
-    st.html(_STYLE)
-    try:
-        _show(index, lock, name)
-    except SimlteError as error:
-        st.html(f'<div class="simlte problem" role="alert">{escape(str(error))}</div>')
 
+    def __init__(self, folder: str, model: str | None, title: str | None, show: Sequence[str] | None) -> None:
+        self.name = Path(folder).resolve().name
+        self.index, self.lock = open_index(folder, model)
+        with self.lock:
+            self.overview = _overview(folder, model, len(self.index), title)
+        self.menus = filters.usable(self.overview.columns)
+        names = [column.name for column in self.overview.columns]
+        self.show = [name for name in names if name != self.overview.title] if show is None else show
+        self.state = st.session_state
 
-def _show(index: Index, lock: threading.Lock, name: str) -> None:
-    with lock:
-        about = f"{len(index):,} documents"
-    st.html(f'<div class="simlte"><h1>{escape(name)}</h1><div class="about">{about}</div></div>')
-    search = _form(index)
-    state = st.session_state
-    if search is not None:
-        state.chosen = state.hits = None
-        with st.spinner("Searching"), lock:
-            state.hits = search()
-    if state.get("chosen") is not None:
-        _show_document(index, lock, state.chosen)
-    elif state.get("hits") is not None:
-        _show_hits(state.hits, "No document was found.")
+    def draw(self) -> None:
+        """Show it."""
+        state, about = self.state, f"{self.overview.count:,} documents"
+        self.read_address()
+        head = f'<h1><a href="?">{escape(self.name)}</a></h1>'
+        st.html(f'<div class="simlte">{head}<div class="about">{about}</div></div>')
+        submitted = self.form()
+        if submitted:
+            self.close()
+        if submitted or state.pop("ask", False):
+            state.hits, state.explained = None, {}
+            if state.text.strip():
+                with st.spinner("Searching"), self.lock:
+                    state.hits = self.search()
+        self.write_address()
+        if state.get("trail"):
+            st.dialog("Document", width="medium", on_dismiss=self.close)(self.document)()
+        if state.get("hits") is None:
+            self.start()
+        else:
+            self.exports(state.hits)
+            self.hits(state.hits, "hit", "No document was found.", state.explained)
 
+    def form(self) -> bool:
+        """Show the form; tell whether it was submitted."""
+        with st.form("search", border=False):
+            box, button = st.columns([7, 1], vertical_alignment="bottom")
+            box.text_input("Search", key="text", placeholder="words, a sentence, a whole text")
+            submitted = button.form_submit_button("Search", width="stretch")
+            with st.expander("Filters and options"):
+                places = st.columns(3)
+                for number, column in enumerate(self.menus):
+                    with places[number % 3]:
+                        filters.show_filter(column)
+                columns = st.columns([1, 1, 1, 2], vertical_alignment="bottom")
+                columns[0].selectbox(
+                    "Mode", get_args(Mode), key="mode",
+                    help="dense: by vectors, text: by BM25, hybrid: by the ranks in both",
+                )  # fmt: skip
+                columns[1].number_input("Most hits", min_value=1, key="top")
+                columns[2].number_input("Lowest cosine", -1.0, 1.0, step=0.05, key="threshold", placeholder="any")
+                columns[3].text_input("Filter in SQL", key="where", placeholder="year > 2010 AND kind = 'news'")
+                st.checkbox("Reasons", key="why", help="nearest sentences and shared words")
+        return submitted
 
-def _form(index: Index) -> Callable[[], Hits] | None:
-    """Show the form; give the search that was just submitted for."""
-    with st.form("search", border=False):
-        box, button = st.columns([7, 1], vertical_alignment="bottom")
-        text = box.text_input("Search", key="text", placeholder="words, a sentence, a whole text")
-        submitted = button.form_submit_button("Search")
-        columns = st.columns([1.4, 1, 1.2, 4, 1.2], vertical_alignment="bottom")
-        mode: Mode = columns[0].selectbox(
-            "Mode", get_args(Mode), key="mode", help="dense: by vectors, text: by BM25, hybrid: by the ranks in both"
+    def search(self) -> Hits:
+        """Search for what the form holds."""
+        state = self.state
+        conditions = [filters.condition(column, state[filters.PREFIX + column.name]) for column in self.menus]
+        own = f"({state.where})" if state.where.strip() and any(conditions) else state.where.strip()
+        where = " AND ".join(each for each in (*conditions, own) if each)
+        return self.index.search(
+            state.text, top=int(state.top), threshold=state.threshold, where=where or None, mode=state.mode
         )
-        top = int(columns[1].number_input("Most hits", min_value=1, value=TOP, key="top"))
-        threshold = columns[2].number_input("Lowest cosine", -1.0, 1.0, None, 0.05, key="threshold", placeholder="any")
-        where = columns[3].text_input("Filter", key="where", placeholder="year > 2010 AND kind = 'news'")
-        why = columns[4].checkbox("Reasons", value=True, key="why", help="nearest sentences and shared words")
-    if not submitted:
-        return None
-    return lambda: index.search(
-        text, top=top, threshold=threshold, where=where if where.strip() else None, mode=mode, why=why
-    )
+
+    def start(self) -> None:
+        """Show what is in the index, and questions to click."""
+        overview, trail = self.overview, self.state.trail
+        if overview.questions:
+            st.html('<div class="simlte label">for example</div>')
+            with st.container(horizontal=True):
+                for number, question in enumerate(overview.questions):
+                    st.button(as_label(question), key=f"ask {number}", on_click=self.ask, args=(question,))
+        places = st.columns(2)
+        for number, topic in enumerate(overview.topics):
+            with places[number % 2].container(border=True, gap=None):
+                st.html(f'<div class="simlte"><h2>{escape(topic.name)}</h2></div>')
+                for place, (name, title) in enumerate(topic.documents):
+                    st.button(
+                        as_label(title), key=f"typical {number} {place}", type="tertiary",
+                        on_click=trail.append, args=(name,),
+                    )  # fmt: skip
+                st.button("Search for it", key=f"topic {number}", on_click=self.ask, args=(topic.name,))
+        names = ", ".join(column.name for column in overview.columns)
+        if names:
+            st.html(f'<div class="simlte about">columns: {escape(names)}</div>')
+
+    def ask(self, text: str) -> None:
+        """Search for a text."""
+        self.state.text, self.state.ask, self.state.trail = text, True, []
+
+    def close(self) -> None:
+        """Close the document."""
+        self.state.trail = []
+
+    def hits(self, hits: Hits, key: str, otherwise: str, explained: dict[str, Hit]) -> None:
+        """Show hits at once, and their reasons as they are found.
+
+        Args:
+            hits: The hits.
+            key: Begins the keys of their buttons.
+            otherwise: What is shown where there are none.
+            explained: Hits with reasons by their ids; those that are found join them.
+        """
+        if not hits:
+            st.html(f'<div class="simlte about">{otherwise}</div>')
+        places = []
+        for rank, hit in enumerate(hits, start=1):
+            with st.container(border=True, gap=None):
+                label = as_label(self.title(hit.metadata, hit.beginning))
+                st.button(
+                    f"**{label}**", key=f"{key} {rank}", type="tertiary",
+                    on_click=self.state.trail.append, args=(hit.id,),
+                )  # fmt: skip
+                place = st.empty()
+                wait = self.state.why and hit.id not in explained
+                place.html(hit_html(explained.get(hit.id, hit), rank, self.overview.weak, self.show, wait))
+                if wait:
+                    places.append((place, rank, hit))
+        for place, rank, hit in places:
+            with self.lock:
+                explained[hit.id] = hits.explain(hit)
+            place.html(hit_html(explained[hit.id], rank, self.overview.weak, self.show))
+
+    def title(self, metadata: Any, text: str) -> str:
+        """Give the title of a document."""
+        return title_of((metadata or {}).get(self.overview.title), text)
+
+    def exports(self, hits: Hits) -> None:
+        """Offer the hits as files."""
+        rows = [hit.to_dict() for hit in hits]
+        if not rows:
+            return
+        flat = [{name: value for name, value in row.items() if name not in ("sentences", "words")} for row in rows]
+        table = io.StringIO()
+        writer = csv.DictWriter(table, list(flat[0]))
+        writer.writeheader()
+        writer.writerows(flat)
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.html(f'<div class="simlte about">{escape(self.about(len(rows)))}</div>')
+            st.download_button("CSV", table.getvalue(), "hits.csv", "text/csv", type="tertiary", on_click="ignore")
+            text = json.dumps(rows, ensure_ascii=False, indent=1)
+            st.download_button("JSON", text, "hits.json", "application/json", type="tertiary", on_click="ignore")
+
+    def about(self, count: int) -> str:
+        """Say how many hits there are, and what they were filtered by."""
+        values = [(column, self.state[filters.PREFIX + column.name]) for column in self.menus]
+        chosen = [f"{column.name}: {', '.join(filters.to_address(column, value))}" for column, value in values
+                  if filters.condition(column, value)]  # fmt: skip
+        return " · ".join([f"{count:,} hits", *chosen, *([self.state.where] if self.state.where.strip() else [])])
+
+    def document(self) -> None:
+        """Show the document that is open with the reasons it was found for, and those that are nearest to it."""
+        trail = self.state.trail
+        if not trail:
+            st.rerun()  # which closes it
+        self.write_address()
+        st.button("Back", key="back", on_click=trail.pop)
+        try:
+            with self.lock:
+                document = self.index.documents([trail[-1]])[0]
+            st.html(self.document_html(document))
+            st.html('<div class="simlte"><h2>Nearest neighbours</h2></div>')
+            with st.spinner("Searching"), self.lock:
+                neighbours = self.index.link([document.id], top=int(self.state.top))
+            self.hits(neighbours, f"neighbour {len(trail)}", "There is no other document.", {})
+        except SimlteError as error:
+            show_problem(error)
+
+    def document_html(self, document: Document) -> str:
+        """Write a document."""
+        hit = self.state.explained.get(document.id)
+        sentences = [sentence for sentence, _ in hit.sentences] if hit else []
+        words = [word for word, _ in hit.words] if hit else []
+        names = [name for name in document.metadata or {} if name != self.overview.title]
+        title = escape(self.title(document.metadata, document.text))
+        about = " · ".join(filter(None, (escape(document.id), described(document.metadata or {}, names))))
+        text = f'<p class="document">{highlighted(document.text, sentences, words)}</p>'
+        return f'<div class="simlte"><h2>{title}</h2><div class="about">{about}</div>{text}</div>'
+
+    def read_address(self) -> None:
+        """Bring the form, the hits and the document to what the address says, if it is another than this page wrote."""
+        state, address = self.state, {name: st.query_params.get_all(name) for name in st.query_params}
+        if state.get("address") == address:
+            return
+        for name, value in PLAIN.items():
+            state[name] = value
+        for column in self.menus:
+            key = filters.PREFIX + column.name
+            value = filters.from_address(column, address.get(key, []))
+            state[key] = value if value is not None else filters.limits(column)
+        for name in ("text", "where"):
+            state[name] = address.get(name, [""])[0]
+        state["mode"] = next((each for each in address.get("mode", []) if each in get_args(Mode)), PLAIN["mode"])
+        state["why"] = address.get("why") != ["no"]
+        for name, kind in (("top", int), ("threshold", float)):
+            try:
+                state[name] = kind(address[name][0])
+            except (KeyError, ValueError):
+                state[name] = PLAIN[name]
+        state.hits, state.explained, state.trail = None, {}, address.get("document", [])[-1:]
+        state.ask, state.address = bool(state.text.strip()), address
+
+    def write_address(self) -> None:
+        """Bring the address to what the page shows."""
+        state = self.state
+        address = {name: [str(state[name])] for name, value in PLAIN.items() if state[name] != value and name != "why"}
+        address |= {} if state.why else {"why": ["no"]}
+        for column in self.menus:
+            key = filters.PREFIX + column.name
+            if texts := filters.to_address(column, state[key]):
+                address[key] = texts
+        if state.get("hits") is None:
+            address = {}
+        address |= {"document": state.trail[-1:]} if state.trail else {}
+        if address != state.get("address"):
+            state.address = address
+            st.query_params.from_dict(address)
 
 
-def _show_hits(hits: Hits, otherwise: str) -> None:
-    if not hits:
-        st.html(f'<div class="simlte about">{otherwise}</div>')
-    for rank, hit in enumerate(hits, start=1):
-        with st.container(border=True):
-            st.html(hit_html(hit, rank))
-            st.button("Document and neighbours", key=f"choose {rank}", on_click=_choose, args=(hit,))
+def show_page(
+    folder: str, model: str | None = None, title: str | None = None, show: Sequence[str] | None = None
+) -> None:
+    """Show the page, as the last interaction left it; the arguments are those of :class:`Page`."""
+    st.set_page_config(page_title=f"simlte: {Path(folder).resolve().name}", layout="wide")
+    st.html(f"<style>{files('simlte_st.page').joinpath('style.css').read_text(encoding='utf-8')}</style>")
+    try:
+        Page(folder, model, title, show).draw()
+    except SimlteError as error:
+        show_problem(error)
 
 
-def _choose(hit: Hit | None) -> None:
-    st.session_state.chosen = hit
-
-
-def _show_document(index: Index, lock: threading.Lock, hit: Hit) -> None:
-    """Show a document with the reasons it was found for, beside those that are nearest to it."""
-    st.button("Back to the hits", key="back", on_click=_choose, args=(None,))
-    with lock:
-        document = index.documents([hit.id])[0]
-    left, right = st.columns(2, gap="large")
-    with left:
-        text = highlighted(document.text, [each for each, _ in hit.sentences], [word for word, _ in hit.words])
-        about = f'<div class="about">{described(document.metadata or {})}</div>'
-        st.html(f'<div class="simlte"><h2>{escape(hit.id)}</h2>{about}<p class="document">{text}</p></div>')
-    with right:
-        st.html('<div class="simlte"><h2>Nearest neighbours</h2></div>')
-        with st.spinner("Searching"), lock:
-            neighbours = index.link([hit.id], top=st.session_state.top, why=st.session_state.why)
-        _show_hits(neighbours, "There is no other document.")
+def show_problem(error: SimlteError) -> None:
+    """Say what is wrong."""
+    st.html(f'<div class="simlte problem" role="alert">{escape(str(error))}</div>')

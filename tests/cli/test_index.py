@@ -51,6 +51,16 @@ def test_search_prints_a_table_as_wide_as_the_terminal(
         assert re.search(r"^ +1  d3 ", out, re.MULTILINE)
         assert "words  " in out
         assert not re.search(r"\bd[0167]\b", out)
+    monkeypatch.setenv("COLUMNS", "250")
+    out, _ = run(f"search {index} '{documents[3]}' --top 1 --show year,Price__EUR_", capfd)
+    assert documents[3][:15] in out.splitlines()[1]
+    assert out.splitlines()[1].endswith(" · year: 2003 · Price__EUR_: 1.5")
+    assert " 2003 " in f"{run(f'search {index} ba --top 8 --title year', capfd)[0]} "
+    for option in ("--title colour", "--show year,colour"):
+        assert (
+            f"{option.split()[0]} colour: the index has no such column. There are: year"
+            in run(f"search {index} ba {option}", capfd, 1)[1]
+        )
     assert run(f"search {index} ba --where 'year = 1'", capfd)[0] == "No document was found.\n"
 
 

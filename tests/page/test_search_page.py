@@ -26,6 +26,7 @@ from simlte_st.cli.serve import open_browser
 from simlte_st.data import Document
 from simlte_st.errors import ModelError
 from simlte_st.index import Index
+from simlte_st.page.overview import look_over
 from simlte_st.page.search_page import open_index
 
 HOSTILE = Document(
@@ -46,7 +47,7 @@ def folder(documents: list[str], encoder_path: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def page(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AppTest:
-    monkeypatch.setattr(sys, "argv", ["page", str(folder)])
+    monkeypatch.setattr(sys, "argv", ["page", json.dumps({"folder": str(folder)})])
     script = Path(simlte_st.page.__file__).with_name("__main__.py")
     return AppTest.from_file(str(script), default_timeout=60).run()
 
@@ -59,17 +60,17 @@ def shown(page: AppTest) -> list[str]:
 
 def search(page: AppTest, text: str) -> list[str]:
     page.text_input(key="text").input(text)
-    page.button[0].click().run()
+    next(button for button in page.button if button.label == "Search").click().run()
     return shown(page)
 
 
 def hits(page: AppTest) -> list[str]:
-    found = [html for html in shown(page) if 'class="simlte hit"' in html]
+    found = [html for html in shown(page) if 'class="simlte hit' in html]
     return [unescape(html.split('class="id">')[1].split("</span>")[0]) for html in found]
 
 
 def test_search_shows_what_the_index_finds(page: AppTest, folder: Path, documents: list[str]) -> None:
-    assert "<h1>my.index</h1>" in shown(page)[0]
+    assert ">my.index</a></h1>" in shown(page)[0]
     assert "11 documents" in shown(page)[0]
     assert hits(page) == []
     query = documents[3][:60]
@@ -78,8 +79,9 @@ def test_search_shows_what_the_index_finds(page: AppTest, folder: Path, document
     found = index.search(query, why=True, top=10)
     assert hits(page)[0] == "d3"
     assert len(hits(page)) == 10
-    first = next(html for html in shown(page) if 'class="simlte hit"' in html)
-    assert f"cosine {found[0].cosine:.3f}" in first
+    first = next(html for html in shown(page) if 'class="simlte hit' in html)
+    assert f">cosine {found[0].cosine:.3f}</span>" in first
+    assert "reasons are on their way" not in first
     assert f"{found[0].sentences[0][1]:.3f}</span> <b>" in first
     assert "year: 2003" in first
 
@@ -105,37 +107,90 @@ def test_a_filter(page: AppTest, documents: list[str]) -> None:
     assert "<b>" not in problem
     assert hits(page) == []
     page.text_input(key="where").input("")
-    assert "The text to search for is empty." in search(page, " ")[-1]
+    assert "columns: year, kind" in search(page, " ")[-1], "without a question there is the start"
 
 
-def test_a_document_beside_its_neighbours(page: AppTest, folder: Path, documents: list[str]) -> None:
+def test_the_start_shows_what_is_there_and_what_to_ask(page: AppTest, folder: Path) -> None:
+    assert "columns: year, kind" in shown(page)[-1]
+    assert page.button(key="ask 2").label
+    asked = look_over(Index.open(folder)).questions[0]
+    page.button(key="ask 0").click().run()
+    assert page.text_input(key="text").value == asked
+    assert hits(page)[0] == Index.open(folder).search(asked)[0].id
+
+
+def test_menus_filter_and_the_address_holds_everything(page: AppTest) -> None:
+    page.slider(key="with.year").set_value((2002, 2006))
+    page.multiselect(key="with.kind").set_value(["even"])
+    page.number_input(key="top").set_value(4)
+    search(page, "ba")
+    before = hits(page)
+    assert len(before) == 4
+    assert {"d2", "d3", "d4", "d5", "d6"} >= {*before}
+    assert any("4 hits · year: 2002..2006 · kind: even" in html for html in shown(page))
+    assert page.query_params == {
+        "text": "ba", "top": "4", "with.year": "2002..2006", "with.kind": "even",
+    }  # fmt: skip
+
+    again = AppTest.from_file(str(Path(simlte_st.page.__file__).with_name("__main__.py")), default_timeout=60)
+    again.query_params.update({**page.query_params, "document": [before[1]], "mode": ["odd"], "threshold": ["x"]})
+    again.run()
+    assert set(before) <= set(hits(again))
+    assert f'class="about">{before[1]} ·' in opened(again)
+    assert again.selectbox(key="mode").value == "hybrid"
+    assert {button.label for button in again.get("download_button")} == {"CSV", "JSON"}
+
+
+def test_titles_links_and_chosen_columns(folder: Path, monkeypatch: pytest.MonkeyPatch, documents: list[str]) -> None:
+    index = Index.open(folder)
+    index.add([Document("t", documents[0], metadata={"title": "A *title*", "url": "https://example.org/a?b=1&c"})])
+    arguments = {"folder": str(folder), "show": ["url"]}
+    monkeypatch.setattr(sys, "argv", ["page", json.dumps(arguments)])
+    script = str(Path(simlte_st.page.__file__).with_name("__main__.py"))
+    page = AppTest.from_file(script, default_timeout=60).run()
+    page.text_input(key="where").input("id = 't'")
+    search(page, "ba")
+    assert page.button(key="hit 1").label == r"**A \*title\***"
+    first = next(html for html in shown(page) if 'class="simlte hit' in html)
+    assert '<a href="https://example.org/a?b=1&amp;c" target="_blank">' in first
+    assert "title:" not in first
+
+
+def opened(page: AppTest) -> str:
+    return next(html for html in shown(page) if 'class="document"' in html)
+
+
+def test_a_document_above_the_hits(page: AppTest, folder: Path, documents: list[str]) -> None:
     search(page, documents[3][:60])
     before = hits(page)
-    page.button(key="choose 1").click().run()
-    found = Index.open(folder).link(["d3"], top=10)
-    assert hits(page) == [hit.id for hit in found]
-    document = next(html for html in shown(page) if 'class="document"' in html)
-    assert "<h2>d3</h2>" in document
-    assert "<mark>" in document
-    words = document.split('class="document">')[1].replace("<b>", "").replace("</b>", "").replace("mark>", "")
+    page.button(key="hit 1").click().run()
+    found = [hit.id for hit in Index.open(folder).link(["d3"], top=10)]
+    assert sorted(hits(page)) == sorted([*before, *found])
+    assert f"<h2>{documents[3][:20]}" in opened(page)
+    assert 'class="about">d3 · <span>year: 2003' in opened(page)
+    assert "<mark>" in opened(page)
+    words = opened(page).split('class="document">')[1].replace("<b>", "").replace("</b>", "").replace("mark>", "")
     assert " ".join(documents[3].split()[-5:]) in words
-    page.button(key="choose 2").click().run()
-    assert any(f"<h2>{found[1].id}</h2>" in html for html in shown(page))
+    page.button(key="neighbour 1 2").click().run()
+    assert f'class="about">{found[1]} ·' in opened(page)
+    page.button(key="back").click().run()
+    assert 'class="about">d3 ·' in opened(page)
     page.button(key="back").click().run()
     assert hits(page) == before
 
-    page.button(key="choose 1").click().run()
+    page.button(key="hit 1").click().run()
     Index.open(folder).delete(["d3"])
     page.run()
-    assert "has no document with the id" in shown(page)[-1]
+    assert any("has no document with the id" in html for html in shown(page))
 
 
 def test_documents_are_shown_as_text(page: AppTest) -> None:
     page.text_input(key="where").input("year = 1999")
     search(page, "ba bun")
     assert hits(page) == [HOSTILE.id]
-    page.button(key="choose 1").click().run()
-    assert sum("owned" in html for html in shown(page)) == 1
+    page.button(key="hit 1").click().run()
+    assert sum("owned" in html for html in shown(page)) == 2
+    assert page.button(key="hit 1").label.startswith(r"**Ba bun bis \<script\>document\.title\=\'owned\'")
     for html in shown(page):
         assert not any(tag in html for tag in ("<script", "<img", "<i>"))
     assert not page.markdown, "which would take a document's text for markup"
@@ -201,7 +256,8 @@ def test_the_end_waits_for_a_search(folder: Path, monkeypatch: pytest.MonkeyPatc
     searching: list[threading.Timer] = []
 
     def serve(arguments: list[str], **options: object) -> None:
-        assert arguments[-2:] == ["--", str(folder)]
+        assert arguments[-2] == "--"
+        assert json.loads(arguments[-1])["folder"] == str(folder)
         assert lock.acquire(blocking=False)
         searching.append(threading.Timer(0.5, lock.release))
         searching[0].start()
@@ -278,28 +334,82 @@ def knock(port: int, origin: str) -> int:
     return status
 
 
+class Browser:
+    """The page in a browser."""
+
+    def __init__(self, driver: Any, port: int) -> None:
+        self.driver, self.url = driver, f"http://127.0.0.1:{port}/"
+
+    def show(self, width: int, height: int, scheme: str, address: str = "") -> None:
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+        self.driver.get(self.url + address)
+
+    def run(self, script: str) -> Any:
+        return self.driver.execute_script(f"return {script}")
+
+    def wait(self, condition: str) -> None:
+        until = time.monotonic() + 60
+        while not self.run(condition):
+            assert time.monotonic() < until, condition
+            time.sleep(0.05)
+
+    def text(self, selector: str) -> str:
+        self.wait(f"document.querySelector({selector!r})?.innerText")
+        return str(self.run(f"document.querySelector({selector!r}).innerText"))
+
+    def click(self, selector: str) -> None:
+        self.wait(f"document.querySelector({selector!r})")
+        self.run(f"document.querySelector({selector!r}).click()")
+
+    def press(self, keys: str) -> None:
+        self.driver.switch_to.active_element.send_keys(keys)
+
+
 def test_in_a_browser(browser: Any, served: tuple[subprocess.Popen[str], int], outside: socket.socket) -> None:
-    from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys
-    from selenium.webdriver.support.ui import WebDriverWait
 
     process, port = served
-    wait = WebDriverWait(browser, 60)
+    page = Browser(browser, port)
+    page.show(1280, 900, "light")
+    page.wait("document.querySelector(\"input[aria-label='Search']\")")
+    page.run("document.querySelector(\"input[aria-label='Search']\").focus()")
+    page.press(HOSTILE.text + Keys.ENTER)
+    page.wait("document.querySelectorAll('.hit ul').length === 10")
+    assert page.text(".hit .id") == HOSTILE.id
+    assert page.text(".st-key-hit-1 button") == HOSTILE.text
+    assert page.run("new URLSearchParams(location.search).get('text')") == HOSTILE.text
+    assert page.run("document.querySelector('.cosine').title").startswith("How near the meaning is")
 
-    def found(selector: str) -> list[Any]:
-        return wait.until(lambda driver: driver.find_elements(By.CSS_SELECTOR, selector))  # type: ignore[no-any-return]
-
-    browser.get(f"http://127.0.0.1:{port}")
-    found("input[aria-label='Search']")[0].send_keys(HOSTILE.text + Keys.ENTER)
-    assert found(".hit .id")[0].text == HOSTILE.id
-    found(".st-key-choose-1 button")[0].click()
-    assert found("p.document")[0].text == HOSTILE.text
-    assert found(".hit")
+    page.run("document.querySelector('.st-key-hit-9 button').scrollIntoView()")
+    place = page.run("document.querySelector('[data-testid=stMain]').scrollTop")
+    assert place > 0
+    page.click(".st-key-hit-1 button")
+    assert page.text("p.document") == HOSTILE.text
+    page.wait("new URLSearchParams(location.search).get('document')?.startsWith('<img')")
+    page.wait("document.querySelectorAll('[role=dialog] .hit').length === 10")
+    page.run("document.querySelector('[role=dialog]').focus()")
+    page.press(Keys.ESCAPE)
+    page.wait("!document.querySelector('[role=dialog]') && !location.search.includes('document=')")
+    assert abs(page.run("document.querySelector('[data-testid=stMain]').scrollTop") - place) < 100
+    browser.back()
+    assert page.text("p.document") == HOSTILE.text
     assert browser.title == "simlte: my.index"
-    assert not browser.find_elements(By.CSS_SELECTOR, ".simlte script, .simlte img, .simlte i, .simlte a")
+    assert not page.run("document.querySelector('.simlte script, .simlte img, .simlte i, p a')")
+
+    page.show(390, 800, "dark", "?text=ba&with.kind=even&with.year=2003..2005&why=no")
+    page.wait("document.querySelectorAll('.hit').length === 3")
+    assert page.text(".simlte.about") == "3 hits · year: 2003..2005 · kind: even"
+    assert page.run("document.documentElement.scrollWidth") <= 390
+    ground = "getComputedStyle(document.querySelector('.stApp')).backgroundColor"
+    assert sum(map(int, page.run(ground).strip("rgb()").split(","))) < 150
+    top = page.run("document.querySelector('.hit').getBoundingClientRect().top")
+    assert top < 500, "the controls are folded"
     assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
     foreign = "performance.getEntriesByType('resource').map(e => e.name).filter(n => !n.startsWith(location.origin))"
-    assert browser.execute_script(f"return {foreign}") == []
+    assert page.run(foreign) == []
 
     assert listening(port) == ["0100007F"]
     assert knock(port, f"http://127.0.0.1:{port}") == 101

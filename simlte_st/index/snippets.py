@@ -1,0 +1,42 @@
+"""The piece of a text that has most of the words that were looked for."""
+
+from __future__ import annotations
+
+from simlte_st.index.analyzer import WORD, content_terms, terms_of
+
+LENGTH = 200
+"""Characters of a snippet, at most."""
+
+_BEFORE = 40  # characters before the first word that was found
+
+
+def snippet(text: str, question: str, length: int = LENGTH) -> str:
+    """Cut out the piece of a text that has most different words of a question.
+
+    Args:
+        text: The text.
+        question: What was looked for.
+        length: Characters at most, marks of what was left out aside.
+
+    Returns:
+        The piece on one line; the text's beginning where it has none of the words.
+    """
+    wanted = {each.term for each in content_terms(question)}
+    found = [
+        (match.start(), term)
+        for match in WORD.finditer(text)
+        for term in {each.term for each in terms_of(match[0])} & wanted
+    ]
+    best, most = 0, 0
+    first = 0
+    for last, (place, _) in enumerate(found):
+        while place - found[first][0] > length - _BEFORE:
+            first += 1
+        many = len({term for _, term in found[first : last + 1]})
+        if many > most:
+            best, most = max(0, found[first][0] - _BEFORE), many
+    start = text.find(" ", best) + 1 if best else 0  # whole words
+    piece = text[start : start + length]
+    if start + length < len(text):
+        piece = piece.rpartition(" ")[0] or piece
+    return ("… " if start else "") + " ".join(piece.split()) + (" …" if start + length < len(text) else "")
