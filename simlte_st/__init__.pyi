@@ -1,6 +1,7 @@
 from .data.documents import read_documents as read_documents
 from .data.transform import DocSplitTransform as DocSplitTransform
 from .data.views import DocSplit as DocSplit
+from .evaluation.compare import compare as compare
 from .exploration.explore import explore as explore
 from .index.index import Index as Index
 from .losses.cached_multiple_negatives_ranking_mlm import (

@@ -12,8 +12,8 @@ import simlte_st.training
 
 NAMES = {
     "CachedMultipleNegativesRankingMLMLoss", "DocSplit", "DocSplitTransform", "Index",
-    "MultipleNegativesRankingMLMLoss", "SentenceTransformer", "encode_documents", "explore", "load_onnx",
-    "read_documents", "train", "trainer_callbacks",
+    "MultipleNegativesRankingMLMLoss", "SentenceTransformer", "compare", "encode_documents", "explore",
+    "load_onnx", "read_documents", "train", "trainer_callbacks",
 }  # fmt: skip
 
 

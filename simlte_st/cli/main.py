@@ -13,6 +13,7 @@ from typing import TextIO, cast
 from simlte_st import __version__
 from simlte_st.cli import (
     analyze,
+    compare,
     convert,
     dedupe,
     encode,
@@ -31,7 +32,10 @@ from simlte_st.cli.parser import CommandParser, utf8_words
 from simlte_st.cli.terminal import PrintableStream
 from simlte_st.errors import SimlteError, TrainingInterrupted
 
-COMMANDS = (train, encode, index, search, link, serve, explore, evaluate, analyze, dedupe, convert, export, models)
+COMMANDS = (
+    train, encode, index, search, link, serve, explore, compare, evaluate, analyze, dedupe, convert,
+    export, models,
+)  # fmt: skip
 """Modules with ``add_parser(subparsers)`` and ``run(arguments) -> int``."""
 
 INTERRUPTED = 130

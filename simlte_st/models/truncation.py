@@ -17,6 +17,9 @@ from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.models.names import OWN_MODELS, name_of
 from simlte_st.modules.base_form import texts_as_read
 
+CUT_SHARE = 0.1
+"""Share of the tokens of documents that a model may cut before it had better read whole documents."""
+
 
 @dataclass
 class Truncation:

@@ -15,14 +15,11 @@ from sentence_transformers import SentenceTransformer
 from simlte_st.chunk_mean.backbone import WHOLE_DOCUMENTS
 from simlte_st.chunk_mean.convert import can_read_in_chunks, chunk_length, read_in_chunks
 from simlte_st.data.corpus import document_lengths
-from simlte_st.models.truncation import Truncation
+from simlte_st.models.truncation import CUT_SHARE, Truncation
 from simlte_st.training.model import Trainee
 from simlte_st.training.prepare import Prepared
 
 logger = logging.getLogger(__name__)
-
-CUT_SHARE = 0.1
-"""Share of the tokens that a base may cut before the finished model reads on."""
 
 
 @dataclass(frozen=True)

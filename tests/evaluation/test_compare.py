@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support import make_document
+
+import simlte_st
+from simlte_st import train
+from simlte_st.cli.main import main
+from simlte_st.errors import DataError, ModelError
+from simlte_st.evaluation import compare as comparing
+from simlte_st.evaluation.candidates import Candidate, Comparison, few_shot_interval
+from simlte_st.evaluation.classification_probe import few_shot_probe
+from simlte_st.models.lsa import append_lsa
+
+WORDS = {"a": "Ba ba ba.", "b": "Sor sor sor."}
+"""What tells the two classes apart, in the last sentence: a model that reads 64 tokens does not see it."""
+
+
+@pytest.fixture(scope="module")
+def pile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """80 documents of 105 tokens in two classes, and three that no probe can use."""
+    path = tmp_path_factory.mktemp("pile") / "pile.jsonl"
+    rows = [
+        {"text": f"{make_document(number)} {WORDS['ab'[number % 2]] * 4}", "kind": "ab"[number % 2]}
+        for number in range(80)
+    ]
+    rows += [{"text": make_document(100), "kind": "alone"}, *({"text": make_document(number)} for number in (101, 102))]
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return path
+
+
+def test_settings_side_by_side_and_the_best_by_its_labels(pile: Path, encoder_path: Path) -> None:
+    result = simlte_st.compare(pile, [encoder_path], probe="kind", progress=False)
+    name = str(encoder_path)
+    assert [each.name for each in result.candidates] == [
+        name, f"{name}, whole", f"{name}, whole + LSA", "LSA by itself", "TF-IDF"
+    ]  # fmt: skip
+    cut, whole, with_lsa, lsa, words = result.candidates
+    assert (cut.reads, whole.reads, words.reads) == (64, 32_768, None)
+    assert cut.share == pytest.approx(0.52, abs=0.05)
+    assert whole.share == words.share == lsa.share == 1
+    assert (result.documents, result.labelled) == (83, 80)
+    assert min(lsa.score, words.score) > cut.score + 0.2, "the classes are in what is cut"
+    best = max((cut, whole, with_lsa), key=lambda each: each.score)
+    assert result.recommended == best.name != name
+    assert whole.command == f"simlte train {pile} --base {name} --probe kind --output my-model"
+    assert (with_lsa.name, with_lsa.command) == (f"{name}, whole + LSA", f"{whole.command} --lsa 256")
+    said = result.summary()
+    assert "| setting" in said
+    assert f"Recommended: {best.name}. It has the best probe" in said
+    assert f"Against {name}: +" in said
+    assert said.endswith(f"\n\n    {best.command}")
+    again = simlte_st.compare(pile, [encoder_path], probe="kind", progress=False)
+    assert [each.score for each in again.candidates] == [each.score for each in result.candidates]
+    values = json.loads(json.dumps(result.to_dict()))
+    assert values["candidates"][0]["probe"]["low"] <= cut.score <= values["candidates"][0]["probe"]["high"]
+
+
+def test_without_labels_it_is_what_is_read_that_decides(pile: Path, encoder_path: Path) -> None:
+    long = simlte_st.compare(pile, [encoder_path], sample=40, progress=False)
+    assert (long.documents, long.labelled) == (40, 0)
+    assert long.recommended == f"{encoder_path}, whole"
+    assert "Without labels it is chosen by what it reads: 100% of the tokens." in long.summary()
+    short = simlte_st.compare([make_document(number)[:150] for number in range(20)], [encoder_path], progress=False)
+    assert [each.name for each in short.candidates][1] == f"{encoder_path} + LSA", "nothing is cut"
+    assert short.recommended == str(encoder_path)
+    assert short.candidates[0].command == f"simlte encode {encoder_path} my_documents --output vectors.parquet"
+    assert short.candidates[1].command == f"simlte convert {encoder_path} --lsa my_documents --output my-model"
+
+
+def test_a_model_whose_base_is_here_is_judged_at_the_bases_length(
+    pile: Path, encoder_path: Path, tmp_path: Path
+) -> None:
+    options: dict[str, Any] = {"base": encoder_path, "keep": "trained", "max_steps": 1, "progress": False}
+    run = train(pile, tmp_path / "m", batch_size=8, **options)
+    assert run.whole is not None
+    result = simlte_st.compare(pile, [encoder_path, tmp_path / "m"], sample=50, progress=False)
+    verdicts = {each.name: each.verdict for each in result.candidates}
+    assert verdicts[str(encoder_path)] is None
+    verdict = verdicts[str(tmp_path / "m")]
+    assert verdict is not None
+    assert verdict.documents == 50
+    assert f"{verdict.probability:.0%}" in result.summary()
+    assert "Of readers of different lengths that cannot be said." in result.summary()
+    told = json.loads(json.dumps(result.to_dict()))
+    assert told["candidates"][2]["probability"] == verdict.probability
+
+
+def test_long_documents_are_fewer(pile: Path, encoder_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparing, "TOKENS", 3000)
+    monkeypatch.setattr(comparing, "LEAST", 20)
+    result = simlte_st.compare(pile, [encoder_path], progress=False)
+    assert 20 <= result.documents < 32
+    assert result.tokens < 4000
+
+
+def test_models_that_are_not_here_are_left_out_unless_they_were_named(
+    pile: Path, encoder_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(comparing, "PACKAGED_BASE", str(encoder_path))
+    monkeypatch.setattr(comparing, "OWN_MODELS", {"nomodel": 64})
+    result = simlte_st.compare(pile, sample=10, progress=False)
+    assert result.candidates[0].name == str(encoder_path)
+    assert "Left out: The model 'nomodel' could not be loaded" in caplog.text
+    with pytest.raises(ModelError, match="nomodel"):
+        simlte_st.compare(pile, ["nomodel"], progress=False)
+    monkeypatch.setattr(comparing, "PACKAGED_BASE", "nomodel")
+    with pytest.raises(ModelError, match=r"simlte-st\[demo\]"):
+        simlte_st.compare(pile, sample=10, progress=False)
+
+
+def test_a_model_that_ends_in_an_analysis_gets_no_other(pile: Path, encoder_path: Path, tmp_path: Path) -> None:
+    append_lsa(encoder_path, pile, tmp_path / "m", dimension=5)
+    result = simlte_st.compare(pile, [tmp_path / "m"], sample=20, text_column="text", progress=False)
+    assert [each.name for each in result.candidates] == [str(tmp_path / "m"), "TF-IDF"]
+    assert result.candidates[0].command == (
+        f"simlte encode {tmp_path / 'm'} {pile} --text-column text --output vectors.parquet"
+    )
+
+
+def test_labels_that_are_too_few_are_told(pile: Path, encoder_path: Path) -> None:
+    with pytest.raises(DataError, match=r"probe='kind': .* 60 documents of two classes are needed"):
+        simlte_st.compare(pile, [encoder_path], probe="kind", sample=40, progress=False)
+
+
+def test_words_that_lead_are_named_but_no_command() -> None:
+    labels = ["a", "b"] * 20
+    right = np.array([[float(label == "a"), float(label == "b")] for label in labels])
+    noise = np.random.default_rng(0).normal(size=(40, 2))
+    results = [few_shot_probe(rows, labels, rows, labels, draws=4, head="logistic") for rows in (noise, right)]
+    model = Candidate("m", 64, 0.5, 10.0, "simlte encode m d --output v", few_shot=results[0])
+    words = Candidate("TF-IDF", None, 1.0, 100.0, few_shot=results[1])
+    advice = Comparison((model, words), "m", 40, 400, 40).advice()
+    assert "TF-IDF is better still: words say most here." in advice
+    assert advice.endswith("\n\n    simlte encode m d --output v")
+    low, high = few_shot_interval(results[0])
+    assert low < model.score < high
+    assert few_shot_interval(results[1]) == (1, 1)
+
+
+def test_the_command(pile: Path, encoder_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", str(pile), str(encoder_path), "--sample", "20", "--quiet", "--json"]) == 0
+    values = json.loads(capsys.readouterr().out)
+    assert values["recommended"] == f"{encoder_path}, whole"
+    assert main(["compare", str(pile), str(encoder_path), "--sample", "20", "--quiet"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "a column of classes, folders or tags (--probe) can say more" in said
+    assert f"simlte train {pile} --base {encoder_path} --output my-model" in said
