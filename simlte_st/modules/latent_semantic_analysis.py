@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.util.tensor import repad_flattened_features
@@ -108,7 +109,7 @@ class LatentSemanticAnalysis(SavedModule):
         Args:
             model: What it will be appended to; not changed. Its tokenizer, and how much it reads, matter.
             documents: Anything :func:`~simlte_st.data.read_documents` takes; two or more.
-            dimension: Most singular vectors: there are fewer than documents.
+            dimension: Most singular vectors; of few documents fewer say something (:func:`scaling`).
             weight: See the class.
             full: See the class.
             embedding_dimension: Numbers of the model's embedding to keep, the first ones; None for all.
@@ -118,7 +119,7 @@ class LatentSemanticAnalysis(SavedModule):
         Raises:
             ConfigurationError: A setting is out of its range, the model has such a part already, or it cuts its
                 embeddings (``truncate_dim``).
-            DataError: Fewer than two documents that differ in their tokens.
+            DataError: Fewer than two documents that differ in their tokens, or no token that two of them have.
         """
         if any(isinstance(module, LatentSemanticAnalysis) for module in model):
             raise ConfigurationError("The model has a latent semantic analysis already: fit it without, del model[-1].")
@@ -140,14 +141,15 @@ class LatentSemanticAnalysis(SavedModule):
             )
         tfidf = TfidfTransformer(sublinear_tf=True)
         decomposition = TruncatedSVD(most, n_iter=5, random_state=seed).fit(tfidf.fit_transform(counts))
-        sizes = decomposition.singular_values_
-        kept = sizes > sizes[0] * 1e-4  # copies of one another add nothing but noise
-        # The square root evens out a little how much the singular vectors say: the first would drown the others.
-        scaled = decomposition.components_[kept].T / np.sqrt(sizes[kept])
+        factors = scaling(decomposition.singular_values_, counts.shape[0])
+        kept = factors > 0
+        if not kept.any():
+            raise DataError(f"No two of the {counts.shape[0]} documents share a token: there is nothing to learn.")
+        scaled = decomposition.components_[kept].T * factors[kept]
         fitted.dimension = int(kept.sum())
         if fitted.dimension < dimension:
             logger.warning(
-                "The analysis has %d dimensions, not %d: %d documents have no more.",
+                "The analysis has %d dimensions, not %d: %d documents say no more.",
                 fitted.dimension,
                 dimension,
                 counts.shape[0],
@@ -194,6 +196,28 @@ class LatentSemanticAnalysis(SavedModule):
     def get_embedding_dimension(self) -> int:
         """Give d + k."""
         return self.embedding_dimension + self.dimension
+
+
+def scaling(sizes: NDArray[np.floating[Any]], documents: int) -> NDArray[np.float64]:
+    """Give the factors of documents' coordinates along singular vectors.
+
+    The square root of a singular value evens out a little how much the vectors say: the first would drown the others.
+    The share of its square that is above what a vector says of a single document by accident shrinks it (Wiener's
+    filter). Of a few hundred documents most vectors describe single ones, and unshrunk they drown out what a document
+    that the analysis was fitted on has in common with others (``benchmarks/results/lsa.md``).
+
+    Args:
+        sizes: Singular values ``[k]``, of rows of length 1, descending.
+        documents: Number of rows.
+
+    Returns:
+        Factors ``[k]``, 0 where a vector says no more than the mean of all but the first.
+    """
+    squares = np.asarray(sizes, dtype=np.float64) ** 2
+    accident = max(0.0, documents - squares[0]) / max(1, documents - 1)  # all squares add up to the documents
+    shares = 1 - accident / np.maximum(squares, 1e-12)
+    kept = (squares > 1e-8 * squares[0]) & (shares > 1e-6)  # copies of one another add nothing but noise
+    return np.where(kept, np.sqrt(shares.clip(0)) / np.maximum(squares, 1e-12) ** 0.25, 0.0)
 
 
 def _counts(model: SentenceTransformer, documents: Any, size: int, progress: bool) -> csr_array:

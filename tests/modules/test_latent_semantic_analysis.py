@@ -17,6 +17,7 @@ from simlte_st.errors import ConfigurationError, DataError, ModelError
 from simlte_st.models.lsa import end_with_lsa
 from simlte_st.models.names import usage_example
 from simlte_st.modules import LatentSemanticAnalysis
+from simlte_st.modules.latent_semantic_analysis import scaling
 
 TEXTS = [make_document(number) for number in range(20)]
 
@@ -47,10 +48,13 @@ def test_the_cosine_mixes_that_of_the_encoder_with_that_of_tfidf_s_singular_vect
     tokens = [" ".join(model.tokenizer.tokenize(text)[:38]) for text in TEXTS]
     tfidf = words.fit_transform(tokens).toarray()
     _, sizes, vectors = np.linalg.svd(tfidf, full_matrices=False)
-    latent = unit(tfidf @ vectors[:12].T / np.sqrt(sizes[:12]))
+    noise = (20 - sizes[0] ** 2) / 19  # what a vector says of a single document, on average
+    kept = sizes[:12] ** 2 > noise
+    factors = np.sqrt(1 - noise / sizes[:12][kept] ** 2) / np.sqrt(sizes[:12][kept])
+    latent = unit(tfidf @ vectors[:12][kept].T * factors)
     expected = 0.6 * read @ read.T + 0.4 * latent @ latent.T
     np.testing.assert_allclose(found @ found.T, expected, atol=1e-4)
-    assert found.shape == (20, model.get_embedding_dimension() or 0) == (20, 32 + 12)
+    assert found.shape == (20, model.get_embedding_dimension() or 0) == (20, 32 + int(kept.sum()))
     assert not np.allclose(plain, read)
 
 
@@ -78,11 +82,23 @@ def test_it_is_fitted_to_the_same_bytes(model: SentenceTransformer) -> None:
     assert not torch.equal(one.components, LatentSemanticAnalysis.fit(model, TEXTS, dimension=6, seed=1).components)
 
 
+def test_what_says_no_more_than_a_single_document_is_left_out(model: SentenceTransformer) -> None:
+    # Squares 9, 4, 1 and .5 of 12 documents: beyond the first, the mean is 3 / 11 a document.
+    np.testing.assert_allclose(
+        scaling(np.sqrt([9, 4, 1, 0.27]), 12),
+        [*(np.sqrt((1 - 3 / 11 / square) / np.sqrt(square)) for square in (9, 4, 1)), 0],
+    )
+    words = model.tokenizer.convert_ids_to_tokens(range(10, 22))
+    apart = [" ".join(words[start : start + 3]) for start in range(0, 12, 3)]
+    with pytest.raises(DataError, match="No two of the 4 documents share a token"):
+        LatentSemanticAnalysis.fit(model, apart)
+
+
 def test_copies_and_few_documents_have_fewer_dimensions(
     model: SentenceTransformer, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert LatentSemanticAnalysis.fit(model, TEXTS[:5]).dimension == 4
-    assert caplog.messages == ["The analysis has 4 dimensions, not 256: 5 documents have no more."]
+    assert caplog.messages == ["The analysis has 4 dimensions, not 256: 5 documents say no more."]
     assert LatentSemanticAnalysis.fit(model, TEXTS[:3] * 4).dimension == 3
     caplog.clear()
     assert LatentSemanticAnalysis.fit(model, TEXTS, dimension=4).dimension == 4

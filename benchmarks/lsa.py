@@ -1,0 +1,138 @@
+"""What a latent semantic analysis (LSA) is worth, and on which documents it should be fitted.
+
+    python -m benchmarks.lsa --shared SHARED_DATA
+
+For eight sets with classes: a classifier with five labelled documents a class, and one with half of the documents, C of
+both by cross-validation on what they learn from. On the vectors of all-MiniLM-L6-v2, reading in chunks; with an LSA
+appended, fitted on the documents that are judged (as a user has it) or on others; and on the LSA by itself. Unshrunk:
+256 singular vectors scaled by the square root of their size alone, as this package did before.
+
+Intervals are over sets (bootstrap): what a next set will show, and not how well these few are known.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import torch
+
+from benchmarks.bank.outcomes import SHOTS
+from benchmarks.bank.sets import BankSet, load_sets
+from benchmarks.grid.work import Work
+from benchmarks.records import RESULTS, add_bf16, dtype_of, environment
+from simlte_st.chunk_mean import to_chunk_mean
+from simlte_st.evaluation import bootstrap_interval, few_shot_probe, fit_probe
+from simlte_st.evaluation.splits import TEST, stratified_split
+from simlte_st.evaluation.table import markdown_table
+from simlte_st.files import atomic_path, write_json
+from simlte_st.models.base import load_model
+from simlte_st.models.names import PACKAGED_BASE
+from simlte_st.modules import LatentSemanticAnalysis, latent_semantic_analysis
+from simlte_st.vectors import unit_rows
+
+SETS = ("sotu", "fakenews", "bbc", "ag_news", "arxiv", "20news", "brown", "movie_reviews")
+HALVES, DRAWS = 6, 3
+ENCODER = "the encoder"
+FITTED = {
+    "of the same documents": ("held", False),
+    "of other documents": ("train", False),
+    "of the same, unshrunk": ("held", True),
+    "of others, unshrunk": ("train", True),
+}
+"""Which documents an LSA is fitted on, and whether it is the one of before."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shared", type=Path, required=True, metavar="FOLDER", help="folder of the data sets")
+    parser.add_argument("--documents", type=int, default=200, metavar="N", help="judged, and others, of each set")
+    parser.add_argument("--tokens", type=int, default=2048, metavar="N", help="read of a document")
+    parser.add_argument("--work", type=Path, default=Path("lsa.work"), help="folder of what is finished")
+    parser.add_argument("--output", type=Path, default=RESULTS, help="folder of the page (default: %(default)s)")
+    add_bf16(parser)
+    options = parser.parse_args()
+    settings = {name: getattr(options, name) for name in ("documents", "tokens", "bf16")}
+    work, model = Work(options.work, dtype_of(options.bf16)), None
+    results: dict[str, Any] = {}
+    for data in load_sets(options.shared, list(SETS), options.documents, options.documents):
+        model = model or to_chunk_mean(load_model(PACKAGED_BASE, dtype=work.dtype).model, options.tokens)
+        cell = work.finish(f"sets/{data.name}", settings, lambda data=data, model=model: judge(data, model))
+        results[data.name] = cell["result"]
+        write_json(options.output / "lsa.json", {"settings": settings, **environment(work.dtype), "sets": results})
+        with atomic_path(options.output / "lsa.md") as path:
+            path.write_text(page(results, settings, environment(work.dtype)), encoding="utf-8")
+
+
+def judge(data: BankSet, model: Any) -> dict[str, Any]:
+    """Give macro-F1 of both classifiers for each row of the table, and how many documents were judged."""
+    texts = [document.text for document in data.held]
+    own = model.encode(texts, batch_size=16, show_progress_bar=False, convert_to_numpy=True).astype(np.float32)
+    rows = {ENCODER: own}
+    for name, (part, unshrunk) in FITTED.items():
+        scaling = (lambda sizes, count: 1 / np.sqrt(sizes)) if unshrunk else latent_semantic_analysis.scaling
+        with patch.object(latent_semantic_analysis, "scaling", scaling):
+            analysis = LatentSemanticAnalysis.fit(model, getattr(data, part))
+        both = np.concatenate(list(appended(model, analysis, texts, own)))
+        rows[f"with LSA {name}"] = both
+        rows[f"LSA by itself, {name}"] = both[:, own.shape[1] :]
+    return {"documents": len(texts), "fitted": len(data.train), "scores": {n: scores(data, x) for n, x in rows.items()}}
+
+
+def appended(model: Any, analysis: Callable[..., Any], texts: list[str], own: np.ndarray) -> Iterator[np.ndarray]:
+    """Lengthen vectors by an analysis."""
+    for start in range(0, len(texts), 32):
+        rows = slice(start, start + 32)
+        read = {**model.preprocess(texts[rows]), "sentence_embedding": torch.from_numpy(own[rows])}
+        yield analysis(read)["sentence_embedding"].numpy()
+
+
+def scores(data: BankSet, vectors: np.ndarray) -> list[float]:
+    """Give macro-F1 with few and with all labels, means over divisions of the documents and draws."""
+    rows, classes = unit_rows(vectors), np.unique(data.labels, return_inverse=True)[1].astype(np.int32)
+    few, full = [], []
+    for half in range(HALVES):
+        test = stratified_split(classes, np.arange(len(classes)), 0.5, seed=half) == TEST
+        parts = (rows[~test], classes[~test].tolist(), rows[test], classes[test].tolist())
+        drawn = few_shot_probe(*parts, shots=SHOTS, draws=DRAWS, seed=half, head="logistic")
+        few += [draw.macro_f1 for draw in drawn.draws]
+        full.append(fit_probe(*parts, head="logistic").macro_f1)
+    return [float(np.mean(few)), float(np.mean(full))]
+
+
+def page(results: dict[str, Any], settings: dict[str, Any], environment: dict[str, Any]) -> str:
+    """Write the page."""
+    names = list(next(iter(results.values()))["scores"])
+    header = ["macro-F1, 5 labels a class / all", *(f"{name} ({each['documents']})" for name, each in results.items())]
+    table = [
+        [name, *(" / ".join(f"{100 * value:.1f}" for value in each["scores"][name]) for each in results.values())]
+        for name in names
+    ]
+    changes = []
+    for name in names[1:]:
+        cells = []
+        for outcome in range(2):
+            by_set = [each["scores"][name][outcome] - each["scores"][ENCODER][outcome] for each in results.values()]
+            low, high = bootstrap_interval(by_set) if len(by_set) > 1 else (np.nan, np.nan)
+            cells.append(f"{100 * np.mean(by_set):+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]")
+        changes.append([name, *cells])
+    return "\n\n".join(
+        [
+            "# Latent semantic analysis",
+            (__doc__ or "").partition("\n\n")[2].partition("\n\n")[2].strip(),
+            f"{settings['documents']} documents judged at most, and as many others; of each {settings['tokens']:,} "
+            "tokens read.",
+            markdown_table(header, table),
+            "Differences to the encoder, means over sets with 95% intervals over sets:",
+            markdown_table(["against the encoder", "5 a class", "all labels"], changes),
+            f"- {', '.join(f'{name} {value}' for name, value in environment.items())}\n",
+        ]
+    )
+
+
+if __name__ == "__main__":
+    main()
