@@ -49,7 +49,8 @@ SHOTS_TITLE, FULL_TITLE = f"## Macro-F1, {SHOTS} documents a class", "## Macro-F
 LSA_LINES = [
     "*LSA* is a latent semantic analysis (TF-IDF's singular vectors) of documents of the set, without labels: of words "
     "by itself, or of tokens as the second part of a model's embedding, weight .4 from 512 tokens on; its STS-B is the "
-    "mean over the sets it was fitted on.", "",
+    "mean over the sets it was fitted on. It is of other documents of the set than are judged, and unshrunk, as this "
+    "package had it before: `lsa.md` has the analysis of the same documents, as it is now.", "",
 ]  # fmt: skip
 
 ADAPTED_LINES = [

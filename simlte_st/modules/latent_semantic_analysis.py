@@ -33,7 +33,8 @@ WEIGHT = 0.4
 FULL = 512
 """Chosen on 1,700 Wikipedia articles, sentence similarity, and tweets that search articles, none of it among what
 ``benchmarks/models.py`` tests on: the more dimensions the better, to 256; a larger weight tells kinds of articles apart
-better, and articles that mention each other worse; with one that does not grow with the length, short texts suffer."""
+better, and articles that mention each other worse; with one that does not grow with the length, short texts suffer.
+That was before :func:`scaling` shrank the dimensions."""
 
 
 class LatentSemanticAnalysis(SavedModule):
@@ -44,6 +45,9 @@ class LatentSemanticAnalysis(SavedModule):
     cosine of two long documents becomes a mixture: ``1 - weight`` of the encoder's cosine and ``weight`` of that of the
     words. A short text has too few words to go by: of fewer than ``full`` tokens the weight is proportionally less.
     Tokens take the place of words: those that the encoder reads, without special ones and without a prompt.
+
+    It tells style, period and kind apart, sometimes much better than the encoder; of topics it says hardly anything
+    that the encoder does not (``benchmarks/results/lsa.md``).
 
     Made by :meth:`fit` and put at the end of a model::
 
