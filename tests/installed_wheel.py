@@ -15,12 +15,31 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
 SIMLTE = Path(sys.executable).with_name("simlte")
-WORDS = "the a river stone market house light garden winter letter road music ship field answer glass".split()
+WORDS = [
+    "the",
+    "a",
+    "river",
+    "stone",
+    "market",
+    "house",
+    "light",
+    "garden",
+    "winter",
+    "letter",
+    "road",
+    "music",
+    "ship",
+    "field",
+    "answer",
+    "glass",
+]
 
 
 def tiny_model(folder: Path) -> None:
     """Write a BERT of one layer with a vocabulary of a few words."""
-    vocabulary = {word: number for number, word in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", *WORDS])}
+    vocabulary = {
+        word: number for number, word in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", *WORDS])
+    }
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.post_processor = processors.TemplateProcessing(

@@ -44,6 +44,12 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "trainer_transform.py": SMALL,
         "demo.py": ["--documents", "90", "--max-steps", "2"],
         "train_folder.py": [str(documents), "--max-steps", "2", "--tokens", "24"],
+        "publish.py": ["my-model"],
+        "few_labels.py": ["--documents", "60"],
+        "whole_documents.py": ["--documents", "2"],
+        "search.py": ["--documents", "40"],
+        "see_the_pile.py": ["--documents", "60"],
+        "poolings_of_the_papers.py": ["--documents", "16", "--tokens", "24", "--pooling", "star-transformer"],
     }
     done = subprocess.run(
         [sys.executable, "-c", RUN, str(EXAMPLES), json.dumps(jobs)],
@@ -78,6 +84,40 @@ def test_transform_with_the_stock_trainer(ran: Path) -> None:
 def test_a_folder_to_a_model(ran: Path) -> None:
     assert "2 steps in" in printed(ran, "train_folder.py")
     assert (ran / "my-model" / "modules.json").exists()
+
+
+def test_what_would_be_published(ran: Path) -> None:
+    out = printed(ran, "publish.py")
+    assert "base_model:" in out
+    assert "model.safetensors" in out.split("To OWNER/NAME would go:")[1]
+
+
+def test_few_labels(ran: Path) -> None:
+    out = printed(ran, "few_labels.py")
+    assert "after 25 labelled ones" in out
+    assert float(out.rsplit(maxsplit=1)[1]) > 50, "topics of news are easy to tell"
+
+
+def test_whole_documents(ran: Path) -> None:
+    lines = printed(ran, "whole_documents.py").splitlines()
+    assert len(lines) == 2
+    assert all("a vector of 384 numbers" in line for line in lines)
+
+
+def test_search_and_link(ran: Path) -> None:
+    asked, linked = printed(ran, "search.py").split("Linked to the post")
+    assert asked.count("- business/") >= 1
+    assert [part.count("(cosine ") for part in (asked, linked)] == [3, 3]
+
+
+def test_a_pile_is_seen(ran: Path) -> None:
+    out = printed(ran, "see_the_pile.py")
+    assert (ran / "pile.html").stat().st_size > 100_000
+    assert "Open pile.html" in out
+
+
+def test_poolings_of_the_papers(ran: Path) -> None:
+    assert "Weights of the tokens: [" in printed(ran, "poolings_of_the_papers.py")
 
 
 def test_the_demo(ran: Path) -> None:

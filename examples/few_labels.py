@@ -1,0 +1,41 @@
+"""Few labels: what do five labelled documents a class give, on the vectors of a model as it is?
+
+python examples/few_labels.py --model my-model
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from bbc_news import bbc_news
+from sklearn.linear_model import LogisticRegressionCV
+from sklearn.metrics import f1_score
+
+from simlte_st import SentenceTransformer
+from simlte_st.evaluation import split_by_label
+from simlte_st.evaluation.splits import draw_shots
+from simlte_st.models.base import load_model
+from simlte_st.models.names import PACKAGED_BASE
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", help="folder or name; without it the packaged MiniLM")
+    parser.add_argument("--documents", type=int, default=600)
+    parser.add_argument("--shots", type=int, default=5, help="labelled documents a class")
+    arguments = parser.parse_args()
+
+    model = SentenceTransformer(arguments.model) if arguments.model else load_model(PACKAGED_BASE).model
+    labelled, test = split_by_label(bbc_news()[:: max(1, 2000 // arguments.documents)], 0.5, seed=0)
+    rows = draw_shots([article.label for article in labelled], arguments.shots, draw=0, seed=0)
+    shots = [labelled[row] for row in rows]
+
+    classifier = LogisticRegressionCV(Cs=[1, 10, 100, 1000], cv=2, scoring="accuracy", max_iter=2000)
+    classifier.fit(model.encode([article.text for article in shots]), [article.label for article in shots])
+    predicted = classifier.predict(model.encode([article.text for article in test]))
+    score = f1_score([article.label for article in test], predicted, average="macro")
+    print(f"Macro-F1 on {len(test)} articles after {len(shots)} labelled ones: {100 * score:.1f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""Search, and link: an index of documents, found by a question, or by another document.
+
+python examples/search.py "a takeover that shareholders refuse" --index news.index
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from bbc_news import bbc_news
+
+from simlte_st import Index
+from simlte_st.models.names import PACKAGED_BASE
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("question", nargs="?", default="a takeover that shareholders refuse")
+    parser.add_argument("--index", default="news.index", help="folder of the index, made where it is not")
+    parser.add_argument("--model", default=PACKAGED_BASE)
+    parser.add_argument("--documents", type=int, default=400)
+    arguments = parser.parse_args()
+
+    index = Index.create(arguments.index, arguments.model, exist_ok=True)
+    articles = bbc_news()[:: max(1, 2000 // arguments.documents)]
+    print(index.add(articles).summary())
+
+    print(f"\nFound for: {arguments.question}")
+    for hit in index.search(arguments.question, top=3, why=True):
+        words = ", ".join(word for word, _ in hit.words)
+        print(f"- {hit.id} (cosine {hit.cosine:.2f}): {hit.sentences[0][0][:90]} [{words}]")
+
+    post = "Record profits at the mobile operator, and still hundreds of jobs go. How is that fair?"
+    print(f"\nLinked to the post: {post}")
+    for hit in index.link([post], top=3):
+        print(f"- {hit.id} (cosine {hit.cosine:.2f}): {hit.beginning[:90]}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""See the pile: topics, a map and near copies of documents without labels, on one page for the browser.
+
+python examples/see_the_pile.py --output pile.html
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from bbc_news import bbc_news
+
+from simlte_st import explore
+from simlte_st.models.names import PACKAGED_BASE
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", default="pile.html")
+    parser.add_argument("--model", default=PACKAGED_BASE)
+    parser.add_argument("--documents", type=int, default=400)
+    arguments = parser.parse_args()
+
+    articles = bbc_news()[:: max(1, 2000 // arguments.documents)]
+    report = explore(arguments.model, articles, output=arguments.output, overwrite=True)
+    for name, size in report.topics:
+        print(f"{size:>4}  {name}")
+    print(f"Open {report.page} in a browser; {report.table} is the same as a table.")
+
+
+if __name__ == "__main__":
+    main()

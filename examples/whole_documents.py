@@ -1,0 +1,35 @@
+"""Whole documents: make a model that reads 256 tokens read all of them, by the mean over chunks.
+
+python examples/whole_documents.py --output reads-it-all
+
+The shipped ``simlte-longformer`` reads 4,096 tokens at once: ``SentenceTransformer("simlte-longformer")`` in its place.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from bbc_news import bbc_news
+
+from simlte_st import SentenceTransformer
+from simlte_st.models.conversion import convert_base
+from simlte_st.models.names import PACKAGED_BASE
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", default="reads-it-all")
+    parser.add_argument("--documents", type=int, default=5)
+    arguments = parser.parse_args()
+
+    convert_base(PACKAGED_BASE, arguments.output, overwrite=True)
+    model = SentenceTransformer(arguments.output)
+
+    longest = sorted(bbc_news(), key=lambda article: len(article.text))[-arguments.documents :]
+    vectors = model.encode([article.text for article in longest])
+    for article, vector in zip(longest, vectors, strict=True):
+        print(f"{article.id}: {len(article.text.split()):,} words, read whole: a vector of {len(vector)} numbers")
+
+
+if __name__ == "__main__":
+    main()
