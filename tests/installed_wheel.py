@@ -16,23 +16,9 @@ from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
 SIMLTE = Path(sys.executable).with_name("simlte")
 WORDS = [
-    "the",
-    "a",
-    "river",
-    "stone",
-    "market",
-    "house",
-    "light",
-    "garden",
-    "winter",
-    "letter",
-    "road",
-    "music",
-    "ship",
-    "field",
-    "answer",
-    "glass",
-]
+    "the", "a", "river", "stone", "market", "house", "light", "garden", "winter", "letter", "road", "music", "ship",
+    "field", "answer", "glass",
+]  # fmt: skip
 
 
 def tiny_model(folder: Path) -> None:
