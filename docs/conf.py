@@ -1,0 +1,67 @@
+"""How Sphinx builds the site: pages in Markdown, the reference from docstrings, everything from this checkout.
+
+Sphinx and not zensical with mkdocstrings, which builds in a second: the docstrings are reStructuredText, with roles,
+tables and literal blocks, as those of sentence-transformers are, and Sphinx renders them. Furo brings no font or script
+from another host.
+"""
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+os.environ["COLUMNS"] = "100"  # of the help that is quoted
+
+import simlte_st
+from simlte_st.cli.main import COMMANDS, build_parser
+
+HERE = Path(__file__).parent
+RESULTS = HERE.parent / "benchmarks" / "results"
+
+project = "simlte_st"
+author = "The simlte_st authors"
+release = simlte_st.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+exclude_patterns = ["_build"]
+myst_heading_anchors = 3
+autodoc_member_order = "bysource"
+autodoc_default_options = {"members": True}
+napoleon_use_ivar = True
+napoleon_custom_sections = ["Requirements", "Recommendations", "Relations", "Inputs"]
+suppress_warnings = ["myst.header"]  # pages of results have headings of any depth
+
+html_theme = "furo"
+html_title = "simlte_st"
+html_show_copyright = False
+html_copy_source = False
+
+
+def write_pages(app: Sphinx) -> None:
+    """Make the pages that are made from something else: results, with a list of them, and the help of all commands."""
+    folder = HERE / "results"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for path in [*RESULTS.glob("*.md"), *RESULTS.glob("*.svg")]:
+        shutil.copy(path, folder)
+    pages = sorted(path.stem for path in folder.glob("*.md"))
+    about = "What has been measured. Each page names the command that makes it again, and the machine it was made on."
+    (folder / "index.md").write_text(f"# Results\n\n{about}\n\n```{{toctree}}\n{chr(10).join(pages)}\n```\n", "utf-8")
+
+    names = [command.__name__.rpartition(".")[2] for command in COMMANDS]
+    [subparsers] = [action for action in build_parser()._actions if action.dest == "==SUPPRESS=="]
+    helps = [f"## {name}\n\n```text\n{subparsers.choices[name].format_help()}```\n" for name in names]
+    (HERE / "commands.md").write_text("# Commands\n\n" + "\n".join(helps), encoding="utf-8")
+
+
+def link_results(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Lead links to ``benchmarks/results``, as they are in a checkout, to the copies on the site."""
+    source[0] = re.sub(r"\]\((?:\.\./)+benchmarks/results/", "](/results/", source[0])
+
+
+def setup(app: Sphinx) -> None:
+    """Connect the two; Sphinx calls this."""
+    app.connect("builder-inited", write_pages)
+    app.connect("source-read", link_results)
