@@ -16,7 +16,7 @@ import transformers
 from packaging.version import Version
 from sentence_transformers import SentenceTransformer
 
-from benchmarks.readme_numbers import filled, pages
+from benchmarks.readme_numbers import FIGURE, figure, filled, pages
 from simlte_st.cli.main import build_parser
 
 CHECKOUT = Path(__file__).parent.parent
@@ -129,6 +129,10 @@ def test_numbers_are_those_of_the_results(path: Path) -> None:
     """Where this fails: python -m benchmarks.readme_numbers."""
     text = path.read_text(encoding="utf-8")
     assert filled(text) == text
+
+
+def test_the_figure_is_that_of_the_results() -> None:
+    assert FIGURE.read_text(encoding="utf-8") == figure()
 
 
 def test_numbers_that_have_changed_are_noticed() -> None:
