@@ -1,14 +1,19 @@
 """Few labels: what do five labelled documents a class give, on the vectors of a model as it is?
 
-python examples/few_labels.py --model my-model
+    python examples/few_labels.py --model my-model
+
+Where SetFit is installed (``pip install "setfit>=1.2"``), it fine-tunes the same model with the same labels beside it.
 """
 
 from __future__ import annotations
 
 import argparse
+import tempfile
+from importlib.util import find_spec
 
 from bbc_news import bbc_news
-from sklearn.linear_model import LogisticRegressionCV
+from datasets import Dataset
+from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
 from sklearn.metrics import f1_score
 
 from simlte_st import SentenceTransformer
@@ -23,6 +28,7 @@ def main() -> None:
     parser.add_argument("--model", help="folder or name; without it the packaged MiniLM")
     parser.add_argument("--documents", type=int, default=600)
     parser.add_argument("--shots", type=int, default=5, help="labelled documents a class")
+    parser.add_argument("--setfit-steps", type=int, default=20)
     arguments = parser.parse_args()
 
     model = SentenceTransformer(arguments.model) if arguments.model else load_model(PACKAGED_BASE).model
@@ -35,6 +41,20 @@ def main() -> None:
     predicted = classifier.predict(model.encode([article.text for article in test]))
     score = f1_score([article.label for article in test], predicted, average="macro")
     print(f"Macro-F1 on {len(test)} articles after {len(shots)} labelled ones: {100 * score:.1f}")
+
+    if not find_spec("setfit"):
+        print("SetFit is not installed.")
+        return
+    from setfit import SetFitModel, Trainer, TrainingArguments
+
+    data = Dataset.from_dict({"text": [each.text for each in shots], "label": [each.label for each in shots]})
+    tuned = SetFitModel(model_body=model, model_head=LogisticRegression(max_iter=2000))
+    with tempfile.TemporaryDirectory() as folder:
+        settings = TrainingArguments(folder, max_steps=arguments.setfit_steps, batch_size=8, report_to="none")
+        Trainer(tuned, settings, train_dataset=data).train()
+    predicted = list(tuned.predict([article.text for article in test]))
+    score = f1_score([article.label for article in test], predicted, average="macro")
+    print(f"Macro-F1 of SetFit after {arguments.setfit_steps} steps: {100 * score:.1f}")
 
 
 if __name__ == "__main__":

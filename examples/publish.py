@@ -10,20 +10,21 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from simlte_st import SentenceTransformer
+from simlte_st.training import check_upload
+from simlte_st.training.upload import upload
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", type=Path, help="folder that `simlte train` or `simlte convert` wrote")
+    parser.add_argument("model", type=Path, help="folder that `simlte train` wrote")
     parser.add_argument("repository", nargs="?", default="OWNER/NAME")
     parser.add_argument("--upload", action="store_true", help="upload (needs `hf auth login`)")
     parser.add_argument("--public", action="store_true", help="for everybody to see")
     arguments = parser.parse_args()
 
     if arguments.upload:
-        model = SentenceTransformer(str(arguments.model))
-        print("Uploaded:", model.push_to_hub(arguments.repository, private=not arguments.public))
+        check_upload(arguments.repository)
+        print("Uploaded:", upload(arguments.model, arguments.repository, private=not arguments.public))
         return
     print((arguments.model / "README.md").read_text(encoding="utf-8"))
     print(f"To {arguments.repository} would go:")

@@ -1,6 +1,9 @@
-"""A folder of text files to a model, with the function behind ``simlte train``.
+"""A folder of text files to a model, with the function behind ``simlte train``, and whether training helped.
 
-python examples/train_folder.py my_documents --output my-model
+    python examples/train_folder.py my_documents --output my-model
+
+Some documents are held out. Where training does not clearly help on them, ``my-model`` holds the base, and what was
+trained is in ``my-model.trained``.
 """
 
 from __future__ import annotations
@@ -28,6 +31,8 @@ def main() -> None:
         max_view_length=arguments.tokens,
     )
     print(result.summary())
+    print("Verdict:", result.gain["verdict"] if result.gain else "none, as too few documents were held out")
+    print(f"{result.output} holds", "what was trained." if result.kept == "trained" else "the base.")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -48,6 +49,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "few_labels.py": ["--documents", "60"],
         "whole_documents.py": ["--documents", "2"],
         "search.py": ["--documents", "40"],
+        "link_posts.py": ["--documents", "16"],
         "see_the_pile.py": ["--documents", "60"],
         "poolings_of_the_papers.py": ["--documents", "16", "--tokens", "24", "--pooling", "star-transformer"],
     }
@@ -84,6 +86,7 @@ def test_transform_with_the_stock_trainer(ran: Path) -> None:
 def test_a_folder_to_a_model(ran: Path) -> None:
     assert "2 steps in" in printed(ran, "train_folder.py")
     assert (ran / "my-model" / "modules.json").exists()
+    assert re.search(r"^Verdict: (helped|hurt|no clear difference|none)", printed(ran, "train_folder.py"), re.MULTILINE)
 
 
 def test_what_would_be_published(ran: Path) -> None:
@@ -95,7 +98,8 @@ def test_what_would_be_published(ran: Path) -> None:
 def test_few_labels(ran: Path) -> None:
     out = printed(ran, "few_labels.py")
     assert "after 25 labelled ones" in out
-    assert float(out.rsplit(maxsplit=1)[1]) > 50, "topics of news are easy to tell"
+    assert float(re.findall(r"labelled ones: (\S+)", out)[0]) > 50, "topics of news are easy to tell"
+    assert "SetFit" in out
 
 
 def test_whole_documents(ran: Path) -> None:
@@ -108,6 +112,12 @@ def test_search_and_link(ran: Path) -> None:
     asked, linked = printed(ran, "search.py").split("Linked to the post")
     assert asked.count("- business/") >= 1
     assert [part.count("(cosine ") for part in (asked, linked)] == [3, 3]
+
+
+def test_posts_are_linked_from_a_threshold_on(ran: Path) -> None:
+    out = printed(ran, "link_posts.py")
+    [(links, right)] = re.findall(r"8 new posts, (\d+) links, (\d+) of them", out)
+    assert 4 <= int(right) <= int(links) <= 16
 
 
 def test_a_pile_is_seen(ran: Path) -> None:

@@ -1,0 +1,44 @@
+"""Link posts to the articles that they are about, from a similarity on that is chosen on labelled pairs.
+
+    python examples/link_posts.py
+
+A post here is the title of an article of BBC News, which the index has without it. Half of the posts choose the
+threshold, the other half is linked with it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from bbc_news import bbc_news
+
+from simlte_st import Index
+from simlte_st.evaluation import sample_documents
+from simlte_st.models.base import load_model
+from simlte_st.models.names import PACKAGED_BASE
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--documents", type=int, default=200)
+    arguments = parser.parse_args()
+
+    pairs = []
+    for document in sample_documents(bbc_news(), arguments.documents, 0):
+        title, _, article = document.text.strip().partition("\n")
+        pairs.append({"id": document.id, "post": title, "article": article})
+    known, new = pairs[::2], pairs[1::2]
+    labels = [{"seed": post["post"], "id": pair["id"], "label": int(pair is post)} for post in known for pair in pairs]
+    with tempfile.TemporaryDirectory() as folder:
+        index = Index.create(Path(folder, "articles.index"), load_model(PACKAGED_BASE).model)
+        index.add([{"id": pair["id"], "text": pair["article"]} for pair in pairs])
+        print(index.calibrate(labels, precision=0.9))
+        links = [index.link(pair["post"], mode="dense") for pair in new]
+    right = sum(hit.id == pair["id"] for hits, pair in zip(links, new, strict=True) for hit in hits)
+    print(f"{len(new)} new posts, {sum(map(len, links))} links, {right} of them to the post's own article")
+
+
+if __name__ == "__main__":
+    main()
