@@ -164,8 +164,8 @@ def page(results: Results, lengths: Mapping[str, np.ndarray], timing: Mapping[st
         SHOTS_TITLE,
         "",
         f"Logistic regression; {HALVES} divisions of the held-out documents, {DRAWS} draws of each. Differences are "
-        "paired, draw by draw, with 95% bootstrap intervals: over draws, not over sets. Draws share documents, so that "
-        "the intervals are rather too narrow.",
+        "paired, with 95% bootstrap intervals: of a set draw by draw, which share documents, so that these intervals "
+        "are rather too narrow; of several sets over the sets, which says what to expect of another one.",
         "",
         *paired_tables(shots),
         FULL_TITLE,
@@ -205,13 +205,13 @@ def f_scores(results: Results, outcome: str) -> dict[str, dict[str, np.ndarray]]
 
 
 def with_averages(columns: Columns, lengths: Mapping[str, np.ndarray]) -> Columns:
-    """Add the averages over all sets and over those of long documents, draw by draw."""
+    """Add all sets and those of long documents: the mean of each of them, so that intervals are over sets."""
     long = [name for name in columns if median(lengths[name]) > LONG]
     made = dict(columns)
     for title, names in ((ALL_SETS, list(columns)), (LONG_SETS, long)):
         if names:
             rows = [row for row in ROWS if all(row in columns[name] for name in names)]
-            made[title] = {row: np.mean([columns[name][row] for name in names], axis=0) for row in rows}
+            made[title] = {row: np.array([columns[name][row].mean() for name in names]) for row in rows}
     return made
 
 
