@@ -71,7 +71,11 @@ def recipe_page(judged: Judged, words: Words, settings: Mapping[str, Any]) -> li
             ("the base itself", [judged[name][0]["outcomes"][outcome]["value"] for name in names]),
         ):
             rows.append([title, *(f"{100 * value:.1f}" for value in values), f"{100 * np.mean(values):.1f}"])
-        of_recipes = {recipe: by[outcome] for recipe, by in found.items() if outcome in by}
+        of_recipes = {
+            recipe: {name: gained for name, gained in by[outcome].items() if name in names}
+            for recipe, by in found.items()
+            if set(by.get(outcome, ())) & set(names)
+        }
         for recipe, by in sorted(of_recipes.items(), key=lambda item: -_mean(item[1])):
             shown = [_gain(by.get(name, [])) for name in names]
             rows.append([recipe, *shown, _gain(_means(by)) if len(by) == len(names) else ""])

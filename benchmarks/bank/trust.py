@@ -120,14 +120,15 @@ def left_out(judged: Judged, part: Callable[[str, Mapping[str, Any]], str]) -> l
         part: Names the part of an encoder: :func:`of_set`, :func:`family`, :func:`training_of` or :func:`base_of`.
 
     Returns:
-        A judgement an encoder; none of parts without which there is nothing to learn.
+        A judgement an encoder; none of a part more than twice as large as all others together, of which there is too little
+        to learn.
     """
     every = [(part(name, entry), entry) for name, entry in runs(judged)]
     made: list[Judgement] = []
     for left in dict.fromkeys(name for name, _ in every):
         others = [entry for name, entry in every if name != left]
         here = [entry for name, entry in every if name == left]
-        if len({happened(entry) == 1 for entry in others}) == 2:
+        if 2 * len(others) >= len(here) and len({happened(entry) == 1 for entry in others}) == 2:
             chances = regression(others).predict_proba(_errors(here))[:, 1]
             made += [Judgement(left, entry, float(chance)) for entry, chance in zip(here, chances, strict=True)]
     return made
