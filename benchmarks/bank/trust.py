@@ -120,8 +120,8 @@ def left_out(judged: Judged, part: Callable[[str, Mapping[str, Any]], str]) -> l
         part: Names the part of an encoder: :func:`of_set`, :func:`family`, :func:`training_of` or :func:`base_of`.
 
     Returns:
-        A judgement an encoder; none of a part more than twice as large as all others together, of which there is too little
-        to learn.
+        A judgement an encoder; none of a part more than twice as large as all others, from which too little is
+        learned.
     """
     every = [(part(name, entry), entry) for name, entry in runs(judged)]
     made: list[Judgement] = []
