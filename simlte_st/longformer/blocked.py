@@ -1,36 +1,18 @@
-"""Windowed attention in blocks through PyTorch's own fused attention: everywhere, forward and backward."""
+"""Windowed attention in blocks: which way of computing it is taken where, and the one of GPUs."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.nn import functional
-from torch.utils.checkpoint import checkpoint
 
 from simlte_st.longformer.chunks import by_shape, chunk_bias, chunks_of, far_columns, hidden_bias, ranges
 from simlte_st.longformer.cpu_kernel import cpu_attention, has_cpu_kernel
 from simlte_st.longformer.packing import Packing
+from simlte_st.longformer.products import Group, ProductAttention
 
-WEIGHTS = 1 << 24
-"""Attention weights that are held at once where PyTorch would hold them all: 64 MiB of 32-bit floats."""
-
-
-@dataclass(frozen=True)
-class Group:
-    """Chunks of one shape.
-
-    Attributes:
-        rows: Slots of the queries, ``(chunks, queries)``, int64.
-        columns: Slots of the keys, ``(chunks, keys + far)``, int64; a missing far one is any slot.
-        bias: Added to the scores: zero where a query sees a key, ``(chunks or 1, 1, queries, keys + far)``.
-    """
-
-    rows: Tensor
-    columns: Tensor
-    bias: Tensor
+_FAR = 1 << 24  # numbers of far keys begin here, beyond those of all places in a document
+_ROW = 1_000_003  # numbers of a row's queries are so far from those of the next row's
 
 
 def blocked_attention(
@@ -49,30 +31,19 @@ def blocked_attention(
     Returns:
         ``(slots, heads * size)``, the queries' dtype.
     """
-    if query.device.type == "cpu" and dropout == 0.0 and has_cpu_kernel():
+    on_cpu = query.device.type == "cpu"
+    slow = query.dtype != torch.float32 and torch.is_grad_enabled()  # the fused kernel's backward pass, see products
+    if on_cpu and dropout == 0.0 and has_cpu_kernel() and not slow:
         return cpu_attention(query, key, value, packing, window)
     groups = packing.once(("groups", window, query.dtype), lambda: _groups(packing, window, query.dtype))
-    outputs = []
-    for group in groups:
-        if dropout and query.device.type == "cpu":
-            # With dropout, PyTorch's attention on the CPU holds the weights for the backward pass, many times as much
-            # as anything else: they are made in parts and computed twice instead, with the same draw.
-            for rows, columns, bias in _parts(group, query.shape[1]):
-                inputs = (query, key, value, rows, columns, bias, dropout)
-                outputs.append(checkpoint(_attend, *inputs, use_reentrant=False))
-        else:
-            outputs.append(_attend(query, key, value, group.rows, group.columns, group.bias, dropout))
+    if on_cpu:
+        # Drawn from the global numbers, so that a run that is resumed, or a layer that is recomputed, has the same.
+        seed = int(torch.randint(2**31, ())) if dropout else 0
+        attended: Tensor = ProductAttention.apply(query, key, value, groups, dropout, seed)  # type: ignore[no-untyped-call]
+        return attended.flatten(1)
+    outputs = [_attend(query, key, value, group.rows, group.columns, group.bias, dropout) for group in groups]
     back = packing.once(("back", window), lambda: torch.cat([group.rows.flatten() for group in groups]).argsort())
     return torch.cat(outputs).index_select(0, back)
-
-
-def _parts(group: Group, heads: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Part the chunks of a group, so that the weights of a part stay below :data:`WEIGHTS`."""
-    weights = heads * group.rows.shape[1] * group.columns.shape[1]
-    size = max(1, WEIGHTS // weights)
-    for start in range(0, len(group.rows), size):
-        part = slice(start, start + size)
-        yield group.rows[part], group.columns[part], group.bias if len(group.bias) == 1 else group.bias[part]
 
 
 def _attend(
@@ -92,10 +63,14 @@ def _attend(
 def _groups(packing: Packing, window: int, dtype: torch.dtype) -> list[Group]:
     device = packing.valid.device
     groups = []
+    start = torch.tensor([span.start for span in packing.spans], device=device)
+    place = (torch.arange(packing.slots, device=device) - start[packing.document]).int()
+    row = (packing.source // max(1, packing.width)).int() * _ROW + place
     for chunks in by_shape(chunks_of(packing, window)):
         rows = ranges([chunk.query for chunk in chunks], chunks[0].queries, device)
         columns = ranges([chunk.key for chunk in chunks], chunks[0].keys, device)
         bias = chunk_bias(packing, chunks, window, dtype)
+        numbers = place[columns[:, ::2]] // 2  # stretches begin at even places
         far, real = far_columns(chunks, device)
         if far.shape[1]:
             if real.all():
@@ -107,5 +82,7 @@ def _groups(packing: Packing, window: int, dtype: torch.dtype) -> list[Group]:
             shape = (count, 1, rows.shape[1])
             bias = torch.cat([bias.expand(*shape, -1), beside.expand(*shape, -1)], dim=-1)
             columns = torch.cat([columns, far], dim=1)
-        groups.append(Group(rows, columns, bias))
+            others = torch.arange(_FAR, _FAR + (far.shape[1] + 1) // 2, dtype=torch.int32, device=device)
+            numbers = torch.cat([numbers, others.expand(len(chunks), -1)], dim=1)
+        groups.append(Group(rows, columns, bias, row[rows], numbers))
     return groups

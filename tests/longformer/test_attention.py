@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
@@ -13,10 +11,12 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from simlte_st.errors import ConfigurationError
-from simlte_st.longformer import blocked, cpu_kernel
+from simlte_st.longformer import blocked, cpu_kernel, products
 from simlte_st.longformer.attention import AttentionInputs, LongformerSelfAttention, longformer_attention
+from simlte_st.longformer.blocked import blocked_attention
 from simlte_st.longformer.global_rows import GlobalProjections
 from simlte_st.longformer.packing import Packing, pack_batch
+from simlte_st.longformer.products import kept
 
 HEADS, SIZE = 2, 16
 
@@ -173,29 +173,79 @@ def test_dropout_keeps_the_mean(globals_each: int) -> None:
     assert (drawn.mean(0)[packing.valid] - expected).abs().mean() < 0.05 * expected.abs().mean() + 0.02
 
 
-def test_dropout_in_parts_has_the_gradients_of_its_own_draw(monkeypatch: pytest.MonkeyPatch) -> None:
-    packing = make_packing([500, 300, 7], 1)
-    inputs = make_inputs(packing)
-    weights = torch.randn(packing.slots, HEADS * SIZE)
-    parts = []
+def masks_of(packing: Packing, window: int, dropout: float, seed: int) -> Tensor:
+    """Put what dropout keeps into one matrix a head, ``(heads, slots, slots)``, 0 where no chunk has the pair."""
+    whole = torch.zeros(HEADS, packing.slots, packing.slots)
+    for group in blocked._groups(packing, window, torch.float32):
+        drawn = kept(group, HEADS, dropout, seed, torch.float32) * (group.bias == 0)
+        for rows, columns, mask in zip(group.rows, group.columns, drawn, strict=True):
+            # A far column that is missing stands for any slot, and is hidden: the largest is the one that is there.
+            for column in range(len(columns)):
+                place = whole[:, rows, columns[column]]
+                whole[:, rows, columns[column]] = torch.maximum(place, mask[..., column])
+    return whole
 
-    def recorded(run: Callable[..., Tensor], *arguments: Any, use_reentrant: bool) -> Tensor:
-        parts.append(arguments)
-        return run(*arguments)  # with everything held
 
+@pytest.mark.parametrize("globals_each", [1, 3])
+def test_dropout_is_exact_against_a_dense_reference_with_the_same_masks(
+    globals_each: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packing = make_packing([300, 170, 7], globals_each)
+    slots, window, dropout = packing.slots, 32, 0.3
+    draw = torch.Generator().manual_seed(0)
+    leaves = torch.randn(3, slots, HEADS, SIZE, generator=draw).requires_grad_()
+    weights = torch.randn(slots, HEADS * SIZE, generator=draw) * packing.valid[:, None]
+    place, document = torch.arange(slots), packing.document
+    near = ((place[:, None] - place).abs() <= window // 2) | packing.is_global
+    sees = near & (document[:, None] == document) & packing.valid
+    query, key, value = (x.transpose(0, 1) for x in leaves)
+    scores = (query @ key.transpose(1, 2) / SIZE**0.5).masked_fill(~sees, -1e9)
+    torch.manual_seed(5)
+    mask = masks_of(packing, window, dropout, int(torch.randint(2**31, ())))
+    assert 0.6 < float(mask.sum() / HEADS / sees.sum()) < 0.8
+    expected = ((scores.softmax(-1) * mask / (1 - dropout)) @ value).transpose(0, 1).flatten(1)
+    (expected_grad,) = torch.autograd.grad((expected * weights).sum(), leaves)
+    for size in (products.WEIGHTS, HEADS * 64 * 100):  # chunks together, and one by one
+        monkeypatch.setattr(products, "WEIGHTS", size)
+        torch.manual_seed(5)
+        found = blocked_attention(leaves[0], leaves[1], leaves[2], packing, window, dropout)
+        torch.rand(3)  # what is drawn afterwards does not matter
+        (grad,) = torch.autograd.grad((found * weights).sum(), leaves)
+        assert (found - expected)[packing.valid].abs().max() < 1e-5
+        assert (grad - expected_grad).norm() < 1e-5 * expected_grad.norm()
+
+
+def test_a_document_has_the_same_dropout_however_it_is_packed() -> None:
+    lengths = (200, 40)
     found = []
-    for number, replacement in enumerate((None, recorded)):
-        with monkeypatch.context() as patch:
-            patch.setattr(blocked, "WEIGHTS", HEADS * 128 * 200)
-            if replacement is not None:
-                patch.setattr(blocked, "checkpoint", replacement)
-            torch.manual_seed(0)
-            out = longformer_attention(inputs, packing, 32, dropout=0.3)
-            torch.rand(number + 1)  # what is drawn afterwards does not matter
-            found.append([out, *torch.autograd.grad((out * weights).sum(), [inputs.hidden], retain_graph=True)])
-    assert len(parts) > 5
-    for first, second in zip(*found, strict=True):
-        assert torch.equal(first, second)
+    for others in ((), (90, 500)):
+        packing = make_packing([*lengths, *others], 0)
+        spans = sorted(packing.spans, key=lambda span: int(packing.source[span.start]))[:2]
+        tensors = torch.zeros(3, packing.slots, HEADS, SIZE)
+        for span in spans:
+            draw = torch.Generator().manual_seed(span.length)
+            tensors[:, span.start : span.start + span.size] = torch.randn(3, span.size, HEADS, SIZE, generator=draw)
+        torch.manual_seed(0)
+        out = blocked_attention(*tensors, packing, 32, 0.3)
+        found.append([out[span.start : span.start + span.length] for span in spans])
+    for alone, together in zip(*found, strict=True):
+        assert (alone - together).abs().max() < 1e-5
+
+
+def test_dropout_draws_as_if_each_weight_were_drawn_by_itself() -> None:
+    packing = make_packing([640] * 3, 1)
+    [*_, group] = sorted(blocked._groups(packing, 256, torch.float32), key=lambda each: each.rows.numel())
+    for dropout in (0.1, 0.5):
+        mask = kept(group, HEADS, dropout, 7, torch.float32) - (1 - dropout)
+        other = kept(group, HEADS, dropout, 8, torch.float32) - (1 - dropout)
+        variance, noise = dropout * (1 - dropout), 5 / mask.numel() ** 0.5
+        assert abs(mask.mean()) < noise
+        pairs = [(mask[..., 1:], mask[..., :-1]), (mask[:, :, 1:], mask[:, :, :-1]), (mask, other)]
+        pairs += [(mask[:, 1:], mask[:, :-1]), (mask[1:], mask[:-1])]
+        corners = mask[:, :, 1:] * mask[:, :, :-1]  # what is left where rows and columns are drawn apart
+        pairs.append((corners[..., 1:] / variance**0.5, corners[..., :-1] / variance**0.5))
+        for first, second in pairs:
+            assert abs((first * second).mean()) / variance < 1.5 * noise
 
 
 def test_the_private_kernel_is_where_it_was() -> None:

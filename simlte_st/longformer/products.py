@@ -1,0 +1,165 @@
+"""Windowed attention written out in matrix products, in parts that fit a cache, forward and backward.
+
+PyTorch's fused attention on the CPU knows no dropout, and in bfloat16 its backward pass takes twice as long as in 32
+bits. Here the weights of a few chunks at a time are made, used and dropped, and made once more in the backward pass.
+Dropout needs no memory for that: whether a weight is dropped is computed from a seed and from where query and key stand
+in their document, with the same outcome both times and however documents are packed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+WEIGHTS = 1 << 20
+"""Attention weights that are made at once: 4 MiB of 32-bit floats."""
+
+_FIRST, _SECOND = 0x7FEB352D, -0x7B935975  # of Wellons' hash "lowbias32", whose low and high bits are equally good
+_GOLDEN = -0x61C88647  # 2 ** 32 / golden ratio
+
+
+@dataclass(frozen=True)
+class Group:
+    """Chunks of one shape.
+
+    Attributes:
+        rows: Slots of the queries, ``(chunks, queries)``, int64.
+        columns: Slots of the keys, ``(chunks, keys + far)``, int64; a missing far one is any slot.
+        bias: Added to the scores: zero where a query sees a key, ``(chunks or 1, 1, queries, keys + far)``.
+        row_numbers: What tells the queries of a batch apart, ``(chunks, queries)``, int32.
+        column_numbers: What tells the keys of a document apart, two by two, ``(chunks, half of them)``, int32.
+    """
+
+    rows: Tensor
+    columns: Tensor
+    bias: Tensor
+    row_numbers: Tensor
+    column_numbers: Tensor
+
+    def parts(self, heads: int) -> Iterator[Group]:
+        """Part the chunks, so that the weights of a part stay below :data:`WEIGHTS`."""
+        size = max(1, WEIGHTS // (heads * self.rows.shape[1] * self.columns.shape[1]))
+        for start in range(0, len(self.rows), size):
+            part = slice(start, start + size)
+            yield Group(
+                self.rows[part],
+                self.columns[part],
+                self.bias if len(self.bias) == 1 else self.bias[part],
+                self.row_numbers[part],
+                self.column_numbers[part],
+            )
+
+
+def kept(group: Group, heads: int, dropout: float, seed: int, dtype: torch.dtype) -> Tensor:
+    """Draw which weights dropout keeps.
+
+    Args:
+        group: The chunks.
+        heads: Attention heads.
+        dropout: Probability of dropping a weight; it is rounded to a multiple of 2 ** -16.
+        seed: Decides the draw; 32 bits of it count.
+        dtype: Of the result.
+
+    Returns:
+        1 for what is kept, 0 else, ``(chunks, heads, queries, keys + far)``.
+    """
+    start = _mixed(torch.arange(heads, dtype=torch.int32) * _GOLDEN + _signed(seed))
+    rows = _mixed(group.row_numbers[:, None] * _GOLDEN ^ start[None, :, None])
+    columns = _mixed(group.column_numbers * _GOLDEN)
+    # Both are hashed already, so two rounds are enough to take the pattern of rows and columns out of their sum.
+    numbers = rows[..., None] + columns[:, None, None]
+    other = numbers >> 15
+    numbers ^= other
+    numbers *= _FIRST
+    torch.bitwise_right_shift(numbers, 15, out=other)
+    numbers ^= other
+    numbers *= _SECOND
+    torch.bitwise_right_shift(numbers, 16, out=other)
+    other &= 0xFFFF  # shifted integers keep their sign, and half of the draws would lose theirs
+    numbers ^= other
+    halves = numbers.view(torch.int16)  # of every number, two draws
+    return halves.ge_(round(dropout * 65536) - 32768).to(dtype)[..., : group.columns.shape[1]]
+
+
+def _mixed(numbers: Tensor) -> Tensor:
+    """Hash 32-bit integers."""
+    numbers = numbers ^ (numbers >> 16 & 0xFFFF)
+    numbers = numbers * _FIRST
+    numbers = numbers ^ (numbers >> 15 & 0x1FFFF)
+    numbers = numbers * _SECOND
+    return numbers ^ (numbers >> 16 & 0xFFFF)
+
+
+def _signed(number: int) -> int:
+    return (number + 2**31) % 2**32 - 2**31
+
+
+class ProductAttention(torch.autograd.Function):
+    """Attention of queries ``(slots, heads, size)`` to keys and values of the same shape, by groups of chunks."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, query: Tensor, key: Tensor, value: Tensor, groups: list[Group], dropout: float, seed: int
+    ) -> Tensor:
+        """Attend; the result has the queries' shape and dtype."""
+        out = torch.empty_like(query)
+        scaled = query / math.sqrt(query.shape[-1])
+        for group in groups:
+            for part in group.parts(query.shape[1]):
+                weights = _weights(scaled, key, part)
+                if dropout:
+                    weights *= kept(part, query.shape[1], dropout, seed, query.dtype)
+                attended = weights @ _taken(value, part.columns)
+                out[part.rows.flatten()] = attended.transpose(1, 2).flatten(0, 1)
+        ctx.save_for_backward(query, key, value)
+        ctx.groups, ctx.dropout, ctx.seed = groups, dropout, seed
+        return out.mul_(1 / (1 - dropout)) if dropout else out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None, None]:
+        """Make the weights again, and the gradients of queries, keys and values."""
+        query, key, value = ctx.saved_tensors
+        scale = 1 / math.sqrt(query.shape[-1])
+        scaled, grad = query * scale, grad / (1 - ctx.dropout)
+        wide = torch.promote_types(query.dtype, torch.float32)  # keys are in several chunks, whose shares are added up
+        to_query = torch.empty_like(query)
+        to_key, to_value = (torch.zeros(key.shape, dtype=wide, device=key.device) for _ in range(2))
+        for group in ctx.groups:
+            for part in group.parts(query.shape[1]):
+                rows, columns = part.rows.flatten(), part.columns.flatten()
+                weights, grads = _weights(scaled, key, part), _taken(grad, part.rows)
+                to_weights = grads @ _taken(value, part.columns).transpose(2, 3)
+                used = weights
+                if ctx.dropout:
+                    mask = kept(part, query.shape[1], ctx.dropout, ctx.seed, query.dtype)
+                    used = weights * mask
+                    to_weights *= mask
+                to_value.index_add_(0, columns, _given(used.transpose(2, 3) @ grads).to(wide))
+                to_scores = torch._softmax_backward_data(to_weights, weights, -1, weights.dtype)
+                to_query[rows] = _given(to_scores @ _taken(key, part.columns)) * scale
+                to_key.index_add_(0, columns, _given(to_scores.transpose(2, 3) @ _taken(scaled, part.rows)).to(wide))
+        return to_query, to_key.to(key.dtype), to_value.to(value.dtype), None, None, None
+
+
+def _taken(x: Tensor, slots: Tensor) -> Tensor:
+    """Take slots of ``(slots, heads, size)`` as ``(chunks, heads, slots of a chunk, size)``."""
+    return x.index_select(0, slots.flatten()).view(*slots.shape, *x.shape[1:]).transpose(1, 2)
+
+
+def _given(x: Tensor) -> Tensor:
+    """Undo :func:`_taken`: ``(chunks * slots of a chunk, heads, size)``."""
+    return x.transpose(1, 2).flatten(0, 1)
+
+
+def _weights(scaled: Tensor, key: Tensor, part: Group) -> Tensor:
+    """Make the weights before dropout, ``(chunks, heads, queries, keys + far)``."""
+    scores = _taken(scaled, part.rows) @ _taken(key, part.columns).transpose(2, 3)
+    scores += part.bias
+    return torch.softmax(scores, -1)
