@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import Any
+from contextlib import ExitStack
+from itertools import islice
+from operator import length_hint
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from simlte_st.cli.arguments import add_arguments
 from simlte_st.cli.messages import in_options, note
@@ -12,6 +16,11 @@ from simlte_st.cli.numbers import finite_number
 from simlte_st.cli.search import add_search_arguments, check_columns, check_format, search_options, show
 from simlte_st.cli.terminal import wrapped
 from simlte_st.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from simlte_st.index import Index
+
+_WRITTEN = 512  # seeds whose hits are written at a time
 
 
 def add_parser(subparsers: Any) -> None:
@@ -25,10 +34,14 @@ def add_parser(subparsers: Any) -> None:
             "simlte link articles.index article-17 notes.txt --top 20 --why",
             "simlte link articles.index --calibrate labels.jsonl --precision 0.95",
             "simlte link articles.index article-17 --format jsonl",
+            "simlte link articles.index --each tweets.jsonl --output links.parquet",
         ),
     )
     add_arguments(parser, "index")
     parser.add_argument("seeds", metavar="SEED", nargs="*", help="an id of the index, a file, or a text")
+    parser.add_argument(
+        "--each", metavar="SOURCE", help="documents that are a question of their own each; hits get a column seed"
+    )
     parser.add_argument(
         "--calibrate", metavar="FILE.jsonl", help='labelled pairs: {"seed": ID OR TEXT, "id": ID, "label": 0 OR 1}'
     )
@@ -36,6 +49,7 @@ def add_parser(subparsers: Any) -> None:
         "--precision", type=finite_number, default=0.9, metavar="X", help="wanted of --calibrate (default: .9)"
     )
     add_search_arguments(parser, "default: all above the calibrated threshold, else 10")
+    add_arguments(parser, "--quiet")
     parser.set_defaults(run=run)
 
 
@@ -43,8 +57,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Link, or calibrate."""
     from simlte_st.index import Index
 
-    if bool(arguments.seeds) == bool(arguments.calibrate):
-        raise ConfigurationError("Give either seeds to find documents for, or --calibrate FILE.jsonl.")
+    if [bool(arguments.seeds), bool(arguments.each), bool(arguments.calibrate)].count(True) != 1:
+        raise ConfigurationError(
+            "Give either seeds to find documents for, or --each SOURCE, or --calibrate FILE.jsonl."
+        )
     check_format(arguments)
     index = Index.open(arguments.index, arguments.model)
     if arguments.calibrate:
@@ -52,8 +68,48 @@ def run(arguments: argparse.Namespace) -> int:
         text = wrapped(in_options(calibration.summary(), arguments.flags))
         print(json.dumps(calibration.to_dict()) if arguments.format == "jsonl" else text)
         return 0
+    if arguments.each:
+        return link_each(index, arguments)
     check_columns(index.columns, arguments)
     hits = index.link(arguments.seeds, **search_options(arguments))
     if hits.threshold is not None and arguments.threshold is None and index.calibration is not None:
         note(f"calibrated {index.calibration.summary()}", arguments)
     return show(hits, arguments, index)
+
+
+def link_each(index: Index, arguments: argparse.Namespace) -> int:
+    """Write the hits of each document of a source, with its id in the column ``seed``."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from simlte_st.bars import with_progress_bar
+    from simlte_st.data.documents import read_documents
+    from simlte_st.files import atomic_path, check_apart
+
+    if arguments.why or not arguments.output:
+        raise ConfigurationError("--each needs --output FILE.parquet or FILE.jsonl, and has no --why.")
+    check_apart(arguments.each, Path(arguments.output))
+    options = {name: value for name, value in search_options(arguments).items() if name != "why"}
+    reader = read_documents(arguments.each)
+    links = with_progress_bar(
+        index.link_each(reader, **options), "linking", length_hint(reader, 0), shown=not arguments.quiet
+    )
+    seeds = found = 0
+    writer: Any = None
+    with atomic_path(arguments.output) as temporary, ExitStack() as stack:
+        while batch := list(islice(links, _WRITTEN)):
+            table = pa.concat_tables(
+                hits.to_arrow().add_column(0, "seed", pa.array([seed] * len(hits), pa.string())) for seed, hits in batch
+            )
+            if arguments.format == "jsonl":
+                rows = ({"seed": seed, **hit.to_dict()} for seed, hits in batch for hit in hits)
+                writer = writer or stack.enter_context(temporary.open("w", encoding="utf-8"))
+                writer.writelines(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+            else:
+                writer = writer or stack.enter_context(pq.ParquetWriter(temporary, table.schema))
+                writer.write_table(table)
+            seeds, found = seeds + len(batch), found + len(table)
+    if reader.report.skipped:
+        note(reader.report.summary(), arguments)
+    note(f"{found:,} hits of {seeds:,} seeds written to {arguments.output}", arguments)
+    return 0

@@ -6,6 +6,7 @@ import argparse
 import json
 import unicodedata
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simlte_st.cli.arguments import add_arguments, check_result_files
@@ -93,7 +94,9 @@ def check_format(arguments: argparse.Namespace) -> None:
         ConfigurationError: The format and the output do not belong together, or the output cannot be written.
     """
     if arguments.output and arguments.format == "table":
-        raise ConfigurationError("--output needs --format jsonl or --format parquet.")
+        arguments.format = Path(arguments.output).suffix.removeprefix(".")
+        if arguments.format not in ("jsonl", "parquet"):
+            raise ConfigurationError("--output needs --format jsonl or parquet, or a name that ends in one of the two.")
     if arguments.format == "parquet" and not arguments.output:
         raise ConfigurationError("--format parquet needs --output FILE.")
     check_result_files(arguments)

@@ -5,34 +5,34 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from simlte_st.data.document import Document
+from simlte_st.data.documents import read_documents
 from simlte_st.data.segmenters import PunktSegmenter, Segmenter
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.files import SETTINGS_FILE, hold, read_json, write_json
 from simlte_st.index.adding import IndexReport, add_documents
 from simlte_st.index.calibration import Calibration, fit_threshold, read_labels
 from simlte_st.index.encoder import Encoder, Model
-from simlte_st.index.hits import Hit, Hits
-from simlte_st.index.passages import passages_of
-from simlte_st.index.queries import Answer, Mode, Question, check_search, find_answers
+from simlte_st.index.finding import find_hits
+from simlte_st.index.hits import Hits
+from simlte_st.index.queries import Mode, Question, check_search, cosines_of
 from simlte_st.index.reasons import Reasons
-from simlte_st.index.seeds import find_seed, make_question, seed_vector
+from simlte_st.index.seeds import find_seed, find_texts, make_questions, seed_vectors
 from simlte_st.index.settings import PUNKT_FILE, load_encoder, make_folder, read_settings
-from simlte_st.index.store import Store, is_one_of
+from simlte_st.index.store import Store
 from simlte_st.index.words import WordCounts
 
 TOP = 10
 """Hits that are given where neither a number nor a threshold is."""
 
-_BEGINNING = 300  # characters
+_TOGETHER = 512  # questions of :meth:`Index.link_each` that are asked at a time
 
 
 class Index:
@@ -194,16 +194,13 @@ class Index:
         with self._writing():
             for learned in ("_segmenter", "_words"):
                 self.__dict__.pop(learned, None)
-            return add_documents(
-                self._store,
-                self.encoder,
-                documents,
-                self.folder,
-                parts=self.parts,
-                batch_size=batch_size,
-                sync=sync,
-                progress=progress,
-            )
+            options: dict[str, Any] = {
+                "parts": self.parts,
+                "batch_size": batch_size,
+                "sync": sync,
+                "progress": progress,
+            }
+            return add_documents(self._store, self.encoder, documents, self.folder, **options)
 
     def delete(self, ids: Sequence[str]) -> int:
         """Delete documents; give how many there were.
@@ -281,7 +278,8 @@ class Index:
         if not text.strip():
             raise DataError("The text to search for is empty.")
         vector = self.encoder.query(text) if mode != "text" or why else None
-        return self._find(Question(self._words.of_question(text), vector), top, threshold, where, mode, why)
+        question = Question(self._words.of_question(text), vector)
+        return self._find([question], top, threshold, where, mode, why)[0]
 
     def link(
         self,
@@ -313,52 +311,70 @@ class Index:
             ModelError: The model is gone, or another one.
             StoreError: The index cannot be read.
         """
-        check_search(mode, top, threshold)
-        if top is None and threshold is None and self.calibration is not None and mode != "text":
-            threshold = self.calibration.threshold
+        threshold = self._threshold(top, threshold, mode)
         names = [seeds] if isinstance(seeds, (str, os.PathLike)) else list(seeds)
         if not names:
             raise DataError("There is no seed to find documents for.")
         documents = [document for seed in names for document in find_seed(self._store, os.fspath(seed))]
-        vectors = [self._vector(seed) for seed in documents] if mode != "text" or why else None
-        question = make_question(self._store, self._words, documents, vectors)
-        return self._find(question, top, threshold, where, mode, why)
+        return self._find(self._questions([documents], mode != "text" or why), top, threshold, where, mode, why)[0]
 
-    def _vector(self, seed: Document) -> NDArray[np.float32]:
-        return seed_vector(self._store, lambda: self.encoder, self._cut, seed)
+    def link_each(
+        self,
+        seeds: Any,
+        *,
+        top: int | None = None,
+        threshold: float | None = None,
+        where: str | None = None,
+        mode: Mode = "hybrid",
+    ) -> Iterator[tuple[str, Hits]]:
+        """Find for each of many documents those that belong to it: each is a question of its own.
 
-    def _cut(self, document: Document) -> list[str]:
-        encoder = self.encoder
-        return passages_of(document, self._segmenter, encoder.count, encoder.budget) if self.parts else []
+        Vectors are looked for hundreds at a time; BM25 searches for one. A text that the index has is not encoded anew.
+
+        Args:
+            seeds: What :func:`~simlte_st.data.read_documents` takes; read as a stream.
+            top: As for :meth:`link`, for each.
+            threshold: As for :meth:`link`.
+            where: As for :meth:`link`.
+            mode: As for :meth:`link`.
+
+        Yields:
+            The id of each seed, in their order, and its hits.
+
+        Raises:
+            DataError: The seeds cannot be read. Other errors are as for :meth:`link`.
+        """
+        threshold = self._threshold(top, threshold, mode)
+        reader = iter(read_documents(seeds))
+        while batch := list(islice(reader, _TOGETHER)):
+            questions = self._questions([[each] for each in find_texts(self._store, batch)], mode != "text")
+            found = self._find(questions, top, threshold, where, mode, False)
+            yield from zip((document.id for document in batch), found, strict=True)
+
+    def _threshold(self, top: int | None, threshold: float | None, mode: Mode) -> float | None:
+        check_search(mode, top, threshold)
+        if top is None and threshold is None and self.calibration is not None and mode != "text":
+            return self.calibration.threshold
+        return threshold
+
+    def _questions(self, groups: Sequence[Sequence[Document]], with_vectors: bool) -> list[Question]:
+        seeds = [seed for group in groups for seed in group]
+        cut = self._segmenter if self.parts else None
+        vectors = seed_vectors(self._store, lambda: self.encoder, cut, seeds) if with_vectors else None
+        return make_questions(self._store, self._words, groups, vectors)
 
     def _find(
-        self, question: Question, top: int | None, threshold: float | None, where: str | None, mode: Mode, why: bool
-    ) -> Hits:
-        checked = None if where is None else self._store.check_filter(where)
+        self,
+        asked: Sequence[Question],
+        top: int | None,
+        threshold: float | None,
+        where: str | None,
+        mode: Mode,
+        why: bool,
+    ) -> list[Hits]:
         top = TOP if top is None and threshold is None else top
-        answers = find_answers(self._store, question, mode, top, threshold, checked)
-        documents = {one.id: one for one in self.documents([answer.id for answer in answers])}
-        passages = self._passages(answers) if self.parts else {}
-        hits = [
-            Hit(
-                answer.id,
-                answer.score,
-                answer.cosine,
-                answer.bm25,
-                documents[answer.id].text[:_BEGINNING],
-                passages.get(answer.id),
-                documents[answer.id].metadata or {},
-            )
-            for answer in answers
-        ]
-        texts = {one.id: one.text for one in documents.values()}
-        reasons = Reasons(self._store, lambda: self.encoder, self._segmenter, question, texts)
-        return Hits(map(reasons.of, hits) if why else hits, self._store.metadata(), threshold, reasons.of)
-
-    def _passages(self, answers: Sequence[Answer]) -> dict[str, str]:
-        best = {answer.id: answer.part for answer in answers if answer.part}
-        rows = self._store.rows_of("id", list(best), ["id", "part", "passage"], "part > 0").to_pylist()
-        return {row["id"]: row["passage"] for row in rows if row["part"] == best[row["id"]]}
+        reasons = partial(Reasons, self._store, lambda: self.encoder, self._segmenter)
+        return find_hits(self._store, self.documents, reasons, asked, mode, top, threshold, where, why)
 
     def calibrate(
         self, labels: str | os.PathLike[str] | Iterable[Mapping[str, Any]], precision: float = 0.9
@@ -378,17 +394,12 @@ class Index:
         """
         pairs = read_labels(labels)
         self.documents(sorted({document for _, document, _ in pairs}))  # are they there?
-        scores = np.empty(len(pairs))
-        by_seed: dict[str, list[int]] = {}
-        for number, (seed, _, _) in enumerate(pairs):
-            by_seed.setdefault(seed, []).append(number)
-        for seed, numbers in by_seed.items():
-            documents = find_seed(self._store, seed)
-            wanted = is_one_of("id", {pairs[number][1] for number in numbers})
-            question = make_question(self._store, self._words, documents, [self._vector(one) for one in documents])
-            assert question.vector is not None
-            near = self._store.nearest(question.vector, f"searched AND {wanted}")
-            scores[numbers] = [near[pairs[number][1]][0] for number in numbers]
+        wanted: dict[str, list[str]] = {}
+        for seed, document, _ in pairs:
+            wanted.setdefault(seed, []).append(document)
+        questions = self._questions([find_seed(self._store, seed) for seed in wanted], with_vectors=True)
+        near = dict(zip(wanted, cosines_of(self._store, questions, [*wanted.values()]), strict=True))
+        scores = [near[seed][document][0] for seed, document, _ in pairs]
         calibration = fit_threshold(scores, [label for _, _, label in pairs], precision)
         with self._writing():
             self._settings["calibration"] = calibration.to_dict()

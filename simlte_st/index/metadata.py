@@ -23,7 +23,7 @@ from simlte_st.index.store import OWN_COLUMNS
 MOST_COLUMNS = 256
 """More make a table slow, and come from records whose keys are values."""
 
-RESERVED = frozenset((*OWN_COLUMNS, "score", "cosine", "bm25", "beginning", "sentences", "words"))
+RESERVED = frozenset((*OWN_COLUMNS, "score", "cosine", "bm25", "beginning", "sentences", "words", "seed"))
 """Names of the index's own columns and of what a hit has beside them."""
 
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from itertools import chain, islice
+from typing import Literal, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simlte_st.checks import check_count, check_number
 from simlte_st.errors import ConfigurationError
-from simlte_st.index.store import Store, is_one_of
+from simlte_st.index.store import Store
 
+T = TypeVar("T")
 Mode = Literal["hybrid", "dense", "text"]
 
 RANK_CONSTANT = 10
@@ -74,53 +76,99 @@ def check_search(mode: str, top: int | None, threshold: float | None) -> None:
 
 def find_answers(
     store: Store,
-    question: Question,
+    questions: Sequence[Question],
     mode: Mode = "hybrid",
     top: int | None = None,
     threshold: float | None = None,
     where: str | None = None,
-) -> list[Answer]:
-    """Find the documents that answer a question.
+) -> list[list[Answer]]:
+    """Find the documents that answer each of several questions.
 
     Args:
         store: The index's table.
-        question: The question, with a vector unless the mode is ``"text"``.
+        questions: The questions, with vectors unless the mode is ``"text"``.
         mode: What is searched.
         top: How many at most; None, with a threshold, for all.
         threshold: Lowest cosine.
         where: A condition on id and metadata, checked by :meth:`Store.check_filter`.
 
     Returns:
-        The answers, from the best on.
+        The answers to each, from the best on.
     """
-    conditions = [where] if where else []
-    if question.excluded:
-        conditions.append(f"NOT ({is_one_of('id', question.excluded)})")
-    near: Mapping[str, tuple[float, int]] = {}
     depth = None if top is None else top if mode == "dense" else max(top, _DEPTH)
-    if mode != "text":
-        assert question.vector is not None
-        searched = " AND ".join(["searched", *conditions])
-        near = store.nearest(question.vector, searched, None if threshold is not None else depth, threshold)
-    by_text: Mapping[str, float] = {}
+    if threshold is not None:
+        depth = None
+    nearest = _nearest(store, questions, depth, threshold, where) if mode != "text" else [{} for _ in questions]
+    by_text: list[dict[str, float]] = [{} for _ in questions]
     if mode != "dense":
-        whole = " AND ".join(["part = 0", *conditions])
-        number = store.count() if threshold is not None or depth is None else depth
-        by_text = store.matching(question.words, whole, number)
-        if threshold is not None:
-            by_text = {name: score for name, score in by_text.items() if name in near}
-    scores = _scores(mode, near, by_text)
-    chosen = sorted(scores, key=lambda name: (-scores[name], name))[:top]
-    missing = [name for name in chosen if name not in near] if mode == "hybrid" else []
-    if missing:
-        assert question.vector is not None
-        near = {**near, **store.nearest(question.vector, f"searched AND {is_one_of('id', missing)}")}
+        by_text = [_matching(store, question, depth, where) for question in questions]
+    if threshold is not None:
+        by_text = [
+            {name: score for name, score in scores.items() if name in near}
+            for scores, near in zip(by_text, nearest, strict=True)
+        ]
+    scores = [_scores(mode, *ranked) for ranked in zip(nearest, by_text, strict=True)]
+    chosen = [sorted(each, key=lambda name: (-each[name], name))[:top] for each in scores]
+    if mode == "hybrid":  # what was found by its words has a cosine too
+        missing = [[name for name in names if name not in near] for names, near in zip(chosen, nearest, strict=True)]
+        for near, cosines in zip(nearest, cosines_of(store, questions, missing), strict=True):
+            near.update(cosines)
     return [
-        Answer(
-            name, scores[name], near[name][0] if name in near else None, by_text.get(name), near.get(name, (0, 0))[1]
-        )
-        for name in chosen
+        [
+            Answer(
+                name, score[name], near[name][0] if name in near else None, text.get(name), near.get(name, (0, 0))[1]
+            )
+            for name in names
+        ]
+        for names, score, near, text in zip(chosen, scores, nearest, by_text, strict=True)
     ]
+
+
+def _vectors(questions: Sequence[Question]) -> NDArray[np.float32]:
+    vectors = [question.vector for question in questions if question.vector is not None]
+    assert len(vectors) == len(questions)
+    return np.stack(vectors)
+
+
+def _nearest(
+    store: Store, questions: Sequence[Question], depth: int | None, threshold: float | None, where: str | None
+) -> list[dict[str, tuple[float, int]]]:
+    """Find what is nearest to each; what is excluded, which differs, is left out of more that are asked for."""
+    condition = f"searched AND {where}" if where else "searched"
+    more = None if depth is None else depth + max(len(question.excluded) for question in questions)
+    found = store.nearest_many(_vectors(questions), condition, more, threshold)
+    return [dict(islice(_others(near, each), depth)) for near, each in zip(found, questions, strict=True)]
+
+
+def _matching(store: Store, question: Question, depth: int | None, where: str | None) -> dict[str, float]:
+    number = store.count() if depth is None else depth + len(question.excluded)
+    found = store.matching(question.words, f"part = 0 AND {where}" if where else "part = 0", number)
+    return dict(islice(_others(found, question), depth))
+
+
+def _others(found: Mapping[str, T], question: Question) -> Iterator[tuple[str, T]]:
+    excluded = {*question.excluded}
+    return ((name, value) for name, value in found.items() if name not in excluded)
+
+
+def cosines_of(
+    store: Store, questions: Sequence[Question], names: Sequence[Sequence[str]]
+) -> list[dict[str, tuple[float, int]]]:
+    """Give for each question the cosines of some documents, each by its best row, and the ``part`` of that row."""
+    if not any(names):
+        return [{} for _ in names]
+    rows = store.rows_of("id", sorted({*chain.from_iterable(names)}), ["id", "part", "vector"], "searched")
+    places: dict[str, list[int]] = {}
+    for place, name in enumerate(rows["id"].to_pylist()):
+        places.setdefault(name, []).append(place)
+    parts = rows["part"].to_pylist()
+    vectors = rows["vector"].combine_chunks().flatten().to_numpy().reshape(len(rows), -1)
+    cosines = []
+    for question, wanted in zip(questions, names, strict=True):
+        assert question.vector is not None
+        own = {name: vectors[places[name]] @ question.vector for name in wanted}
+        cosines.append({name: (float(each.max()), parts[places[name][each.argmax()]]) for name, each in own.items()})
+    return cosines
 
 
 def _scores(mode: Mode, near: Mapping[str, tuple[float, int]], by_text: Mapping[str, float]) -> dict[str, float]:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain, islice
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simlte_st.data.document import Document
 from simlte_st.data.documents import list_documents
+from simlte_st.data.segmenters import Segmenter
 from simlte_st.errors import DataError
 from simlte_st.index.adding import text_hash
 from simlte_st.index.encoder import Encoder
+from simlte_st.index.passages import passages_of
 from simlte_st.index.queries import Question
 from simlte_st.index.store import Store, is_one_of
 from simlte_st.index.words import WordCounts
@@ -44,40 +47,70 @@ def find_seed(store: Store, seed: str) -> list[Document]:
     return [Document("", seed)]
 
 
-def seed_vector(
-    store: Store, encoder: Callable[[], Encoder], cut: Callable[[Document], list[str]], seed: Document
-) -> NDArray[np.float32]:
-    """Give the mean of the vectors that a seed would be found by, scaled to length 1: shape ``[dim]``.
+def seed_vectors(
+    store: Store, encoder: Callable[[], Encoder], segmenter: Segmenter | None, seeds: Sequence[Document]
+) -> list[NDArray[np.float32]]:
+    """Give for each seed the mean of the vectors that it would be found by, scaled to length 1: shape ``[dim]``.
 
     Args:
         store: The index's table.
-        encoder: Gives the model, for a seed that is not in the index.
-        cut: Cuts a document into passages, if the index has them.
-        seed: The seed.
+        encoder: Gives the model, for seeds that are not in the index.
+        segmenter: Cuts documents into passages; None where the index has none.
+        seeds: The seeds.
     """
-    if seed.id:
-        rows = store.rows(f"searched AND {is_one_of('id', [seed.id])}", ["vector"])["vector"]
-        vectors = np.array(rows.to_pylist(), dtype=np.float32)
-    else:
-        vectors = encoder().documents(cut(seed) or [seed.text])
-    return _unit_mean(vectors)
+    known: dict[str, list[list[float]]] = {seed.id: [] for seed in seeds if seed.id}
+    for row in store.rows_of("id", list(known), ["id", "vector"], "searched").to_pylist() if known else ():
+        known[row["id"]].append(row["vector"])
+    texts: list[list[str]] = [[] for _ in seeds]
+    encoded: Iterator[NDArray[np.float32]] = iter(())
+    if not all(seed.id for seed in seeds):
+        model = encoder()
+        for seed, own in zip(seeds, texts, strict=True):
+            if not seed.id:
+                cut = passages_of(seed, segmenter, model.count, model.budget) if segmenter else []
+                own.extend(cut or [seed.text])
+        encoded = iter(model.documents([*chain.from_iterable(texts)]))
+    return [
+        _unit_mean(np.array(known[seed.id] if seed.id else [*islice(encoded, len(own))], dtype=np.float32))
+        for seed, own in zip(seeds, texts, strict=True)
+    ]
 
 
-def make_question(
-    store: Store, words: WordCounts, seeds: Sequence[Document], vectors: Sequence[NDArray[np.float32]] | None
-) -> Question:
-    """Make one question of several seeds; neither they nor documents of the same text are an answer.
+def find_texts(store: Store, documents: Sequence[Document]) -> list[Document]:
+    """Let documents whose text the index has stand for its own, whose vectors are there; others lose their id."""
+    hashes = [text_hash(document.text) for document in documents]
+    rows = store.rows_of("hash", hashes, ["id", "hash"], "part = 0").to_pylist()
+    names = {row["hash"]: row["id"] for row in rows}
+    return [Document(names.get(digest, ""), one.text) for digest, one in zip(hashes, documents, strict=True)]
+
+
+def make_questions(
+    store: Store,
+    words: WordCounts,
+    groups: Sequence[Sequence[Document]],
+    vectors: Sequence[NDArray[np.float32]] | None,
+) -> list[Question]:
+    """Make one question of each group of seeds; neither they nor documents of the same text are an answer.
 
     Args:
         store: The index's table.
         words: Chooses the words.
-        seeds: The seeds.
-        vectors: A vector each; None where only text is searched.
+        groups: The seeds.
+        vectors: A vector for each seed, one group after the other; None where only text is searched.
     """
-    same = store.rows_of("hash", [text_hash(seed.text) for seed in seeds], ["id"], "part = 0")["id"].to_pylist()
-    excluded = sorted({*same, *(seed.id for seed in seeds)})
-    vector = None if vectors is None else _unit_mean(np.stack(vectors))
-    return Question(words.of_question("\n\n".join(seed.text for seed in seeds)), vector, excluded)
+    hashes = [[text_hash(seed.text) for seed in seeds] for seeds in groups]
+    same: dict[str, list[str]] = {}
+    rows = store.rows_of("hash", sorted({*chain.from_iterable(hashes)}), ["id", "hash"], "part = 0")
+    for row in rows.to_pylist():
+        same.setdefault(row["hash"], []).append(row["id"])
+    rest = None if vectors is None else iter(vectors)
+    questions = []
+    for seeds, own in zip(groups, hashes, strict=True):
+        excluded = {name for digest in own for name in same.get(digest, ())} | {seed.id for seed in seeds if seed.id}
+        vector = None if rest is None else _unit_mean(np.stack([*islice(rest, len(seeds))]))
+        text = "\n\n".join(seed.text for seed in seeds)
+        questions.append(Question(words.of_question(text), vector, sorted(excluded)))
+    return questions
 
 
 def _unit_mean(vectors: NDArray[np.float32]) -> NDArray[np.float32]:

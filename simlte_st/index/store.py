@@ -191,23 +191,55 @@ class Store:
         Returns:
             By id, in the order of its best row: the cosine of that row, and its ``part``.
         """
-        limit = self.count("true") if top is None else top
-        while True:
-            with _store_errors(self._folder, "read"):
-                query = self._table.search(vector, vector_column_name="vector").distance_type("cosine").where(where)
-                if threshold is not None:
-                    query = query.distance_range(upper_bound=1 - threshold + _ROUNDING)
-                if top is None:
-                    query = query.bypass_vector_index()
-                rows = query.select(["id", "part", "_distance"]).limit(max(1, limit)).to_arrow()
-            distances = rows["_distance"].to_numpy()
-            best: dict[str, tuple[float, int]] = {}
-            for name, part, distance in zip(rows["id"].to_pylist(), rows["part"].to_pylist(), distances, strict=True):
-                best.setdefault(name, (float(1 - distance), part))
-            if top is None or len(best) >= top or len(rows) < limit:
-                ordered = sorted(best.items(), key=lambda item: (-item[1][0], item[0]))
-                return dict(ordered[:top])
-            limit *= 4  # several rows of one document were among them
+        return self.nearest_many(vector[None], where, top, threshold)[0]
+
+    def nearest_many(
+        self, vectors: NDArray[np.float32], where: str, top: int | None = None, threshold: float | None = None
+    ) -> list[dict[str, tuple[float, int]]]:
+        """Find for each of several vectors the documents with the rows nearest to it, in one call of LanceDB.
+
+        Args:
+            vectors: Shape ``[questions, dim]``.
+            where: As for :meth:`nearest`, and so are the others; they are those of all vectors.
+            top: How many documents of each at most.
+            threshold: Lowest cosine.
+
+        Returns:
+            For each vector what :meth:`nearest` gives.
+        """
+        found: list[dict[str, tuple[float, int]]] = [{} for _ in vectors]
+        asked = np.arange(len(vectors))
+        limit = max(1, self.count("true") if top is None else top)
+        while len(asked):
+            rows = self._nearest_rows(vectors[asked], where, limit, threshold, exact=top is None)
+            if "query_index" not in rows.column_names:  # LanceDB numbers the questions where there are several
+                rows = rows.append_column("query_index", pa.array(np.zeros(len(rows), dtype=np.int32)))
+            counts = np.bincount(rows["query_index"].to_numpy(), minlength=len(asked))
+            best: list[dict[str, tuple[float, int]]] = [{} for _ in asked]
+            columns = [rows[name].to_pylist() for name in ("query_index", "id", "part", "_distance")]
+            for number, name, part, distance in zip(*columns, strict=True):
+                best[number].setdefault(name, (1 - distance, part))
+            again = []
+            for place, number in enumerate(asked):
+                if top is None or len(best[place]) >= top or counts[place] < limit:
+                    ordered = sorted(best[place].items(), key=lambda item: (-item[1][0], item[0]))
+                    found[number] = dict(ordered[:top])
+                else:  # several rows of one document were among them
+                    again.append(number)
+            asked = np.array(again, dtype=np.int64)
+            limit *= 4
+        return found
+
+    def _nearest_rows(
+        self, vectors: NDArray[np.float32], where: str, limit: int, threshold: float | None, *, exact: bool
+    ) -> pa.Table:
+        with _store_errors(self._folder, "read"):
+            query = self._table.search(vectors, vector_column_name="vector").distance_type("cosine").where(where)
+            if threshold is not None:
+                query = query.distance_range(upper_bound=1 - threshold + _ROUNDING)
+            if exact:
+                query = query.bypass_vector_index()
+            return query.select(["id", "part", "_distance"]).limit(limit).to_arrow()
 
     def matching(self, terms: Iterable[str], where: str, top: int) -> dict[str, float]:
         """Find documents by BM25.

@@ -79,6 +79,28 @@ def test_hits_go_to_files(index: Path, documents: list[str], tmp_path: Path, cap
     assert "--output needs --format" in run(f"search {index} ba --output {tmp_path / 'x'}", capfd, 1)[1]
 
 
+def test_each_document_of_a_source_is_linked(
+    index: Path, documents: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    seeds = tmp_path / "seeds.jsonl"
+    seeds.write_text("".join(json.dumps({"id": f"s{row}", "text": documents[row]}) + "\n" for row in (2, 5, 9)))
+    alone = [json.loads(line)["id"] for line in run(f"link {index} d2 --top 3 --format jsonl", capfd)[0].splitlines()]
+    for kind in ("jsonl", "parquet"):
+        file = tmp_path / f"links.{kind}"
+        _, err = run(f"link {index} --each {seeds} --top 3 --output {file}", capfd)
+        assert "9 hits of 3 seeds written" in err
+        assert "linking" in err, "a progress bar"
+        rows = pq.read_table(file).to_pylist() if kind == "parquet" else list(map(json.loads, file.open()))
+        assert [row["seed"] for row in rows] == ["s2"] * 3 + ["s5"] * 3 + ["s9"] * 3
+        assert [row["id"] for row in rows[:3]] == alone
+        assert {"score", "cosine", "bm25", "year"} <= set(rows[0])
+        assert "exists already" in run(f"link {index} --each {seeds} --output {file}", capfd, 1)[1]
+    broken = tmp_path / "broken.parquet"
+    assert "--each needs --output" in run(f"link {index} --each {seeds}", capfd, 1)[1]
+    assert "has no --why" in run(f"link {index} --each {seeds} --why --output {broken}", capfd, 1)[1]
+    assert "either seeds" in run(f"link {index} d2 --each {seeds}", capfd, 1)[1]
+
+
 def test_a_calibrated_threshold_is_named(index: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     out, _ = run(f"link {index} d0 --mode dense --top 7 --format jsonl", capfd)
     ranked = [json.loads(line)["id"] for line in out.splitlines()]

@@ -11,6 +11,7 @@ from sentence_transformers import SentenceTransformer
 from simlte_st.data import Document
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.index import Index
+from simlte_st.index import index as index_module
 from simlte_st.index.calibration import fit_threshold, read_labels
 
 
@@ -39,6 +40,42 @@ def test_seeds_are_ids_files_and_texts(
     assert all(text in corpus[3].text for text in encoded), "by its passages, as it would be found itself"
     for mode in ("hybrid", "text"):
         assert "d3" not in {hit.id for hit in parted.link(["d3", "d4"], mode=mode)}  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "dense", "text"])
+def test_each_seed_is_a_question_of_its_own(
+    parted: Index, corpus: list[Document], encoded: list[str], mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_module, "_TOGETHER", 4)
+    new = [Document("d1", corpus[0].text[:60]), Document("same", corpus[3].text)]
+    known = [Document(f"seed {one.id}", one.text) for one in corpus[:4]]
+    options = {"top": 4, "mode": mode, "where": "year < 2008"}
+    found = list(parted.link_each(iter([*known, *new]), **options))
+    assert [seed for seed, _ in found] == [one.id for one in (*known, *new)]
+    assert encoded == ([] if mode == "text" else [new[0].text]), "texts that the index has are not encoded again"
+    for seed, (_, hits) in zip([f"d{number}" for number in range(4)] + [new[0].text, "d3"], found, strict=True):
+        alone = parted.link(seed, **options)  # type: ignore[arg-type]
+        assert [(hit.id, hit.passage, hit.metadata) for hit in hits] == [
+            (hit.id, hit.passage, hit.metadata) for hit in alone
+        ]
+        for name in ("score", "cosine", "bm25"):
+            assert [getattr(hit, name) for hit in hits] == pytest.approx(
+                [getattr(hit, name) for hit in alone], abs=1e-5
+            )
+
+
+def test_each_seed_is_linked_by_the_calibrated_threshold(index: Index, corpus: list[Document]) -> None:
+    cosines = [hit.cosine for hit in index.link("d0", mode="dense", top=9)]
+    index.calibrate(
+        [
+            {"seed": "d0", "id": hit.id, "label": int(rank < 3)}
+            for rank, hit in enumerate(index.link("d0", mode="dense", top=9))
+        ]
+    )
+    ((_, hits),) = index.link_each([corpus[0].text], mode="dense")
+    assert [hit.cosine for hit in hits] == pytest.approx(cosines[:3], abs=1e-5)
+    with pytest.raises(DataError, match="no usable document"):
+        list(index.link_each(iter([Document("x", " ")])))
 
 
 @pytest.mark.parametrize("seed", ["d33", "nowhere.txt", "", "  "])

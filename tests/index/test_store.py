@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
@@ -14,6 +15,7 @@ from sentence_transformers import SentenceTransformer
 from simlte_st.data import Document
 from simlte_st.errors import ConfigurationError, MissingExtraError, ModelError, StoreError
 from simlte_st.index import Index, store
+from simlte_st.vectors import unit_rows
 
 
 @pytest.mark.parametrize(
@@ -74,6 +76,40 @@ def test_an_approximate_index_is_made_when_there_are_many(
     assert list(index._store.nearest(vector, "searched", 5)) == list(exact)[:5]
     for hit in index.search(documents[3], top=5, mode="dense"):
         assert hit.cosine == pytest.approx(exact[hit.id][0], abs=1e-5)
+
+
+@pytest.mark.parametrize("approximate", [False, True])
+def test_many_vectors_are_looked_for_in_one_call(
+    tmp_path: Path, approximate: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = store.Store.create(tmp_path, 16)
+    draw = np.random.default_rng(0)
+    vectors = unit_rows(draw.normal(size=(3000, 16))).astype(np.float32)
+    questions = unit_rows(vectors[::300] + draw.normal(size=(10, 16)) / 10).astype(np.float32)
+    names = [str(row // 3) for row in range(3000)]  # three rows a document
+    columns = {
+        "id": names,
+        "part": pa.array([row % 3 for row in range(3000)], pa.int32()),
+        "hash": names,
+        "tokens": pa.array([0] * 3000, pa.int32()),
+        "searched": [True] * 3000,
+        "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), 16),
+    }
+    made.merge(pa.table(columns))
+    if approximate:
+        monkeypatch.setattr(store, "APPROXIMATE_FROM", 3000)
+        made.tidy()
+    best = (questions @ vectors.T).reshape(10, 1000, 3).max(axis=2)
+    for where, rows in (("searched", np.arange(1000)), ("id IN ('3', '4', '700')", np.array([3, 4, 700]))):
+        found = made.nearest_many(questions, where, 12)
+        right = [{str(rows[i]) for i in np.argsort(-own)[:12]} for own in best[:, rows]]
+        shared = [len({*each} & names) / len(names) for each, names in zip(found, right, strict=True)]
+        assert np.mean(shared) > (0.97 if approximate else 0.999), "also where a filter leaves few"
+        for question, each, cosines in zip(questions, found, best, strict=True):
+            assert [*each] == [*made.nearest(question, where, 12)]
+            assert [cosine for cosine, _ in each.values()] == pytest.approx([cosines[int(n)] for n in each], abs=1e-5)
+    above = made.nearest_many(questions, "searched", threshold=0.6)
+    assert [{*each} for each in above] == [{str(i) for i in np.flatnonzero(own >= 0.6)} for own in best]
 
 
 def test_what_is_in_no_index_yet_is_found(
