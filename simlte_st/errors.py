@@ -6,6 +6,7 @@ command line can print them as they are; of any other error it says that it shou
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
@@ -59,10 +60,18 @@ class TrainingDiverged(SimlteError, ArithmeticError):
 
 
 class TrainingInterrupted(KeyboardInterrupt):
-    """Ctrl-C ended a training run before its end, and a checkpoint was written; the message says how to go on.
+    """A signal ended a training run before its end, and a checkpoint was written; the message says how to go on.
 
     It is a ``KeyboardInterrupt``, not an error: a script stops as it would have, unless it asks for this.
+
+    Args:
+        message: What happened.
+        number: The signal: ``SIGINT`` (Ctrl-C) or ``SIGTERM``. Kept as an attribute.
     """
+
+    def __init__(self, message: str, number: signal.Signals = signal.SIGINT) -> None:
+        super().__init__(message)
+        self.number = number
 
 
 class MissingExtraError(SimlteError, ImportError):

@@ -68,8 +68,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: Arguments; the process's own where not given.
 
     Returns:
-        Exit status: 0, 1 after an error that a message explains, 130 after Ctrl-C. Arguments that cannot be end the
-        process with 2.
+        Exit status: 0, 1 after an error that a message explains, 130 after Ctrl-C, 143 after SIGTERM in a
+        training. Arguments that cannot be end the process with 2.
     """
     with (
         contextlib.redirect_stdout(cast("TextIO", PrintableStream(sys.stdout))),
@@ -88,8 +88,11 @@ def _run(arguments: argparse.Namespace) -> int:
     try:
         return int(arguments.run(arguments))
     except KeyboardInterrupt as error:
-        note(str(error) if isinstance(error, TrainingInterrupted) else "simlte: stopped.", arguments)
-        return INTERRUPTED
+        if not isinstance(error, TrainingInterrupted):
+            note("simlte: stopped.", arguments)
+            return INTERRUPTED
+        note(str(error), arguments)
+        return 128 + error.number
     except BrokenPipeError:
         # Whoever read our output has seen enough; Python would complain once more while closing it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

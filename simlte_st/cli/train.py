@@ -26,7 +26,7 @@ def add_parser(subparsers: Any) -> None:
         "train",
         help="train a DocSplit model on documents without labels",
         description="Train a DocSplit model on documents without labels. The finished model loads with stock "
-        "sentence-transformers. Ctrl-C leaves a checkpoint to go on from with --resume.",
+        "sentence-transformers. Ctrl-C or SIGTERM leaves a checkpoint to go on from with --resume.",
         examples=(
             "simlte train my_documents --output my-model",
             "simlte train my_documents --output my-model --resume",

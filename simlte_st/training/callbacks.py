@@ -199,34 +199,42 @@ class ProgressBarCallback(TrainerCallback):
 
 
 class InterruptCallback(TrainerCallback):
-    """Turns Ctrl-C into: finish this step, write a checkpoint, stop. A second Ctrl-C stops at once.
+    """Turns Ctrl-C and SIGTERM into: finish this step, write a checkpoint, stop. A second signal stops at once.
+
+    SIGTERM is what ``kill`` sends, and a scheduler that takes the machine away.
 
     Attributes:
-        interrupted: Whether the run was stopped this way.
+        interrupted: The signal that stopped the run; None where none did.
     """
 
     def __init__(self) -> None:
-        self.interrupted = False
-        self._previous: Any = None
+        self.interrupted: signal.Signals | None = None
+        self._previous: dict[signal.Signals, Any] = {}
         self._process = os.getpid()
-        self._installed = False
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Take over the signal, where Python lets us: in the main thread."""
-        if threading.current_thread() is threading.main_thread():
-            self._process = os.getpid()
-            self._previous = signal.signal(signal.SIGINT, self._handle)
-            self._installed = True
+        """Take over the signals, where Python lets us: in the main thread."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        self._process = os.getpid()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) is not None:  # None: not Python's, which could not give it back
+                self._previous[number] = signal.signal(number, self._handle)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if os.getpid() != self._process:
-            return  # a data loading worker, which got both the handler and the signal from us
-        self.interrupted = True
+            # A child, such as a data loading worker, that got the handler from us. Ctrl-C reaches it as it does us;
+            # SIGTERM may be meant for it alone, and ends it.
+            if number == signal.SIGTERM:
+                signal.signal(number, signal.SIG_DFL)
+                os.kill(os.getpid(), number)
+            return
+        self.interrupted = signal.Signals(number)
         self.restore()  # the next one is not ours
-        line = "Stopping after this step, with a checkpoint. Ctrl-C again stops at once."
-        tqdm.write(line, file=sys.stderr)
+        again = "Ctrl-C again" if number == signal.SIGINT else "Another signal"
+        tqdm.write(f"Stopping after this step, with a checkpoint. {again} stops at once.", file=sys.stderr)
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -240,11 +248,10 @@ class InterruptCallback(TrainerCallback):
     def on_train_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Give the signal back."""
+        """Give the signals back."""
         self.restore()
 
     def restore(self) -> None:
-        """Give the signal back to whoever had it."""
-        if self._installed:
-            signal.signal(signal.SIGINT, self._previous)
-            self._installed = False
+        """Give the signals back to whoever had them."""
+        while self._previous:
+            signal.signal(*self._previous.popitem())

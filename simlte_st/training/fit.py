@@ -69,7 +69,7 @@ class Fitting:
 
     Attributes:
         trainer: The stock Trainer.
-        interrupt: Stops it on Ctrl-C.
+        interrupt: Stops it on Ctrl-C or SIGTERM.
         divergence: Stops it where the loss is no number.
     """
 
@@ -162,7 +162,7 @@ def fit(fitting: Fitting, folder: RunFolder) -> Fitted:
     Raises:
         ResumeError: A checkpoint lacks something.
         TrainingDiverged: A loss or a weight is not finite; the last good checkpoint is kept.
-        TrainingInterrupted: Ctrl-C ended the run before its end; a checkpoint was written.
+        TrainingInterrupted: Ctrl-C or SIGTERM ended the run before its end; a checkpoint was written.
         DiskFullError: There was no room for a checkpoint; the last complete one is kept.
     """
     trainer, interrupt = fitting.trainer, fitting.interrupt
@@ -187,7 +187,8 @@ def fit(fitting: Fitting, folder: RunFolder) -> Fitted:
     if interrupt.interrupted and state.global_step < state.max_steps:
         raise TrainingInterrupted(
             f"Stopped at step {state.global_step} of {state.max_steps}; a checkpoint is written to {folder.path}. "
-            "Go on with the same settings and resume=True."
+            "Go on with the same settings and resume=True.",
+            interrupt.interrupted,
         )
     model.eval()
     first_step = int(checkpoint.name.rsplit("-", 1)[1]) if checkpoint else 0

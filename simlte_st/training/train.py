@@ -100,7 +100,8 @@ def train(
             already, the documents are in there, or another process is at work on it.
         ResumeError: There is nothing to resume, or it was started with other settings.
         ModelError: The base cannot be loaded or cannot be trained this way.
-        TrainingInterrupted: Ctrl-C. The step was finished and a checkpoint written, to go on from with ``resume=True``.
+        TrainingInterrupted: Ctrl-C or SIGTERM. The step was finished and a checkpoint written, to go on from with
+            ``resume=True``.
     """
     if base is None:
         base = PACKAGED_BASE

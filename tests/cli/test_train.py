@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import functools
 import shlex
+import signal
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -79,13 +80,16 @@ def test_the_help_is_what_the_preset_says_in_plain_words(capsys: pytest.CaptureF
     assert ":func:" not in text
 
 
-def test_ctrl_c_is_told_in_a_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_is_told_in_a_line(
+    number: signal.Signals, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     @functools.wraps(training.train)
     def stop(**options: Any) -> None:
-        raise TrainingInterrupted("Stopped at step 3 of 9; a checkpoint is written.")
+        raise TrainingInterrupted("Stopped at step 3 of 9; a checkpoint is written.", number)
 
     monkeypatch.setattr(training, "train", stop)
-    assert main(shlex.split("train texts --output model")) == 130
+    assert main(shlex.split("train texts --output model")) == status
     assert capsys.readouterr().err == "Stopped at step 3 of 9; a checkpoint is written.\n"
 
 

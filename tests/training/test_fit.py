@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -113,7 +114,7 @@ def test_an_interrupted_run_says_where_it_stopped(
     begun = begin(encoder_path, documents, tmp_path, epochs=2)
 
     def stop(self: Any, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
-        self.interrupted = True
+        self.interrupted = signal.SIGTERM
         control.should_save = control.should_training_stop = True
         return control
 
@@ -150,7 +151,8 @@ def test_every_place_tells_the_same_number_of_steps(
     assert ready.trainer.args.max_steps == planned == warned, "planned by us, not once more by the Trainer"
 
     def stop(self: Any, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
-        control.should_save = control.should_training_stop = self.interrupted = state.global_step == 2
+        control.should_save = control.should_training_stop = state.global_step == 2
+        self.interrupted = signal.SIGINT if control.should_save else None
         return control
 
     with monkeypatch.context() as patch:
