@@ -16,7 +16,7 @@ from benchmarks.bank.recipes import RECIPES, Corpus, Rival, embed, load_base, pr
 from benchmarks.bank.sets import BankSet
 from benchmarks.grid.work import Work
 from simlte_st.evaluation import split_half_views
-from simlte_st.evaluation.verdict import HALF_LENGTH
+from simlte_st.evaluation.comparison import HALF_LENGTH
 from simlte_st.files import atomic_path
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE

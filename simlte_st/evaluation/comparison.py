@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 TFIDF = "TF-IDF"
 """Name of the baseline in results and tables."""
 
+HALF_LENGTH = 62
+"""Tokens of half a document, special tokens left out, on which the verdict was calibrated."""
+
 
 @dataclass(frozen=True, slots=True)
 class HalvesComparison:
@@ -67,7 +70,7 @@ def compare_halves(
     models: Mapping[str, SentenceTransformer],
     documents: Any,
     *,
-    half_length: int | None = None,
+    half_length: int | None = HALF_LENGTH,
     segmenter: str | Segmenter = "punkt",
     batch_size: int = 32,
     seed: int = 0,
@@ -80,7 +83,8 @@ def compare_halves(
     Args:
         models: The models by name. The halves fit the one that reads least.
         documents: Held-out documents: what :func:`~simlte_st.data.read_documents` takes.
-        half_length: Tokens of a half at most, special tokens left out; None for what fits the models.
+        half_length: Tokens of a half at most, special tokens left out; a verdict wants the default. None for what fits
+            the models.
         segmenter: ``"punkt"``, ``"nupunkt"`` or a callable.
         batch_size: Texts encoded at once.
         seed: Decides the split and the intervals.

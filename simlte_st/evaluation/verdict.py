@@ -28,9 +28,6 @@ FEWEST = 30
 LIKELY = 0.7
 """Probability from which training is said to have helped."""
 
-HALF_LENGTH = 62
-"""Tokens of half a document, special tokens left out, on which the verdict was calibrated."""
-
 MOST_ERRORS = 10.0
 """Standard errors at most by which a difference counts."""
 

@@ -15,7 +15,7 @@ from simlte_st.errors import DataError
 from simlte_st.evaluation.classification_probe import FewShotResult
 from simlte_st.evaluation.comparison import compare_halves, compare_probes
 from simlte_st.evaluation.splits import split_by_label
-from simlte_st.evaluation.verdict import HALF_LENGTH, give_verdict
+from simlte_st.evaluation.verdict import give_verdict
 from simlte_st.files import RUN_FILE, atomic_path, write_json
 from simlte_st.models.cards import write_model_card
 from simlte_st.models.lsa import end_with_lsa
@@ -119,7 +119,6 @@ def measure_gain(
         halves = compare_halves(
             models,
             held_out,
-            half_length=HALF_LENGTH,
             segmenter=options.segmenter,
             seed=options.seed,
             progress=options.progress,

@@ -43,6 +43,19 @@ def test_halves_are_what_their_parts_say(model: SentenceTransformer, corpus: lis
     assert "words_agreement" not in results[TFIDF].metrics()
 
 
+def test_halves_are_as_long_as_the_verdict_knows_them(model: SentenceTransformer, corpus: list[Document]) -> None:
+    """However much a model reads: 62 tokens, unless another length is asked for."""
+    model.max_seq_length = 40
+    for asked, budget in (({}, 38), ({"half_length": 20}, 20), ({"half_length": None}, 38)):
+        anchors, positives = split_half_views(corpus, budget=budget)
+        expected = split_half_retrieval(*(np.asarray(model.encode(side)) for side in (anchors, positives)))
+        result = compare_halves({"m": model}, corpus, **asked)["m"]
+        assert result.split_half.mrr == pytest.approx(expected.mrr, abs=1e-6)
+    whole = tfidf_split_half(*split_half_views(corpus, budget=None))
+    assert compare_halves({}, corpus, half_length=None)[TFIDF].split_half == whole
+    assert compare_halves({}, corpus)[TFIDF].split_half == tfidf_split_half(*split_half_views(corpus, budget=62))
+
+
 def test_probes_are_what_their_parts_say(model: SentenceTransformer, corpus: list[Document]) -> None:
     train, test = corpus[:30], corpus[30:]
     results = compare_probes({"m": model}, train, test, head="logistic", draws=2, max_seq_length=32)
