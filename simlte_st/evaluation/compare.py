@@ -108,8 +108,7 @@ def compare(
         rows = sample_rows(len(drawn), max(LEAST, int(len(drawn) * TOKENS / sum(lengths))), seed)
         drawn, lengths = [drawn[row] for row in rows], [lengths[row] for row in rows]
     labels = None if probe is None else _Labels.of(drawn, probe, seed)
-    asked = "" if probe is None else f" --probe {shlex.quote(probe)}"
-    bench = _Bench([document.text for document in drawn], labels, _shown(documents, options), asked, seed, progress)
+    bench = _Bench([document.text for document in drawn], labels, _shown(documents, options), probe, seed, progress)
     for name, model in loaded.items():
         bench.add_model(name, model, _verdict(name, model, drawn, seed, device, progress))
     bench.add_words()
@@ -159,15 +158,15 @@ class _Bench:
         texts: The texts of the sample.
         labels: Its labels, for probes.
         source: The documents as they stand in a command.
-        asked: The option of a training that has the labels in it; empty without labels.
+        probe: The column of the labels; None without labels.
         seed: Decides draws and analyses.
         progress: Show progress bars.
     """
 
     def __init__(
-        self, texts: list[str], labels: _Labels | None, source: str, asked: str, seed: int, progress: bool
+        self, texts: list[str], labels: _Labels | None, source: str, probe: str | None, seed: int, progress: bool
     ) -> None:
-        self.texts, self.labels, self.source, self.asked = texts, labels, source, asked
+        self.texts, self.labels, self.source, self.probe = texts, labels, source, probe
         self.seed, self.progress = seed, progress
         self.candidates: list[Candidate] = []
         self.encoded: dict[str, tuple[SentenceTransformer, np.ndarray]] = {}
@@ -193,8 +192,13 @@ class _Bench:
         share = self._encode(name, model, f"simlte encode {shown} {self.source} --output vectors.parquet", verdict)
         length = readable_length(model)
         if length is not None and share < 1 - CUT_SHARE and length < WHOLE_DOCUMENTS and can_read_in_chunks(model):
-            command = f"simlte train {self.source} --base {shown}{self.asked} --output my-model"
-            self._encode(f"{name}, whole", read_in_chunks(model, WHOLE_DOCUMENTS), command)
+            self._encode(f"{name}, whole", read_in_chunks(model, WHOLE_DOCUMENTS), self._training(name))
+
+    def _training(self, base: str, lsa: int | None = None) -> str:
+        """Give the command that trains a base on the documents, after which it reads them whole."""
+        told = {"base": base, "probe": self.probe, "lsa": lsa}
+        options = [f"--{name} {shlex.quote(str(value))}" for name, value in told.items() if value is not None]
+        return f"simlte train {self.source} {' '.join(options)} --output my-model"
 
     def _encode(self, name: str, model: SentenceTransformer, command: str, verdict: Verdict | None = None) -> float:
         read = Truncation.of(model).add(text_lengths(model, self.texts))
@@ -213,7 +217,7 @@ class _Bench:
         plain = [each for each in self.candidates if _takes_analysis(self.encoded[each.name][0])]
         if plain:
             best, longest = self.best(plain), max(plain, key=lambda each: each.share)
-            command = f"{best.command} --lsa {DIMENSION}"
+            command = self._training(best.name.removesuffix(", whole"), lsa=DIMENSION)
             if best.command.startswith("simlte encode"):
                 command = f"simlte convert {shlex.quote(best.name)} --lsa {self.source} --output my-model"
             own, latent, seconds = self._analysis(best.name)

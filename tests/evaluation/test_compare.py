@@ -49,7 +49,9 @@ def test_settings_side_by_side_and_the_best_by_its_labels(pile: Path, encoder_pa
     best = max((cut, whole, with_lsa), key=lambda each: each.score)
     assert result.recommended == best.name != name
     assert whole.command == f"simlte train {pile} --base {name} --probe kind --output my-model"
-    assert (with_lsa.name, with_lsa.command) == (f"{name}, whole + LSA", f"{whole.command} --lsa 256")
+    assert (with_lsa.name, with_lsa.command) == (
+        f"{name}, whole + LSA", whole.command.replace(" --output", " --lsa 256 --output")
+    )  # fmt: skip
     said = result.summary()
     assert "| setting" in said
     assert f"Recommended: {best.name}. It has the best probe" in said
