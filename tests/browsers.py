@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -44,3 +45,31 @@ def chromium(profile: Path) -> Iterator[Any]:
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(binaries[1]))
     yield driver
     driver.quit()
+
+
+class BrowserPage:
+    """A page in a browser.
+
+    Attributes:
+        driver: Selenium's driver.
+    """
+
+    driver: Any
+
+    def look(self, width: int, height: int, scheme: str) -> None:
+        """Show pages in a window of that size from now on, light or dark."""
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+    def run(self, script: str) -> Any:
+        """Give the value of an expression of JavaScript."""
+        return self.driver.execute_script(f"return {script}")
+
+    def wait(self, condition: str) -> None:
+        """Wait until an expression is true, for a minute at most."""
+        until = time.monotonic() + 60
+        while not self.run(condition):
+            assert time.monotonic() < until, condition
+            time.sleep(0.05)

@@ -9,7 +9,7 @@ import numpy as np
 
 from simlte_st.evaluation.classification_probe import FewShotResult
 from simlte_st.evaluation.probe import ProbeResult
-from simlte_st.evaluation.probe_difference import RESAMPLES, macro_f1, macro_f1_differences
+from simlte_st.evaluation.probe_difference import macro_f1_differences, macro_f1_resamples
 from simlte_st.evaluation.table import named_table
 from simlte_st.evaluation.verdict import Verdict
 
@@ -146,9 +146,5 @@ class Comparison:
 
 def few_shot_interval(result: FewShotResult, seed: int = 0) -> tuple[float, float]:
     """Give a 95 % interval of the mean macro-F1 of few-shot probes, over documents and draws (bootstrap)."""
-    generator, count, test = np.random.default_rng(seed), len(result.draws), result.draws[0].test
-    texts = generator.multinomial(len(test), np.full(len(test), 1 / len(test)), size=RESAMPLES).astype(np.float64)
-    draws = generator.multinomial(count, np.full(count, 1 / count), size=RESAMPLES) / count
-    scores = sum(draws[:, draw] * macro_f1(texts, test, each.predicted) for draw, each in enumerate(result.draws))
-    low, high = np.quantile(scores, [0.025, 0.975])
+    low, high = np.quantile(macro_f1_resamples(result, seed), [0.025, 0.975])
     return float(low), float(high)

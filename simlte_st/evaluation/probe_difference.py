@@ -32,15 +32,26 @@ def macro_f1_differences(base: FewShotResult, model: FewShotResult, seed: int = 
     test = results[0].test
     if len(base.draws) != len(model.draws) or any(not np.array_equal(result.test, test) for result in results):
         raise DataError("Two probes can be compared that were scored on the same texts, with the same draws.")
-    generator = np.random.default_rng(seed)
+    return macro_f1_resamples(model, seed) - macro_f1_resamples(base, seed)
+
+
+def macro_f1_resamples(probe: FewShotResult, seed: int = 0) -> NDArray[np.float64]:
+    """Resample the macro-F1 of a few-shot probe: test texts and draws anew, with replacement.
+
+    Args:
+        probe: Probes that were scored on the same texts.
+        seed: Seed of the resampling; the same one resamples the same texts and draws of every probe of that size.
+
+    Returns:
+        The mean over draws of each of 1,000 resamples.
+    """
+    generator, test, count = np.random.default_rng(seed), probe.draws[0].test, len(probe.draws)
     texts = generator.multinomial(len(test), np.full(len(test), 1 / len(test)), size=RESAMPLES).astype(np.float64)
-    count = len(base.draws)
     draws = generator.multinomial(count, np.full(count, 1 / count), size=RESAMPLES) / count
-    differences = np.zeros(RESAMPLES)
-    for draw, (before, after) in enumerate(zip(base.draws, model.draws, strict=True)):
-        change = macro_f1(texts, test, after.predicted) - macro_f1(texts, test, before.predicted)
-        differences += draws[:, draw] * change
-    return differences
+    scores = np.zeros(RESAMPLES)
+    for draw, result in enumerate(probe.draws):
+        scores += draws[:, draw] * macro_f1(texts, test, result.predicted)
+    return scores
 
 
 def macro_f1(

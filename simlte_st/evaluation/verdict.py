@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -178,9 +179,15 @@ class Verdict:
         }
 
 
+@cache
+def _record() -> dict[str, Any]:
+    record: dict[str, Any] = read_json(RECORD_FILE)
+    return record
+
+
 def probability_of(errors: Sequence[float]) -> float:
     """Give the probability of :attr:`Verdict.probability` from the three differences in their standard errors."""
-    fitted = read_json(RECORD_FILE)["regression"]
+    fitted = _record()["regression"]
     return float(1 / (1 + np.exp(-fitted["intercept"] - np.dot(fitted["weights"], errors))))
 
 
@@ -188,7 +195,7 @@ def record_in_words(probability: float) -> str:
     """Say in a sentence what labels said of the runs of our benchmark to which a like probability was given."""
     [bin_] = [
         each
-        for each in read_json(RECORD_FILE)["calibration"]
+        for each in _record()["calibration"]
         if each["from"] <= probability < each["to"] or probability == each["to"] == 1
     ]
     runs = bin_["better"] + bin_["unclear"] + bin_["worse"]

@@ -117,11 +117,7 @@ def measure_gain(
     models = {"base": base, "trained": model}
     try:
         halves = compare_halves(
-            models,
-            held_out,
-            segmenter=options.segmenter,
-            seed=options.seed,
-            progress=options.progress,
+            models, held_out, segmenter=options.segmenter, seed=options.seed, progress=options.progress
         )
         probes = None if options.probe is None else probe_held_out(models, held_out, options)
         verdict = give_verdict(halves["base"], halves["trained"], probes, options.seed)

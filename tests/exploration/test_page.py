@@ -3,42 +3,29 @@ from __future__ import annotations
 import csv
 import io
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from browsers import chromium
+from browsers import BrowserPage, chromium
 from exploration_support import HOSTILE
 
 from simlte_st.data import Document
 from simlte_st.exploration import ExploreReport
 
 
-class Page:
+class Page(BrowserPage):
     """The page in a browser."""
 
     def __init__(self, driver: Any, path: str) -> None:
         self.driver, self.url = driver, Path(path).as_uri()
 
     def show(self, width: int, height: int, scheme: str = "light", address: str = "") -> None:
-        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-        features = [{"name": "prefers-color-scheme", "value": scheme}]
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+        self.look(width, height, scheme)
         self.driver.get("about:blank")
         self.driver.get(self.url + address)
         self.wait("document.documentElement.dataset.ready === 'true'")
-
-    def run(self, script: str) -> Any:
-        return self.driver.execute_script(f"return {script}")
-
-    def wait(self, condition: str) -> None:
-        until = time.monotonic() + 60
-        while not self.run(condition):
-            assert time.monotonic() < until, condition
-            time.sleep(0.05)
 
     def one(self, selector: str) -> Any:
         return self.driver.find_element("css selector", selector)

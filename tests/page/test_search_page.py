@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsers import chromium
+from browsers import BrowserPage, chromium
 from streamlit import net_util
 from streamlit.testing.v1 import AppTest
 
@@ -334,27 +334,15 @@ def knock(port: int, origin: str) -> int:
     return status
 
 
-class Browser:
+class Browser(BrowserPage):
     """The page in a browser."""
 
     def __init__(self, driver: Any, port: int) -> None:
         self.driver, self.url = driver, f"http://127.0.0.1:{port}/"
 
     def show(self, width: int, height: int, scheme: str, address: str = "") -> None:
-        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-        features = [{"name": "prefers-color-scheme", "value": scheme}]
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+        self.look(width, height, scheme)
         self.driver.get(self.url + address)
-
-    def run(self, script: str) -> Any:
-        return self.driver.execute_script(f"return {script}")
-
-    def wait(self, condition: str) -> None:
-        until = time.monotonic() + 60
-        while not self.run(condition):
-            assert time.monotonic() < until, condition
-            time.sleep(0.05)
 
     def text(self, selector: str) -> str:
         self.wait(f"document.querySelector({selector!r})?.innerText")
