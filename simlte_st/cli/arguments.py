@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from simlte_st.cli.messages import in_options
-from simlte_st.cli.numbers import count, seed
+from simlte_st.cli.numbers import count, devices, seed
 from simlte_st.cli.sources import SOURCE_HELP, Sources
 from simlte_st.cli.terminal import UNPRINTABLE, wrapped
 
@@ -25,6 +25,13 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
         "metavar": "NAME",
         "help": "where the model computes: cpu, cuda, cuda:1 or mps (default: a GPU, if any)",
     },
+    "--engine": {
+        "choices": ("local", "ray"),
+        "default": "local",
+        "help": "what computes: this process, or actors of Ray on one machine or many (default: %(default)s)",
+    },
+    "--actors": {"type": count, "metavar": "N", "help": "of Ray (default: as many as there is room for)"},
+    "--address": {"metavar": "HOST:PORT", "help": "of a Ray cluster (default: one that runs here, else a new one)"},
     "--json": {"action": "store_true", "help": "print the result as one JSON object, and nothing else"},
     "--text-column": {"metavar": "NAME", "help": "column of the text (default: the usual names)"},
     "--id-column": {"metavar": "NAME", "help": "column of the ids (default: the usual names, else made)"},
@@ -42,6 +49,17 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
 READING = ("--text-column", "--id-column", "--encoding", "--limit")
 """Those that say how to read documents."""
 
+ENGINE = ("--engine", "--actors", "--address")
+"""Those that say what encodes documents."""
+
+SEVERAL_DEVICES: dict[str, Any] = {
+    "type": devices,
+    "metavar": "NAME[,NAME]",
+    "help": "where the model computes: cpu, cuda, cuda:1 or mps (default: a GPU, if any); several share the work: "
+    "cuda:0,cuda:1",
+}
+"""What ``--device`` is for commands that can encode on several."""
+
 COMMON = ("--verbose", "--debug")
 """Those that every command has."""
 
@@ -54,16 +72,31 @@ def add_arguments(parser: argparse._ActionsContainer, *names: str) -> None:
 
     Args:
         parser: A parser, or a group of its arguments.
-        names: Their names, in the order of the help; ``"reading"`` are those of :data:`READING`, as a group, and
-            ``"common"`` those of :data:`COMMON`.
+        names: Their names, in the order of the help; ``"reading"`` are those of :data:`READING`, as a group,
+            ``"engine"`` ``--device`` and those of :data:`ENGINE`, and ``"common"`` those of :data:`COMMON`.
     """
     for name in names:
-        if name == "reading":
+        if name == "engine":
+            group = parser.add_argument_group("devices and machines")
+            group.add_argument("--device", **SEVERAL_DEVICES)
+            add_arguments(group, *ENGINE)
+        elif name == "reading":
             add_arguments(parser.add_argument_group("reading"), *READING)
         elif name == "common":
             add_arguments(parser, *COMMON)
         else:
             parser.add_argument(name, **ARGUMENTS[name])
+
+
+def engine_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Give what says where documents are encoded by the names that the library has for it."""
+    return {name: getattr(arguments, name) for name in ("device", "engine", "actors", "address")}
+
+
+def loading_device(arguments: argparse.Namespace) -> str | None:
+    """Say where to load a model that encodes as :func:`engine_options` say: on the CPU, where copies of it go out."""
+    several = arguments.engine != "local" or isinstance(arguments.device, list)
+    return "cpu" if several else arguments.device
 
 
 def reading_options(arguments: argparse.Namespace) -> dict[str, Any]:

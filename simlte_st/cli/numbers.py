@@ -48,6 +48,12 @@ def count_from_zero(text: str) -> int:
     return _read(text, int, "whole number", lambda value: check_count("N", value, least=0))
 
 
+def devices(text: str) -> str | list[str]:
+    """Read the name of a device, or several with commas between them."""
+    names = text.split(",")
+    return names if len(names) > 1 else text
+
+
 def seed(text: str) -> int:
     """Read a seed of random numbers."""
     return _read(text, int, "whole number", lambda value: check_seed(value))

@@ -13,8 +13,8 @@ from sentence_transformers import SentenceTransformer
 from simlte_st.compat import document_prompt, query_prompt
 from simlte_st.data.sentences import TokenCounter
 from simlte_st.models.base import load_model
-from simlte_st.models.encode import weights_digest
 from simlte_st.models.loading import check_encodes
+from simlte_st.models.parts import weights_digest
 from simlte_st.models.truncation import Truncation, text_lengths
 from simlte_st.vectors import unit_rows
 

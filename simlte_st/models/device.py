@@ -1,8 +1,14 @@
-"""The device that a model computes on, where one was asked for."""
+"""The device that a model computes on, where one was asked for, or several."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
 import torch
+from sentence_transformers import SentenceTransformer
 from sentence_transformers.util import get_device_name
 
 from simlte_st.errors import ConfigurationError
@@ -32,3 +38,38 @@ def check_device(device: str | None) -> None:
             f"device={device!r} is not available here. Available: {', '.join(available)}. Leave it out for "
             f"{get_device_name()}."
         ) from None
+
+
+@contextmanager
+def device_pool(model: SentenceTransformer, devices: Sequence[str]) -> Iterator[Any]:
+    """Start a process on each of several devices, which encode what one would; a device may be there several times.
+
+    Args:
+        model: The model, of which each process has a copy. It is where it was again afterwards.
+        devices: The devices.
+
+    Yields:
+        The pool, as ``encode`` takes it.
+    """
+    before = model.device
+    with _threads_divided(sum(torch.device(each).type == "cpu" for each in devices)):
+        pool = model.start_multi_process_pool(list(devices))
+    try:
+        yield pool
+    finally:
+        model.stop_multi_process_pool(pool)
+        model.to(before)
+
+
+@contextmanager
+def _threads_divided(processes: int) -> Iterator[None]:
+    """Let processes that begin in the block share the cores: each would take all, and wait for the others."""
+    name = "OMP_NUM_THREADS"
+    if name in os.environ or not processes:
+        yield
+        return
+    os.environ[name] = str(max(1, torch.get_num_threads() // processes))
+    try:
+        yield
+    finally:
+        del os.environ[name]

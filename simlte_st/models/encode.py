@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import ctypes
-import hashlib
-import itertools
 import os
 import shutil
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
-from itertools import islice
-from operator import length_hint
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import torch
 from filelock import FileLock
 from sentence_transformers import SentenceTransformer
 
 from simlte_st.bars import complete, counting_texts, progress_bar
 from simlte_st.compat import document_prompt
-from simlte_st.data.document import Document
-from simlte_st.data.documents import DocumentReader, read_documents
-from simlte_st.errors import ConfigurationError, DataError, ModelError, ResumeError
+from simlte_st.data.documents import read_documents
+from simlte_st.errors import ConfigurationError, ResumeError, SimlteError
+from simlte_st.extras import require
 from simlte_st.files import (
     SETTINGS_FILE,
     atomic_path,
@@ -40,11 +34,13 @@ from simlte_st.files import (
     sweep,
     write_json,
 )
+from simlte_st.models.device import check_device, device_pool
+from simlte_st.models.encode_ray import encode_with_ray
 from simlte_st.models.loading import check_encodes
-from simlte_st.models.truncation import Truncation, text_lengths
+from simlte_st.models.parts import DocumentParts, Part, PartEncoder, Parts, part_files, weights_digest
+from simlte_st.models.truncation import Truncation
 
-DOCUMENTS = b"documents"
-"""Metadata of a part: digest of the ids and texts of its documents."""
+Engine = Literal["local", "ray"]
 
 
 @dataclass
@@ -87,10 +83,15 @@ def encode_documents(
     overwrite: bool = False,
     settings: dict[str, Any] | None = None,
     progress: bool = False,
+    device: str | Sequence[str] | None = None,
+    engine: Engine = "local",
+    actors: int | None = None,
+    address: str | None = None,
 ) -> EncodingReport:
     """Encode documents into a parquet file of ids and vectors.
 
-    Memory holds one part at a time. Finished parts wait in ``OUTPUT.parts`` and become the output in one rename.
+    Memory holds one part at a time (of each actor). Finished parts wait in ``OUTPUT.parts`` and become the output in
+    one rename. A run may be resumed on other devices and by the other engine: vectors are the same but for rounding.
 
     Args:
         model: The model.
@@ -98,123 +99,127 @@ def encode_documents(
             same order when a run is resumed.
         output: The parquet file: ``id`` (string) and ``vector`` (a fixed-size list of float32).
         batch_size: Texts encoded at once.
-        part_size: Documents in a part: what an interruption can lose.
+        part_size: Documents in a part: what an interruption can lose, of each actor.
         normalize: Scale vectors to length 1.
         resume: Go on after the parts of an interrupted run.
         overwrite: Replace the output, and drop the parts of an interrupted run.
         settings: What else decides the vectors (name of model and source), compared when a run is resumed.
         progress: Show a progress bar.
+        device: Where to encode; None for where the model is. Several share each part, in a process each: GPUs
+            (``["cuda:0", "cuda:1"]``), or the CPU several times, whose cores they divide. A script that is run by its
+            name then needs ``if __name__ == "__main__":``. With ``engine="ray"``, ``"cpu"`` or ``"cuda"``.
+        engine: ``"local"``, or ``"ray"`` for Ray Data, on one machine or many: each actor encodes parts of its own. The
+            model travels; documents and output have to be on a file system that all machines share.
+        actors: Actors of Ray, each with a CPU and, where there are GPUs, one of them; reading takes one CPU more. None
+            for as many as there is room for.
+        address: The cluster of Ray, as ``ray.init`` takes it. None for the one that this process is connected to, else
+            the one that ``RAY_ADDRESS`` names or that runs here, else one that begins and ends with the work.
 
     Returns:
         What became of the documents.
 
     Raises:
         ConfigurationError: The output or parts exist, and neither ``resume`` nor ``overwrite``; the output would
-            replace the documents, or what is no file; or another process is at work on it.
+            replace the documents, or what is no file; or another process is at work on it. There is no such device,
+            engine or cluster, or it has not the room; or Ray cannot read the documents, which live in this process.
         ResumeError: There is nothing to resume, or the parts were made with other settings, documents or weights.
         DataError: The documents cannot be read.
-        ModelError: A vector is not finite.
+        ModelError: A vector is not finite, or a process that encodes died.
+        MissingExtraError: ``engine="ray"`` without the extra ``ray``.
     """
     check_encodes(model, Truncation.of(model).model or "in memory")
+    check_engine(engine, device, actors, address)
     reader, output = read_documents(documents), Path(output)
     check_apart(documents, output)
     check_place(output)
-    parts = output.with_name(f"{output.name}.parts")
+    folder = output.with_name(f"{output.name}.parts")
     wanted = {"part_size": part_size, "normalize": normalize, "weights": weights_digest(model), **(settings or {})}
-    lock = _open_parts(output, parts, wanted, resume=resume, overwrite=overwrite)
+    lock = _open_parts(output, folder, wanted, resume=resume, overwrite=overwrite)
     try:
-        number = _encode_parts(model, reader, parts, part_size, batch_size, normalize, progress)
+        parts, encoder = DocumentParts(reader, folder.absolute(), part_size), PartEncoder(model, batch_size, normalize)
+        try:
+            make_parts(parts, encoder, progress, device, engine, actors, address)
+        except SimlteError:
+            if not part_files(folder):  # nothing that the corrected command would have to go on with
+                shutil.rmtree(folder)
+            raise
         truncation = Truncation.of(model, prompt=document_prompt(model))
         report = EncodingReport(0, int(model.get_embedding_dimension() or 0), truncation)
-        _join_parts(parts, number, output, report)
+        _join_parts(folder, output, report)
         return report
     finally:
         lock.release()
 
 
-def _encode_parts(
-    model: SentenceTransformer,
-    reader: DocumentReader,
-    parts: Path,
-    part_size: int,
-    batch_size: int,
-    normalize: bool,
-    progress: bool,
-) -> int:
-    """Make the parts that are missing; give their number."""
-    done_before = part_size * sum(1 for _ in parts.glob("part-*.parquet"))
-    batches = _read_batches(reader, part_size, parts)
-    first = list(islice(batches, 1))  # what is wrong with the source shows before a bar does
-    number = 0
-    with progress_bar("Encoding", length_hint(reader, 0) or None, initial=done_before, shown=progress) as bar:
-        for number, batch in enumerate(itertools.chain(first, batches), start=1):
-            bar.total = length_hint(reader, 0) or None  # what was read to its end is known by now
-            path, ids, texts = _part(parts, number), [one.id for one in batch], [one.text for one in batch]
-            digest = _digest(part.encode("utf-8") for one in batch for part in (one.id, one.text))
-            if path.exists():
-                if (pq.read_schema(path).metadata or {}).get(DOCUMENTS) != digest.encode("ascii"):
-                    raise ResumeError(
-                        f"{path} holds other documents than the source has now: start anew with overwrite=True."
-                    )
-                continue
-            with counting_texts(model, bar):
-                vectors = model.encode_document(
-                    texts,
-                    prompt=document_prompt(model),
-                    batch_size=batch_size,
-                    normalize_embeddings=normalize,
-                    show_progress_bar=False,
-                )
-            _check_finite(vectors, ids)
-            flat = pa.array(np.asarray(vectors, dtype=np.float32).reshape(-1))
-            columns = {
-                "id": pa.array(ids, type=pa.string()),
-                "vector": pa.FixedSizeListArray.from_arrays(flat, len(vectors[0])),
-                "tokens": pa.array(text_lengths(model, texts, document_prompt(model)), type=pa.int64()),
-            }
-            with atomic_path(path) as temporary:
-                pq.write_table(pa.table(columns).replace_schema_metadata({DOCUMENTS: digest}), temporary)
-            _give_back()
-        complete(bar)
-    if _part(parts, number + 1).exists():
-        raise ResumeError(f"{parts} holds more documents than the source has now: start anew with overwrite=True.")
-    return number
+def check_engine(
+    engine: str, device: str | Sequence[str] | None, actors: int | None = None, address: str | None = None
+) -> None:
+    """Check where to encode, before work begins.
 
-
-def _give_back() -> None:
-    """Give the system the memory that is free, where the C library is glibc.
-
-    It would keep it by itself, in pieces that fit no other length of text: on texts of mixed lengths a process grew by
-    1.4 GiB an hour, and by 0.3 since (``benchmarks/results/soak.md``).
+    Raises:
+        ConfigurationError: There is no such engine or device, or an option is of the other engine.
+        MissingExtraError: Ray Data is not installed.
     """
-    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
-        trim(0)
+    if engine not in get_args(Engine):
+        raise ConfigurationError(f"engine={engine!r}: it is one of {', '.join(map(repr, get_args(Engine)))}.")
+    if engine == "ray":
+        require("ray.data", "ray", "engine='ray'")
+        if device not in (None, "cpu", "cuda"):
+            raise ConfigurationError(f"device={device!r}: with engine='ray' it is 'cpu' or 'cuda'; Ray chooses which.")
+        return
+    for name, value in (("actors", actors), ("address", address)):
+        if value is not None:
+            raise ConfigurationError(f"{name}={value!r} is an option of engine='ray'.")
+    for each in [device] if isinstance(device, str) or device is None else device:
+        check_device(each)
 
 
-def _check_finite(vectors: np.ndarray, ids: list[str]) -> None:
-    broken = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
-    if len(broken):
-        raise ModelError(
-            f"The vectors of {len(broken)} of {len(ids)} documents are not finite (first: {ids[broken[0]]!r}): the "
-            "model computes numbers beyond its dtype. Load it in float32."
-        )
+def make_parts(
+    parts: Parts,
+    encoder: PartEncoder,
+    progress: bool,
+    device: str | Sequence[str] | None = None,
+    engine: Engine = "local",
+    actors: int | None = None,
+    address: str | None = None,
+) -> None:
+    """Make the part files that are missing.
+
+    Args:
+        parts: The parts.
+        encoder: What makes them.
+        progress: Show a progress bar.
+        device: As all that follow, of :func:`encode_documents`, which raises the same.
+        engine: Checked by :func:`check_engine`, as they all are.
+        actors: Of Ray.
+        address: Of Ray.
+    """
+    here = iter(parts)
+    first = list(islice(here, 1)) if engine == "local" else []  # what is wrong with the source shows before a bar does
+    with progress_bar("Encoding", parts.total, initial=parts.done, shown=progress) as bar:
+        if engine == "ray":
+            assert device is None or isinstance(device, str)
+            encode_with_ray(parts, encoder, bar, actors=actors, address=address, device=device)
+        else:
+            _make_here(chain(first, here), parts, encoder, bar, device)
+        complete(bar)
 
 
-def weights_digest(model: SentenceTransformer) -> str:
-    """Digest what a model computes with: the names and values of its weights, and how many tokens it reads."""
-    state = sorted(model.state_dict().items())
-    values = (tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy() for _, tensor in state)
-    names = f"{[name for name, _ in state]} {model.max_seq_length}".encode()
-    return _digest(itertools.chain([names], values))
-
-
-def _digest(pieces: Iterable[Any]) -> str:
-    digest = hashlib.blake2b(digest_size=16)
-    for piece in pieces:
-        data = memoryview(piece)
-        digest.update(data.nbytes.to_bytes(8, "big"))  # or a text's end could be the next one's beginning
-        digest.update(data)
-    return digest.hexdigest()
+def _make_here(
+    each: Iterable[Part], parts: Parts, encoder: PartEncoder, bar: Any, device: str | Sequence[str] | None
+) -> None:
+    several = [] if device is None or isinstance(device, str) else device
+    if isinstance(device, str):
+        encoder.model.to(device)
+    with (
+        device_pool(encoder.model, several) if several else nullcontext() as pool,
+        nullcontext() if several else counting_texts(encoder.model, bar),
+    ):
+        for part in each:
+            bar.total = parts.total  # what was read to its end is known by now
+            if not part.path.exists():
+                encoder.make(part, pool)
+                bar.update(len(part.ids) if several else 0)
 
 
 def _open_parts(output: Path, parts: Path, settings: dict[str, Any], *, resume: bool, overwrite: bool) -> FileLock:
@@ -238,31 +243,16 @@ def _open_parts(output: Path, parts: Path, settings: dict[str, Any], *, resume: 
         if path.exists() and not ours:
             raise ConfigurationError(f"{path} is not what this command writes, and not replaced: choose another.")
     lock = hold(parts)
-    for path in parts.glob("part-*.parquet"):
+    for path in part_files(parts):
         path.unlink()
     write_json(account, settings)
     return lock
 
 
-def _part(parts: Path, number: int) -> Path:
-    return parts / f"part-{number:06d}.parquet"
-
-
-def _read_batches(documents: Iterable[Document], size: int, parts: Path) -> Iterator[list[Document]]:
-    iterator = iter(documents)
-    try:
-        while batch := list(islice(iterator, size)):
-            yield batch
-    except DataError:
-        if not any(parts.glob("part-*.parquet")):  # nothing that the corrected command would have to go on with
-            shutil.rmtree(parts)
-        raise
-
-
-def _join_parts(parts: Path, number: int, output: Path, report: EncodingReport) -> None:
+def _join_parts(parts: Path, output: Path, report: EncodingReport) -> None:
     schema = pa.schema({"id": pa.string(), "vector": pa.list_(pa.float32(), report.dimension)})
     with atomic_path(output) as temporary, pq.ParquetWriter(temporary, schema) as writer:
-        for path in (_part(parts, each) for each in range(1, number + 1)):
+        for path in part_files(parts):
             table = pq.read_table(path)
             writer.write_table(table.select(schema.names).cast(schema))
             report.documents += len(table)

@@ -1,16 +1,22 @@
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import torch
+from sentence_transformers import SentenceTransformer
 
 from simlte_st.cli.main import build_parser, main
 from simlte_st.errors import ConfigurationError
 from simlte_st.models import base, loading
 from simlte_st.models.base import load_model
-from simlte_st.models.device import check_device
+from simlte_st.models.device import check_device, device_pool
+from simlte_st.models.parts import encode_texts
 from simlte_st.training.run import RunOptions, bf16_available
 
 
@@ -70,3 +76,39 @@ def test_a_run_computes_in_what_its_device_has(monkeypatch: pytest.MonkeyPatch) 
     assert not bf16_available("cpu")
     assert RunOptions("tiny", device="cpu").dtype == "float32"
     assert "device" not in RunOptions("tiny", device="cpu").decisive(), "a run may be resumed on another"
+
+
+def test_several_devices_share_the_work(
+    encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    source, one, two = tmp_path / "texts.jsonl", tmp_path / "one.parquet", tmp_path / "two.parquet"
+    source.write_text("".join(f'{{"id": "d{number}", "text": "{text}"}}\n' for number, text in enumerate(documents)))
+    line = f"encode {encoder_path} {source} --part-size 30 --batch-size 8"
+    assert main(shlex.split(f"{line} --output {one}")) == 0
+    pools, start = [], SentenceTransformer.start_multi_process_pool
+    monkeypatch.delenv("OMP_NUM_THREADS")
+
+    def started(model: SentenceTransformer, devices: list[str]) -> Any:
+        pools.append((devices, os.environ["OMP_NUM_THREADS"]))
+        return start(model, devices)
+
+    monkeypatch.setattr(SentenceTransformer, "start_multi_process_pool", started)
+    capsys.readouterr()
+    assert main(shlex.split(f"{line} --output {two} --device cpu,cpu")) == 0
+    assert pools == [(["cpu", "cpu"], str(max(1, torch.get_num_threads() // 2)))]
+    assert "OMP_NUM_THREADS" not in os.environ
+    assert "48/48" in capsys.readouterr().err
+    tables = [pq.read_table(path) for path in (one, two)]
+    assert tables[0]["id"] == tables[1]["id"]
+    vectors = [np.array(table["vector"].to_pylist()) for table in tables]
+    np.testing.assert_allclose(vectors[0], vectors[1], atol=1e-6)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["one.parquet", "texts.jsonl", "two.parquet"]
+
+
+def test_a_model_is_where_it_was_after_it_was_on_several(model: SentenceTransformer) -> None:
+    with device_pool(model, ["cpu"]) as pool:
+        (worker,) = pool["processes"]
+        worker.kill()
+        with pytest.raises(RuntimeError, match="died unexpectedly"):
+            encode_texts(model, ["ba bun"], 8, pool=pool)
+    assert model.device == torch.device("cpu")

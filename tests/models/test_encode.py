@@ -14,7 +14,7 @@ from sentence_transformers import SentenceTransformer
 from simlte_st.data import Document
 from simlte_st.errors import ConfigurationError, DataError, ModelError, ResumeError
 from simlte_st.files import hold
-from simlte_st.models import encode
+from simlte_st.models import parts
 from simlte_st.models.encode import encode_documents
 from simlte_st.models.truncation import Truncation
 
@@ -144,7 +144,7 @@ def test_changed_texts_and_other_weights_are_noticed(
     output = tmp_path / "v.parquet"
     interrupt(model, corpus, output)
     changed = [Document(one.id, one.text + " bis" * (row == 3)) for row, one in enumerate(corpus)]
-    with pytest.raises(ResumeError, match=r"part-000001\.parquet holds other documents"):
+    with pytest.raises(ResumeError, match=r"part-00000001-\w+\.parquet holds other documents"):
         encode_documents(model, changed, output, part_size=10, resume=True)
     weight = next(model.parameters())
     with torch.no_grad():
@@ -205,9 +205,9 @@ def test_memory_is_given_back_after_each_part(
         def __init__(self, name: object) -> None:
             self.malloc_trim = self.calls.append
 
-    monkeypatch.setattr(encode.ctypes, "CDLL", Library)
+    monkeypatch.setattr(parts.ctypes, "CDLL", Library)
     encode_documents(model, corpus[:25], tmp_path / "v.parquet", part_size=10)
     assert Library.calls == [0, 0, 0]
-    monkeypatch.setattr(encode.ctypes, "CDLL", lambda name: object())
+    monkeypatch.setattr(parts.ctypes, "CDLL", lambda name: object())
     encode_documents(model, corpus[:5], tmp_path / "w.parquet")
     assert (tmp_path / "w.parquet").exists(), "another C library has no such function"

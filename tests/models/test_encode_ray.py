@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import ray
+from sentence_transformers import SentenceTransformer
+
+from simlte_st.data import read_documents
+from simlte_st.errors import ConfigurationError, EmptyCorpusError, MissingExtraError, ModelError, ResumeError
+from simlte_st.models.encode import encode_documents
+from simlte_st.models.encode_ray import _attempt, _resources, _rows
+from simlte_st.models.parts import DocumentParts, part_files
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[str]:
+    """A cluster of two CPUs, to which this process is connected; gives its address."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        context = ray.init(
+            address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR"
+        )
+        yield context.address_info["gcs_address"]
+        ray.shutdown()
+
+
+def vectors(path: Path) -> tuple[list[str], np.ndarray]:
+    table = pq.read_table(path)
+    return table["id"].to_pylist(), np.array(table["vector"].to_pylist())
+
+
+def test_a_killed_actor_repeats_one_part(
+    cluster: str,
+    model: SentenceTransformer,
+    documents: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)  # what is relative is meant from here, on all machines
+    Path("texts").mkdir()
+    for number, text in enumerate(documents[:25]):
+        Path(f"texts/{number:02d}.txt").write_text(text)
+    Path("texts/empty.txt").write_text(" ")
+    encode_documents(model, "texts", "local.parquet", part_size=10, batch_size=10)
+    tried = tmp_path / "tried"
+
+    def die_in_the_second_part(module: Any, inputs: Any, output: Any) -> None:
+        with tried.open("a") as file:
+            file.write(f"{len(output['sentence_embedding'])} ")
+        if tried.read_text() == "10 10 ":
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    hook = model[-1].register_forward_hook(die_in_the_second_part)
+    reader = read_documents("texts")
+    report = encode_documents(
+        model, reader, "ray.parquet", part_size=10, batch_size=10, engine="ray", actors=1, progress=True
+    )
+    hook.remove()
+    assert tried.read_text() in ("10 10 10 5 ", "10 10 5 10 "), "one part is repeated"
+    (ids, here), (ray_ids, there) = vectors(Path("local.parquet")), vectors(Path("ray.parquet"))
+    assert ray_ids == ids == [f"{number:02d}.txt" for number in range(25)]
+    np.testing.assert_allclose(there, here, atol=1e-5)
+    assert (report.documents, report.truncation.texts) == (25, 25)
+    assert reader.report.skipped == {"empty": 1}, "what was read is told here"
+    assert "25/25" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["local.parquet", "ray.parquet", "texts", "tried"]
+
+
+DRIVER = """
+import sys, time
+from sentence_transformers import SentenceTransformer
+from simlte_st.models.encode import encode_documents
+
+model = SentenceTransformer(sys.argv[1], device="cpu")
+model[-1].register_forward_hook(lambda module, inputs, output: time.sleep(0.3))
+encode_documents(model, sys.argv[2], sys.argv[3], part_size=5, engine="ray", address=sys.argv[4])
+"""
+
+
+def test_what_a_killed_driver_made_is_not_made_again(
+    cluster: str, encoder_path: Path, model: SentenceTransformer, documents: list[str], tmp_path: Path
+) -> None:
+    source, output = tmp_path / "texts.jsonl", tmp_path / "v.parquet"
+    source.write_text("".join(f'{{"id": "d{number}", "text": "{text}"}}\n' for number, text in enumerate(documents)))
+    command = [sys.executable, "-c", DRIVER, *map(str, (encoder_path, source, output)), cluster]
+    parts = tmp_path / "v.parquet.parts"
+    with subprocess.Popen(command) as driver:
+        deadline = time.monotonic() + 120
+        while len(part_files(parts)) < 2:
+            assert driver.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        driver.kill()
+    time.sleep(1)  # its actor ends with it
+    made = len(part_files(parts))
+    assert 2 <= made < 10
+    encoded: list[str] = []
+    original = model.encode_document
+    model.encode_document = lambda texts, **options: encoded.extend(texts) or original(texts, **options)  # type: ignore[assignment]
+    with pytest.raises(ResumeError, match="other documents"):
+        encode_documents(model, documents[1:], output, part_size=5, resume=True)
+    encode_documents(model, source, output, part_size=5, resume=True)
+    assert encoded == documents[5 * made :]
+    ids, resumed = vectors(output)
+    assert ids == [f"d{number}" for number in range(48)]
+    np.testing.assert_allclose(resumed, model.encode(documents), atol=1e-5)
+
+
+def test_what_cannot_start_is_refused_with_the_numbers() -> None:
+    assert _resources({"CPU": 16, "GPU": 4}, None, None) == (4, 1)
+    assert _resources({"CPU": 4, "GPU": 4}, None, "cuda") == (3, 1)
+    assert _resources({"CPU": 4, "GPU": 4}, None, "cpu") == (3, 0)
+    assert _resources({"CPU": 4}, 2, None) == (2, 0)
+    with pytest.raises(ConfigurationError, match=r"actors=2 cannot start: .* 2 CPUs and 0 GPUs, .* room for 1\."):
+        _resources({"CPU": 2}, 2, None)
+    with pytest.raises(ConfigurationError, match=r"actors=1 cannot start: .* 1 CPUs and 0 GPUs, .* room for 0\."):
+        _resources({"CPU": 1}, None, None)
+    with pytest.raises(ConfigurationError, match=r"takes a CPU and a GPU.* room for 0\."):
+        _resources({"CPU": 8}, None, "cuda")
+    with pytest.raises(ConfigurationError, match="actors=0"):
+        _resources({"CPU": 8}, 0, None)
+
+
+def test_errors_of_reading_come_home(tmp_path: Path) -> None:
+    parts = DocumentParts(read_documents([" ", ""]), tmp_path, 10)
+    (message,) = (row["message"][0].as_py() for row in _rows(parts, str(tmp_path)))
+    assert isinstance(ray.cloudpickle.loads(message), EmptyCorpusError)
+
+
+def test_an_actor_that_dies_again_and_again_is_an_error(tmp_path: Path) -> None:
+    marker = tmp_path / "part"
+    for _ in range(3):
+        _attempt(marker, "a part").__enter__()  # and killed
+    with pytest.raises(ModelError, match="3 times an actor died over a part"), _attempt(marker, "a part"):
+        pass
+    with _attempt(tmp_path / "other", "a part"):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["part"]
+
+
+def test_documents_of_this_process_are_refused(
+    cluster: str, model: SentenceTransformer, documents: list[str], tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigurationError, match=r"cannot be read in another process .*engine='local'"):
+        encode_documents(model, (text for text in documents), tmp_path / "v.parquet", engine="ray")
+    with pytest.raises(ConfigurationError, match="connected to Ray already"):
+        encode_documents(model, documents, tmp_path / "w.parquet", engine="ray", address=cluster)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"engine": "dask"}, "engine='dask': it is one of 'local', 'ray'"),
+        ({"actors": 2}, "actors=2 is an option of engine='ray'"),
+        ({"engine": "ray", "device": ["cpu", "cpu"]}, "'cpu' or 'cuda'; Ray chooses which"),
+        ({"device": ["cpu", "cuda:99"]}, "device='cuda:99' is not available"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(
+    options: dict[str, Any], message: str, model: SentenceTransformer, documents: list[str], tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        encode_documents(model, documents, tmp_path / "v.parquet", **options)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_extra_is_named(
+    model: SentenceTransformer, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray.data", None)
+    with pytest.raises(MissingExtraError, match=r'pip install "simlte-st\[ray\]"'):
+        encode_documents(model, documents, tmp_path / "v.parquet", engine="ray")
