@@ -45,9 +45,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Encode."""
     from simlte_st.data.documents import read_documents
     from simlte_st.models.base import load_model
-    from simlte_st.models.encode import check_engine, encode_documents
+    from simlte_st.models.encode import encode_documents
+    from simlte_st.models.workers import Workers
 
-    check_engine(**engine_options(arguments))
+    Workers(**engine_options(arguments))  # says what is wrong with them before work begins
     reader = read_documents(arguments.source, **reading_options(arguments))
     model = load_model(arguments.model, device=loading_device(arguments)).model
     report = encode_documents(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from simlte_st.cli.arguments import add_arguments, print_result, reading_options
+from simlte_st.cli.arguments import add_arguments, engine_options, loading_device, print_result, reading_options
 from simlte_st.cli.messages import note
 
 
@@ -20,6 +20,7 @@ def add_parser(subparsers: Any) -> None:
         examples=(
             "simlte index my-model articles.jsonl --output articles.index --parts",
             "simlte index my-model articles.jsonl --output articles.index --sync",
+            "simlte index my-model articles.jsonl --output articles.index --device cuda:0,cuda:1",
             'simlte search articles.index "floods in the north" --top 5',
         ),
     )
@@ -32,7 +33,7 @@ def add_parser(subparsers: Any) -> None:
         help="find long documents by their passages, whatever the model reads at once (later additions: as before)",
     )
     parser.add_argument("--sync", action="store_true", help="remove documents that are no longer in the source")
-    add_arguments(parser, "--batch-size", "--device", "--json", "reading", "--quiet", "common")
+    add_arguments(parser, "--batch-size", "--json", "engine", "reading", "--quiet", "common")
     parser.set_defaults(run=run)
 
 
@@ -43,13 +44,21 @@ def run(arguments: argparse.Namespace) -> int:
     from simlte_st.data.documents import read_documents
     from simlte_st.files import check_apart
     from simlte_st.index import Index
+    from simlte_st.models.workers import Workers
 
+    Workers(**engine_options(arguments))  # says what is wrong with them before work begins
     reader = read_documents(arguments.source, metadata=True, **reading_options(arguments))
     check_apart(arguments.source, Path(arguments.output))
     index = Index.create(
-        arguments.output, arguments.model, parts=arguments.parts, exist_ok=True, device=arguments.device
+        arguments.output, arguments.model, parts=arguments.parts, exist_ok=True, device=loading_device(arguments)
     )
-    report = index.add(reader, batch_size=arguments.batch_size, sync=arguments.sync, progress=not arguments.quiet)
+    report = index.add(
+        reader,
+        batch_size=arguments.batch_size,
+        sync=arguments.sync,
+        progress=not arguments.quiet,
+        **engine_options(arguments),
+    )
     note(reader.report.summary(), arguments)
     print_result(arguments, report.summary(), {"index": arguments.output, **report.to_dict()})
     return 0

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from operator import length_hint
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from simlte_st.bars import complete, progress_bar
 from simlte_st.data.document import Document, content_id
@@ -25,17 +25,15 @@ from simlte_st.index.metadata import Metadata
 from simlte_st.index.passages import passages_of
 from simlte_st.index.settings import PUNKT_FILE
 from simlte_st.index.store import Store
+from simlte_st.index.texts import TextParts, VectorsAhead, batches, text_hash
 from simlte_st.index.words import count_words
+from simlte_st.models.parts import PartEncoder
 from simlte_st.models.truncation import Truncation
+from simlte_st.models.workers import Workers
 
 logger = logging.getLogger(__name__)
 
-BATCH = 256
-"""Documents of a commit, or fewer of long ones: what an interruption can lose."""
-
 _SHOWN = 5  # ids that a summary names
-
-_BATCH_CHARACTERS = 4_000_000
 
 
 @dataclass
@@ -100,16 +98,12 @@ class IndexReport:
         return {**asdict(self), "truncation": self.truncation.to_dict()}
 
 
-def text_hash(text: str) -> str:
-    """Digest a text, by which it is known that its vector is there."""
-    return hashlib.blake2b(text.encode("utf-8"), digest_size=16).hexdigest()
-
-
 def add_documents(
     store: Store,
     encoder: Encoder,
     documents: Any,
     folder: Path,
+    workers: Workers,
     *,
     parts: bool,
     batch_size: int,
@@ -123,6 +117,7 @@ def add_documents(
         encoder: The model.
         documents: What :func:`~simlte_st.data.read_documents` takes.
         folder: The index: what the segmenter learns of the first documents is kept there, and how rare words are.
+        workers: What encodes; where it is not this process, all of it before this process writes.
         parts: Whether long documents get passages.
         batch_size: Texts encoded at once.
         sync: Whether other documents are removed.
@@ -133,15 +128,22 @@ def add_documents(
     first, stream = peek(_named(reader), lambda document: len(document.text))
     segmenter = _segmenter(folder / PUNKT_FILE, first)
     _learn(store, metadata, first)
+    if workers.elsewhere:
+        stream = _named(reader)  # from the beginning again
+        missing_texts = TextParts(reader, folder, encoder, segmenter if parts else None)
+        workers.make(missing_texts, PartEncoder(encoder.model, batch_size), progress)
+    ahead = VectorsAhead(folder)
     with progress_bar("Indexing", length_hint(reader, 0) or None, shown=progress) as bar:
-        for batch in _batches(stream):
+        for number, batch in enumerate(batches(stream), start=1):
             new = {document.id: document for document in batch if document.id not in seen}
             report.unchanged += len(batch) - len(new)
             seen |= new.keys()
             _learn(store, metadata, new.values())
-            _add_batch(store, encoder, metadata, segmenter if parts else None, list(new.values()), batch_size, report)
+            cut, made = segmenter if parts else None, ahead.of_batch(number)
+            _add_batch(store, encoder, metadata, cut, list(new.values()), made, batch_size, report)
             bar.update(len(batch))
         complete(bar)
+    ahead.discard()
     if sync:
         if reader.report.stopped_at is not None:
             raise ConfigurationError("Only a part of the documents was read (limit=): nothing is removed for it.")
@@ -193,25 +195,13 @@ def _learn(store: Store, metadata: Metadata, documents: Iterable[Document]) -> N
         logger.info("The column %r is called %s in the index.", source, metadata.renamed[source])
 
 
-def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    batch: list[Document] = []
-    characters = 0
-    for document in documents:
-        batch.append(document)
-        characters += len(document.text)
-        if len(batch) == BATCH or characters >= _BATCH_CHARACTERS:
-            yield batch
-            batch, characters = [], 0
-    if batch:
-        yield batch
-
-
 def _add_batch(
     store: Store,
     encoder: Encoder,
     metadata: Metadata,
     segmenter: Segmenter | None,
     documents: list[Document],
+    ahead: Mapping[str, NDArray[np.floating[Any]]],
     batch_size: int,
     report: IndexReport,
 ) -> None:
@@ -245,7 +235,7 @@ def _add_batch(
             }
             rows.append({**row, **own})
     if rows:
-        store.merge(_with_vectors(store, encoder, metadata, rows, batch_size, report))
+        store.merge(_with_vectors(store, encoder, metadata, rows, ahead, batch_size, report))
 
 
 def _with_vectors(
@@ -253,6 +243,7 @@ def _with_vectors(
     encoder: Encoder,
     metadata: Metadata,
     rows: list[dict[str, Any]],
+    ahead: Mapping[str, NDArray[np.floating[Any]]],
     batch_size: int,
     report: IndexReport,
 ) -> pa.Table:
@@ -260,7 +251,9 @@ def _with_vectors(
     known = store.rows_of("hash", list(texts), ["hash", "vector"])
     vectors = dict(zip(known["hash"].to_pylist(), known["vector"].to_pylist(), strict=True))
     missing = [one for one in texts if one not in vectors]
-    vectors.update(zip(missing, encoder.documents([texts[one] for one in missing], batch_size), strict=True))
+    vectors.update((one, ahead[one]) for one in missing if one in ahead)
+    here = [one for one in missing if one not in ahead]
+    vectors.update(zip(here, encoder.documents([texts[one] for one in here], batch_size), strict=True))
     report.encoded += len(missing)
     report.reused += len(rows) - len(missing)
     flat = np.stack([np.asarray(vectors[row["hash"]], dtype=np.float32) for row in rows]).reshape(-1)

@@ -14,7 +14,7 @@ from simlte_st.compat import document_prompt, query_prompt
 from simlte_st.data.sentences import TokenCounter
 from simlte_st.models.base import load_model
 from simlte_st.models.loading import check_encodes
-from simlte_st.models.parts import weights_digest
+from simlte_st.models.parts import encode_texts, weights_digest
 from simlte_st.models.truncation import Truncation, text_lengths
 from simlte_st.vectors import unit_rows
 
@@ -32,29 +32,31 @@ class Encoder:
         budget: Tokens of a document that the model reads, special tokens and prompt not counted; None for no bound.
         count: Counts tokens, special tokens not counted.
         dimension: Size of a vector.
+        model: The model.
+        name: Its name, or its folder; None where it was given itself.
     """
 
     def __init__(self, model: Model, device: str | None = None) -> None:
-        self._model = model if isinstance(model, SentenceTransformer) else load_model(model, device=device).model
+        self.model = model if isinstance(model, SentenceTransformer) else load_model(model, device=device).model
         self.name: str | None = None
         if not isinstance(model, SentenceTransformer):  # a folder is found from anywhere
             self.name = os.path.abspath(model) if os.path.isdir(model) else os.fspath(model)
-        check_encodes(self._model, self.name or "the model of this index")
-        self._prompt = document_prompt(self._model)
+        check_encodes(self.model, self.name or "the model of this index")
+        self._prompt = document_prompt(self.model)
         self.budget = self.truncation().budget
-        self.count: TokenCounter = lambda texts: text_lengths(self._model, texts, self._prompt)
-        self.dimension = int(self._model.get_embedding_dimension() or 0)
+        self.count: TokenCounter = lambda texts: text_lengths(self.model, texts, self._prompt)
+        self.dimension = int(self.model.get_embedding_dimension() or 0)
 
     def truncation(self) -> Truncation:
         """Begin to count what the model reads of documents."""
-        return Truncation.of(self._model, prompt=self._prompt)
+        return Truncation.of(self.model, prompt=self._prompt)
 
     def identity(self) -> dict[str, Any]:
         """Give everything that decides the vectors."""
         return {
-            "weights": weights_digest(self._model),
-            "prompts": dict(self._model.prompts),
-            "default_prompt": self._model.default_prompt_name,
+            "weights": weights_digest(self.model),
+            "prompts": dict(self.model.prompts),
+            "default_prompt": self.model.default_prompt_name,
             "dimension": self.dimension,
             "normalized": True,
         }
@@ -67,10 +69,7 @@ class Encoder:
         """
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
-        vectors = self._model.encode_document(
-            list(texts), prompt=self._prompt, batch_size=batch_size, show_progress_bar=False
-        )
-        return unit_rows(vectors).astype(np.float32)
+        return unit_rows(encode_texts(self.model, list(texts), batch_size)).astype(np.float32)
 
     def query(self, text: str) -> NDArray[np.float32]:
         """Encode what is searched for: shape ``[dimension]``.
@@ -78,7 +77,7 @@ class Encoder:
         Raises:
             DataError: As :meth:`documents`.
         """
-        rows = self._model.encode_query([text], prompt=query_prompt(self._model), show_progress_bar=False)
+        rows = self.model.encode_query([text], prompt=query_prompt(self.model), show_progress_bar=False)
         vectors = unit_rows(rows).astype(np.float32)
         vector: NDArray[np.float32] = vectors[0]
         return vector

@@ -28,6 +28,7 @@ from simlte_st.index.seeds import find_seed, find_texts, make_questions, seed_ve
 from simlte_st.index.settings import PUNKT_FILE, load_encoder, make_folder, read_settings
 from simlte_st.index.store import Store
 from simlte_st.index.words import WordCounts
+from simlte_st.models.workers import Engine, Workers
 
 TOP = 10
 """Hits that are given where neither a number nor a threshold is."""
@@ -167,7 +168,18 @@ class Index:
         finally:
             lock.release()
 
-    def add(self, documents: Any, *, batch_size: int = 32, sync: bool = False, progress: bool = False) -> IndexReport:
+    def add(
+        self,
+        documents: Any,
+        *,
+        batch_size: int = 32,
+        sync: bool = False,
+        progress: bool = False,
+        device: str | Sequence[str] | None = None,
+        engine: Engine = "local",
+        actors: int | None = None,
+        address: str | None = None,
+    ) -> IndexReport:
         """Add documents, each batch in one commit: what an interruption loses is one batch at most.
 
         A document whose id is there replaces it. Nothing is encoded twice: a document that is there as it is given is
@@ -181,26 +193,32 @@ class Index:
             sync: Afterwards remove the documents that are in the index and not among these; what could not be read
                 this time stays, and is named in the report.
             progress: Show a progress bar.
+            device: Several devices, in a process each, encode first what has no vector yet; then this process writes.
+                The documents are read twice. What is finished stays, in the index, when this is interrupted. None or
+                one: this process encodes as it writes.
+            engine: ``"ray"`` lets actors of Ray Data encode first, see :func:`simlte_st.encode_documents`; all machines
+                have to see the documents and the index.
+            actors: Of Ray.
+            address: Of Ray.
 
         Returns:
             What became of them.
 
         Raises:
             DataError: They cannot be read, or their columns have no place in the index.
-            ConfigurationError: Another process writes, or ``sync`` with documents that were limited in number.
+            ConfigurationError: Another process writes, ``sync`` with documents that were limited in number, or there
+                is no such device, engine or cluster, or no room in it.
+            MissingExtraError: ``engine="ray"`` without the extra ``ray``.
             ModelError: The model is gone, or another one.
             StoreError: The index cannot be written; what was written before is there.
         """
+        workers = Workers(device, engine, actors, address)
         with self._writing():
             for learned in ("_segmenter", "_words"):
                 self.__dict__.pop(learned, None)
-            options: dict[str, Any] = {
-                "parts": self.parts,
-                "batch_size": batch_size,
-                "sync": sync,
-                "progress": progress,
-            }
-            return add_documents(self._store, self.encoder, documents, self.folder, **options)
+            options: dict[str, Any] = {"batch_size": batch_size, "sync": sync, "progress": progress}
+            encoder, folder = self.encoder, self.folder
+            return add_documents(self._store, encoder, documents, folder, workers, parts=self.parts, **options)
 
     def delete(self, ids: Sequence[str]) -> int:
         """Delete documents; give how many there were.

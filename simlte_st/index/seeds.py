@@ -14,11 +14,11 @@ from simlte_st.data.document import Document
 from simlte_st.data.documents import list_documents
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.errors import DataError
-from simlte_st.index.adding import text_hash
 from simlte_st.index.encoder import Encoder
 from simlte_st.index.passages import passages_of
 from simlte_st.index.queries import Question
 from simlte_st.index.store import Store, is_one_of
+from simlte_st.index.texts import text_hash
 from simlte_st.index.words import WordCounts
 from simlte_st.vectors import unit_rows
 

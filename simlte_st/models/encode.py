@@ -5,22 +5,18 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
-from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from filelock import FileLock
 from sentence_transformers import SentenceTransformer
 
-from simlte_st.bars import complete, counting_texts, progress_bar
 from simlte_st.compat import document_prompt
 from simlte_st.data.documents import read_documents
 from simlte_st.errors import ConfigurationError, ResumeError, SimlteError
-from simlte_st.extras import require
 from simlte_st.files import (
     SETTINGS_FILE,
     atomic_path,
@@ -34,13 +30,10 @@ from simlte_st.files import (
     sweep,
     write_json,
 )
-from simlte_st.models.device import check_device, device_pool
-from simlte_st.models.encode_ray import encode_with_ray
 from simlte_st.models.loading import check_encodes
-from simlte_st.models.parts import DocumentParts, Part, PartEncoder, Parts, part_files, weights_digest
+from simlte_st.models.parts import DocumentParts, PartEncoder, part_files, weights_digest
 from simlte_st.models.truncation import Truncation
-
-Engine = Literal["local", "ray"]
+from simlte_st.models.workers import Engine, Workers
 
 
 @dataclass
@@ -128,7 +121,7 @@ def encode_documents(
         MissingExtraError: ``engine="ray"`` without the extra ``ray``.
     """
     check_encodes(model, Truncation.of(model).model or "in memory")
-    check_engine(engine, device, actors, address)
+    workers = Workers(device, engine, actors, address)
     reader, output = read_documents(documents), Path(output)
     check_apart(documents, output)
     check_place(output)
@@ -138,7 +131,7 @@ def encode_documents(
     try:
         parts, encoder = DocumentParts(reader, folder.absolute(), part_size), PartEncoder(model, batch_size, normalize)
         try:
-            make_parts(parts, encoder, progress, device, engine, actors, address)
+            workers.make(parts, encoder, progress)
         except SimlteError:
             if not part_files(folder):  # nothing that the corrected command would have to go on with
                 shutil.rmtree(folder)
@@ -149,77 +142,6 @@ def encode_documents(
         return report
     finally:
         lock.release()
-
-
-def check_engine(
-    engine: str, device: str | Sequence[str] | None, actors: int | None = None, address: str | None = None
-) -> None:
-    """Check where to encode, before work begins.
-
-    Raises:
-        ConfigurationError: There is no such engine or device, or an option is of the other engine.
-        MissingExtraError: Ray Data is not installed.
-    """
-    if engine not in get_args(Engine):
-        raise ConfigurationError(f"engine={engine!r}: it is one of {', '.join(map(repr, get_args(Engine)))}.")
-    if engine == "ray":
-        require("ray.data", "ray", "engine='ray'")
-        if device not in (None, "cpu", "cuda"):
-            raise ConfigurationError(f"device={device!r}: with engine='ray' it is 'cpu' or 'cuda'; Ray chooses which.")
-        return
-    for name, value in (("actors", actors), ("address", address)):
-        if value is not None:
-            raise ConfigurationError(f"{name}={value!r} is an option of engine='ray'.")
-    for each in [device] if isinstance(device, str) or device is None else device:
-        check_device(each)
-
-
-def make_parts(
-    parts: Parts,
-    encoder: PartEncoder,
-    progress: bool,
-    device: str | Sequence[str] | None = None,
-    engine: Engine = "local",
-    actors: int | None = None,
-    address: str | None = None,
-) -> None:
-    """Make the part files that are missing.
-
-    Args:
-        parts: The parts.
-        encoder: What makes them.
-        progress: Show a progress bar.
-        device: As all that follow, of :func:`encode_documents`, which raises the same.
-        engine: Checked by :func:`check_engine`, as they all are.
-        actors: Of Ray.
-        address: Of Ray.
-    """
-    here = iter(parts)
-    first = list(islice(here, 1)) if engine == "local" else []  # what is wrong with the source shows before a bar does
-    with progress_bar("Encoding", parts.total, initial=parts.done, shown=progress) as bar:
-        if engine == "ray":
-            assert device is None or isinstance(device, str)
-            encode_with_ray(parts, encoder, bar, actors=actors, address=address, device=device)
-        else:
-            _make_here(chain(first, here), parts, encoder, bar, device)
-        complete(bar)
-
-
-def _make_here(
-    each: Iterable[Part], parts: Parts, encoder: PartEncoder, bar: Any, device: str | Sequence[str] | None
-) -> None:
-    several = [] if device is None or isinstance(device, str) else device
-    if isinstance(device, str):
-        encoder.model.to(device)
-    with (
-        device_pool(encoder.model, several) if several else nullcontext() as pool,
-        nullcontext() if several else counting_texts(encoder.model, bar),
-    ):
-        for part in each:
-            bar.total = parts.total  # what was read to its end is known by now
-            if not part.path.exists():
-                encoder.make(part, pool)
-                bar.update(len(part.ids) if several else 0)
 
 
 def _open_parts(output: Path, parts: Path, settings: dict[str, Any], *, resume: bool, overwrite: bool) -> FileLock:

@@ -57,10 +57,10 @@ def encode_with_ray(
     import ray
     from ray import data
 
+    encoder.model.to("cpu")  # what a GPU holds cannot be read on a machine without one
     _check_travels(parts)
     with _cluster(address):
         actors, gpus = _resources(ray.cluster_resources(), actors, device)
-        encoder.model.to("cpu")  # what a GPU holds cannot be read on a machine without one
         model = ray.put(encoder)
         rows = data.read_datasource(_source(parts), override_num_blocks=1)
         rows.context.target_max_block_size = 1  # bytes: a block for each row, so that each part is a task of its own

@@ -26,8 +26,6 @@ from simlte_st.errors import ModelError, ResumeError
 from simlte_st.files import atomic_path
 from simlte_st.models.truncation import text_lengths
 
-PATTERN = "part-*.parquet"
-
 
 @dataclass(frozen=True)
 class Part:
@@ -88,7 +86,7 @@ class DocumentParts:
 
     def __init__(self, reader: DocumentReader, folder: Path, size: int) -> None:
         self._reader, self.folder, self._size = reader, folder, size
-        self._before = {path.name.split("-")[1]: path.name for path in folder.glob(PATTERN)}
+        self._before = {part_number(path): path.name for path in part_files(folder)}
 
     @property
     def report(self) -> Any:
@@ -120,14 +118,14 @@ class DocumentParts:
         while batch := list(islice(documents, self._size)):
             number += 1
             part = Part.of(self.folder, number, [one.id for one in batch], [one.text for one in batch])
-            before = self._before.get(part.path.name.split("-")[1], part.path.name)
+            before = self._before.get(number, part.path.name)
             if before != part.path.name:
                 raise ResumeError(
                     f"{self.folder / before} holds other documents than the source has now: start anew with "
                     "overwrite=True."
                 )
             yield part
-        if any(int(name) > number for name in self._before):
+        if max(self._before, default=0) > number:
             raise ResumeError(
                 f"{self.folder} holds more documents than the source has now: start anew with overwrite=True."
             )
@@ -197,9 +195,14 @@ def encode_texts(
     return ordered
 
 
+def part_number(path: Path) -> int:
+    """Tell which part of its source a file is of, from 1."""
+    return int(path.name.split("-")[1])
+
+
 def part_files(folder: Path) -> list[Path]:
     """Name the part files of a folder in the order of their source."""
-    return sorted(folder.glob(PATTERN))
+    return sorted(folder.glob("part-*.parquet"))
 
 
 def weights_digest(model: SentenceTransformer) -> str:

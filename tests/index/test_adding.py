@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,11 @@ from simlte_st.data import Document, read_documents
 from simlte_st.data.segmenters import peek
 from simlte_st.errors import ConfigurationError, DataError, StoreError
 from simlte_st.files import hold
-from simlte_st.index import Index, adding
+from simlte_st.index import Index, adding, texts
+from simlte_st.index.store import Store
+from simlte_st.index.texts import VECTORS_FOLDER
+from simlte_st.models import workers
+from simlte_st.models.parts import Part, PartEncoder
 
 
 def contents(index: Index) -> list[tuple[Any, ...]]:
@@ -156,7 +161,7 @@ def test_an_index_holds_for_one_writer(index: Index, corpus: list[Document]) -> 
 def test_a_full_disk_loses_one_batch(
     index: Index, documents: list[str], monkeypatch: pytest.MonkeyPatch, model: SentenceTransformer
 ) -> None:
-    monkeypatch.setattr(adding, "BATCH", 4)
+    monkeypatch.setattr(texts, "BATCH", 4)
     table, calls = index._store._table, []
     original = table.merge_insert
 
@@ -180,7 +185,7 @@ def test_a_full_disk_loses_one_batch(
 def test_a_read_that_breaks_off_keeps_what_was_read(
     index: Index, documents: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(adding, "BATCH", 2)
+    monkeypatch.setattr(texts, "BATCH", 2)
 
     def broken() -> Iterator[Document]:
         yield from (Document(f"n{number}", text) for number, text in enumerate(documents[10:15]))
@@ -195,10 +200,10 @@ def test_a_read_that_breaks_off_keeps_what_was_read(
 KILLED = """
 import os, signal, sys
 from simlte_st.cli.main import main
-from simlte_st.index import adding
+from simlte_st.index import adding, texts
 from simlte_st.index.encoder import Encoder
 from simlte_st.index.store import Store
-adding.BATCH, log, merges = 4, open({log!r}, "a"), []
+texts.BATCH, log, merges = 4, open({log!r}, "a"), []
 def documents(self, texts, batch_size=32, original=Encoder.documents):
     print(*texts, sep="\\n", file=log, flush=True)
     return original(self, texts, batch_size)
@@ -220,7 +225,7 @@ def test_kill_9_loses_one_batch(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(adding, "BATCH", 4)
+    monkeypatch.setattr(texts, "BATCH", 4)
     source, log = tmp_path / "source.jsonl", tmp_path / "log"
     rows = [{"id": f"{one.id}-{copy}", "text": f"{one.text} {'Ba.' * copy}"} for copy in range(2) for one in corpus]
     source.write_text("\n".join(json.dumps(row) for row in rows))
@@ -295,3 +300,49 @@ def test_sync_keeps_rows_whose_ids_are_known(model: SentenceTransformer, tmp_pat
     assert "1 rows that could not be read may be some of them" in report.summary()
     report = index.add(write(first), sync=True)
     assert (report.kept, len(index)) == ([], 1)
+
+
+def test_several_devices_encode_first_and_one_process_writes(
+    parted: Index, model: SentenceTransformer, corpus: list[Document], encoded: list[str], tmp_path: Path
+) -> None:
+    made = Index.create(tmp_path / "made", model, parts=True)
+    made.add(corpus[:2])
+    encoded.clear()
+    report = made.add([*corpus, replace(corpus[5], id="copy")], device=["cpu", "cpu"])
+    assert encoded == []
+    assert (report.added, report.documents, report.unchanged) == (9, 11, 2)
+    made.delete(["copy"])
+    for one, other in zip(contents(made), contents(parted), strict=True):
+        assert one[:5] == other[:5]
+        np.testing.assert_allclose(one[5], other[5], atol=2e-4)  # rounded to four digits
+    assert not (tmp_path / "made" / VECTORS_FOLDER).exists()
+    with pytest.raises(DataError, match="can be read only once"):
+        made.add((one for one in corpus), device=["cpu", "cpu"])
+
+
+def test_what_was_encoded_first_outlives_an_interruption(
+    model: SentenceTransformer, corpus: list[Document], encoded: list[str], tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(texts, "BATCH", 3)
+    monkeypatch.setattr(workers, "device_pool", lambda model, devices: nullcontext())  # quicker, and all the same here
+    index, merges = Index.create(tmp_path / "made", model), []
+    merge, make = Store.merge, PartEncoder.make
+
+    def stop_at_the_second(store: Store, rows: Any) -> None:
+        merges.append(rows)
+        if len(merges) == 2:
+            raise KeyboardInterrupt
+        merge(store, rows)
+
+    monkeypatch.setattr(Store, "merge", stop_at_the_second)
+    with pytest.raises(KeyboardInterrupt):
+        index.add(corpus, device=["cpu"])
+    assert len(index) == 3
+    parts: list[Part] = []
+    monkeypatch.setattr(PartEncoder, "make", lambda self, part, pool: parts.append(part) or make(self, part, pool))
+    changed = [*corpus[:9], replace(corpus[9], text="ba bun bis")]
+    assert index.add(changed, device=["cpu"]).documents == 10
+    assert [part.texts for part in parts] == [["ba bun bis"]]
+    assert encoded == []
+    vector = index._store.rows("id = 'd9'", ["vector"])["vector"].to_pylist()
+    np.testing.assert_allclose(vector, model.encode(["ba bun bis"], normalize_embeddings=True), atol=1e-5)

@@ -1,0 +1,128 @@
+"""The texts and passages of documents, which have vectors in an index, and how many processes encode them first."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from operator import length_hint
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from simlte_st.data.document import Document
+from simlte_st.data.documents import DocumentReader
+from simlte_st.data.segmenters import Segmenter
+from simlte_st.index.encoder import Encoder
+from simlte_st.index.passages import passages_of
+from simlte_st.index.store import Store
+from simlte_st.models.parts import Part, part_files, part_number
+from simlte_st.vectors import unit_rows
+
+BATCH = 256
+"""Documents of a commit, or fewer of long ones: what an interruption can lose."""
+
+VECTORS_FOLDER = "vectors.parts"
+"""Vectors that are not yet in the table."""
+
+_BATCH_CHARACTERS = 4_000_000
+
+
+def text_hash(text: str) -> str:
+    """Digest a text, by which it is known that its vector is there."""
+    return hashlib.blake2b(text.encode("utf-8"), digest_size=16).hexdigest()
+
+
+def batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    """Cut documents into what is one commit."""
+    batch: list[Document] = []
+    characters = 0
+    for document in documents:
+        batch.append(document)
+        characters += len(document.text)
+        if len(batch) == BATCH or characters >= _BATCH_CHARACTERS:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch
+
+
+class TextParts:
+    """The texts and passages that have no vector in an index yet: those of a batch of documents are a part.
+
+    Args:
+        reader: The documents.
+        folder: The index.
+        encoder: Its model.
+        segmenter: Cuts documents for passages; None for an index without.
+    """
+
+    def __init__(self, reader: DocumentReader, folder: Path, encoder: Encoder, segmenter: Segmenter | None) -> None:
+        self._reader, self._index, self._encoder, self._segmenter = reader, folder.absolute(), encoder, segmenter
+        self.folder = self._index / VECTORS_FOLDER
+        self.report: Any = None
+        self.folder.mkdir(exist_ok=True)
+
+    @property
+    def done(self) -> int:
+        """Not known: finished parts are not counted again."""
+        return 0
+
+    @property
+    def total(self) -> int | None:
+        """The documents, where each has one text."""
+        return None if self._segmenter else length_hint(self._reader, 0) or None
+
+    def __iter__(self) -> Iterator[Part]:
+        """Read the documents.
+
+        Raises:
+            DataError: They cannot be read.
+            StoreError: The index cannot be read.
+        """
+        store, seen = Store.open(self._index), set[str]()
+        for number, batch in enumerate(batches(self._reader), start=1):
+            texts = {text_hash(text): text for document in batch for text in self._texts(document)}
+            seen.update(store.rows_of("hash", [one for one in texts if one not in seen], ["hash"])["hash"].to_pylist())
+            missing = [one for one in texts if one not in seen]
+            seen.update(missing)
+            if missing:
+                yield Part.of(self.folder, number, missing, [texts[one] for one in missing])
+
+    def _texts(self, document: Document) -> list[str]:
+        passages = (
+            passages_of(document, self._segmenter, self._encoder.count, self._encoder.budget) if self._segmenter else []
+        )
+        return [document.text, *passages]
+
+
+class VectorsAhead:
+    """The vectors of :class:`TextParts` that were made, by the number of their batch.
+
+    Whatever is in the files is right: a text is known by its hash, and the index has one model.
+
+    Args:
+        folder: The index.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._files = folder / VECTORS_FOLDER, defaultdict[int, list[Path]](list)
+        for path in part_files(self._folder):
+            self._files[part_number(path)].append(path)
+
+    def of_batch(self, number: int) -> dict[str, NDArray[np.float64]]:
+        """Give vectors of length 1 by the hash of their text."""
+        vectors: dict[str, NDArray[np.float64]] = {}
+        for path in self._files[number]:
+            table = pq.read_table(path)
+            rows = table["vector"].combine_chunks().flatten().to_numpy().reshape(len(table), -1)
+            vectors.update(zip(table["id"].to_pylist(), unit_rows(rows), strict=True))
+        return vectors
+
+    def discard(self) -> None:
+        """Remove the files: all are in the table."""
+        shutil.rmtree(self._folder, ignore_errors=True)
