@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
+import torch.distributed
 from torch import Tensor
 from transformers import AutoModelForMaskedLM, PreTrainedModel
 from transformers.utils import logging
@@ -204,6 +205,11 @@ def use_one_gpu(arguments: SentenceTransformerTrainingArguments, device: str) ->
     torch.cuda.set_device(chosen)
     arguments.__dict__["_setup_devices"] = chosen
     arguments._n_gpu = 1
+
+
+def store_of_processes() -> Any:
+    """Give what the processes of a run keep in common: a few values by name."""
+    return torch.distributed.distributed_c10d._get_default_store()
 
 
 def load_modules_of(model_class: type[SentenceTransformer], classes: Sequence[type[torch.nn.Module]]) -> None:

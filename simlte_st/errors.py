@@ -74,6 +74,10 @@ class TrainingInterrupted(KeyboardInterrupt):
         self.number = number
 
 
+class ProcessLostError(SimlteError, RuntimeError):
+    """Another process of a run of several ended before the run did."""
+
+
 class MissingExtraError(SimlteError, ImportError):
     """An optional dependency is not installed; the message names the extra that brings it."""
 

@@ -166,6 +166,16 @@ MUTANTS = [
     ),
     ("simlte_st/training/callbacks.py", "test_callbacks.py", "isinstance(part, LossStateMixin)", "part is loss"),
     ("simlte_st/training/callbacks.py", "test_callbacks.py", "*metrics[:1], *states[:1]", "*metrics[:1]"),
+    *(
+        (file, "training/test_processes.py", old, new)
+        for file, old, new in (
+            ("simlte_st/losses/mlm_mixin.py", "mean_over_processes(count, self.model.device)", "count"),
+            ("simlte_st/training/callbacks.py", "if world() > 1:", "if False:"),
+            ("simlte_st/training/interrupt.py", "largest(self.interrupted or 0)", "self.interrupted or 0"),
+            ("simlte_st/training/model.py", '"gather_across_devices": world() > 1', '"gather_across_devices": False'),
+            ("simlte_st/processes.py", "store_of_processes().add(_TOLD, 1) == 1", "True"),
+        )
+    ),
     ("simlte_st/modules/pooling.py", "modules/test_token_attention.py", "mask.shape != embeddings.shape[:2]", "False"),
     ("simlte_st/modules/pooling.py", "modules/test_token_attention.py", "[-1] != self.embedding_dimension", " is None"),
     ("simlte_st/analysis/token_weights.py", "test_token_weights.py", "model.eval()", "pass"),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from safetensors.torch import load_file
+from transformers import TrainerCallback
 
 from simlte_st.training import Preset
 
@@ -25,3 +27,10 @@ def weights(path: Path) -> dict[str, np.ndarray]:
 
 def assert_same_bytes(first: Path, second: Path) -> None:
     assert (first / "model.safetensors").read_bytes() == (second / "model.safetensors").read_bytes()
+
+
+class Calls(TrainerCallback):
+    """Calls a function at one event, with the global step."""
+
+    def __init__(self, event: str, function: Callable[[int], object]) -> None:
+        setattr(self, event, lambda args, state, control, **kwargs: function(state.global_step) and None)

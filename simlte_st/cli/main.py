@@ -31,6 +31,7 @@ from simlte_st.cli.messages import OptionFormatter, note
 from simlte_st.cli.parser import CommandParser, utf8_words
 from simlte_st.cli.terminal import PrintableStream
 from simlte_st.errors import SimlteError, TrainingInterrupted
+from simlte_st.processes import launched, tells
 
 COMMANDS = (
     train, encode, index, search, link, serve, explore, compare, evaluate, analyze, dedupe, convert,
@@ -71,9 +72,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         Exit status: 0, 1 after an error that a message explains, 130 after Ctrl-C, 143 after SIGTERM in a
         training. Arguments that cannot be end the process with 2.
     """
+    speaks = launched()[0] == 0  # of several processes of a training the others are silent
     with (
-        contextlib.redirect_stdout(cast("TextIO", PrintableStream(sys.stdout))),
-        contextlib.redirect_stderr(cast("TextIO", PrintableStream(sys.stderr))),
+        open(os.devnull, "w", encoding="utf-8") as silence,
+        contextlib.redirect_stdout(cast("TextIO", PrintableStream(sys.stdout)) if speaks else silence),
+        contextlib.redirect_stderr(cast("TextIO", PrintableStream(sys.stderr)) if speaks else silence),
     ):
         return _run(build_parser().parse_args(utf8_words(sys.argv[1:] if argv is None else argv)))
 
@@ -89,9 +92,9 @@ def _run(arguments: argparse.Namespace) -> int:
         return int(arguments.run(arguments))
     except KeyboardInterrupt as error:
         if not isinstance(error, TrainingInterrupted):
-            note("simlte: stopped.", arguments)
+            _tell(error, "simlte: stopped.", arguments)
             return INTERRUPTED
-        note(str(error), arguments)
+        _tell(error, str(error), arguments)
         return 128 + error.number
     except BrokenPipeError:
         # Whoever read our output has seen enough; Python would complain once more while closing it.
@@ -100,8 +103,16 @@ def _run(arguments: argparse.Namespace) -> int:
     except Exception as error:
         if arguments.debug:
             raise
-        note(f"simlte: {_message(error)}", arguments)
+        _tell(error, f"simlte: {_message(error)}", arguments)
         return 1
+
+
+def _tell(error: BaseException, text: str, arguments: argparse.Namespace) -> None:
+    """Print what ended the command; of several processes that it ends, one does."""
+    rank, processes = launched()
+    if processes == 1 or tells(error):
+        with contextlib.redirect_stderr(sys.__stderr__ if rank else sys.stderr):
+            note(text, arguments)
 
 
 def _message(error: Exception) -> str:

@@ -106,6 +106,7 @@ def add_parser(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Train."""
     from simlte_st.errors import ConfigurationError
+    from simlte_st.processes import is_main
     from simlte_st.training.train import train
     from simlte_st.training.upload import check_upload
 
@@ -119,6 +120,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.push_to_hub is not None:
         check_upload(arguments.push_to_hub)
     result = train(**options)
+    if not is_main():
+        return 0
     status = report(result, arguments)
     if arguments.push_to_hub is not None:
         address = result.push_to_hub(arguments.push_to_hub, private=not arguments.public)

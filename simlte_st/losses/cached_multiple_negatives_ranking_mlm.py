@@ -95,7 +95,7 @@ class CachedMultipleNegativesRankingMLMLoss(  # type: ignore[misc]  # returns te
         embedded = ContrastivePass(self, masked if shared else columns)
         contrastive = embedded.run(labels)
         predicted = embedded if shared else MLMPass(self, masked)
-        slope = self.mlm_weight / max(1, predicted.mlm_count)
+        slope = self.mlm_weight / self.mean_count(predicted.mlm_count)
         mlm = slope * predicted.mlm_sum
         if torch.is_grad_enabled():
             contrastive.register_hook(self._average_head_gradient)  # after the engine's own hook

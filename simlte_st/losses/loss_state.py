@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from simlte_st.errors import ConfigurationError
 from simlte_st.losses.chunked_cross_entropy import HeadPrecision
+from simlte_st.processes import connected, world
 
 
 class LossStateMixin(nn.Module):
@@ -24,9 +25,10 @@ class LossStateMixin(nn.Module):
     model: SentenceTransformer
 
     def extra_state(self) -> dict[str, Tensor]:
-        """Give the loss's own parameters by name, those of the model left out; empty where there are none."""
-        of_model = {id(parameter) for parameter in self.model.parameters()}
-        return {name: value.detach() for name, value in self.named_parameters() if id(value) not in of_model}
+        """Give the loss's own parameters and buffers by name, those of the model left out."""
+        of_model = {id(value) for value in self.model.state_dict(keep_vars=True).values()}
+        own = self.state_dict(keep_vars=True)
+        return {name: value.detach() for name, value in own.items() if id(value) not in of_model}
 
     def load_extra_state(self, state: dict[str, Tensor]) -> None:
         """Restore what :meth:`extra_state` gave, in place.
@@ -37,7 +39,7 @@ class LossStateMixin(nn.Module):
         own = self.extra_state()
         if set(own) != set(state):
             raise ConfigurationError(
-                f"The saved loss has the parameters {sorted(state)}, this one {sorted(own)}: "
+                f"The saved loss has the values {sorted(state)}, this one {sorted(own)}: "
                 "resume with the loss and the settings that the run was started with."
             )
         self.load_state_dict(state, strict=False)  # the model's are missing
@@ -51,8 +53,6 @@ class LossStateMixin(nn.Module):
 
 def average_gradient(parameter: nn.Parameter) -> None:
     """Average a head's gradient over the processes of a distributed run: the head is outside the DDP wrapper."""
-    if torch.distributed.is_available() and torch.distributed.is_initialized() and parameter.grad is not None:
-        world = torch.distributed.get_world_size()
-        if world > 1:
-            torch.distributed.all_reduce(parameter.grad)
-            parameter.grad.div_(world)
+    if connected() and world() > 1 and parameter.grad is not None:
+        torch.distributed.all_reduce(parameter.grad)
+        parameter.grad.div_(world())

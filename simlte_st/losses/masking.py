@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import struct
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
@@ -20,16 +24,20 @@ class TokenMasker:
     Each ordinary token is chosen with probability ``probability``; of the chosen, 80% become the mask token, 10% a
     token drawn from the whole vocabulary, 10% stay. Special tokens, padding and prompts are never chosen.
 
+    What is drawn for a row depends on the seed, the number of the draw and the row's tokens, and on nothing else: not
+    on the rows beside it, nor on how they are padded, so that any number of processes that share a batch mask it alike.
+
     Args:
         tokenizer: The model's tokenizer.
         probability: Share of tokens to choose.
+        seed: The run's seed.
 
     Raises:
         ConfigurationError: ``probability`` is not between 0 and 1.
         ModelError: The tokenizer has no mask token.
     """
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase, probability: float = 0.15) -> None:
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, probability: float = 0.15, seed: int = 0) -> None:
         if not 0 < probability <= 1:
             raise ConfigurationError(f"mlm_probability={probability}: must lie between 0 (exclusive) and 1.")
         if getattr(tokenizer, "mask_token_id", None) is None:
@@ -38,31 +46,76 @@ class TokenMasker:
                 "Use mlm_weight=0."
             )
         self.probability = probability
+        self.seed = seed
         self.mask_id = int(tokenizer.mask_token_id)
         self.special_ids = sorted(set(tokenizer.all_special_ids))
         self.vocabulary = len(tokenizer)
 
-    def __call__(self, features: dict[str, Any]) -> tuple[Tensor, Tensor]:
-        """Mask a batch. Draws from torch's global generator, which checkpoints save and restore.
+    def __call__(self, features: dict[str, Any], draw: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+        """Mask a batch.
 
         Args:
             features: What the collator gave: ``input_ids`` of shape ``(batch, length)`` with ``attention_mask``, or
                 flattened ``(1, total)`` with ``cu_seq_lens_q``; ``prompt_length`` where there is a prompt.
+            draw: Numbers of the draw, such as those of the batch and the column: with others, other tokens are chosen.
 
         Returns:
             ``(masked_ids, labels)``, both int64 and of the shape of ``input_ids``; ``labels`` is :data:`IGNORE` where
             nothing is to be predicted. The features are not changed.
         """
         ids = features["input_ids"]
-        chance = torch.rand(ids.shape, device=ids.device)
+        real = self._real(features)
+        drawn = [self._draw_row(row, draw) for row in self._rows(features)]
+        chance = torch.ones(ids.shape, device=ids.device)
+        chance[real] = torch.cat([each for each, _ in drawn]).to(ids.device)
+        random_ids = torch.zeros_like(ids)
+        random_ids[real] = torch.cat([each for _, each in drawn]).to(ids.device)
         chosen = (chance < self.probability) & self.maskable(features)
         labels = torch.where(chosen, ids, IGNORE)
         # The same uniform number decides what becomes of a chosen token: its position within [0, probability).
         share = chance / self.probability
         masked = torch.where(chosen & (share < 0.8), self.mask_id, ids)
-        random_ids = torch.randint(self.vocabulary, ids.shape, device=ids.device)
         masked = torch.where(chosen & (share >= 0.9), random_ids, masked)
         return masked, labels
+
+    def choose_rows(self, features: dict[str, Any], draw: tuple[int, ...], share: float) -> Tensor:
+        """Choose each row of a batch with a probability, one at least.
+
+        Args:
+            features: As above.
+            draw: As above.
+            share: The probability.
+
+        Returns:
+            Their numbers, ``(chosen,)``, int64, rising.
+        """
+        drawn = torch.tensor([self._key(row, draw)[0] / 2**64 for row in self._rows(features)], dtype=torch.float64)
+        return (drawn <= max(share, float(drawn.min()))).nonzero().flatten()
+
+    def _draw_row(self, row: NDArray[np.int64], draw: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+        """Draw for each token of a row a number from 0 to 1 and a token, ``(tokens,)``."""
+        generator = torch.Generator().manual_seed(self._key(row, draw)[1])
+        return (
+            torch.rand(len(row), generator=generator),
+            torch.randint(self.vocabulary, (len(row),), generator=generator),
+        )
+
+    def _key(self, row: NDArray[np.int64], draw: tuple[int, ...]) -> tuple[int, ...]:
+        """Make two numbers below 2**64 of a row, to draw by."""
+        key = hashlib.blake2b(repr((self.seed, *draw)).encode() + b"\x00" + row.tobytes(), digest_size=16)
+        return struct.unpack("<QQ", key.digest())
+
+    def _rows(self, features: dict[str, Any]) -> list[NDArray[np.int64]]:
+        """Give the tokens of each row, without padding."""
+        ids, mask = features["input_ids"], features.get("attention_mask")
+        lengths = features["cu_seq_lens_q"].diff() if mask is None else mask.sum(dim=1)
+        flat = ids[self._real(features)].to("cpu", torch.int64).numpy()
+        return np.split(flat, np.cumsum(lengths.cpu().numpy())[:-1])
+
+    def _real(self, features: dict[str, Any]) -> Tensor:
+        """Tell tokens from padding: a bool tensor of the shape of ``input_ids``."""
+        mask = features.get("attention_mask")
+        return torch.ones_like(features["input_ids"], dtype=torch.bool) if mask is None else mask.bool()
 
     def maskable(self, features: dict[str, Any]) -> Tensor:
         """Tell which tokens may be chosen: a bool tensor of the shape of ``input_ids``."""

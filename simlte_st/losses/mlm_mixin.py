@@ -13,10 +13,11 @@ from simlte_st.compat import encoder_of
 from simlte_st.errors import ConfigurationError, DataError, ModelError
 from simlte_st.losses.batch_metrics import BatchMetrics
 from simlte_st.losses.chunked_cross_entropy import check_chunk_size
-from simlte_st.losses.columns import LABELS, Features, row_count, take_rows
+from simlte_st.losses.columns import LABELS, Features, take_rows
 from simlte_st.losses.loss_state import LossStateMixin
 from simlte_st.losses.masking import IGNORE, TokenMasker
 from simlte_st.losses.mlm_head import HeadSource, MLMHead, make_mlm_head
+from simlte_st.processes import mean_over_processes
 
 MLMInput = Literal["separate", "shared"]
 
@@ -31,6 +32,8 @@ class MLMLossMixin(LossStateMixin):
         mlm_head: The head; None at ``mlm_weight=0``.
         metrics: What :class:`~simlte_st.training.LossMetricsCallback` logs.
     """
+
+    batches: Tensor
 
     def __init__(
         self,
@@ -69,7 +72,9 @@ class MLMLossMixin(LossStateMixin):
         self.mlm_head: MLMHead | None = None
         self.masker: TokenMasker | None = None
         if mlm_weight > 0:
-            self.masker = TokenMasker(model.tokenizer, mlm_probability)
+            self.masker = TokenMasker(model.tokenizer, mlm_probability, seed)
+            # Counts the training batches, for their masks; a buffer, so that a run that resumes goes on counting.
+            self.register_buffer("batches", torch.zeros((), dtype=torch.int64))
             made = mlm_head if isinstance(mlm_head, MLMHead) else make_mlm_head(model, mlm_head, seed)
             self.mlm_head = made.to(model.device)
             self.on_head_made(self.mlm_head)
@@ -112,17 +117,29 @@ class MLMLossMixin(LossStateMixin):
         raise NotImplementedError
 
     def mask_columns(self, columns: list[Features]) -> list[Features]:
-        """Draw rows and masks: masked copies of columns, with labels. Draws from torch's global generator."""
+        """Draw rows and masks: masked copies of columns, with labels; others for each batch of a training."""
         assert self.masker is not None
+        number = 0
+        if torch.is_grad_enabled():
+            number = int(self.batches)
+            self.batches += 1
         masked = []
-        for features in columns:
+        for column, features in enumerate(columns):
+            draw = number, column
             if self.mlm_share < 1:
-                rows = row_count(features)
-                taken = torch.randperm(rows)[: max(1, round(self.mlm_share * rows))].sort().values
-                features = take_rows(features, taken)
-            ids, labels = self.masker(features)
+                features = take_rows(features, self.masker.choose_rows(features, draw, self.mlm_share))
+            ids, labels = self.masker(features, draw)
             masked.append({**features, "input_ids": ids, LABELS: labels})
         return masked
+
+    def mean_count(self, count: int) -> float:
+        """Average the number of masked tokens over the processes, at least 1.
+
+        Gradients are averaged too: a sum over the tokens of a process, divided by this, is the mean over all tokens.
+        """
+        if torch.is_grad_enabled():
+            return max(1.0, mean_over_processes(count, self.model.device))
+        return max(1.0, count)
 
     def summed_mlm_loss(self, outputs: list[tuple[Features, Tensor | None]]) -> tuple[Tensor, int]:
         """Cross-entropy of the masked tokens of some passes, and their number; logits at those positions only."""

@@ -41,12 +41,12 @@ class MultipleNegativesRankingMLMLoss(MLMLossMixin, MultipleNegativesRankingLoss
         mlm_input: ``"separate"`` or ``"shared"``, see above.
         mlm_head: ``"pretrained"``, ``"fresh"`` or ``"auto"``, see
             :func:`~simlte_st.losses.mlm_head.make_mlm_head`; or a head that was made already.
-        mlm_share: Share of the rows of each column that the MLM pass sees, drawn anew for each batch from torch's
-            global generator, one row at least. The term is a mean over tokens, so its weight stays. Below 1 only with
-            ``mlm_input="separate"``.
+        mlm_share: Probability of a row of a column to be in the MLM pass, drawn anew for each batch; one row at least
+            is. The term is a mean over tokens, so its weight stays. Below 1 only with ``mlm_input="separate"``.
         mlm_chunk_size: Masked tokens whose logits are held at once, ``mlm_chunk_size * vocabulary`` numbers. Changes
             the result by rounding only.
-        seed: Seed of a fresh head's weights.
+        seed: Seed of a fresh head's weights, and of the masks: they depend on it, on the number of the batch and on the
+            text, and so not on how many processes share a batch.
         **options: All options of ``MultipleNegativesRankingLoss``: ``gather_across_devices``, ``directions``, ...
 
     Raises:
@@ -115,7 +115,7 @@ class MultipleNegativesRankingMLMLoss(MLMLossMixin, MultipleNegativesRankingLoss
         # A sum over nothing is 0 with a gradient of 0 everywhere; a mean would be NaN. Keeping the graph also keeps
         # the processes of a distributed run in step.
         total, count = self.summed_mlm_loss(outputs)
-        return contrastive, self.mlm_weight / max(1, count) * total
+        return contrastive, self.mlm_weight / self.mean_count(count) * total
 
     def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Any) -> Tensor:
         """Compute the contrastive term from embeddings, ``(batch, dim)`` a column; gathers :attr:`metrics` too."""

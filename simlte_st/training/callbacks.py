@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import logging
-import os
-import signal
-import sys
-import threading
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from safetensors.torch import load_file, save_file
 from torch import nn
-from tqdm.auto import tqdm
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
@@ -23,6 +17,7 @@ from simlte_st.errors import ResumeError
 from simlte_st.files import atomic_path
 from simlte_st.losses.loss_state import LossStateMixin
 from simlte_st.losses.mlm_mixin import MLMLossMixin
+from simlte_st.processes import barrier, world
 
 logger = logging.getLogger(__name__)
 
@@ -89,7 +84,8 @@ class CompleteCallback(TrainerCallback):
     """
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """Write the mark."""
+        """Write the mark, when all processes have written what is theirs."""
+        barrier()
         if state.is_world_process_zero:
             (checkpoint_directory(args, state) / COMPLETE_FILE).touch()
 
@@ -98,6 +94,21 @@ def last_complete_checkpoint(directory: Path) -> Path | None:
     """Find the newest complete checkpoint in a folder."""
     complete = [path.parent for path in directory.glob(f"{PREFIX_CHECKPOINT_DIR}-*/{COMPLETE_FILE}")]
     return max(complete, key=lambda path: int(path.name.rsplit("-", 1)[1]), default=None)
+
+
+class SamplerEpochCallback(TrainerCallback):
+    """Tells the epoch to the batch sampler of a run of several processes that resumes.
+
+    Neither accelerate nor the Trainer reaches it below the two samplers that are around it then
+    (``SkipBatchSampler``, ``BatchSamplerShard``): the rest of the epoch would be that of the first one.
+    """
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Tell it."""
+        if world() > 1:
+            kwargs["train_dataloader"].batch_sampler.batch_sampler.set_epoch(int((state.epoch or 0.0) + 1e-6))
 
 
 class LossMetricsCallback(TrainerCallback):
@@ -196,62 +207,3 @@ class ProgressBarCallback(TrainerCallback):
         if self._bar is not None:
             self._bar.close()
             self._bar = None
-
-
-class InterruptCallback(TrainerCallback):
-    """Turns Ctrl-C and SIGTERM into: finish this step, write a checkpoint, stop. A second signal stops at once.
-
-    SIGTERM is what ``kill`` sends, and a scheduler that takes the machine away.
-
-    Attributes:
-        interrupted: The signal that stopped the run; None where none did.
-    """
-
-    def __init__(self) -> None:
-        self.interrupted: signal.Signals | None = None
-        self._previous: dict[signal.Signals, Any] = {}
-        self._process = os.getpid()
-
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        """Take over the signals, where Python lets us: in the main thread."""
-        if threading.current_thread() is not threading.main_thread():
-            return
-        self._process = os.getpid()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            if signal.getsignal(number) is not None:  # None: not Python's, which could not give it back
-                self._previous[number] = signal.signal(number, self._handle)
-
-    def _handle(self, number: int, frame: FrameType | None) -> None:
-        if os.getpid() != self._process:
-            # A child, such as a data loading worker, that got the handler from us. Ctrl-C reaches it as it does us;
-            # SIGTERM may be meant for it alone, and ends it.
-            if number == signal.SIGTERM:
-                signal.signal(number, signal.SIG_DFL)
-                os.kill(os.getpid(), number)
-            return
-        self.interrupted = signal.Signals(number)
-        self.restore()  # the next one is not ours
-        again = "Ctrl-C again" if number == signal.SIGINT else "Another signal"
-        tqdm.write(f"Stopping after this step, with a checkpoint. {again} stops at once.", file=sys.stderr)
-
-    def on_step_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> TrainerControl:
-        """Ask for a checkpoint and the end."""
-        if self.interrupted:
-            control.should_save = True
-            control.should_training_stop = True
-        return control
-
-    def on_train_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        """Give the signals back."""
-        self.restore()
-
-    def restore(self) -> None:
-        """Give the signals back to whoever had them."""
-        while self._previous:
-            signal.signal(*self._previous.popitem())

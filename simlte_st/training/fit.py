@@ -18,15 +18,16 @@ from sentence_transformers import (
     SentenceTransformerTrainer,
     SentenceTransformerTrainingArguments,
 )
-from transformers import PrinterCallback, TrainerCallback, TrainerState
+from transformers import PrinterCallback, TrainerCallback, TrainerState, set_seed
 from transformers.trainer import TRAINER_STATE_NAME
 
 from simlte_st.backbones.registry import backbone_of
 from simlte_st.bars import logs_above_bars
 from simlte_st.compat import default_prompt, encoder_of, load_stock, taken_tokens, use_one_gpu
-from simlte_st.errors import TrainingInterrupted
+from simlte_st.errors import ConfigurationError, TrainingInterrupted
 from simlte_st.files import raise_if_full
 from simlte_st.modules import OWN_MODULES
+from simlte_st.processes import let_main_tell, rank, world
 from simlte_st.training.batching import (
     ConfiguredBatchSampler,
     SeededBatchSampler,
@@ -35,11 +36,12 @@ from simlte_st.training.batching import (
 )
 from simlte_st.training.callbacks import (
     CompleteCallback,
-    InterruptCallback,
     ProgressBarCallback,
+    SamplerEpochCallback,
     trainer_callbacks,
 )
 from simlte_st.training.divergence import DivergenceCallback
+from simlte_st.training.interrupt import InterruptCallback
 from simlte_st.training.model import Trainee, warn_of_pooling
 from simlte_st.training.prepare import Prepared
 from simlte_st.training.run import RunFolder, RunOptions
@@ -54,7 +56,7 @@ class Batches:
 
     Attributes:
         sampler: For ``batch_sampler=`` of the training arguments.
-        size: Documents in a batch; for batches of tokens, on average.
+        size: Documents in a batch, those of all processes together; for batches of tokens, on average.
         steps: Batches of an epoch.
     """
 
@@ -69,11 +71,13 @@ class Fitting:
 
     Attributes:
         trainer: The stock Trainer.
+        batches: Its batches.
         interrupt: Stops it on Ctrl-C or SIGTERM.
         divergence: Stops it where the loss is no number.
     """
 
     trainer: SentenceTransformerTrainer
+    batches: Batches
     interrupt: InterruptCallback
     divergence: DivergenceCallback
 
@@ -116,10 +120,17 @@ def set_up(trainee: Trainee, prepared: Prepared, folder: RunFolder, options: Run
         "%d step%s planned, %s pass%s over the %s documents.",
         steps, "" if steps == 1 else "s", f"{passes:g}", "" if passes == 1 else "es", f"{len(prepared.dataset):,}",
     )  # fmt: skip
+    if world() > 1:
+        logger.info("%d processes share each batch, on %s.", world(), (options.device or "").split(":")[0].upper())
+    if left := len(prepared.dataset) % world():
+        logger.info(
+            "%d of the documents %s left out of each pass, other ones each time: %d processes take equal parts.",
+            left, "is" if left == 1 else "are", world(),
+        )  # fmt: skip
     warn_of_pooling(trainee.base, preset, steps)
     arguments = training_arguments(
         folder.checkpoints,
-        batch_size=batches.size,
+        batch_size=max(1, batches.size // world()),
         epochs=preset.epochs,
         steps=steps,
         max_steps=steps,  # the number that the log and warnings name, and not what the Trainer makes of the epochs
@@ -130,6 +141,7 @@ def set_up(trainee: Trainee, prepared: Prepared, folder: RunFolder, options: Run
         seed=options.seed,
         batch_sampler=batches.sampler,
         dataloader_num_workers=options.workers,
+        dataloader_drop_last=world() > 1,  # else a warning sets it; our samplers deal all
         save_strategy="steps",
         save_steps=options.save_steps or min(500, max(10, steps // 10)),
         save_total_limit=2,
@@ -142,14 +154,17 @@ def set_up(trainee: Trainee, prepared: Prepared, folder: RunFolder, options: Run
     callbacks: list[TrainerCallback] = [
         *trainer_callbacks(trainee.views, trainee.loss),
         # After those whose numbers it shows.
-        *([ProgressBarCallback(batches.size * arguments.world_size)] if options.progress else []),
+        *([ProgressBarCallback(batches.size)] if options.progress else []),
         divergence,
         StepTimeCallback(trainee.loss),
+        SamplerEpochCallback(),
         CompleteCallback(),
         interrupt,
     ]
     trainer = make_trainer(model, arguments, prepared.dataset, trainee.loss, callbacks)
-    return Fitting(trainer, interrupt, divergence)
+    if world() > 1:
+        set_seed(options.seed + rank())  # the processes drop other weights; each keeps its state in the checkpoints
+    return Fitting(trainer, batches, interrupt, divergence)
 
 
 def fit(fitting: Fitting, folder: RunFolder) -> Fitted:
@@ -185,6 +200,7 @@ def fit(fitting: Fitting, folder: RunFolder) -> Fitted:
         state = trainer.state
     seconds = time.perf_counter() - began
     if interrupt.interrupted and state.global_step < state.max_steps:
+        let_main_tell()
         raise TrainingInterrupted(
             f"Stopped at step {state.global_step} of {state.max_steps}; a checkpoint is written to {folder.path}. "
             "Go on with the same settings and resume=True.",
@@ -192,17 +208,19 @@ def fit(fitting: Fitting, folder: RunFolder) -> Fitted:
         )
     model.eval()
     first_step = int(checkpoint.name.rsplit("-", 1)[1]) if checkpoint else 0
-    rate = (state.global_step - first_step) * trainer.args.train_batch_size / seconds
+    rate = (state.global_step - first_step) * fitting.batches.size / seconds
     return Fitted(state.global_step, seconds, rate, state.log_history)
 
 
 def documents_of_step(
     arguments: SentenceTransformerTrainingArguments, batches: Batches, dataset: Dataset, step: int
 ) -> list[str]:
-    """Tell the ids of the documents in the batch of a step, counted from 0, of a run in one process."""
-    sampler = batches.sampler(dataset, batch_size=batches.size, drop_last=False, seed=arguments.seed)
+    """Tell the ids of the documents in the batch of a step, counted from 0, those of all processes."""
+    size = arguments.per_device_train_batch_size
+    sampler = batches.sampler(dataset, batch_size=size, drop_last=False, seed=arguments.seed)
     sampler.set_epoch(step // batches.steps)
-    rows = next(itertools.islice(sampler, step % batches.steps, None))
+    first = step % batches.steps * world()
+    rows = itertools.chain.from_iterable(itertools.islice(sampler, first, first + world()))
     return [str(name) for name in dataset.with_format(None)[list(rows)]["id"]]
 
 
@@ -215,10 +233,14 @@ def make_batches(trainee: Trainee, dataset: Dataset, options: RunOptions) -> Bat
         options: ``seed``.
 
     Raises:
-        ConfigurationError: A budget of tokens that is too small.
+        ConfigurationError: A budget of tokens that is too small, or fewer documents than processes.
     """
     model, preset = trainee.model, trainee.preset
-    size = min(preset.batch_size, len(dataset))
+    used = len(dataset) - len(dataset) % world()
+    if used == 0:
+        raise ConfigurationError(f"{len(dataset)} documents for {world()} processes: start fewer.")
+    size = min(preset.batch_size, used)
+    sampler: Callable[..., Any] = SeededBatchSampler
     if preset.batch_tokens is not None:
         special = taken_tokens(model, default_prompt(model))
         sampler = ConfiguredBatchSampler(
@@ -227,9 +249,9 @@ def make_batches(trainee: Trainee, dataset: Dataset, options: RunOptions) -> Bat
             batch_tokens=preset.batch_tokens,
             packed=backbone_of(encoder_of(model)).packed,
         )
-        steps = len(sampler(dataset, batch_size=size, drop_last=False, seed=options.seed))
-        return Batches(sampler, max(1, round(len(dataset) / steps)), steps)
-    return Batches(SeededBatchSampler, size, math.ceil(len(dataset) / size))
+    made = sampler(dataset, batch_size=size // world(), drop_last=False, seed=options.seed)
+    steps = len(made) // world()
+    return Batches(sampler, size if preset.batch_tokens is None else max(1, round(used / steps)), steps)
 
 
 def training_arguments(
@@ -279,7 +301,7 @@ def training_arguments(
         disable_tqdm=True,  # our own bar counts documents
         **others,
     )
-    if arguments.n_gpu > 1 or (device or "").startswith("cuda"):
+    if world() == 1 and (arguments.n_gpu > 1 or (device or "").startswith("cuda")):
         use_one_gpu(arguments, device or "cuda")  # else batches would be as many times as large, and fewer
     return arguments
 

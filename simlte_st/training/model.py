@@ -19,6 +19,7 @@ from simlte_st.losses.mlm_head import MLMHead, make_mlm_head
 from simlte_st.models.base import load_model
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.loading import LoadedModel, check_symmetric, lengthen
+from simlte_st.processes import world
 from simlte_st.training.dropout import set_attention_dropout, set_dropout
 from simlte_st.training.presets import Pooling as PoolingName
 from simlte_st.training.presets import Preset, get_preset
@@ -78,6 +79,12 @@ def make_trainee(folder: RunFolder, options: RunOptions) -> Trainee:
     base = load_model(options.base, dtype=torch.float32, device=options.device)
     check_symmetric(base.model, base.name)
     preset = (options.named_preset or preset_for(base)).changed(**options.settings)
+    if preset.batch_tokens is None and (rest := preset.batch_size % world()):
+        nearest = max(preset.batch_size - rest, world())
+        raise ConfigurationError(
+            f"batch_size={preset.batch_size} is the batch of all {world()} processes, which take equal parts: "
+            f"use {nearest}, or another multiple of {world()}."
+        )
     logger.info("%s", preset.summary())
     origin = make_origin(base, preset, folder, options.seed)
     try:
@@ -106,7 +113,7 @@ def _cut_embeddings(model: torch.nn.Module, inputs: Any, features: dict[str, Any
 def _make_loss(model: SentenceTransformer, preset: Preset, head: MLMHead | None, seed: int) -> torch.nn.Module:
     names = ("scale", "mlm_weight", "mlm_probability", "mlm_input", "mlm_share")
     options: dict[str, Any] = {name: getattr(preset, name) for name in names}
-    options |= {"mlm_head": head or "auto", "seed": seed}
+    options |= {"mlm_head": head or "auto", "seed": seed, "gather_across_devices": world() > 1}
     if preset.mini_batch_num_tokens is None:
         return MultipleNegativesRankingMLMLoss(model, **options)
     return CachedMultipleNegativesRankingMLMLoss(model, mini_batch_num_tokens=preset.mini_batch_num_tokens, **options)

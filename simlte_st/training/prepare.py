@@ -46,11 +46,12 @@ class Prepared:
     coverage: Coverage
 
 
-def prepare(reader: DocumentReader, trainee: Trainee, folder: RunFolder, options: RunOptions) -> Prepared:
+def prepare(reader: DocumentReader | None, trainee: Trainee, folder: RunFolder, options: RunOptions) -> Prepared:
     """Read and segment the documents, or find what the run that is resumed did.
 
     Args:
-        reader: The documents; not read again when a run is resumed that had read them.
+        reader: The documents; not read again when a run is resumed that had read them. None in a process for which
+            another has read them.
         trainee: Its views decide which documents can be used.
         folder: Keeps the segmented documents, and what was held out, for as long as the run.
         options: ``held_out``, ``probe``, ``seed`` and ``progress``.
@@ -61,7 +62,9 @@ def prepare(reader: DocumentReader, trainee: Trainee, folder: RunFolder, options
         ResumeError: What the interrupted run had read is no longer there.
     """
     views, account = trainee.views, folder.path / "documents.json"
-    if not account.exists():
+    if reader is None and not account.exists():
+        raise ConfigurationError(f"{folder.path} is not seen by all processes: use an output in a folder they share.")
+    if reader is not None and not account.exists():
         shutil.rmtree(folder.corpus, ignore_errors=True)  # of a run that was killed: nobody knows what it held out
         holder = HeldOut(options.held_out, seed=options.seed)
         try:

@@ -33,6 +33,7 @@ from simlte_st.files import (
     write_json,
 )
 from simlte_st.models.device import check_device
+from simlte_st.processes import world
 from simlte_st.training.callbacks import last_complete_checkpoint
 from simlte_st.training.presets import Preset, get_preset
 from simlte_st.training.result import trained_path
@@ -54,11 +55,6 @@ def bf16_available(device: str | None = None) -> bool:
     if torch.cuda.is_available() and (device is None or torch.device(device).type == "cuda"):
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     return bool(cpu_bf16())
-
-
-def several_processes() -> bool:
-    """Tell whether this is one of several processes that train together, as under torchrun."""
-    return int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 
 @dataclass(frozen=True)
@@ -105,12 +101,6 @@ class RunOptions:
             raise ConfigurationError("probe= measures on held-out documents: held_out= must not be 0.")
         if self.lsa is not None:
             check_count("lsa", self.lsa)
-        if several_processes():
-            raise ConfigurationError(
-                "simlte_st.train() runs in one process. For several, use DocSplitTransform with "
-                "SentenceTransformerTrainer (examples/trainer_transform.py) under torchrun, and "
-                "gather_across_devices=True in the loss."
-            )
 
     @property
     def named_preset(self) -> Preset | None:
@@ -127,12 +117,14 @@ class RunOptions:
     def decisive(self) -> dict[str, Any]:
         """Give what decides the outcome by name, as JSON values, settings of the preset among them.
 
-        Left out are workers, device, checkpoints and progress bars, which a run may be resumed with others of.
+        Left out are workers, device, checkpoints and progress bars, which a run may be resumed with others of. The
+        number of processes is in it: each has random numbers of its own in the checkpoints.
         """
         without = ("workers", "save_steps", "progress", "device", "bf16", "settings")
         values = {item.name: getattr(self, item.name) for item in fields(self) if item.name not in without}
         values |= {name: value for name, value in sorted(self.settings.items()) if value is not None}
-        return {**{name: described(value) for name, value in values.items()}, "dtype": self.dtype}
+        told = {name: described(value) for name, value in values.items()}
+        return {**told, "dtype": self.dtype, "processes": world()}
 
 
 def described(value: Any) -> Any:
@@ -158,13 +150,18 @@ class RunFolder:
         output: Where the finished model goes, by one rename.
         path: The work folder: settings, documents, a converted base, checkpoints.
         resume: Whether it is that of a run that was interrupted.
-        lock: Held until the run ends.
+        lock: Held until the run ends; None in a process that only takes part.
     """
 
     output: Path
     path: Path
     resume: bool = False
     lock: FileLock | None = None
+
+    @classmethod
+    def at(cls, output: Path, *, resume: bool) -> RunFolder:
+        """Name the work folder of a run that another process has opened."""
+        return cls(output, output.with_name(f"{output.name}{RUN}"), resume)
 
     @classmethod
     def open(cls, output: Path, settings: dict[str, Any], *, resume: bool, overwrite: bool) -> RunFolder:
@@ -181,7 +178,7 @@ class RunFolder:
                 else is there, which is never replaced; or another process is at work there.
             ResumeError: There is nothing to resume, or it was started with other settings.
         """
-        folder = cls(output, output.with_name(f"{output.name}{RUN}"), resume)
+        folder = cls.at(output, resume=resume)
         if resume:
             folder._check(settings)
             return replace(folder, lock=hold(folder.path))
@@ -260,12 +257,13 @@ class RunFolder:
         try:
             yield
         except SimlteError:
-            if not self.resume:
+            if self.lock is not None and not self.resume:
                 self.close()
                 if self.before.exists():
                     os.replace(self.before, self.path)
             raise
-        shutil.rmtree(self.before, ignore_errors=True)
+        if self.lock is not None:
+            shutil.rmtree(self.before, ignore_errors=True)
 
     def close(self) -> None:
         """Remove the work folder: the model is in place."""

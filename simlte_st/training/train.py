@@ -13,6 +13,7 @@ from simlte_st.data.documents import read_documents
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.files import check_apart
 from simlte_st.models.names import PACKAGED_BASE
+from simlte_st.processes import choose_device, is_main, main_first, on_main, result_of_main, start, together
 from simlte_st.training.finish import finish
 from simlte_st.training.fit import fit, set_up
 from simlte_st.training.model import make_trainee
@@ -56,6 +57,9 @@ def train(
     Where the base would cut more than a tenth of the tokens, the finished model reads documents whole, through the
     trained encoder in chunks: see ``max_length`` of :class:`~simlte_st.training.Preset`.
 
+    Under ``torchrun`` or ``accelerate launch`` all processes call this alike, train one model together and get the same
+    result; see ``docs/many_devices.md``.
+
     Args:
         source: The documents; anything :func:`~simlte_st.data.read_documents` takes. Of documents with the same
             text, to the letter, only the first is used.
@@ -82,8 +86,8 @@ def train(
         seed: Decides everything that is drawn.
         bf16: Compute in bfloat16; None where the hardware has it (some CPUs do), so that numbers differ between
             machines. The result says which it was.
-        device: Where the model computes, such as ``"cpu"`` or ``"cuda:1"``; None for a GPU, if there is one. A run may
-            be resumed on another.
+        device: Where the model computes, such as ``"cpu"`` or ``"cuda:1"``; None for a GPU, if there is one; for one
+            each, of several processes. A run may be resumed on another.
         workers: Processes that make batches; 0 makes them in the training process.
         save_steps: Steps between checkpoints; None for about ten a run.
         resume: Go on with the interrupted run at ``OUTPUT.run``. All other settings must be the same.
@@ -102,6 +106,7 @@ def train(
         ModelError: The base cannot be loaded or cannot be trained this way.
         TrainingInterrupted: Ctrl-C or SIGTERM. The step was finished and a checkpoint written, to go on from with
             ``resume=True``.
+        ProcessLostError: The run has several processes, and another one ended.
     """
     if base is None:
         base = PACKAGED_BASE
@@ -120,23 +125,32 @@ def train(
         bf16=bf16,
         workers=workers,
         save_steps=save_steps,
-        progress=progress,
-        device=device,
+        progress=progress and is_main(),
+        device=choose_device(device),
     )
     reading = {"text_column": text_column, "id_column": id_column, "encoding": encoding, "limit": limit}
-    reader = read_documents(source, label_column=probe, **reading)  # type: ignore[arg-type]
     decisive = {"source": described(source), **reading, **options.decisive()}
-    check_apart(source, Path(output))
-    folder = RunFolder.open(Path(output), decisive, resume=resume, overwrite=overwrite)
-    set_seed(seed)
-    try:
-        with folder.beginning():
-            # The model first: how documents are cut into views depends on its tokenizer and on how much it reads.
-            trainee = make_trainee(folder, options)
-            prepared = prepare(reader, trainee, folder, options)
-            whole = WholeDocuments.of(trainee, prepared)
-            fitting = set_up(trainee, prepared, folder, options)
-        fitted = fit(fitting, folder)
-        return finish(trainee, prepared, whole, fitted, folder, options)
-    finally:
-        folder.release()
+    start(options.device)
+    with together():
+        # Of several processes one reads and writes, and the others take from the run's folder what it has made.
+        reader = on_main(lambda: read_documents(source, label_column=probe, **reading))  # type: ignore[arg-type]
+        folder = on_main(lambda: open_folder(source, Path(output), decisive, resume=resume, overwrite=overwrite))
+        folder = folder or RunFolder.at(Path(output), resume=resume)
+        set_seed(seed)
+        try:
+            with folder.beginning():
+                # The model first: how documents are cut into views depends on its tokenizer and on how much it reads.
+                trainee = main_first(lambda: make_trainee(folder, options))
+                prepared = main_first(lambda: prepare(reader, trainee, folder, options))
+                whole = on_main(lambda: WholeDocuments.of(trainee, prepared))
+                fitting = set_up(trainee, prepared, folder, options)
+            fitted = fit(fitting, folder)
+            return result_of_main(lambda: finish(trainee, prepared, whole, fitted, folder, options))
+        finally:
+            folder.release()
+
+
+def open_folder(source: Any, output: Path, decisive: dict[str, Any], *, resume: bool, overwrite: bool) -> RunFolder:
+    """Open the work folder of a run whose documents are not where its output goes."""
+    check_apart(source, output)
+    return RunFolder.open(output, decisive, resume=resume, overwrite=overwrite)

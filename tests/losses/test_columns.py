@@ -20,8 +20,8 @@ def test_merged_columns_keep_their_labels(model: SentenceTransformer, documents:
     widths = [column["input_ids"].shape[1] for column in columns]
     assert len(set(widths)) > 1
     masked = []
-    for column in columns:
-        ids, labels = masker(column)
+    for number, column in enumerate(columns):
+        ids, labels = masker(column, (0, number))
         masked.append({**column, "input_ids": ids, LABELS: labels})
     merged = merge_columns(masked)
     assert merged is not None

@@ -4,6 +4,7 @@ import datetime
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -19,6 +20,7 @@ from simlte_st.losses import (
     MultipleNegativesRankingMLMLoss,
     ReconstructionLoss,
 )
+from simlte_st.losses.mlm_mixin import MLMLossMixin
 from simlte_st.training.dropout import set_dropout
 
 WORLD = 2
@@ -148,7 +150,18 @@ def ranks(data: list[Pairs], encoder_path: Path, tmp_path_factory: pytest.TempPa
 
 
 def alone(case: str, data: list[Pairs], encoder_path: Path) -> list[dict[str, Any]]:
-    return [run_case(case, str(encoder_path), data[rank], rank, wrap=False) for rank in range(WORLD)]
+    """What each process finds by itself, but that the MLM mean is over the tokens of both: it is told how many."""
+    counts: list[list[int]] = [[], []]
+
+    def run(rank: int, mean_count: Any) -> dict[str, Any]:
+        with patch.object(MLMLossMixin, "mean_count", lambda self, count: mean_count(count)):
+            return run_case(case, str(encoder_path), data[rank], rank, wrap=False)
+
+    for rank in range(WORLD):
+        run(rank, lambda count, rank=rank: counts[rank].append(count) or 1.0)
+    means = [sum(both) / WORLD for both in zip(*counts, strict=True)]
+    left = iter(means * WORLD)
+    return [run(rank, lambda count: next(left)) for rank in range(WORLD)]
 
 
 def compare(ranks: list[dict[str, Any]], part: str, expected: dict[str, Tensor]) -> None:
@@ -202,7 +215,7 @@ def test_gathered_negatives_are_those_of_the_joint_batch(
         for gathered, rank in zip(per_rank, ranks, strict=True)
     )
 
-    # The MLM term stays each process's own, and its head's gradient is as it is without gathering.
+    # The MLM term and its head's gradient are as they are without gathering.
     single = alone("separate", data, encoder_path)
     for rank, own in zip(ranks, single, strict=True):
         assert rank["gather"]["values"]["mlm"] == pytest.approx(own["values"]["mlm"], rel=1e-5)

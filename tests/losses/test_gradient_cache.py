@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import torch
-from losses_support import Scaling, both, columns_of, compare, gradients, step, total
+from losses_support import Scaling, both, columns_of, compare, first_batch, gradients, step, total
 from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
@@ -40,6 +40,7 @@ def test_the_second_embedding_step_replays_dropout(
     calls: list[dict[str, Any]] = []
     forward = with_head.forward
     with_head.forward = lambda features: calls.append(dict(features)) or forward(features)  # type: ignore[method-assign]
+    first_batch(loss)
     torch.manual_seed(7)
     loss(columns, None)
     passes = len(calls)

@@ -45,9 +45,10 @@ def test_the_state_of_a_loss_is_its_own_and_that_of_the_losses_it_wraps(
     first, second = (WordLoss(model, inner(model), seed) for seed in (1, 2))
     columns = columns_of(model, documents)
     state = {name: value.clone() for name, value in first.extra_state().items()}
-    inners = {f"loss.mlm_head.{name}" for name in PARAMETERS} if mlm else set()
+    inners = {"loss.batches", *(f"loss.mlm_head.{name}" for name in PARAMETERS)} if mlm else set()
     assert state.keys() == {f"word_head.{name}" for name in PARAMETERS} | inners
     assert not torch.equal(first(columns, None), second(columns, None))
+    first.load_extra_state(state)
     second.load_extra_state(state)
     assert torch.equal(first(columns, None), second(columns, None))
     with pytest.raises(ConfigurationError, match="resume with the loss"):

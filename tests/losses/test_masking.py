@@ -45,8 +45,8 @@ def flat(rows: list[list[int]], **more: Any) -> dict[str, Any]:
 ROWS = [[CLS, 10, 11, 12, 13, SEP], [CLS, 20, SEP], [CLS, 30, UNK, 31, MASK, 32, 33, SEP]]
 
 
-def chosen_ids(masker: TokenMasker, features: dict[str, Any]) -> list[int]:
-    _, labels = masker(features)
+def chosen_ids(masker: TokenMasker, features: dict[str, Any], number: int = 0) -> list[int]:
+    _, labels = masker(features, (number,))
     return labels[labels != IGNORE].tolist()
 
 
@@ -61,10 +61,9 @@ def test_special_tokens_padding_and_prompts_are_never_chosen(
     has_prompt = prompt is not None and bool(torch.as_tensor(prompt).any())
     # With a prompt of three tokens, [CLS] among them, what is left of each row begins at the fourth.
     expected = [12, 13, 31, 32, 33] if has_prompt else [10, 11, 12, 13, 20, 30, 31, 32, 33]
-    for seed in range(5):
-        torch.manual_seed(seed)
-        assert chosen_ids(masker, features) == expected
-    masked, labels = masker(features)
+    for number in range(5):
+        assert chosen_ids(masker, features, number) == expected
+    masked, labels = masker(features, (0,))
     assert masked.shape == labels.shape == features["input_ids"].shape
     assert masked.dtype == labels.dtype == torch.int64
     kept = labels == IGNORE
@@ -94,7 +93,7 @@ def test_a_prompt_as_the_model_tokenizes_it(model: SentenceTransformer, document
     plain = [model.tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts]
     length = features["prompt_length"]
     room = features["input_ids"].shape[1] - length - 1  # the long text is cut
-    _, labels = masker(features)
+    _, labels = masker(features, (0,))
     for row, ids in zip(labels, plain, strict=True):
         assert row[row != IGNORE].tolist() == [index for index in ids[:room] if index != UNK]
     without = model.preprocess(texts)
@@ -106,7 +105,8 @@ def test_rates(tokenizer: PreTrainedTokenizerBase, probability: float) -> None:
     torch.manual_seed(0)
     size = (400, 500)
     ids = torch.randint(8, len(tokenizer), size)
-    masked, labels = TokenMasker(tokenizer, probability)({"input_ids": ids, "attention_mask": torch.ones_like(ids)})
+    features = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    masked, labels = TokenMasker(tokenizer, probability)(features, (0,))
     chosen = labels != IGNORE
     total = int(chosen.sum())
 
@@ -140,24 +140,55 @@ def test_rates(tokenizer: PreTrainedTokenizerBase, probability: float) -> None:
 def test_features_are_not_changed(tokenizer: PreTrainedTokenizerBase) -> None:
     for features in (batch(ROWS, prompt_length=2), flat(ROWS, prompt_length=2)):
         before = {name: value.clone() if isinstance(value, torch.Tensor) else value for name, value in features.items()}
-        masked, _ = TokenMasker(tokenizer, 1.0)(features)
+        masked, _ = TokenMasker(tokenizer, 1.0)(features, (0,))
         assert features.keys() == before.keys()
         assert all(torch.equal(torch.as_tensor(features[n]), torch.as_tensor(v)) for n, v in before.items())
         masked.fill_(0)  # nor shared
         assert torch.equal(features["input_ids"], before["input_ids"])
 
 
-def test_seeds(tokenizer: PreTrainedTokenizerBase) -> None:
+def test_what_is_drawn_depends_on_the_seed_and_the_numbers(tokenizer: PreTrainedTokenizerBase) -> None:
     ids = torch.randint(8, 100, (20, 50))
     features = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    state = torch.get_rng_state()
+    first = TokenMasker(tokenizer, seed=1)(features, (3, 0))
+    assert torch.equal(torch.get_rng_state(), state)
+    again = TokenMasker(tokenizer, seed=1)(features, (3, 0))
+    assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
+    for seed, draw in ((2, (3, 0)), (1, (4, 0)), (1, (3, 1))):
+        assert not torch.equal(first[1], TokenMasker(tokenizer, seed=seed)(features, draw)[1])
+
+
+@pytest.mark.parametrize("form", ["right", "left", "flat"])
+def test_a_row_is_masked_alike_whatever_is_beside_it(tokenizer: PreTrainedTokenizerBase, form: str) -> None:
+    masker = TokenMasker(tokenizer, 0.5)
+    rows = [[CLS, *range(start, start + length), SEP] for start, length in ((8, 30), (40, 5), (50, 17))]
+
+    def masked(rows: list[list[int]]) -> list[list[int]]:
+        features = flat(rows) if form == "flat" else batch(rows, form)
+        real = torch.ones_like(features["input_ids"]) if form == "flat" else features["attention_mask"]
+        ids, _ = masker(features, (0,))
+        return [part.tolist() for part in ids[real.bool()].split([len(row) for row in rows])]
+
+    together = masked(rows)
+    assert together != rows
+    assert together == [masked([row])[0] for row in rows]
+    assert together == masked(rows[::-1])[::-1]
+
+
+def test_rows_are_chosen_each_by_itself(tokenizer: PreTrainedTokenizerBase) -> None:
     masker = TokenMasker(tokenizer)
-    results = []
-    for seed in (1, 1, 2):
-        torch.manual_seed(seed)
-        results.append(masker(features))
-    assert all(torch.equal(a, b) for a, b in zip(results[0], results[1], strict=True))
-    assert not torch.equal(results[0][1], results[2][1])
-    assert not torch.equal(masker(features)[1], masker(features)[1])  # another mask each time
+    ids = torch.randint(8, 100, (100, 12), generator=torch.Generator().manual_seed(0))
+    features = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    chosen = masker.choose_rows(features, (0, 0), 0.3)
+    assert abs(len(chosen) - 30) < 5 * (100 * 0.3 * 0.7) ** 0.5
+    assert chosen.tolist() == sorted(chosen.tolist())
+    assert not torch.equal(chosen, masker.choose_rows(features, (1, 0), 0.3))
+    halves = [{name: value[part] for name, value in features.items()} for part in (slice(50), slice(50, 100))]
+    first, second = (masker.choose_rows(half, (0, 0), 0.3) for half in halves)
+    assert torch.equal(torch.cat([first, second + 50]), chosen)
+    assert len(masker.choose_rows(features, (0, 0), 1e-9)) == 1
+    assert len(masker.choose_rows(features, (0, 0), 1.0)) == 100
 
 
 @pytest.mark.parametrize("probability", [0.0, -0.1, 1.01, float("nan")])

@@ -1,15 +1,12 @@
 from __future__ import annotations
 
-import os
 import shutil
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from datasets import Dataset
 from safetensors.torch import load_file
 from sentence_transformers import (
     SentenceTransformer,
@@ -18,17 +15,16 @@ from sentence_transformers import (
 )
 from sentence_transformers.sentence_transformer.losses import MatryoshkaLoss, MultipleNegativesRankingLoss
 from torch import Tensor, nn
-from transformers import TrainerCallback, TrainerControl, TrainerState
+from training_support import Calls
+from transformers import TrainerControl, TrainerState
 
 from simlte_st.data.transform import DocSplitTransform
 from simlte_st.errors import ConfigurationError, ResumeError
 from simlte_st.losses import MultipleNegativesRankingMLMLoss, ReconstructionLoss
-from simlte_st.training.batching import SeededBatchSampler
 from simlte_st.training.callbacks import (
     COMPLETE_FILE,
     LOSS_FILE,
     CompleteCallback,
-    InterruptCallback,
     LossMetricsCallback,
     LossStateCallback,
     ProgressBarCallback,
@@ -36,55 +32,6 @@ from simlte_st.training.callbacks import (
     last_complete_checkpoint,
     trainer_callbacks,
 )
-
-
-class Calls(TrainerCallback):
-    """Calls a function at one event, with the global step."""
-
-    def __init__(self, event: str, function: Callable[[int], object]) -> None:
-        setattr(self, event, lambda args, state, control, **kwargs: function(state.global_step) and None)
-
-
-@pytest.fixture
-def make_trainer(encoder_path: Path, documents: list[str], tmp_path: Path) -> Callable[..., SentenceTransformerTrainer]:
-    def make(
-        callbacks: Callable[[Any], list[TrainerCallback]],
-        wrap: Callable[[Any], Any] = lambda loss: loss,
-        **settings: Any,
-    ) -> Any:
-        torch.manual_seed(0)
-        model = SentenceTransformer(str(encoder_path), device="cpu")
-        loss = wrap(
-            MultipleNegativesRankingMLMLoss(
-                model, mlm_weight=settings.pop("mlm_weight", 1.0), seed=settings.pop("head_seed", 0)
-            )
-        )
-        sentences = [document.split(". ") for document in documents[:24]]
-        options = {
-            "output_dir": str(tmp_path / "run"),
-            "max_steps": 4,
-            "per_device_train_batch_size": 6,
-            "learning_rate": 1e-3,
-            "save_steps": 2,
-            "logging_steps": 1,
-            "batch_sampler": SeededBatchSampler,
-            "report_to": "none",
-            "disable_tqdm": True,
-            "use_cpu": True,
-            **settings,
-        }
-        dataset = Dataset.from_dict(
-            {"anchor": [row[0] for row in sentences], "positive": [row[5] for row in sentences]}
-        )
-        return SentenceTransformerTrainer(
-            model=model,
-            args=SentenceTransformerTrainingArguments(**options),
-            train_dataset=dataset,
-            loss=loss,
-            callbacks=callbacks(loss),
-        )
-
-    return make
 
 
 def head_of(trainer: SentenceTransformerTrainer) -> dict[str, Tensor]:
@@ -371,108 +318,3 @@ def test_the_bar_of_a_real_run_is_full_at_its_end(make_trainer: Callable[..., Se
     ).train()
     assert bars == [(6, 24), (12, 24), (18, 24), (24, 24)]
     assert callback._bar is None
-
-
-# Ctrl-C and SIGTERM.
-
-
-BOTH = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-
-
-def interrupt(number: int, times: int) -> Callable[[int], None]:
-    def send(step: int) -> None:
-        if step == 1:  # within the second step
-            for _ in range(times):
-                os.kill(os.getpid(), number)
-
-    return send
-
-
-@BOTH
-def test_an_interrupt_finishes_the_step_and_saves(
-    make_trainer: Callable[..., SentenceTransformerTrainer], tmp_path: Path, number: signal.Signals
-) -> None:
-    handled: list[int] = []
-    previous = signal.getsignal(number)
-    signal.signal(number, lambda number, frame: handled.append(number))
-    ours = signal.getsignal(number)
-    try:
-        callback = InterruptCallback()
-        trainer = make_trainer(
-            lambda loss: [
-                LossStateCallback(loss),
-                CompleteCallback(),
-                callback,
-                Calls("on_step_begin", interrupt(number, 1)),
-            ],
-            save_steps=100,
-        )
-        trainer.train()
-        assert callback.interrupted is number
-        assert trainer.state.global_step == 2
-        assert signal.getsignal(number) is ours
-        assert handled == []  # it was not passed on
-        checkpoint = last_complete_checkpoint(tmp_path / "run")
-        assert checkpoint == tmp_path / "run" / "checkpoint-2"
-        assert (checkpoint / LOSS_FILE).exists()
-
-        # Which can be resumed, and ends by itself.
-        callback = InterruptCallback()
-        resumed = make_trainer(lambda loss: [LossStateCallback(loss), callback])
-        resumed.train(resume_from_checkpoint=str(checkpoint))
-        assert resumed.state.global_step == 4
-        assert callback.interrupted is None
-        assert signal.getsignal(number) is ours
-    finally:
-        signal.signal(number, previous)
-
-
-@BOTH
-def test_a_second_interrupt_stops_at_once(
-    make_trainer: Callable[..., SentenceTransformerTrainer], tmp_path: Path, number: signal.Signals
-) -> None:
-    previous = signal.signal(number, signal.default_int_handler)
-    try:
-        trainer = make_trainer(lambda loss: [InterruptCallback(), Calls("on_step_begin", interrupt(number, 2))])
-        with pytest.raises(KeyboardInterrupt):
-            trainer.train()
-        assert trainer.state.global_step == 1
-        assert not (tmp_path / "run" / "checkpoint-2").exists()
-        assert signal.getsignal(number) is signal.default_int_handler
-    finally:
-        signal.signal(number, previous)
-
-
-def test_sigterm_ends_a_child_that_has_the_handler_and_ctrl_c_leaves_it_to_us() -> None:
-    callback = InterruptCallback()
-    callback.on_train_begin(None, None, None)  # type: ignore[arg-type]
-    try:
-        child = os.fork()
-        if child == 0:
-            os.kill(os.getpid(), signal.SIGINT)
-            os.kill(os.getpid(), signal.SIGTERM)
-            os._exit(0)
-        assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGTERM
-        assert callback.interrupted is None
-    finally:
-        callback.restore()
-
-
-def test_a_run_that_fails_gives_the_signal_back_when_told(
-    make_trainer: Callable[..., SentenceTransformerTrainer],
-) -> None:
-    def fail(step: int) -> None:
-        raise RuntimeError("no")
-
-    previous = signal.getsignal(signal.SIGINT)
-    callback = InterruptCallback()
-    try:
-        with pytest.raises(RuntimeError, match="no"):
-            make_trainer(lambda loss: [callback, Calls("on_step_begin", fail)]).train()
-        assert signal.getsignal(signal.SIGINT) != previous
-        callback.restore()
-        assert signal.getsignal(signal.SIGINT) is previous
-        callback.restore()  # once more does no harm
-        assert signal.getsignal(signal.SIGINT) is previous
-    finally:
-        signal.signal(signal.SIGINT, previous)

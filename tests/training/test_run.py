@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ def test_a_run_does_not_go_on_in_another_dtype_unasked(tmp_path: Path, monkeypat
 def test_the_folder_of_a_run_that_could_not_begin_goes(tmp_path: Path) -> None:
     for resume in (False, True):
         folder = RunFolder.open(tmp_path / "model", {}, resume=False, overwrite=True)
-        folder = RunFolder(folder.output, folder.path, resume)
+        folder = replace(folder, resume=resume)
         with pytest.raises(ConfigurationError), folder.beginning():
             raise ConfigurationError("too small")
         assert folder.path.exists() is resume

@@ -9,6 +9,8 @@ import torch
 from sentence_transformers.base.sampler import DefaultBatchSampler
 from torch.utils.data import Sampler
 
+from simlte_st.processes import world
+
 
 class EpochPermutation(Sampler[int]):
     """A permutation of the rows that depends on (seed, epoch) only.
@@ -42,16 +44,51 @@ class SeededBatchSampler(DefaultBatchSampler):
     The stock sampler draws from one generator from epoch to epoch, so a run resumed in a later epoch sees another
     order than the run it continues. That the permutation is this sampler's ``sampler`` matters: when a run resumes,
     accelerate wraps the batch sampler, and tells the epoch to the sampler inside.
+
+    Of several processes each takes a batch in turn, as accelerate deals them (``BatchSamplerShard``), which together
+    are a batch of the run: the same documents as in one process with batches so many times as large. The last ones are
+    dealt in equal parts. What is left then, fewer documents than there are processes, is left out of the epoch, other
+    ones each time; ``drop_last``, which sentence-transformers sets where there are several processes, would leave out
+    more, and has no effect there.
+
+    Attributes:
+        processes: Number of processes.
     """
 
-    def __init__(self, dataset: Sized, *args: Any, **kwargs: Any) -> None:
-        super().__init__(dataset, *args, **kwargs)
+    def __init__(self, dataset: Sized, batch_size: int, drop_last: bool = False, **arguments: Any) -> None:
+        super().__init__(dataset, batch_size, drop_last, **arguments)
         self.sampler: EpochPermutation = EpochPermutation(len(dataset), self.seed)
+        self.processes = world()
+        if self.processes > 1:
+            self.part_size = batch_size
+            self.batch_size = None  # type: ignore[assignment]  # else accelerate loses those of fewer
+
+    def __len__(self) -> int:
+        if self.processes == 1:
+            return super().__len__()
+        return -(-(len(self.sampler) // self.processes) // self.part_size) * self.processes
+
+    def __iter__(self) -> Iterator[list[int]]:
+        """Yield the batches of the current epoch, each as row numbers; of several processes, in turn."""
+        if self.processes == 1:
+            yield from super().__iter__()
+            return
+        rows = list(self.sampler)
+        size = self.part_size * self.processes
+        for start in range(0, len(rows) - len(rows) % self.processes, size):
+            yield from equal_parts(rows[start : start + size], self.processes)
 
     def set_epoch(self, epoch: int) -> None:
         """Take over the epoch."""
         super().set_epoch(epoch)
         self.sampler.set_epoch(epoch)
+
+
+def equal_parts(batch: list[int], parts: int) -> Iterator[list[int]]:
+    """Cut a batch into equal parts; of what cannot be dealt, nothing is in any."""
+    size = len(batch) // parts
+    for start in range(0, size * parts, size):
+        yield batch[start : start + size]
 
 
 class ConfiguredBatchSampler:

@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterator, Sized
 from typing import Any
 
 import numpy as np
-import torch.distributed
 from numpy.typing import NDArray
 
 from simlte_st.errors import ConfigurationError
-from simlte_st.training.batching.base import SeededBatchSampler
+from simlte_st.training.batching.base import SeededBatchSampler, equal_parts
 from simlte_st.training.batching.buckets import Bucket, cut_buckets, split_to
 from simlte_st.training.batching.lengths import Lengths, Padding, measure_padding
 
@@ -45,6 +44,9 @@ class TokenBudgetBatchSampler(SeededBatchSampler):
     and finds the place to resume by that number: those that the first epoch's views need, and 2% more. In an epoch that
     needs more still the budget is exceeded by the least that suffices; the log tells if it is more than 5%.
 
+    Of several processes each gets an equal part of the documents of each batch, and of the budget. The documents that
+    are left then, fewer than there are processes, are left out of the epoch, other ones each time.
+
     Args:
         dataset: The documents.
         batch_size: Not used; the Trainer reckons documents a second by it.
@@ -63,9 +65,7 @@ class TokenBudgetBatchSampler(SeededBatchSampler):
         padding: What the batches of the last epoch planned cost; None before.
 
     Raises:
-        ConfigurationError: A setting out of its range, or a budget that is too small for the longest views. Or there
-            are several processes: accelerate deals whole batches to them and loses those that are not full without a
-            word (``BatchSamplerShard``).
+        ConfigurationError: A setting out of its range, or a budget that is too small for the longest views.
     """
 
     def __init__(
@@ -83,21 +83,9 @@ class TokenBudgetBatchSampler(SeededBatchSampler):
         **arguments: Any,
     ) -> None:
         super().__init__(dataset, batch_size, drop_last, **arguments)
-        if torch.distributed.is_available() and torch.distributed.is_initialized():
-            processes = torch.distributed.get_world_size()
-            if processes > 1:
-                raise ConfigurationError(
-                    f"{type(self).__name__} plans the batches of one process, and there are {processes}: "
-                    "use SeededBatchSampler."
-                )
         self.documents = len(dataset)
         if min_batch_size < 2:
             raise ConfigurationError(f"min_batch_size={min_batch_size}: the negatives are the others; use 2 or more.")
-        if max_batch_size is not None and max_batch_size < 2 * min_batch_size - 1:
-            raise ConfigurationError(
-                f"max_batch_size={max_batch_size}: at least {2 * min_batch_size - 1} with "
-                f"min_batch_size={min_batch_size}, or some numbers of documents could not be divided."
-            )
         if ratio < 1:
             raise ConfigurationError(f"ratio={ratio}: must be 1 or more.")
         if self.documents < min_batch_size:
@@ -105,23 +93,30 @@ class TokenBudgetBatchSampler(SeededBatchSampler):
         self.lengths = lengths
         self.batch_tokens = batch_tokens
         self.packed = packed
-        self.min_batch_size = min_batch_size
-        self.max_batch_size = self.documents if max_batch_size is None else max_batch_size
+        # Batches are planned in units of one document for each process.
+        self.units = self.documents // self.processes
+        self.least = -(-min_batch_size // self.processes)
+        self.most = self.units if max_batch_size is None else max_batch_size // self.processes
+        if self.most < 2 * self.least - 1 and max_batch_size is not None:
+            raise ConfigurationError(
+                f"max_batch_size={max_batch_size}: at least {(2 * self.least - 1) * self.processes} with "
+                f"min_batch_size={min_batch_size}, or some numbers of documents could not be divided."
+            )
         self.ratio = ratio
         self.padding: Padding | None = None
         needed = self._fewest_packed() if packed else self._fewest_padded()
-        self._batches = min(needed + -(-needed // _SLACK), self.documents // min_batch_size)
+        self._batches = min(needed + -(-needed // _SLACK), self.units // self.least)
 
     def __len__(self) -> int:
-        return self._batches
+        return self._batches * self.processes
 
     def __iter__(self) -> Iterator[list[int]]:
-        """Yield the batches of the current epoch, each as row numbers."""
+        """Yield the batches of the current epoch, each as row numbers; of several processes, their parts in turn."""
         for batch in self.plan(self.sampler.epoch):
-            yield batch.tolist()
+            yield from equal_parts(batch.tolist(), self.processes)
 
     def plan(self, epoch: int) -> list[Rows]:
-        """Make the batches of an epoch."""
+        """Make the batches of an epoch, those of all processes together."""
         rng = self._generator(epoch)
         lengths = self._lengths(epoch)
         batches = (self._packed if self.packed else self._padded)(lengths, rng)
@@ -152,21 +147,30 @@ class TokenBudgetBatchSampler(SeededBatchSampler):
     def _generator(self, epoch: int) -> np.random.Generator:
         return np.random.default_rng([self.sampler.seed % 2**63, epoch])
 
+    def _dealt(self, rng: np.random.Generator) -> Rows:
+        """Choose documents that can be dealt to the processes evenly: all, or all but a few."""
+        rest = self.documents % self.processes
+        return np.sort(rng.permutation(self.documents)[rest:]) if rest else np.arange(self.documents)
+
     # Padded: buckets.
 
     def _cut(self, costs: Lengths, looser: float = 1.0) -> list[Bucket] | None:
-        """Cut documents, sorted by falling tokens, into buckets; None where the budget is too small."""
+        """Cut units, sorted by falling tokens, into buckets; None where the budget is too small."""
         # Where the number of documents is the bound, a larger budget does not help; fewer buckets do.
-        ratio = self.ratio * looser if self.max_batch_size < self.documents else self.ratio
+        ratio = self.ratio * looser if self.most < self.units else self.ratio
         budget = int(self.batch_tokens * looser)
-        return cut_buckets(costs, budget, self.min_batch_size, self.max_batch_size, ratio)
+        return cut_buckets(costs, budget, self.least, self.most, ratio)
+
+    def _unit_costs(self, costs: Lengths) -> Lengths:
+        """Give the tokens of units of documents that are sorted by falling tokens."""
+        return costs[:: self.processes][: self.units] * self.processes
 
     def _fewest_padded(self) -> int:
         lengths = self._lengths(0)
         costs = -np.sort(-lengths.max(axis=1) * lengths.shape[1])
-        buckets = self._cut(costs)
+        buckets = self._cut(self._unit_costs(costs))
         if buckets is None:
-            least = min(2 * self.min_batch_size - 1, self.documents)
+            least = min(2 * self.least - 1, self.units) * self.processes
             raise ConfigurationError(
                 f"batch_tokens={self.batch_tokens}: too small for {least} of the longest documents, of {costs[0]} "
                 f"tokens each. Use at least {costs[0] * least}, or shorter views (max_view_length=)."
@@ -175,38 +179,48 @@ class TokenBudgetBatchSampler(SeededBatchSampler):
 
     def _padded(self, lengths: Lengths, rng: np.random.Generator) -> list[Rows]:
         costs = lengths.max(axis=1) * lengths.shape[1]
-        shuffled = rng.permutation(self.documents)
+        shuffled = rng.permutation(self._dealt(rng))
         order = shuffled[np.argsort(-costs[shuffled], kind="stable")]
         looser = 1.0
         while True:
-            buckets = self._cut(costs[order], looser)
+            buckets = self._cut(self._unit_costs(costs[order]), looser)
             if buckets is not None and sum(bucket.batches for bucket in buckets) <= self._batches:
                 break
             looser *= _STEP
         batches = []
-        for bucket in split_to(buckets, self._batches, self.min_batch_size):
-            rows = rng.permutation(order[bucket.start : bucket.stop])
-            batches += np.array_split(rows, bucket.batches)
+        for bucket in split_to(buckets, self._batches, self.least):
+            rows = rng.permutation(order[bucket.start * self.processes : bucket.stop * self.processes])
+            units = np.array_split(rows.reshape(-1, self.processes), bucket.batches)
+            batches += [batch.T.ravel() for batch in units]
         return batches
 
     # Packed: as many documents of each length in every batch.
 
     def _fewest_packed(self) -> int:
         lengths = self._lengths(0)
-        most = self.documents // self.min_batch_size
-        batches = max(-(-int(lengths.sum()) // self.batch_tokens), -(-self.documents // self.max_batch_size))
+        most = self.units // self.least
+        batches = max(-(-int(lengths.sum()) // self.batch_tokens), -(-self.units // self.most))
         while batches <= most:
-            plan = deal(lengths.sum(axis=1), batches, self._generator(0))
-            if max(int(lengths[rows].sum()) for rows in plan) <= self.batch_tokens:
+            parts = self._parts(lengths, batches, self._generator(0))
+            if max(int(lengths[rows].sum()) for rows in parts) * self.processes <= self.batch_tokens:
                 return batches
             batches = math.ceil(batches * _STEP)
         raise ConfigurationError(
-            f"batch_tokens={self.batch_tokens}: too small for batches of min_batch_size={self.min_batch_size} "
+            f"batch_tokens={self.batch_tokens}: too small for batches of min_batch_size={self.least * self.processes} "
             f"documents; the longest has {lengths.sum(axis=1).max()} tokens in its views."
         )
 
     def _packed(self, lengths: Lengths, rng: np.random.Generator) -> list[Rows]:
-        return deal(lengths.sum(axis=1), self._batches, rng)
+        parts = self._parts(lengths, self._batches, rng)
+        if self.processes == 1:
+            return parts
+        # As many parts as there are processes are larger by one, or twice as many, ...: those come together.
+        parts.sort(key=len)
+        return [np.concatenate(parts[start : start + self.processes]) for start in range(0, len(parts), self.processes)]
+
+    def _parts(self, lengths: Lengths, batches: int, rng: np.random.Generator) -> list[Rows]:
+        rows = self._dealt(rng)
+        return [rows[part] for part in deal(lengths[rows].sum(axis=1), batches * self.processes, rng)]
 
 
 def deal(tokens: Lengths, batches: int, rng: np.random.Generator) -> list[Rows]:

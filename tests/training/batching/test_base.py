@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import torch
 import torch.distributed
+from accelerate.data_loader import BatchSamplerShard
 from datasets import Dataset
 from sentence_transformers import SentenceTransformerTrainingArguments
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
-from simlte_st.errors import ConfigurationError
 from simlte_st.training.batching import (
     ConfiguredBatchSampler,
     SeededBatchSampler,
@@ -31,16 +31,20 @@ def two_processes() -> Iterator[None]:
     torch.distributed.destroy_process_group()
 
 
-def test_several_processes_are_refused(two_processes: None) -> None:
-    with pytest.raises(ConfigurationError, match=r"TokenBudgetBatchSampler plans the batches of one process.*are 2"):
-        TokenBudgetBatchSampler(ROWS, 4, False, lengths=np.ones((30, 2), dtype=np.int64), batch_tokens=20)
-    assert len(SeededBatchSampler(ROWS, 4, False)) == 8
+@pytest.mark.parametrize(("rows", "steps"), [(32, 4), (30, 4), (25, 3), (33, 4), (7, 1)])
+def test_two_processes_share_the_batches_of_one(two_processes: None, rows: int, steps: int) -> None:
+    dealt = sampler(rows=rows, batch_size=4)
+    dealt.set_epoch(3)
+    assert len(dealt) == 2 * steps
+    order = list(dealt.sampler)[: rows - rows % 2]
+    for rank in (0, 1):
+        parts = list(BatchSamplerShard(dealt, 2, rank, even_batches=False))
+        whole = [order[start : start + 8] for start in range(0, len(order), 8)]
+        assert parts == [list(np.split(np.array(batch), 2)[rank]) for batch in whole], "equal parts of the same batches"
 
 
 def test_accelerate_would_lose_batches_that_are_not_full() -> None:
-    # The reason for refusing: if this fails, accelerate has learned to deal them out, and the guard can go.
-    from accelerate.data_loader import BatchSamplerShard
-
+    # The reason why a sampler of several processes has no batch_size.
     class Batches(torch.utils.data.BatchSampler):
         def __init__(self) -> None:
             super().__init__(range(10), batch_size=3, drop_last=False)

@@ -18,6 +18,7 @@ from simlte_st.training.batching import (
     SeededBatchSampler,
     TokenBudgetBatchSampler,
     ViewLengths,
+    base,
     measure_padding,
 )
 from simlte_st.training.batching.tokens import deal
@@ -235,3 +236,33 @@ def test_bad_settings() -> None:
     ]:
         with pytest.raises(ConfigurationError, match=named):
             sampler(**settings)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["padded", "packed"])
+@pytest.mark.parametrize("processes", [2, 3])
+def test_several_processes_take_equal_parts(packed: bool, processes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(base, "world", lambda: processes)
+    one = sampler(packed=packed, documents=701, lengths=lambda epoch: lengths_of(epoch, documents=701))
+    left_out = set()
+    for epoch in range(4):
+        one.set_epoch(epoch)
+        parts = list(one)
+        assert len(parts) == len(one)
+        batches = [parts[start : start + processes] for start in range(0, len(parts), processes)]
+        assert all(len({len(part) for part in batch}) == 1 for batch in batches)
+        seen = [row for part in parts for row in part]
+        assert len(set(seen)) == len(seen) == 701 - 701 % processes
+        left_out |= set(range(701)) - set(seen)
+        lengths = lengths_of(epoch, documents=701)
+        costs = [measure_padding([part], lengths, packed).largest for part in parts]
+        # Each process has its part of the budget; other epochs than the first may need a little more.
+        assert max(costs) <= (1 if epoch == 0 else 1.05) * 4_000 / processes
+        assert sum(lengths[seen].sum(axis=1)) > (0.75 if packed else 0.55) * 4_000 * len(parts) / processes
+    assert len(left_out) > 701 % processes, "other documents in each epoch"
+
+
+def test_fewer_documents_than_processes_and_a_bound_that_cannot_be_dealt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(base, "world", lambda: 4)
+    with pytest.raises(ConfigurationError, match=r"max_batch_size=3: at least 4 with min_batch_size=2"):
+        sampler(max_batch_size=3)
+    assert len(sampler(max_batch_size=4)) == 700

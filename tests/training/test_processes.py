@@ -1,0 +1,215 @@
+"""Two processes that train one model, on the CPU."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch.distributed
+from training_support import assert_same_bytes, weights
+
+from simlte_st import processes, train
+from simlte_st.cli.main import main
+from simlte_st.errors import ConfigurationError, ProcessLostError, ResumeError, TrainingInterrupted
+from simlte_st.training import callbacks, fit
+from simlte_st.training.result import TrainingResult
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forked processes need not import everything again")
+
+WORLD = 2
+COMMON: dict[str, Any] = {
+    "preset": "docsplit-bert", "pooling": "mean", "max_length": "base", "batch_size": 8, "epochs": 2, "held_out": 0.0,
+    "learning_rate": 1e-3, "bf16": False, "progress": False, "device": "cpu", "keep": "trained",
+}  # fmt: skip
+SAME: dict[str, dict[str, Any]] = {
+    "padded": {"dropout": 0.0},
+    "cached": {"dropout": 0.0, "mini_batch_num_tokens": 90},
+    "packed": {"dropout": 0.0, "preset": "docsplit-longformer", "max_length": 200, "max_steps": 4, "batch_size": 4},
+}
+"""Settings with which two processes train the same model as one."""
+RANDOM: dict[str, Any] = {"batch_tokens": 600, "epochs": 3, "save_steps": 4, "mlm_share": 0.5, "seed": 5}
+"""Dropout on, and other batches in each epoch: everything that could come out differently after a resumption."""
+
+Work = Callable[[int], None]
+
+
+def launch(folder: Path, work: Work, wait: float = 100) -> list[int]:
+    """Run a function in two processes, as torchrun would, their output in ``rank-N.txt``; give the exit statuses."""
+    store = torch.distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    started = [
+        multiprocessing.get_context("fork").Process(target=_run, args=(rank, store.port, folder, work))
+        for rank in range(WORLD)
+    ]
+    for process in started:
+        process.start()
+    deadline = time.monotonic() + wait
+    for process in started:
+        process.join(max(0.0, deadline - time.monotonic()))
+    hanging = [process for process in started if process.is_alive()]
+    for process in hanging:
+        process.kill()
+    assert not hanging, output(folder)
+    return [int(process.exitcode or 0) for process in started]
+
+
+def _run(rank: int, port: int, folder: Path, work: Work) -> None:
+    names = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": WORLD, "LOCAL_WORLD_SIZE": WORLD, "MASTER_PORT": port}
+    os.environ.update({name: str(value) for name, value in names.items()}, MASTER_ADDR="127.0.0.1")
+    os.environ["TORCHELASTIC_USE_AGENT_STORE"] = "True"  # which outlives the processes
+    with open(folder / f"rank-{rank}.txt", "w") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    sys.stdout = sys.__stdout__ = open(1, "w", closefd=False)  # noqa: SIM115  # pytest has its own
+    sys.stderr = sys.__stderr__ = open(2, "w", closefd=False)  # noqa: SIM115
+    processes.HEAD_START = 0.0  # no launcher is there
+    status = 0
+    try:
+        work(rank)
+    except BaseException:
+        traceback.print_exc()
+        status = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)  # without what pytest does at the end
+
+
+def output(folder: Path) -> list[str]:
+    return [(folder / f"rank-{rank}.txt").read_text() for rank in range(WORLD)]
+
+
+def at_step(number: int, action: Callable[[], None]) -> None:
+    """Do something in this process when a step begins."""
+
+    class Acting(callbacks.SamplerEpochCallback):
+        def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            if state.global_step == number:
+                action()
+
+    fit.SamplerEpochCallback = Acting  # type: ignore[misc]
+
+
+@pytest.fixture(scope="module")
+def trained(bert_path: Path, documents: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What two processes make in all undisturbed cases, and of one that a signal to one of them stops."""
+    folder = tmp_path_factory.mktemp("two")
+    rows = [*documents, "One more. It is left out of a pass."]
+
+    def work(rank: int) -> None:
+        for name, settings in SAME.items():
+            result = train(documents, folder / name, base=bert_path, **{**COMMON, **settings})
+            assert isinstance(result, TrainingResult)
+            assert result.load(device="cpu").encode("a text").shape == (32,)
+        with pytest.raises(ConfigurationError, match=r"batch_size=7 is the batch of all 2 processes.*use 6"):
+            train(documents, folder / "odd", base=bert_path, **{**COMMON, "batch_size": 7})
+        assert rank or not list(folder.glob("odd*"))
+        with pytest.raises(ConfigurationError, match="each takes a GPU of its own"):
+            train(documents, folder / "odd", base=bert_path, **{**COMMON, "device": "cuda:1"})
+        train(rows, folder / "whole", base=bert_path, **{**COMMON, **RANDOM})
+        if rank == 1:
+            at_step(9, lambda: os.kill(os.getpid(), signal.SIGTERM))
+        with pytest.raises(TrainingInterrupted, match=r"Stopped at step 10 of \d+; a checkpoint"):
+            train(rows, folder / "stopped", base=bert_path, **{**COMMON, **RANDOM})
+        train(rows, folder / "stopped", base=bert_path, resume=True, **{**COMMON, **RANDOM})
+
+    assert launch(folder, work, 200) == [0, 0], output(folder)
+    return folder
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_two_processes_train_what_one_does(
+    name: str, trained: Path, bert_path: Path, documents: list[str], tmp_path: Path
+) -> None:
+    result = train(documents, tmp_path / "one", base=bert_path, **{**COMMON, **SAME[name]})
+    one, two = weights(tmp_path / "one"), weights(trained / name)
+    assert one.keys() == two.keys()
+    for key in one.keys() - {key for key in one if key.endswith("key.bias")}:  # whose gradient is rounding
+        np.testing.assert_allclose(two[key], one[key], atol=1e-5, rtol=0, err_msg=key)
+    start = weights(bert_path)
+    assert max(np.abs(value - one[key.removeprefix("bert.")]).max() for key, value in start.items()
+               if one.get(key.removeprefix("bert."), np.zeros(0)).shape == value.shape) > 1e-3  # fmt: skip
+    logged = [line for line in json.loads((trained / name / "simlte.json").read_text())["log"] if "loss" in line]
+    for mine, theirs in zip([line for line in result.log if "loss" in line], logged, strict=True):
+        for term in ("loss", "contrastive", "mlm"):
+            assert theirs[term] == pytest.approx(mine[term], abs=2e-4)
+
+
+def test_a_signal_to_one_process_stops_all_and_the_run_goes_on_to_the_same_bytes(trained: Path) -> None:
+    assert_same_bytes(trained / "whole", trained / "stopped")
+
+
+def test_only_the_main_process_writes(trained: Path) -> None:
+    first, second = output(trained)
+    assert first.count("Stopping after this step") == 1
+    assert second == ""
+
+
+def test_a_run_that_was_killed_goes_on_to_the_same_bytes(
+    trained: Path, bert_path: Path, documents: list[str], tmp_path: Path
+) -> None:
+    rows = [*documents, "One more. It is left out of a pass."]
+    settings: dict[str, Any] = {"base": bert_path, **COMMON, **RANDOM}
+
+    def work(rank: int) -> None:
+        if rank == 1:
+            at_step(10, lambda: os.kill(os.getpid(), signal.SIGKILL))
+        with pytest.raises(ProcessLostError, match="Another process of this run ended"):
+            train(rows, tmp_path / "model", **settings)
+
+    def go_on(rank: int) -> None:
+        train(rows, tmp_path / "model", resume=True, **settings)
+
+    assert launch(tmp_path, work) == [0, -signal.SIGKILL], output(tmp_path)
+    with pytest.raises(ResumeError, match="processes: was 2, is 1"):
+        train(rows, tmp_path / "model", resume=True, **settings)
+    assert launch(tmp_path, go_on) == [0, 0], output(tmp_path)
+    assert_same_bytes(trained / "whole", tmp_path / "model")
+
+
+@pytest.mark.parametrize("fails", ["reading", "step of the main one", "step of the other"])
+def test_what_fails_in_one_ends_all_with_one_message(
+    fails: str, bert_path: Path, documents: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "documents.jsonl").write_text("\n".join(json.dumps({"text": text}) for text in documents))
+    source = tmp_path / ("nowhere.jsonl" if fails == "reading" else "documents.jsonl")
+    command = ["train", str(source), "--base", str(bert_path), "--output", str(tmp_path / "model"), "--batch-size", "8",
+               "--held-out", "0", "--max-length", "base", "--no-bf16"]  # fmt: skip
+
+    def fail() -> None:
+        raise ValueError("a broken step")
+
+    def work(rank: int) -> None:
+        if fails != "reading" and rank == (fails == "step of the other"):
+            at_step(2, fail)
+        assert main(command) == 1
+
+    assert launch(tmp_path, work) == [0, 0], output(tmp_path)
+    told = "\n".join(output(tmp_path))
+    assert told.count("simlte: ") == 1
+    assert ("no file or folder" if fails == "reading" else "a broken step") in told
+    assert "ProcessLost" not in told
+    assert not (tmp_path / "model").exists()
+
+
+def test_torchrun_starts_it(bert_path: Path, documents: list[str], tmp_path: Path) -> None:
+    (tmp_path / "documents.jsonl").write_text("\n".join(json.dumps({"text": text}) for text in documents))
+    done = subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "-m", "simlte_st", "train",
+         str(tmp_path / "documents.jsonl"), "--base", str(bert_path), "--output", str(tmp_path / "model"),
+         "--max-steps", "1", "--batch-size", "4", "--held-out", "0", "--device", "cpu"],
+        capture_output=True, text=True, timeout=120, env={**os.environ, "OMP_NUM_THREADS": "1"}, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("Trained on 48 documents: 1 step") == 1
+    assert done.stderr.count("1 step planned") == 1
+    assert "Warning" not in done.stderr
