@@ -118,6 +118,32 @@ def readable_length(model: SentenceTransformer, wanted: int | None = None) -> in
     return min((length for length in lengths if length is not None and length < NO_LIMIT), default=None)
 
 
+def tokens_read(features: Any, special: int) -> list[int] | None:
+    """Count the tokens of texts that were just tokenized, those included that were cut, special tokens not included.
+
+    Args:
+        features: What ``preprocess`` returned.
+        special: How many special tokens the tokenizer adds to a text.
+
+    Returns:
+        The counts; None where the tokenizer gives no account of what it cut.
+    """
+    encodings = getattr(features, "encodings", None)
+    if not encodings:
+        return None
+    # What was cut stands in further pieces, each with special tokens of its own, and padded as the text is.
+    return [
+        sum(sum(piece.attention_mask) - special for piece in (encoding, *encoding.overflowing))
+        for encoding in encodings
+    ]
+
+
+def encodes_here(model: SentenceTransformer) -> bool:
+    """Say whether ``encode`` runs a transformer by the model's own ``forward``, not by a compiled or shared one."""
+    alone = model._compiled_call_impl is None and model._distributed_inference is None
+    return alone and model.transformers_model is not None
+
+
 def default_prompt(model: SentenceTransformer) -> str:
     """Give what ``encode`` puts before each text unasked; empty where the model has no default prompt."""
     return model.prompts.get(model.default_prompt_name or "") or ""

@@ -31,6 +31,9 @@ MUTANTS = [
         "simlte_st/models/onnx_encoder.py", "models/test_export.py",
         "mask * (np.arange(mask.shape[1]) >= of_prompt)", "mask",
     ),
+    ("simlte_st/models/passes.py", "models/test_passes.py", "found[back.to(found.device)]", "found"),
+    ("simlte_st/models/passes.py", "models/test_passes.py", "min(slots, CPU_PASS[0])", "CPU_PASS[0]"),
+    ("simlte_st/models/passes.py", "models/test_passes.py", "length + self._special - self._taken", "length"),
     (
         "simlte_st/models/truncation.py", "models/test_truncation.py",
         "self.max_seq_length - self.taken", "self.max_seq_length - 2",

@@ -112,7 +112,7 @@ def plan_chunks(
 
     batches = []
     order = size.argsort(descending=True, stable=True)
-    for chosen in _split(order, size[order].tolist(), slots_per_pass, slack):
+    for chosen in split_by_length(order, size[order].tolist(), slots_per_pass, slack):
         slot = torch.arange(int(size[chosen[0]]))
         inside = slot < size[chosen, None]
         owner = document[chosen]
@@ -125,8 +125,18 @@ def plan_chunks(
     return batches
 
 
-def _split(order: Tensor, sizes: list[int], slots_per_pass: int, slack: int) -> list[Tensor]:
-    """Cut chunks sorted by length, the longest first, where a batch would hold too much, or too much padding."""
+def split_by_length(order: Tensor, sizes: list[int], slots_per_pass: int, slack: int) -> list[Tensor]:
+    """Cut what is sorted by length, the longest first, where a batch would hold too much, or too much padding.
+
+    Args:
+        order: Numbers of texts or chunks, ``(texts,)``.
+        sizes: Tokens of each, in this order.
+        slots_per_pass: Most slots in a batch, unless a single text has more.
+        slack: Most padding slots in a batch.
+
+    Returns:
+        The parts of ``order``.
+    """
     pieces, start, padding = [], 0, 0
     for index, size in enumerate(sizes):
         width = sizes[start]

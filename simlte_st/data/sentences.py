@@ -39,7 +39,9 @@ _STOP = re.compile(
 _SEMICOLON = re.compile("(?<=；)")
 _HARD_WRAP = 120  # lines all shorter than this, in a text without blank lines, are wrapped lines, not paragraphs
 _PIECE = 20_000  # characters handed to a segmenter at once: bounds what a pathological text can cost
-_COUNTED = 1_000_000  # characters whose tokens are counted at once
+TOKENIZED_CHARACTERS = 1_000_000
+"""Characters that a tokenizer gets at once: it holds over a hundred bytes for each token that it makes."""
+
 
 TokenCounter = Callable[[Sequence[str]], Sequence[int]]
 """Counts the tokens of each of several texts, special tokens not included."""
@@ -146,11 +148,11 @@ def tokenizer_counter(tokenizer: PreTrainedTokenizerBase) -> TokenCounter:
 
 
 def text_groups(texts: Iterable[str]) -> Iterator[list[str]]:
-    """Part texts into groups of bounded size: a tokenizer holds over a hundred bytes for each token that it makes."""
+    """Part texts into groups of at most :data:`TOKENIZED_CHARACTERS`, unless a single text has more."""
     group: list[str] = []
     characters = 0
     for text in texts:
-        if group and characters + len(text) > _COUNTED:
+        if group and characters + len(text) > TOKENIZED_CHARACTERS:
             yield group
             group, characters = [], 0
         group.append(text)

@@ -69,7 +69,7 @@ class Encoder:
         """
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
-        return unit_rows(encode_texts(self.model, list(texts), batch_size)).astype(np.float32)
+        return unit_rows(encode_texts(self.model, list(texts), batch_size)[0]).astype(np.float32)
 
     def query(self, text: str) -> NDArray[np.float32]:
         """Encode what is searched for: shape ``[dimension]``.

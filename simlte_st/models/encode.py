@@ -91,7 +91,7 @@ def encode_documents(
         documents: What :func:`~simlte_st.data.read_documents` takes. Read once, in order; the same documents in the
             same order when a run is resumed.
         output: The parquet file: ``id`` (string) and ``vector`` (a fixed-size list of float32).
-        batch_size: Texts encoded at once.
+        batch_size: How many of the longest texts go through the model at once; of shorter ones more.
         part_size: Documents in a part: what an interruption can lose, of each actor.
         normalize: Scale vectors to length 1.
         resume: Go on after the parts of an interrupted run.

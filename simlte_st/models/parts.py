@@ -24,7 +24,7 @@ from simlte_st.compat import document_prompt
 from simlte_st.data.documents import DocumentReader
 from simlte_st.errors import ModelError, ResumeError
 from simlte_st.files import atomic_path
-from simlte_st.models.truncation import text_lengths
+from simlte_st.models.passes import TextReader
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class PartEncoder:
 
     Attributes:
         model: The model.
-        batch_size: Texts encoded at once.
+        batch_size: How many of the longest texts go through the model at once.
         normalize: Scale vectors to length 1.
     """
 
@@ -155,12 +155,12 @@ class PartEncoder:
         Raises:
             ModelError: A vector is not finite.
         """
-        vectors = encode_texts(self.model, part.texts, self.batch_size, self.normalize, pool)
+        vectors, tokens = encode_texts(self.model, part.texts, self.batch_size, self.normalize, pool)
         _check_finite(vectors, part.ids)
         columns = {
             "id": pa.array(part.ids, type=pa.string()),
             "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), vectors.shape[1]),
-            "tokens": pa.array(text_lengths(self.model, part.texts, document_prompt(self.model)), type=pa.int64()),
+            "tokens": pa.array(tokens, type=pa.int64()),
         }
         with atomic_path(part.path) as temporary:
             pq.write_table(pa.table(columns), temporary)
@@ -169,22 +169,26 @@ class PartEncoder:
 
 def encode_texts(
     model: SentenceTransformer, texts: list[str], batch_size: int, normalize: bool = False, pool: Any = None
-) -> NDArray[np.float32]:
-    """Encode documents behind the model's prompt for them: shape ``[len(texts), dimension]``.
+) -> tuple[NDArray[np.float32], list[int]]:
+    """Encode documents behind the model's prompt for them.
 
     Args:
         model: The model.
         texts: The documents.
-        batch_size: Texts encoded at once.
+        batch_size: How many of the longest texts go through the model at once.
         normalize: Scale vectors to length 1.
         pool: Processes that encode, of sentence-transformers; None for this one. They get batches of texts of one
-            length, the same as one process makes, the longest first.
+            length, as the stock class makes them, the longest first.
+
+    Returns:
+        Vectors, ``(texts, dimension)``, and the tokens of each text, special tokens and prompt not counted.
     """
     order = np.argsort([-len(text) for text in texts], kind="stable") if pool is not None else np.arange(len(texts))
-    vectors = model.encode_document(
+    prompt, reader = document_prompt(model), TextReader(model, batch_size, texts, embeds=pool is None)
+    vectors = reader.model.encode_document(
         [texts[row] for row in order],
-        prompt=document_prompt(model),
-        batch_size=batch_size,
+        prompt=prompt,
+        batch_size=reader.batch_size,
         normalize_embeddings=normalize,
         show_progress_bar=False,
         pool=pool,
@@ -192,7 +196,7 @@ def encode_texts(
     )
     ordered = np.empty((len(texts), len(vectors[0])), dtype=np.float32)
     ordered[order] = vectors
-    return ordered
+    return ordered, reader.lengths_of(texts, prompt)
 
 
 def part_number(path: Path) -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import os
 from pathlib import Path
 from typing import Any
 
 import sentence_transformers
-from torch import Tensor
 from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
 
 from simlte_st.compat import NO_LIMIT, load_modules_of, readable_length, readable_tokens
@@ -16,7 +16,8 @@ from simlte_st.errors import ConfigurationError
 from simlte_st.models.base import find_model
 from simlte_st.models.cards import complete_model_card
 from simlte_st.models.names import OWN_MODELS, local_folder, not_loaded
-from simlte_st.models.truncation import Truncation, text_lengths
+from simlte_st.models.passes import TextReader, is_read
+from simlte_st.models.truncation import Truncation
 from simlte_st.modules import OWN_MODULES
 from simlte_st.modules.pooling import WeightedPooling
 
@@ -24,14 +25,16 @@ logger = logging.getLogger(__name__)
 
 
 class SentenceTransformer(sentence_transformers.SentenceTransformer):
-    """``sentence_transformers.SentenceTransformer`` with three additions.
+    """``sentence_transformers.SentenceTransformer`` with four additions.
 
     1. A name is looked for among folders, the models that ``simlte train --name`` left (in ``SIMLTE_ST_HOME``, else in
        the platform's cache place), the models that packages carry, and the Hub, in this order. The models of this
        package are put together from their base when they are first asked for, and kept beside the others.
-    2. ``encode`` logs a warning when it had to cut texts: how many, and what share of all tokens. ``max_seq_length``
-       never exceeds the positions that the model has.
-    3. Models with modules of this package (:mod:`simlte_st.modules`) load; the stock class wants
+    2. ``encode`` puts texts of like lengths together by their tokens, with next to no padding: ``batch_size`` is how
+       many of the longest may go through the model at once.
+    3. It logs a warning when it had to cut texts: how many, and what share of all tokens. ``max_seq_length`` never
+       exceeds the positions that the model has.
+    4. Models with modules of this package (:mod:`simlte_st.modules`) load; the stock class wants
        ``trust_remote_code=True`` for them, and this package installed.
 
     Models saved with it are stock models, but for such modules; their cards say what it takes to load them.
@@ -55,8 +58,6 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
     """
 
     def __init__(self, model_name_or_path: str | os.PathLike[str] | None = None, **options: Any) -> None:
-        self._encodes = False  # whether preprocess is called by encode
-        self._truncation: Truncation | None = None
         name = None if model_name_or_path is None else os.fspath(model_name_or_path)
         if name in OWN_MODELS:
             name = find_model(name)
@@ -113,46 +114,25 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
                 module.include_prompt = include_prompt
 
     def encode(self, *args: Any, **options: Any) -> Any:
-        """Encode as the stock class does, and log what was cut."""
-        self._encodes, self._truncation = True, None
-        try:
-            vectors = super().encode(*args, **options)
-        finally:
-            self._encodes = False
-        if self._truncation is not None and self._truncation.cut_texts:
-            logger.warning("%s %s", self._truncation.summary(), self._truncation.advice)
+        """Encode as the stock class does, in passes of texts of like lengths, and log what was cut."""
+        if is_read(self):
+            return super().encode(*args, **options)
+        call = inspect.signature(sentence_transformers.SentenceTransformer.encode).bind(self, *args, **options)
+        call.apply_defaults()
+        given = call.arguments
+        single = self.is_singular_input(given["inputs"])
+        if not single:
+            given["inputs"] = list(given["inputs"])
+        texts = [given["inputs"]] if single else given["inputs"]
+        here = given["pool"] is None and not isinstance(given["device"], list)
+        reader = TextReader(
+            self, given["batch_size"], texts, embeds=here and given["output_value"] == "sentence_embedding"
+        )
+        given.update(self=reader.model, batch_size=reader.batch_size)
+        vectors = sentence_transformers.SentenceTransformer.encode(*call.args, **call.kwargs)
+        if reader.truncation is not None and reader.truncation.cut_texts:
+            logger.warning("%s %s", reader.truncation.summary(), reader.truncation.advice)
         return vectors
-
-    def preprocess(self, inputs: Any, prompt: str | None = None, **options: Any) -> dict[str, Any]:
-        """Tokenize as the stock class does, and count what is cut."""
-        features: dict[str, Any] = super().preprocess(inputs, prompt=prompt, **options)
-        if self._encodes:
-            self._count(inputs, prompt or "", features)
-        return features
-
-    def _count(self, inputs: Any, prompt: str, features: dict[str, Any]) -> None:
-        lengths = _lengths(features)
-        if self.max_seq_length is None or lengths is None or len(lengths) != len(inputs):
-            return
-        if self._truncation is None:
-            self._truncation = Truncation.of(self, prompt=prompt)
-        # Only a text that fills the model can have been cut: the others are not tokenized again.
-        limit = self.max_seq_length
-        full = [row for row, length in enumerate(lengths) if length >= limit and isinstance(inputs[row], str)]
-        lengths = [length - self._truncation.taken for length in lengths]
-        for row, length in zip(full, text_lengths(self, [inputs[row] for row in full], prompt), strict=True):
-            lengths[row] = length
-        self._truncation.add(lengths)
 
 
 load_modules_of(SentenceTransformer, OWN_MODULES)
-
-
-def _lengths(features: dict[str, Any]) -> list[int] | None:
-    """Count the tokens of each text, of a padded or a flattened batch; None for what is not text."""
-    bounds, mask = features.get("cu_seq_lens_q"), features.get("attention_mask")
-    if isinstance(bounds, Tensor):
-        return [int(length) for length in bounds.diff().tolist()]
-    if isinstance(mask, Tensor) and mask.dim() == 2:
-        return [int(length) for length in mask.sum(1).tolist()]
-    return None

@@ -259,7 +259,7 @@ def test_tokens_are_those_of_the_tokenizer(model: SentenceTransformer, documents
 def test_tokens_are_counted_a_bounded_number_at_once(
     model: SentenceTransformer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sentences, "_COUNTED", 1000)
+    monkeypatch.setattr(sentences, "TOKENIZED_CHARACTERS", 1000)
     asked: list[int] = []
 
     def tokenizer(texts: list[str], **options: object) -> object:

@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import logging
+import random
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import sentence_transformers
+import torch
+
+from simlte_st.index.encoder import Encoder
+from simlte_st.models import passes
+from simlte_st.models.conversion import convert_base
+from simlte_st.models.encode import encode_documents
+from simlte_st.models.passes import TextReader, pass_bounds
+from simlte_st.models.sentence_transformer import SentenceTransformer
+from simlte_st.models.truncation import text_lengths
+
+LENGTHS = [1, 2, 3, 3, 5, 8, 13, 21, 34, 40, 55, 62, 63, 90, 400]
+
+
+def mixed_texts(lengths: list[int] = LENGTHS) -> list[str]:
+    """Texts in any order: their characters say little of their tokens, one is empty and one is there twice."""
+    texts = [" ".join([",,,," if number % 3 else "ba"] * length) for number, length in enumerate(lengths)]
+    return random.Random(0).sample([*texts, "", texts[4]], len(texts) + 2)
+
+
+def stock_model(path: Path) -> sentence_transformers.SentenceTransformer:
+    return sentence_transformers.SentenceTransformer(str(path), device="cpu")
+
+
+def watch(model: Any) -> list[tuple[int, int, int]]:
+    """Note the texts, the width and the tokens of each pass."""
+    notes: list[tuple[int, int, int]] = []
+
+    def note(module: Any, inputs: Any) -> None:
+        mask = inputs[0]["attention_mask"]
+        notes.append((*mask.shape, int(mask.sum())))
+
+    model[0].register_forward_pre_hook(note)
+    return notes
+
+
+@pytest.mark.parametrize("backbone", [None, "longformer", "chunk-mean"])
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_the_vectors_are_the_stock_classs(
+    encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backbone: str | None, side: str
+) -> None:
+    monkeypatch.setattr(passes, "CPU_PASS", (128, 8))
+    path = tmp_path / "model" if backbone else encoder_path
+    if backbone:
+        convert_base(encoder_path, path, backbone=backbone, max_length=300)
+    model, stock, texts = SentenceTransformer(str(path), device="cpu"), stock_model(path), mixed_texts()
+    model.tokenizer.padding_side = stock.tokenizer.padding_side = side
+    notes = watch(model)
+    for options in ({}, {"prompt": "bei bo "}, {"normalize_embeddings": True, "truncate_dim": 8}):
+        np.testing.assert_allclose(model.encode(texts, **options), stock.encode(texts, **options), atol=1e-6)
+    assert len(notes) > 3 * 4
+    assert np.array_equal(model.encode(texts[0]), stock.encode(texts[0]))
+    assert model.encode([]).shape == stock.encode([]).shape
+    assert model.encode(np.array(texts), convert_to_tensor=True).shape == (len(texts), 32)
+    if side == "right":
+        assert all(rows == 1 or (rows * width <= 128 and rows * width - tokens <= 8) for rows, width, tokens in notes)
+    assert {"forward", "preprocess"}.isdisjoint(vars(model))
+
+
+def test_what_is_no_single_embedding_of_a_text_goes_as_the_stock_class_has_it(encoder_path: Path) -> None:
+    model, stock, texts = SentenceTransformer(str(encoder_path), device="cpu"), stock_model(encoder_path), mixed_texts()
+    notes = watch(model)
+    found = model.encode(texts, output_value="token_embeddings", batch_size=3)
+    assert max(rows for rows, _, _ in notes) == 3
+    for mine, theirs in zip(found, stock.encode(texts, output_value="token_embeddings", batch_size=3), strict=True):
+        assert torch.equal(mine, theirs)
+    pairs = [(text, "ba bo") for text in texts]
+    np.testing.assert_allclose(model.encode(pairs), stock.encode(pairs), atol=1e-6)
+
+
+def test_models_that_are_compiled_or_shared_and_pools_keep_their_batches(
+    encoder_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, texts, sizes = SentenceTransformer(str(encoder_path), device="cpu"), mixed_texts(), []
+
+    def elsewhere(inputs: list[str], *, batch_size: int, **options: Any) -> torch.Tensor:
+        sizes.append(batch_size)
+        return torch.zeros(len(inputs), 32)
+
+    monkeypatch.setattr(model, "_multi_process", elsewhere)
+    model.encode(texts, batch_size=3, pool={})
+    model.encode(texts, batch_size=3, device=["cpu", "cpu"])
+    monkeypatch.setattr(model, "_distributed_inference", elsewhere)
+    model.encode(texts, batch_size=3)
+    assert sizes == [3, 3, 3]
+    monkeypatch.undo()
+    compiled = SentenceTransformer(str(encoder_path), device="cpu")
+    compiled._compiled_call_impl = lambda features, **options: (
+        sizes.append(len(features["input_ids"])) or compiled._call_impl(features, **options)
+    )
+    np.testing.assert_allclose(compiled.encode(texts, batch_size=3), model.encode(texts, batch_size=3), atol=1e-6)
+    assert sizes[3:] == [3] * 5 + [2]
+
+
+def test_texts_are_tokenized_once_and_counted(
+    encoder_path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = mixed_texts()
+    model, stock = SentenceTransformer(str(encoder_path), device="cpu"), stock_model(encoder_path)
+    expected = text_lengths(stock, texts, "bei bo ")
+    with caplog.at_level(logging.WARNING, "simlte_st"):
+        model.encode(texts, prompt="bei bo ")
+    cut = sum(max(0, length - 60) for length in expected) / sum(expected)
+    assert f"of {len(texts)} texts are longer; {cut:.1%} of all tokens are cut" in caplog.text
+    reader = TextReader(stock, 4, texts)
+    with monkeypatch.context() as patch:
+        patch.setattr(passes, "text_lengths", lambda *_: pytest.fail("tokenized again"))
+        reader.model.encode(texts, prompt="bei bo ", batch_size=reader.batch_size)
+        assert reader.lengths_of(texts, "bei bo ") == expected
+    # A tokenizer that gives no account of what it cut: those texts are tokenized again.
+    monkeypatch.setattr(passes, "tokens_read", lambda *_: None)
+    reader = TextReader(stock, 4, texts)
+    reader.model.encode(texts, prompt="bei bo ", batch_size=reader.batch_size)
+    assert reader.lengths_of(texts, "bei bo ") == expected
+    assert reader.lengths_of(["bo", "ba bo"], "bei bo ") == [1, 2], "others are counted when they are asked for"
+
+
+def test_a_stock_model_encodes_a_corpus_and_an_index_in_passes(encoder_path: Path, tmp_path: Path) -> None:
+    texts, stock = [text for text in mixed_texts() if text], stock_model(encoder_path)
+    expected = stock.encode(texts)
+    notes = watch(stock)
+    report = encode_documents(stock, texts, tmp_path / "v.parquet", batch_size=4)
+    table = pq.read_table(tmp_path / "v.parquet")
+    np.testing.assert_allclose(np.array(table["vector"].to_pylist()), expected, atol=1e-6)
+    assert report.truncation.tokens == sum(text_lengths(stock, texts))
+    assert max(rows for rows, _, _ in notes) > 4
+    notes.clear()
+    Encoder(stock).documents(texts, batch_size=2)
+    assert max(rows for rows, _, _ in notes) > 2
+
+
+def test_a_pass_holds_no_more_than_a_stock_batch_of_the_longest(encoder_path: Path) -> None:
+    assert pass_bounds("cpu", 32, 256) == passes.CPU_PASS
+    assert pass_bounds("cpu", 2, 64) == (128, passes.CPU_PASS[1])
+    assert pass_bounds("cuda", 32, 256) == (8192, 1024)
+    model = SentenceTransformer(str(encoder_path), device="cpu")
+    notes = watch(model)
+    model.encode(mixed_texts(), batch_size=2)
+    assert max(rows * width for rows, width, _ in notes) <= 2 * 64
+
+
+def test_long_texts_are_tokenized_fewer_at_once(encoder_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = stock_model(encoder_path)
+    assert TextReader(model, 8, ["ba"] * 100).batch_size == 32
+    monkeypatch.setattr(passes, "TOKENIZED_CHARACTERS", 60)
+    assert [TextReader(model, 8, ["ba" * length] * 20 + ["ba"] * 20).batch_size for length in (1, 2, 9)] == [24, 8, 8]
+
+
+def test_batches_without_padding_are_cut_by_texts(encoder_path: Path) -> None:
+    model, seen = stock_model(encoder_path), []
+
+    def forward(features: dict[str, Any]) -> dict[str, Any]:
+        seen.append(features["cu_seq_lens_q"].tolist())
+        ends = features["cu_seq_lens_q"][1:] - 1
+        return {**features, "sentence_embedding": features["input_ids"][0, ends][:, None].float()}
+
+    model.forward = forward
+    bounds = torch.tensor([0, 2, 3, 7], dtype=torch.int32)
+    flat = {
+        "input_ids": torch.arange(7)[None],
+        "position_ids": torch.tensor([[0, 1, 0, 0, 1, 2, 3]]),
+        "cu_seq_lens_q": bounds,
+        "cu_seq_lens_k": bounds,
+        "max_length_q": 4,
+        "max_length_k": 4,
+    }
+    found = TextReader(model, 2, ["a", "b", "c"]).model.forward(flat)
+    assert found["sentence_embedding"].tolist() == [[1.0], [2.0], [6.0]]
+    assert seen == [[0, 2, 3], [0, 4]]
+
+
+def test_one_model_serves_several_threads(encoder_path: Path) -> None:
+    model, texts = SentenceTransformer(str(encoder_path), device="cpu"), mixed_texts()
+    expected = model.encode(texts)
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(lambda _: model.encode(texts), range(8)):
+            np.testing.assert_array_equal(found, expected)
