@@ -34,6 +34,7 @@ EXTRAS["test"] = [
     "python-docx>=1.2,<2",
     "selenium>=4.20",
 ]
+EXTRAS["benchmarks"] = [*EXTRAS["test"], "faiss-cpu>=1.12,<2"]
 EXTRAS["docs"] = ["furo>=2024.8", "myst-parser>=4", "sphinx>=8,<10"]
 # What docs/use_with.md shows: its code runs where these are.
 NEIGHBOURS = ["bertopic>=0.17,<1", "langchain-core>=1,<2", "llama-index-core>=0.14,<1", "setfit>=1.2,<2"]

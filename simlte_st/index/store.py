@@ -21,11 +21,9 @@ from numpy.typing import NDArray
 
 from simlte_st.errors import ConfigurationError, StoreError
 from simlte_st.extras import require
+from simlte_st.index import partitions
 
 TABLE = "documents"
-
-APPROXIMATE_FROM = 50_000
-"""Rows from which on the vectors have an approximate index (IVF); fewer are compared one by one, which is quick."""
 
 OWN_COLUMNS = ("id", "part", "hash", "tokens", "searched", "text", "terms", "passage", "vector")
 _INDICES = {"terms": "terms_idx", "vector": "vector_idx", "searched": "searched_idx"}
@@ -135,19 +133,28 @@ class Store:
         """Bring the search indices up to date, and join small files.
 
         What was written since is found all the same, only more slowly. An index of which most is new is made anew,
-        since LanceDB would go on with what it learned of a few rows.
+        since LanceDB would go on with what it learned of a few rows; so is one whose partitions are too few or too many
+        for the rows that there are.
         """
         with _store_errors(self._folder, "written"):
+            rows = self._table.count_rows()
             for column, name in _INDICES.items():
                 stats = self._table.index_stats(name)
-                if stats is None and (column == "terms" or self._table.count_rows() < APPROXIMATE_FROM):
+                if stats is None and (column == "terms" or rows < partitions.APPROXIMATE_FROM):
                     continue
-                if stats is None or stats.num_unindexed_rows > stats.num_indexed_rows:
+                if stats is None or stats.num_unindexed_rows > stats.num_indexed_rows or self._outgrown(column, rows):
                     self._make_index(column)
             self._table.optimize(cleanup_older_than=_KEPT)
 
+    def _outgrown(self, column: str, rows: int) -> bool:
+        if column != "vector":
+            return False
+        made = next(each for each in self._table.list_indices() if each.name == _INDICES[column])
+        return partitions.outgrown((made.index_details or {}).get("target_partition_size", 0), made.num_segments, rows)
+
     def _make_index(self, column: str) -> None:
         kinds = require("lancedb.index", "index", "indexes")
+        size = partitions.partition_size(self._table.count_rows())
         configs = {
             "terms": kinds.FTS(  # the terms as they are: documents and questions are cut by the same rules
                 base_tokenizer="whitespace",
@@ -157,7 +164,8 @@ class Store:
                 remove_stop_words=False,
                 ascii_folding=False,
             ),
-            "vector": kinds.IvfFlat(distance_type="cosine"),  # of whole vectors: the cosines that it gives are exact
+            # Of whole vectors: the cosines that it gives are exact.
+            "vector": kinds.IvfFlat(distance_type="cosine", target_partition_size=size),
             "searched": kinds.Bitmap(),  # without it each search reads the column, which took half of its time
         }
         self._table.create_index(column, config=configs[column], replace=True, name=_INDICES[column])
@@ -209,9 +217,13 @@ class Store:
         """
         found: list[dict[str, tuple[float, int]]] = [{} for _ in vectors]
         asked = np.arange(len(vectors))
-        limit = max(1, self.count("true") if top is None else top)
+        total = self.count("true")
+        limit = max(1, total if top is None else top)
+        probes = total
+        if top is not None and total >= partitions.APPROXIMATE_FROM:
+            probes = partitions.probes(total, self.count(where), limit)
         while len(asked):
-            rows = self._nearest_rows(vectors[asked], where, limit, threshold, exact=top is None)
+            rows = self._nearest_rows(vectors[asked], where, limit, threshold, None if top is None else probes)
             if "query_index" not in rows.column_names:  # LanceDB numbers the questions where there are several
                 rows = rows.append_column("query_index", pa.array(np.zeros(len(rows), dtype=np.int32)))
             counts = np.bincount(rows["query_index"].to_numpy(), minlength=len(asked))
@@ -221,24 +233,23 @@ class Store:
                 best[number].setdefault(name, (1 - distance, part))
             again = []
             for place, number in enumerate(asked):
-                if top is None or len(best[place]) >= top or counts[place] < limit:
+                if top is None or len(best[place]) >= top or (counts[place] < limit and probes == total):
                     ordered = sorted(best[place].items(), key=lambda item: (-item[1][0], item[0]))
                     found[number] = dict(ordered[:top])
-                else:  # several rows of one document were among them
+                else:  # several rows of one document were among them, or the filter leaves little near the question
                     again.append(number)
             asked = np.array(again, dtype=np.int64)
-            limit *= 4
+            limit, probes = limit * 4, partitions.or_all(probes * 4, total)
         return found
 
     def _nearest_rows(
-        self, vectors: NDArray[np.float32], where: str, limit: int, threshold: float | None, *, exact: bool
+        self, vectors: NDArray[np.float32], where: str, limit: int, threshold: float | None, probes: int | None
     ) -> pa.Table:
         with _store_errors(self._folder, "read"):
             query = self._table.search(vectors, vector_column_name="vector").distance_type("cosine").where(where)
             if threshold is not None:
                 query = query.distance_range(upper_bound=1 - threshold + _ROUNDING)
-            if exact:
-                query = query.bypass_vector_index()
+            query = query.bypass_vector_index() if probes is None else query.nprobes(probes)
             return query.select(["id", "part", "_distance"]).limit(limit).to_arrow()
 
     def matching(self, terms: Iterable[str], where: str, top: int) -> dict[str, float]:

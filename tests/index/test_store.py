@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -10,11 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
 from simlte_st.data import Document
 from simlte_st.errors import ConfigurationError, MissingExtraError, ModelError, StoreError
-from simlte_st.index import Index, store
+from simlte_st.index import Index, partitions, store
 from simlte_st.vectors import unit_rows
 
 
@@ -67,7 +69,7 @@ def test_an_approximate_index_is_made_when_there_are_many(
 ) -> None:
     table = index._store._table
     assert table.index_stats("vector_idx") is None
-    monkeypatch.setattr(store, "APPROXIMATE_FROM", 30)
+    monkeypatch.setattr(partitions, "APPROXIMATE_FROM", 30)
     index.add([Document(f"n{number}", text) for number, text in enumerate(documents[10:40])])
     assert table.index_stats("vector_idx").num_indexed_rows == 40
     assert table.index_stats("terms_idx").num_unindexed_rows == 0
@@ -97,7 +99,7 @@ def test_many_vectors_are_looked_for_in_one_call(
     }
     made.merge(pa.table(columns))
     if approximate:
-        monkeypatch.setattr(store, "APPROXIMATE_FROM", 3000)
+        monkeypatch.setattr(partitions, "APPROXIMATE_FROM", 3000)
         made.tidy()
     best = (questions @ vectors.T).reshape(10, 1000, 3).max(axis=2)
     for where, rows in (("searched", np.arange(1000)), ("id IN ('3', '4', '700')", np.array([3, 4, 700]))):
@@ -112,10 +114,83 @@ def test_many_vectors_are_looked_for_in_one_call(
     assert [{*each} for each in above] == [{str(i) for i in np.flatnonzero(own >= 0.6)} for own in best]
 
 
+def _rows(vectors: NDArray[np.float32], first: int = 0, kind: str = "") -> pa.Table:
+    names = [str(row) for row in range(first, first + len(vectors))]
+    columns = {
+        "id": names,
+        "part": pa.array([0] * len(names), pa.int32()),
+        "hash": [kind] * len(names),
+        "tokens": pa.array([0] * len(names), pa.int32()),
+        "searched": [True] * len(names),
+        "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), vectors.shape[1]),
+    }
+    return pa.table(columns)
+
+
+def _partitions(made: store.Store, vector: NDArray[np.float32]) -> int:
+    """Count the partitions, in all segments of the index together: as many as a search for all looks through."""
+    query = made._table.search(vector, vector_column_name="vector").distance_type("cosine").nprobes(10_000)
+    number = re.search(r"partitions_ranked=([^,]+),", query.limit(1).analyze_plan())
+    return int(number[1]) if number else 0
+
+
+def test_partitions_follow_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partitions, "APPROXIMATE_FROM", 1000)
+    monkeypatch.setattr(partitions, "_MOST_SEGMENTS", 3)
+    made = store.Store.create(tmp_path, 8)
+    vectors = unit_rows(np.random.default_rng(0).normal(size=(5000, 8))).astype(np.float32)
+
+    def grow(first: int, last: int) -> int:
+        made.merge(_rows(vectors[first:last], first))
+        made.tidy()
+        return _partitions(made, vectors[0])
+
+    assert grow(0, 900) == 0, "all are compared"
+    assert grow(900, 1600) == 80 == 2 * round(1600**0.5)
+    made.tidy()
+    assert _partitions(made, vectors[0]) == 80, "an index that is there is not merged to LanceDB's own number"
+    assert [grow(at, at + 50) for at in (1600, 1650)] == [160, 240], "of the same partitions, a segment for what is new"
+    assert grow(1700, 1750) == 83, "one segment again, where there are too many"
+    assert grow(1750, 4000) == 125
+    made.delete([str(row) for row in range(1500, 4000)])
+    made.tidy()
+    assert _partitions(made, vectors[0]) == partitions.partition_count(1500) == 78
+
+
+@pytest.mark.parametrize(
+    ("rows", "matching", "nearest", "wanted"),
+    [
+        (60_000, 60_000, 10, 100),
+        (1_000_000, 1_000_000, 100, 100),
+        (1_000_000, 500_000, 10, 200),
+        (1_000_000, 1_000_000, 900, 300),
+        (1_000_000, 10_000, 10, 1_000_000),
+        (60_000, 0, 10, 60_000),
+    ],
+)
+def test_more_partitions_are_looked_through_for_less(rows: int, matching: int, nearest: int, wanted: int) -> None:
+    assert partitions.probes(rows, matching, nearest) == wanted
+
+
+def test_a_filter_leaves_only_what_is_far_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partitions, "APPROXIMATE_FROM", 1000)
+    monkeypatch.setattr(partitions, "PROBES", 1)
+    made = store.Store.create(tmp_path, 8)
+    draw = np.random.default_rng(0)
+    vectors = unit_rows(draw.normal(size=(2000, 8)) / 4 + np.eye(8)[0]).astype(np.float32)
+    made.merge(_rows(vectors[:1000], 0, "near"))
+    made.merge(_rows(-vectors[1000:], 1000, "far"))
+    made.tidy()
+    assert partitions.probes(2000, 1000, 5) == 2
+    found = made.nearest_many(vectors[:3], "hash = 'far'", 5)
+    assert [len(names) for names in found] == [5, 5, 5], "although there are none in the partitions near the question"
+    assert all(int(name) >= 1000 for names in found for name in names)
+
+
 def test_what_is_in_no_index_yet_is_found(
     index: Index, corpus: list[Document], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store, "APPROXIMATE_FROM", 10)
+    monkeypatch.setattr(partitions, "APPROXIMATE_FROM", 10)
     index._store.tidy()
     monkeypatch.setattr(store.Store, "tidy", lambda self: None)
     index.add([Document("new", "quagga okapi ba"), Document("d1", "quagga gnu")])
