@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import binomtest
-from sklearn.metrics import precision_recall_curve
 
 from simlte_st.checks import check_number
 from simlte_st.data.formats import jsonl
 from simlte_st.data.rows import RawRow, ReadSettings, Skip
 from simlte_st.errors import ConfigurationError, DataError
+from simlte_st.index.queries import Question, cosines_of
+from simlte_st.index.store import Store
 
 LABEL_COLUMNS = ("seed", "id", "label")
 
@@ -70,6 +70,9 @@ def fit_threshold(scores: ArrayLike, labels: ArrayLike, wanted: float) -> Calibr
         ConfigurationError: No threshold reaches it, or it is out of range.
         DataError: All labels are the same.
     """
+    from scipy.stats import binomtest  # a search needs neither, and they take half a second
+    from sklearn.metrics import precision_recall_curve
+
     check_number("precision", wanted, above=0, most=1)
     predicted, truth = np.asarray(scores, dtype=np.float64), np.asarray(labels, dtype=np.int64)
     if len(np.unique(truth)) < 2:
@@ -97,6 +100,21 @@ def fit_threshold(scores: ArrayLike, labels: ArrayLike, wanted: float) -> Calibr
         pairs=len(truth),
         taken=number,
     )
+
+
+def score_pairs(store: Store, questions: Mapping[str, Question], pairs: Sequence[tuple[str, str, int]]) -> list[float]:
+    """Give the cosine of the seed and the document of each pair.
+
+    Args:
+        store: The index's table.
+        questions: What each seed asks.
+        pairs: Seeds, ids, and labels.
+    """
+    names: dict[str, list[str]] = {seed: [] for seed in questions}
+    for seed, document, _ in pairs:
+        names[seed].append(document)
+    cosines = dict(zip(questions, cosines_of(store, [*questions.values()], [*names.values()]), strict=True))
+    return [cosines[seed][document][0] for seed, document, _ in pairs]
 
 
 def read_labels(labels: str | os.PathLike[str] | Iterable[Mapping[str, Any]]) -> list[tuple[str, str, int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from simlte_st.data.document import Document
+from simlte_st.index.contents import read_documents
 from simlte_st.index.hits import Hit, Hits
 from simlte_st.index.queries import Mode, Question, find_answers
 from simlte_st.index.reasons import Reasons
@@ -15,7 +15,6 @@ _BEGINNING = 300  # characters
 
 def find_hits(
     store: Store,
-    documents: Callable[[Sequence[str]], list[Document]],
     reasons: Callable[[Question, Mapping[str, str]], Reasons],
     questions: Sequence[Question],
     mode: Mode,
@@ -28,7 +27,6 @@ def find_hits(
 
     Args:
         store: The index's table.
-        documents: Gives documents by their ids.
         reasons: Finds reasons for hits of a question, of which it is given the texts by id.
         questions: The questions.
         mode: What is searched.
@@ -48,7 +46,7 @@ def find_hits(
     checked = None if where is None else store.check_filter(where)
     answers = find_answers(store, questions, mode, top, threshold, checked)
     flat = [answer for each in answers for answer in each]
-    shown = {one.id: one for one in documents(list({answer.id: None for answer in flat}))}
+    shown = {one.id: one for one in read_documents(store, list({answer.id: None for answer in flat}))}
     parted = sorted({answer.id for answer in flat if answer.part})
     rows = store.rows_of("id", parted, ["id", "part", "passage"], "part > 0").to_pylist() if parted else []
     passages = {(row["id"], row["part"]): row["passage"] for row in rows}

@@ -17,14 +17,16 @@ from simlte_st.data.documents import read_documents
 from simlte_st.data.segmenters import PunktSegmenter, Segmenter
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.files import SETTINGS_FILE, hold, read_json, write_json
+from simlte_st.index import contents
 from simlte_st.index.adding import IndexReport, add_documents
-from simlte_st.index.calibration import Calibration, fit_threshold, read_labels
+from simlte_st.index.calibration import Calibration, fit_threshold, read_labels, score_pairs
 from simlte_st.index.encoder import Encoder, Model
 from simlte_st.index.finding import find_hits
 from simlte_st.index.hits import Hits
-from simlte_st.index.queries import Mode, Question, check_search, cosines_of
+from simlte_st.index.queries import Mode, Question, check_search
 from simlte_st.index.reasons import Reasons
 from simlte_st.index.seeds import find_seed, find_texts, make_questions, seed_vectors
+from simlte_st.index.sentence_vectors import SentenceVectors, remove_unused
 from simlte_st.index.settings import PUNKT_FILE, load_encoder, make_folder, read_settings
 from simlte_st.index.store import Store
 from simlte_st.index.words import WordCounts
@@ -218,7 +220,9 @@ class Index:
                 self.__dict__.pop(learned, None)
             options: dict[str, Any] = {"batch_size": batch_size, "sync": sync, "progress": progress}
             encoder, folder = self.encoder, self.folder
-            return add_documents(self._store, encoder, documents, folder, workers, parts=self.parts, **options)
+            report = add_documents(self._store, encoder, documents, folder, workers, parts=self.parts, **options)
+            remove_unused(folder, self._store)
+            return report
 
     def delete(self, ids: Sequence[str]) -> int:
         """Delete documents; give how many there were.
@@ -230,6 +234,7 @@ class Index:
         with self._writing():
             before = len(self)
             self._store.delete(list(ids))
+            remove_unused(self.folder, self._store)
             return before - len(self)
 
     def documents(self, ids: Sequence[str]) -> list[Document]:
@@ -238,13 +243,7 @@ class Index:
         Raises:
             DataError: One is not in the index.
         """
-        names = self.columns
-        rows = self.table(["text", *names], list(ids)).to_pylist()
-        documents = {row["id"]: Document(row["id"], row["text"], metadata={n: row[n] for n in names}) for row in rows}
-        for name in ids:
-            if name not in documents:
-                raise DataError(f"{self.folder} has no document with the id {name!r}.")
-        return [documents[name] for name in ids]
+        return contents.read_documents(self._store, ids)
 
     def table(self, columns: Sequence[str] | None = None, ids: Sequence[str] | None = None) -> pa.Table:
         """Give documents as a table in the order of their ids.
@@ -257,11 +256,7 @@ class Index:
         Raises:
             StoreError: The index cannot be read.
         """
-        store = self._store
-        wanted = ["text", "tokens", "vector", *self.columns] if columns is None else columns
-        wanted = list(dict.fromkeys(["id", *wanted]))
-        rows = store.rows("part = 0", wanted) if ids is None else store.rows_of("id", ids, wanted, "part = 0")
-        return rows.sort_by("id")
+        return contents.read_table(self._store, columns, ids)
 
     def search(
         self,
@@ -391,8 +386,9 @@ class Index:
         why: bool,
     ) -> list[Hits]:
         top = TOP if top is None and threshold is None else top
-        reasons = partial(Reasons, self._store, lambda: self.encoder, self._segmenter)
-        return find_hits(self._store, self.documents, reasons, asked, mode, top, threshold, where, why)
+        vectors = SentenceVectors(self.folder, lambda sentences: self.encoder.documents(sentences))
+        reasons = partial(Reasons, self._store, vectors, self._segmenter)
+        return find_hits(self._store, reasons, asked, mode, top, threshold, where, why)
 
     def calibrate(
         self, labels: str | os.PathLike[str] | Iterable[Mapping[str, Any]], precision: float = 0.9
@@ -412,13 +408,9 @@ class Index:
         """
         pairs = read_labels(labels)
         self.documents(sorted({document for _, document, _ in pairs}))  # are they there?
-        wanted: dict[str, list[str]] = {}
-        for seed, document, _ in pairs:
-            wanted.setdefault(seed, []).append(document)
-        questions = self._questions([find_seed(self._store, seed) for seed in wanted], with_vectors=True)
-        near = dict(zip(wanted, cosines_of(self._store, questions, [*wanted.values()]), strict=True))
-        scores = [near[seed][document][0] for seed, document, _ in pairs]
-        calibration = fit_threshold(scores, [label for _, _, label in pairs], precision)
+        seeds = {seed: find_seed(self._store, seed) for seed, _, _ in pairs}
+        questions = dict(zip(seeds, self._questions([*seeds.values()], with_vectors=True), strict=True))
+        calibration = fit_threshold(score_pairs(self._store, questions, pairs), [each[2] for each in pairs], precision)
         with self._writing():
             self._settings["calibration"] = calibration.to_dict()
             write_json(self.folder / SETTINGS_FILE, self._settings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -11,9 +11,9 @@ import numpy as np
 from simlte_st.data.document import Document
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.data.sentences import segment_document
-from simlte_st.index.encoder import Encoder
 from simlte_st.index.hits import Hit
 from simlte_st.index.queries import Question
+from simlte_st.index.sentence_vectors import SentenceVectors
 from simlte_st.index.store import Store, is_one_of
 
 SENTENCES = 3
@@ -28,17 +28,17 @@ class Reasons:
 
     Args:
         store: The index's table.
-        encoder: Its model, which encodes all sentences of a document.
+        vectors: Gives the vectors of a document's sentences.
         segmenter: Cuts documents into sentences.
         question: The question; without a vector, hits get no sentences.
         texts: The documents' texts by id.
     """
 
     def __init__(
-        self, store: Store, encoder: Callable[[], Encoder], segmenter: Segmenter, question: Question,
+        self, store: Store, vectors: SentenceVectors, segmenter: Segmenter, question: Question,
         texts: Mapping[str, str],
     ) -> None:  # fmt: skip
-        self._store, self._encoder, self._segmenter, self._question = store, encoder, segmenter, question
+        self._store, self._vectors, self._segmenter, self._question = store, vectors, segmenter, question
         self._texts = texts
 
     @cached_property
@@ -49,9 +49,9 @@ class Reasons:
         """Give a hit with its reasons; a shared word comes with what it adds to the BM25 score."""
         nearest: tuple[tuple[str, float], ...] = ()
         if self._question.vector is not None:
-            document = Document(hit.id, self._texts[hit.id])
-            sentences = list(dict.fromkeys(segment_document(document, self._segmenter).sentences))
-            cosines = self._encoder().documents(sentences) @ self._question.vector
+            text = self._texts[hit.id]
+            sentences = list(dict.fromkeys(segment_document(Document(hit.id, text), self._segmenter).sentences))
+            cosines = self._vectors.of(text, sentences).astype(np.float32) @ self._question.vector
             best = np.argsort(-cosines, kind="stable")[:SENTENCES]
             nearest = tuple((sentences[i], float(cosines[i])) for i in best)
         return replace(hit, sentences=nearest, words=self._words[hit.id])

@@ -28,8 +28,8 @@ TABLE = "documents"
 OWN_COLUMNS = ("id", "part", "hash", "tokens", "searched", "text", "terms", "passage", "vector")
 _INDICES = {"terms": "terms_idx", "vector": "vector_idx", "searched": "searched_idx"}
 _MERGES = 64  # after so many, small files are joined
-_KEPT = timedelta(minutes=10)  # how long a search that has begun finds the files of the version it reads
-_VALUES = 1000  # in one list of an SQL condition
+KEPT = timedelta(minutes=10)  # how long a search that has begun finds the files of the version it reads
+VALUES = 1000  # in one list of an SQL condition
 _ROUNDING = 1e-6  # of cosines: those of one pair differ in the last digits from one way of searching to another
 
 _QUOTED = re.compile(r"'(?:[^']|'')*'")
@@ -64,10 +64,13 @@ class Store:
     Args:
         folder: The index.
         table: LanceDB's table.
+
+    Attributes:
+        folder: The index.
     """
 
     def __init__(self, folder: Path, table: Any) -> None:
-        self._folder, self._table = folder, table
+        self.folder, self._table = folder, table
         self._merges = 0
 
     @classmethod
@@ -78,8 +81,8 @@ class Store:
             MissingExtraError: LanceDB is not installed.
             StoreError: A table with rows is there, or it cannot be written.
         """
-        connection = _connect(folder)
-        with _store_errors(folder, "written"):
+        connection = connect(folder)
+        with store_errors(folder, "written"):
             if (folder / f"{TABLE}.lance").exists() and connection.open_table(TABLE).count_rows():
                 raise StoreError(f"{folder} holds vectors but lacks settings.json: if it is a copy, copy it anew.")
             store = cls(folder, connection.create_table(TABLE, schema=_schema(dimension), mode="overwrite"))
@@ -94,8 +97,8 @@ class Store:
             MissingExtraError: LanceDB is not installed.
             StoreError: There is none, or it cannot be read.
         """
-        with _store_errors(folder, "read"):
-            return cls(folder, _connect(folder).open_table(TABLE))
+        with store_errors(folder, "read"):
+            return cls(folder, connect(folder).open_table(TABLE))
 
     def metadata(self) -> pa.Schema:
         """Give the columns that are not our own."""
@@ -103,7 +106,7 @@ class Store:
 
     def add_columns(self, fields: Sequence[pa.Field]) -> None:
         """Add columns, null in all rows."""
-        with _store_errors(self._folder, "written"):
+        with store_errors(self.folder, "written"):
             self._table.add_columns(pa.schema(fields))
 
     def merge(self, rows: pa.Table) -> None:
@@ -116,18 +119,18 @@ class Store:
             StoreError: They cannot be written; nothing of them is.
         """
         ids = is_one_of("id", rows["id"].unique().to_pylist())
-        with _store_errors(self._folder, "written"):
+        with store_errors(self.folder, "written"):
             merge = self._table.merge_insert(["id", "part"]).when_matched_update_all().when_not_matched_insert_all()
             merge.when_not_matched_by_source_delete(ids).execute(rows)
             self._merges += 1
             if self._merges % _MERGES == 0:
-                self._table.optimize(cleanup_older_than=_KEPT)
+                self._table.optimize(cleanup_older_than=KEPT)
 
     def delete(self, ids: Sequence[str]) -> None:
         """Delete all rows of documents."""
-        with _store_errors(self._folder, "written"):
-            for start in range(0, len(ids), _VALUES):
-                self._table.delete(is_one_of("id", ids[start : start + _VALUES]))
+        with store_errors(self.folder, "written"):
+            for start in range(0, len(ids), VALUES):
+                self._table.delete(is_one_of("id", ids[start : start + VALUES]))
 
     def tidy(self) -> None:
         """Bring the search indices up to date, and join small files.
@@ -136,7 +139,7 @@ class Store:
         since LanceDB would go on with what it learned of a few rows; so is one whose partitions are too few or too many
         for the rows that there are.
         """
-        with _store_errors(self._folder, "written"):
+        with store_errors(self.folder, "written"):
             rows = self._table.count_rows()
             for column, name in _INDICES.items():
                 stats = self._table.index_stats(name)
@@ -144,7 +147,7 @@ class Store:
                     continue
                 if stats is None or stats.num_unindexed_rows > stats.num_indexed_rows or self._outgrown(column, rows):
                     self._make_index(column)
-            self._table.optimize(cleanup_older_than=_KEPT)
+            self._table.optimize(cleanup_older_than=KEPT)
 
     def _outgrown(self, column: str, rows: int) -> bool:
         if column != "vector":
@@ -172,17 +175,17 @@ class Store:
 
     def count(self, where: str = "part = 0") -> int:
         """Count rows, those of documents where no condition is given."""
-        with _store_errors(self._folder, "read"):
+        with store_errors(self.folder, "read"):
             return int(self._table.count_rows(where))
 
     def rows(self, where: str, columns: Sequence[str]) -> pa.Table:
         """Read columns of the rows that fulfil a condition."""
-        with _store_errors(self._folder, "read"):
+        with store_errors(self.folder, "read"):
             return self._table.search().where(where).select(list(columns)).limit(None).to_arrow()
 
     def rows_of(self, column: str, values: Sequence[str], columns: Sequence[str], where: str = "true") -> pa.Table:
         """Read columns of the rows in which a column holds one of several texts."""
-        parts = [values[start : start + _VALUES] for start in range(0, len(values), _VALUES)] or [[]]
+        parts = [values[start : start + VALUES] for start in range(0, len(values), VALUES)] or [[]]
         return pa.concat_tables(self.rows(f"{where} AND {is_one_of(column, part)}", columns) for part in parts)
 
     def nearest(
@@ -245,7 +248,7 @@ class Store:
     def _nearest_rows(
         self, vectors: NDArray[np.float32], where: str, limit: int, threshold: float | None, probes: int | None
     ) -> pa.Table:
-        with _store_errors(self._folder, "read"):
+        with store_errors(self.folder, "read"):
             query = self._table.search(vectors, vector_column_name="vector").distance_type("cosine").where(where)
             if threshold is not None:
                 query = query.distance_range(upper_bound=1 - threshold + _ROUNDING)
@@ -267,7 +270,7 @@ class Store:
         if not text:
             return {}
         match = require("lancedb.query", "index", "indexes").MatchQuery
-        with _store_errors(self._folder, "read"):
+        with store_errors(self.folder, "read"):
             query = self._table.search(match(text, "terms"), query_type="fts").where(where)
             rows = query.select(["id", "_score"]).limit(top).to_arrow()
         scores = zip(rows["id"].to_pylist(), rows["_score"].to_pylist(), strict=True)
@@ -304,7 +307,8 @@ class Store:
         return f"({where})"
 
 
-def _connect(folder: Path) -> Any:
+def connect(folder: Path) -> Any:
+    """Connect to LanceDB in the folder of an index."""
     # LanceDB's own log goes to standard error, past Python, and warns of what it is going to change.
     os.environ.setdefault("LANCEDB_LOG", "error")
     # Every search sees what another process has written by then.
@@ -312,7 +316,7 @@ def _connect(folder: Path) -> Any:
 
 
 @contextmanager
-def _store_errors(folder: Path, what: str) -> Iterator[None]:
+def store_errors(folder: Path, what: str) -> Iterator[None]:
     """Turn what LanceDB raises, which can be of any of three classes, into our error."""
     try:
         yield

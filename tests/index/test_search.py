@@ -1,14 +1,19 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
 
 from simlte_st.data import Document
+from simlte_st.data.segmenters import make_segmenter
+from simlte_st.data.sentences import segment_document
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.index import Index
+from simlte_st.index import Index, sentence_vectors
+from simlte_st.index.adding import text_hash
+from simlte_st.index.store import connect
 from simlte_st.index.words import MOST_WORDS, WordCounts
 
 
@@ -104,7 +109,7 @@ def test_reasons(index: Index, model: SentenceTransformer, corpus: list[Document
     vector = model.encode(query, normalize_embeddings=True)
     for sentence, cosine in hit.sentences:
         assert sentence in corpus[5].text
-        assert model.encode(sentence, normalize_embeddings=True) @ vector == pytest.approx(cosine, abs=1e-5)
+        assert model.encode(sentence, normalize_embeddings=True) @ vector == pytest.approx(cosine, abs=1e-4)
     words = [word for word, _ in hit.words]
     assert words
     assert set(words) <= set(sentences[3].lower().split())
@@ -112,6 +117,54 @@ def test_reasons(index: Index, model: SentenceTransformer, corpus: list[Document
         assert index.search(word, mode="text", where="id = 'd5'")[0].bm25 == pytest.approx(score)
     table = index.search(query, top=3, why=True).to_arrow()
     assert table["words"][0].as_py()[0]["word"] == words[0]
+
+
+def test_the_vectors_of_sentences_are_kept(
+    index: Index, model: SentenceTransformer, corpus: list[Document], encoded: list[str]
+) -> None:
+    query = corpus[5].text[:60]
+    first = index.search(query, top=3, why=True)
+    assert {*encoded} == {sentence for hit in first for sentence in segments(corpus, hit.id)}
+    encoded.clear()
+    again = Index.open(index.folder, model)
+    assert list(again.search(query, top=3, why=True)) == list(first)
+    more = again.search(query, top=10)
+    assert not encoded
+    assert more.explain(more[0]) == first[0]
+    assert not encoded, "asked for one by one too"
+    again.search(query, where="id = 'd5'", why=True)
+    assert not encoded
+
+    changed = Document("d5", corpus[5].text + " Quagga gnu.", metadata=dict(corpus[5].metadata or {}))
+    index.add([changed])
+    hashes = {text_hash(each.text) for each in corpus}
+    table = connect(index.folder).open_table("sentences")
+    kept = {*table.search().select(["document"]).to_arrow()["document"].to_pylist()}
+    assert kept == {text_hash(corpus[int(hit.id[1:])].text) for hit in first if hit.id != "d5"} < hashes
+    index.delete([hit.id for hit in first])
+    assert connect(index.folder).open_table("sentences").count_rows() == 0
+    encoded.clear()
+    assert index.search(query, where="id = 'd0'", why=True)[0].sentences
+    assert encoded
+
+
+def test_an_index_that_cannot_be_written_gives_reasons(
+    index: Index, corpus: list[Document], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(folder: Path) -> object:
+        raise OSError("Read-only file system")
+
+    monkeypatch.setattr(sentence_vectors, "connect", fail)
+    with caplog.at_level("INFO"):
+        assert index.search(corpus[5].text[:60], top=1, why=True)[0].sentences
+    assert "are not kept: " in caplog.text
+    assert "Read-only file system" in caplog.text
+
+
+def segments(corpus: list[Document], name: str) -> list[str]:
+    """Cut a document as an index does that learned from the corpus."""
+    cut = make_segmenter("punkt", lambda: [each.text for each in corpus])
+    return list(segment_document(corpus[int(name[1:])], cut).sentences)
 
 
 def test_tables_of_hits(index: Index, corpus: list[Document]) -> None:
