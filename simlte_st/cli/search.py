@@ -17,7 +17,7 @@ from simlte_st.errors import ConfigurationError
 from simlte_st.files import valid_unicode
 
 if TYPE_CHECKING:
-    from simlte_st.index import Hits, Index
+    from simlte_st.index import Hit, Hits, Index
 
 
 def add_parser(subparsers: Any) -> None:
@@ -114,8 +114,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def search_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Give the options by the names that :meth:`simlte_st.Index.search` has for them."""
-    return {name: getattr(arguments, name) for name in ("top", "threshold", "where", "mode", "why")}
+    """Give the options by the names that :meth:`simlte_st.Index.search` has for them.
+
+    A table has reasons below the hits, which need not wait for them; words alone are searched without a vector, which
+    reasons need.
+    """
+    why = arguments.why and (arguments.format != "table" or arguments.mode == "text")
+    return {**{name: getattr(arguments, name) for name in ("top", "threshold", "where", "mode")}, "why": why}
 
 
 def show(hits: Hits, arguments: argparse.Namespace, index: Index, text: str = "") -> int:
@@ -130,7 +135,10 @@ def show(hits: Hits, arguments: argparse.Namespace, index: Index, text: str = ""
     from simlte_st.files import atomic_path
 
     if arguments.format == "table":
-        print("\n".join(_table(hits, arguments, index, text)) if hits else "No document was found.")
+        print("\n".join(_table(hits, arguments, index, text)) if hits else "No document was found.", flush=True)
+        for rank, hit in enumerate(hits if arguments.why else (), start=1):
+            explained = hit if hit.sentences else hits.explain(hit)
+            print("\n".join(reason_lines(rank, explained, terminal_width())), flush=True)
         return 0
     lines = (json.dumps(hit.to_dict(), ensure_ascii=False) for hit in hits)
     if not arguments.output:
@@ -180,10 +188,16 @@ def table_lines(hits: Hits, heads: Sequence[str], snippets: Sequence[str], width
         ))  # fmt: skip
         yield f"{rank:>4}  {_cell(hit.id, names)}  {numbers}  {_cell(head, room - 6)}".rstrip()
         yield f"      {_cell(piece, width - 6)}".rstrip()
-        for sentence, cosine in hit.sentences:
-            yield f"      {cosine:.3f}  {_cell(sentence, width - 13)}".rstrip()
-        if hit.words:
-            yield f"      words  {_cell(', '.join(word for word, _ in hit.words), width - 13)}".rstrip()
+
+
+def reason_lines(rank: int, hit: Hit, width: int) -> Iterator[str]:
+    """Lay out the reasons for a hit in lines of at most ``width`` columns."""
+    yield ""
+    yield f"{rank:>4}  {_cell(hit.id, width - 6)}".rstrip()
+    for sentence, cosine in hit.sentences:
+        yield f"      {cosine:.3f}  {_cell(sentence, width - 13)}".rstrip()
+    if hit.words:
+        yield f"      words  {_cell(', '.join(word for word, _ in hit.words), width - 13)}".rstrip()
 
 
 def _columns(text: str) -> int:

@@ -51,6 +51,11 @@ def test_search_prints_a_table_as_wide_as_the_terminal(
         assert re.search(r"^ +1  d3 ", out, re.MULTILINE)
         assert "words  " in out
         assert not re.search(r"\bd[0167]\b", out)
+    hits, _, why = out.partition("\n\n")
+    ranked = re.findall(r"^ +(\d+)  (d\d)", hits, re.MULTILINE)
+    assert len(ranked) > 1
+    assert re.findall(r"^ +(\d+)  (d\d)$", why, re.MULTILINE) == ranked, "hits first, and their reasons below"
+    assert "words  " not in hits
     monkeypatch.setenv("COLUMNS", "250")
     out, _ = run(f"search {index} '{documents[3]}' --top 1 --show year,Price__EUR_", capfd)
     assert documents[3][:15] in out.splitlines()[1]
