@@ -12,13 +12,13 @@ import itertools
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Protocol, TypeVar
-
-from nltk.data import find as nltk_find
-from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer, PunktTrainer, load_punkt_params
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from simlte_st.errors import ConfigurationError
 from simlte_st.extras import require
+
+if TYPE_CHECKING:  # NLTK takes a second to import, and much that imports this cuts nothing
+    from nltk.tokenize.punkt import PunktParameters
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +54,8 @@ class PunktSegmenter:
     """
 
     def __init__(self, parameters: PunktParameters | None = None) -> None:
+        from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
+
         self.parameters = parameters if parameters is not None else PunktParameters()
         self._tokenizer = PunktSentenceTokenizer(self.parameters)
 
@@ -69,14 +71,19 @@ class PunktSegmenter:
     @classmethod
     def installed(cls, language: str = "english") -> PunktSegmenter | None:
         """Load NLTK's ``punkt_tab`` parameters for ``language``, or None where they are not installed."""
+        from nltk.data import find
+        from nltk.tokenize.punkt import load_punkt_params
+
         try:
-            return cls(load_punkt_params(nltk_find(f"tokenizers/punkt_tab/{language}/")))
+            return cls(load_punkt_params(find(f"tokenizers/punkt_tab/{language}/")))
         except (LookupError, FileNotFoundError):  # the second before NLTK 3.9.2, for a folder that lacks a file
             return None
 
     @classmethod
     def learn(cls, texts: Iterable[str], max_characters: int = SAMPLE_CHARACTERS) -> PunktSegmenter:
         """Learn the parameters, without labels, from the first ``max_characters`` characters of ``texts``."""
+        from nltk.tokenize.punkt import PunktTrainer
+
         trainer = PunktTrainer()
         left = max_characters
         for text in texts:
@@ -104,6 +111,8 @@ class PunktSegmenter:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> PunktSegmenter:
         """Rebuild a segmenter from what :meth:`to_dict` gave."""
+        from nltk.tokenize.punkt import PunktParameters
+
         parameters = PunktParameters()
         parameters.abbrev_types = set(values["abbreviations"])
         parameters.collocations = {(first, second) for first, second in values["collocations"]}

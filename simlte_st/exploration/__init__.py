@@ -1,5 +1,8 @@
-"""A pile of documents on one page: topics, a map, near copies, outliers, and the corpus in numbers."""
+"""A pile of documents on one page: topics, a map, near copies, outliers, and the corpus in numbers.
 
-from simlte_st.exploration.explore import ExploreReport, explore
+The names are in ``__init__.pyi``.
+"""
 
-__all__ = ["ExploreReport", "explore"]
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

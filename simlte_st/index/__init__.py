@@ -1,8 +1,5 @@
-"""An index on disk: documents found by text or by other documents, with reasons."""
+"""An index on disk: documents found by text or by other documents, with reasons. The names are in ``__init__.pyi``."""
 
-from simlte_st.index.adding import IndexReport
-from simlte_st.index.calibration import Calibration
-from simlte_st.index.hits import Hit, Hits
-from simlte_st.index.index import Index
+import lazy_loader
 
-__all__ = ["Calibration", "Hit", "Hits", "Index", "IndexReport"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -24,8 +24,8 @@ from simlte_st.index.encoder import Encoder
 from simlte_st.index.metadata import Metadata
 from simlte_st.index.passages import passages_of
 from simlte_st.index.settings import PUNKT_FILE
-from simlte_st.index.store import Store
-from simlte_st.index.texts import TextParts, VectorsAhead, batches, text_hash
+from simlte_st.index.store import Store, text_hash
+from simlte_st.index.texts import TextParts, VectorsAhead, batches
 from simlte_st.index.words import count_words
 from simlte_st.models.parts import PartEncoder
 from simlte_st.models.truncation import Truncation

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -18,9 +18,7 @@ from simlte_st.data.segmenters import PunktSegmenter, Segmenter
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.files import SETTINGS_FILE, hold, read_json, write_json
 from simlte_st.index import contents
-from simlte_st.index.adding import IndexReport, add_documents
 from simlte_st.index.calibration import Calibration, fit_threshold, read_labels, score_pairs
-from simlte_st.index.encoder import Encoder, Model
 from simlte_st.index.finding import find_hits
 from simlte_st.index.hits import Hits
 from simlte_st.index.queries import Mode, Question, check_search
@@ -30,7 +28,11 @@ from simlte_st.index.sentence_vectors import SentenceVectors, remove_unused
 from simlte_st.index.settings import PUNKT_FILE, load_encoder, make_folder, read_settings
 from simlte_st.index.store import Store
 from simlte_st.index.words import WordCounts
-from simlte_st.models.workers import Engine, Workers
+
+if TYPE_CHECKING:  # with torch and transformers, which a search by words alone does not need
+    from simlte_st.index.adding import IndexReport
+    from simlte_st.index.encoder import Encoder, Model
+    from simlte_st.models.workers import Engine
 
 TOP = 10
 """Hits that are given where neither a number nor a threshold is."""
@@ -115,6 +117,8 @@ class Index:
                 made = "with" if index.parts else "without"
                 raise ConfigurationError(f"{folder} was made {made} passages (parts): make another index.")
             return index
+        from simlte_st.index.encoder import Encoder
+
         encoder = Encoder(model, device)
         settings, store = make_folder(folder, encoder, bool(parts))
         index = cls(folder, settings, store, model, device)
@@ -214,6 +218,9 @@ class Index:
             ModelError: The model is gone, or another one.
             StoreError: The index cannot be written; what was written before is there.
         """
+        from simlte_st.index.adding import add_documents
+        from simlte_st.models.workers import Workers
+
         workers = Workers(device, engine, actors, address)
         with self._writing():
             for learned in ("_segmenter", "_words"):
@@ -387,7 +394,7 @@ class Index:
     ) -> list[Hits]:
         top = TOP if top is None and threshold is None else top
         vectors = SentenceVectors(self.folder, lambda sentences: self.encoder.documents(sentences))
-        reasons = partial(Reasons, self._store, vectors, self._segmenter)
+        reasons = partial(Reasons, self._store, vectors, lambda: self._segmenter)
         return find_hits(self._store, reasons, asked, mode, top, threshold, where, why)
 
     def calibrate(

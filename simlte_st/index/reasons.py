@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -29,13 +29,13 @@ class Reasons:
     Args:
         store: The index's table.
         vectors: Gives the vectors of a document's sentences.
-        segmenter: Cuts documents into sentences.
+        segmenter: Gives what cuts documents into sentences.
         question: The question; without a vector, hits get no sentences.
         texts: The documents' texts by id.
     """
 
     def __init__(
-        self, store: Store, vectors: SentenceVectors, segmenter: Segmenter, question: Question,
+        self, store: Store, vectors: SentenceVectors, segmenter: Callable[[], Segmenter], question: Question,
         texts: Mapping[str, str],
     ) -> None:  # fmt: skip
         self._store, self._vectors, self._segmenter, self._question = store, vectors, segmenter, question
@@ -50,7 +50,7 @@ class Reasons:
         nearest: tuple[tuple[str, float], ...] = ()
         if self._question.vector is not None:
             text = self._texts[hit.id]
-            sentences = list(dict.fromkeys(segment_document(Document(hit.id, text), self._segmenter).sentences))
+            sentences = list(dict.fromkeys(segment_document(Document(hit.id, text), self._segmenter()).sentences))
             cosines = self._vectors.of(text, sentences).astype(np.float32) @ self._question.vector
             best = np.argsort(-cosines, kind="stable")[:SENTENCES]
             nearest = tuple((sentences[i], float(cosines[i])) for i in best)

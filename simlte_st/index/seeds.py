@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +15,14 @@ from simlte_st.data.document import Document
 from simlte_st.data.documents import list_documents
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.errors import DataError
-from simlte_st.index.encoder import Encoder
 from simlte_st.index.passages import passages_of
 from simlte_st.index.queries import Question
-from simlte_st.index.store import Store, is_one_of
-from simlte_st.index.texts import text_hash
+from simlte_st.index.store import Store, is_one_of, text_hash
 from simlte_st.index.words import WordCounts
 from simlte_st.vectors import unit_rows
+
+if TYPE_CHECKING:
+    from simlte_st.index.encoder import Encoder
 
 
 def find_seed(store: Store, seed: str) -> list[Document]:

@@ -13,8 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from simlte_st.errors import StoreError
-from simlte_st.index.adding import text_hash
-from simlte_st.index.store import KEPT, VALUES, Store, connect, is_one_of, store_errors
+from simlte_st.index.store import KEPT, VALUES, Store, connect, is_one_of, store_errors, text_hash
 
 TABLE = "sentences"
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from simlte_st.errors import ConfigurationError, ModelError, StoreError
 from simlte_st.files import SETTINGS_FILE, changes, check_place, hold, is_model, nearest_place, read_json, write_json
-from simlte_st.index.encoder import Encoder
 from simlte_st.index.store import TABLE, Store
 from simlte_st.index.words import WORDS_FILE
+
+if TYPE_CHECKING:
+    from simlte_st.index.encoder import Encoder
 
 FORMAT = 2
 """Version of what is on disk."""
@@ -84,6 +86,8 @@ def load_encoder(folder: Path, settings: dict[str, Any], model: Any, device: str
         ConfigurationError: The model had no name, and none is given.
         ModelError: It cannot be loaded, or is another one.
     """
+    from simlte_st.index.encoder import Encoder  # with torch and transformers
+
     wanted = settings["model"] if model is None else model
     if wanted is None:
         raise ConfigurationError(f"The model of {folder} had no name: give it with model=.")

@@ -7,6 +7,7 @@ Chroma and Qdrant want a server, or everything in memory, for the same.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -50,6 +51,11 @@ def _schema(dimension: int) -> pa.Schema:
             pa.field("vector", pa.list_(pa.float32(), dimension), nullable=False),
         ]
     )
+
+
+def text_hash(text: str) -> str:
+    """Digest a text, by which it is known that its vector is there."""
+    return hashlib.blake2b(text.encode("utf-8"), digest_size=16).hexdigest()
 
 
 def is_one_of(column: str, values: Iterable[str]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -19,7 +18,7 @@ from simlte_st.data.documents import DocumentReader
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.index.encoder import Encoder
 from simlte_st.index.passages import passages_of
-from simlte_st.index.store import Store
+from simlte_st.index.store import Store, text_hash
 from simlte_st.models.parts import Part, part_files, part_number
 from simlte_st.vectors import unit_rows
 
@@ -30,11 +29,6 @@ VECTORS_FOLDER = "vectors.parts"
 """Vectors that are not yet in the table."""
 
 _BATCH_CHARACTERS = 4_000_000
-
-
-def text_hash(text: str) -> str:
-    """Digest a text, by which it is known that its vector is there."""
-    return hashlib.blake2b(text.encode("utf-8"), digest_size=16).hexdigest()
 
 
 def batches(documents: Iterable[Document]) -> Iterator[list[Document]]:

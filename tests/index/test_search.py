@@ -12,8 +12,7 @@ from simlte_st.data.segmenters import make_segmenter
 from simlte_st.data.sentences import segment_document
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.index import Index, sentence_vectors
-from simlte_st.index.adding import text_hash
-from simlte_st.index.store import connect
+from simlte_st.index.store import connect, text_hash
 from simlte_st.index.words import MOST_WORDS, WordCounts
 
 

@@ -1,0 +1,2 @@
+from .explore import ExploreReport as ExploreReport
+from .explore import explore as explore
