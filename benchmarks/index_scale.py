@@ -39,8 +39,8 @@ from simlte_st.data import read_documents
 from simlte_st.data.segmenters import make_segmenter
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import atomic_path
-from simlte_st.index.adding import BATCH
 from simlte_st.index.store import Store
+from simlte_st.index.texts import BATCH
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.vectors import unit_rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,28 +14,22 @@ import pyarrow as pa
 
 from simlte_st.data.document import Document
 from simlte_st.data.documents import read_documents
-from simlte_st.data.segmenters import PunktSegmenter, Segmenter
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.files import SETTINGS_FILE, hold, read_json, write_json
+from simlte_st.files import SETTINGS_FILE, hold, write_json
 from simlte_st.index import contents
 from simlte_st.index.calibration import Calibration, fit_threshold, read_labels, score_pairs
-from simlte_st.index.finding import find_hits
 from simlte_st.index.hits import Hits
-from simlte_st.index.queries import Mode, Question, check_search
-from simlte_st.index.reasons import Reasons
-from simlte_st.index.seeds import find_seed, find_texts, make_questions, seed_vectors
-from simlte_st.index.sentence_vectors import SentenceVectors, remove_unused
-from simlte_st.index.settings import PUNKT_FILE, load_encoder, make_folder, read_settings
+from simlte_st.index.queries import Mode, check_search
+from simlte_st.index.searcher import Searcher
+from simlte_st.index.seeds import find_seed, find_texts
+from simlte_st.index.sentence_vectors import remove_unused
+from simlte_st.index.settings import load_encoder, make_folder, read_settings
 from simlte_st.index.store import Store
-from simlte_st.index.words import WordCounts
 
 if TYPE_CHECKING:  # with torch and transformers, which a search by words alone does not need
     from simlte_st.index.adding import IndexReport
     from simlte_st.index.encoder import Encoder, Model
     from simlte_st.models.workers import Engine
-
-TOP = 10
-"""Hits that are given where neither a number nor a threshold is."""
 
 _TOGETHER = 512  # questions of :meth:`Index.link_each` that are asked at a time
 
@@ -158,13 +152,8 @@ class Index:
         return load_encoder(self.folder, self._settings, self._model, self._device)
 
     @cached_property
-    def _segmenter(self) -> Segmenter:
-        path = self.folder / PUNKT_FILE
-        return PunktSegmenter.from_dict(read_json(path)) if path.exists() else PunktSegmenter()
-
-    @cached_property
-    def _words(self) -> WordCounts:
-        return WordCounts.read(self.folder)
+    def _searcher(self) -> Searcher:
+        return Searcher(self._store, lambda: self.encoder, self.parts)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -223,8 +212,7 @@ class Index:
 
         workers = Workers(device, engine, actors, address)
         with self._writing():
-            for learned in ("_segmenter", "_words"):
-                self.__dict__.pop(learned, None)
+            self.__dict__.pop("_searcher", None)
             options: dict[str, Any] = {"batch_size": batch_size, "sync": sync, "progress": progress}
             encoder, folder = self.encoder, self.folder
             report = add_documents(self._store, encoder, documents, folder, workers, parts=self.parts, **options)
@@ -297,9 +285,8 @@ class Index:
         check_search(mode, top, threshold)
         if not text.strip():
             raise DataError("The text to search for is empty.")
-        vector = self.encoder.query(text) if mode != "text" or why else None
-        question = Question(self._words.of_question(text), vector)
-        return self._find([question], top, threshold, where, mode, why)[0]
+        question = self._searcher.ask_text(text, mode != "text" or why)
+        return self._searcher.find([question], top, threshold, where, mode, why)[0]
 
     def link(
         self,
@@ -336,7 +323,8 @@ class Index:
         if not names:
             raise DataError("There is no seed to find documents for.")
         documents = [document for seed in names for document in find_seed(self._store, os.fspath(seed))]
-        return self._find(self._questions([documents], mode != "text" or why), top, threshold, where, mode, why)[0]
+        questions = self._searcher.ask_documents([documents], mode != "text" or why)
+        return self._searcher.find(questions, top, threshold, where, mode, why)[0]
 
     def link_each(
         self,
@@ -367,8 +355,10 @@ class Index:
         threshold = self._threshold(top, threshold, mode)
         reader = iter(read_documents(seeds))
         while batch := list(islice(reader, _TOGETHER)):
-            questions = self._questions([[each] for each in find_texts(self._store, batch)], mode != "text")
-            found = self._find(questions, top, threshold, where, mode, False)
+            asked = [[each] for each in find_texts(self._store, batch)]
+            found = self._searcher.find(
+                self._searcher.ask_documents(asked, mode != "text"), top, threshold, where, mode
+            )
             yield from zip((document.id for document in batch), found, strict=True)
 
     def _threshold(self, top: int | None, threshold: float | None, mode: Mode) -> float | None:
@@ -376,26 +366,6 @@ class Index:
         if top is None and threshold is None and self.calibration is not None and mode != "text":
             return self.calibration.threshold
         return threshold
-
-    def _questions(self, groups: Sequence[Sequence[Document]], with_vectors: bool) -> list[Question]:
-        seeds = [seed for group in groups for seed in group]
-        cut = self._segmenter if self.parts else None
-        vectors = seed_vectors(self._store, lambda: self.encoder, cut, seeds) if with_vectors else None
-        return make_questions(self._store, self._words, groups, vectors)
-
-    def _find(
-        self,
-        asked: Sequence[Question],
-        top: int | None,
-        threshold: float | None,
-        where: str | None,
-        mode: Mode,
-        why: bool,
-    ) -> list[Hits]:
-        top = TOP if top is None and threshold is None else top
-        vectors = SentenceVectors(self.folder, lambda sentences: self.encoder.documents(sentences))
-        reasons = partial(Reasons, self._store, vectors, lambda: self._segmenter)
-        return find_hits(self._store, reasons, asked, mode, top, threshold, where, why)
 
     def calibrate(
         self, labels: str | os.PathLike[str] | Iterable[Mapping[str, Any]], precision: float = 0.9
@@ -416,7 +386,7 @@ class Index:
         pairs = read_labels(labels)
         self.documents(sorted({document for _, document, _ in pairs}))  # are they there?
         seeds = {seed: find_seed(self._store, seed) for seed, _, _ in pairs}
-        questions = dict(zip(seeds, self._questions([*seeds.values()], with_vectors=True), strict=True))
+        questions = dict(zip(seeds, self._searcher.ask_documents([*seeds.values()], True), strict=True))
         calibration = fit_threshold(score_pairs(self._store, questions, pairs), [each[2] for each in pairs], precision)
         with self._writing():
             self._settings["calibration"] = calibration.to_dict()

@@ -18,8 +18,8 @@ from simlte_st.data.document import Document
 from simlte_st.errors import SimlteError
 from simlte_st.exploration.columns import title_of
 from simlte_st.index import Hit, Hits, Index
-from simlte_st.index.index import TOP
 from simlte_st.index.queries import Mode
+from simlte_st.index.searcher import TOP
 from simlte_st.page import filters
 from simlte_st.page.highlighting import as_label, described, highlighted, hit_html
 from simlte_st.page.overview import Overview, look_over

@@ -5,6 +5,8 @@ import json
 import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -67,6 +69,19 @@ def test_search_prints_a_table_as_wide_as_the_terminal(
             in run(f"search {index} ba {option}", capfd, 1)[1]
         )
     assert run(f"search {index} ba --where 'year = 1'", capfd)[0] == "No document was found.\n"
+
+
+def test_a_search_by_words_waits_for_no_model(index: Path, documents: list[str]) -> None:
+    code = (
+        "import sys\n"
+        "from simlte_st.cli.main import main\n"
+        f"assert main(['search', {str(index)!r}, {documents[3][:50]!r}, '--mode', 'text']) == 0\n"
+        "heavy = {'torch', 'transformers.models.bert', 'sentence_transformers', 'datasets', 'peft'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr
+    assert " d3 " in found.stdout
 
 
 def test_hits_go_to_files(index: Path, documents: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

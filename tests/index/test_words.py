@@ -44,6 +44,6 @@ def test_words_are_counted_when_an_index_has_doubled(
     assert add(3, 4)["indexed"] == 3
     found = add(5)
     assert found == {"documents": 6, "indexed": 6, "counts": {"the": 6, "w0x": 3, "w1x": 3, "zebra": 6}}
-    assert list(index._words.of_question("zebra w0x w5")) == ["w5", "w0x", "zebra"]
+    assert list(index._searcher._words.of_question("zebra w0x w5")) == ["w5", "w0x", "zebra"]
     monkeypatch.setattr(words, "_SAMPLE", 4)
     assert add(*range(6, 20))["documents"] == 4
