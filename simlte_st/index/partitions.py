@@ -12,8 +12,8 @@ APPROXIMATE_FROM = 50_000
 """Rows from which on the vectors have an approximate index (IVF); fewer are compared one by one, which is quick."""
 
 PROBES = 100
-"""Partitions that a question for a few rows looks through. From 60,000 to a million rows, recall@10 is then between .974
-and .983 (``benchmarks.index_scale``)."""
+"""Partitions that a question for a few rows looks through: recall@10 is then .974 to .983 from 60,000 to a million rows
+(``benchmarks.index_scale``)."""
 
 _FEW = 100  # rows
 _MOST_SEGMENTS = 8  # of an index that is left as it is; with eight a question takes up to twice as long as with one
