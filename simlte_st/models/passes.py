@@ -34,7 +34,7 @@ class TextReader:
     """A model as it reads the texts of one call of ``encode``: it counts their tokens, and makes the passes.
 
     Args:
-        model: The model. It is not changed, and may be at work for others meanwhile.
+        model: The model; it is not changed.
         batch_size: How many of the longest texts may go through the model at once.
         texts: What will be encoded.
         embeds: Whether nothing but sentence embeddings is asked for, in this process; else the model computes as the

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import logging
 import random
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -180,9 +179,11 @@ def test_batches_without_padding_are_cut_by_texts(encoder_path: Path) -> None:
     assert seen == [[0, 2, 3], [0, 4]]
 
 
-def test_one_model_serves_several_threads(encoder_path: Path) -> None:
-    model, texts = SentenceTransformer(str(encoder_path), device="cpu"), mixed_texts()
-    expected = model.encode(texts)
-    with ThreadPoolExecutor(4) as pool:
-        for found in pool.map(lambda _: model.encode(texts), range(8)):
-            np.testing.assert_array_equal(found, expected)
+def test_readers_of_one_model_do_not_meet(encoder_path: Path) -> None:
+    model, texts = stock_model(encoder_path), mixed_texts()
+    expected, readers = model.encode(texts), [TextReader(model, 4, texts) for _ in range(2)]
+    assert {"forward", "preprocess"}.isdisjoint(vars(model))
+    for reader, part in zip(readers, (texts[:9], texts[9:]), strict=True):
+        found = reader.model.encode(part, batch_size=reader.batch_size)
+        np.testing.assert_allclose(found, expected[texts.index(part[0]) :][: len(part)], atol=1e-6)
+    assert [reader.truncation.texts for reader in readers if reader.truncation] == [9, len(texts) - 9]
