@@ -10,8 +10,11 @@ from __future__ import annotations
 import logging
 import os
 import platform
+import socket
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -19,10 +22,11 @@ from uuid import uuid4
 import pyarrow as pa
 
 from simlte_st.checks import check_count
-from simlte_st.errors import ConfigurationError, ModelError, SimlteError
+from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.models.parts import Part, PartEncoder, Parts
 
 _ATTEMPTS = 3  # at a part, or at loading the model; Ray Data restarts an actor for ever, and would never end
+_SECONDS = 10  # for an answer of a cluster's address
 _LISTS = pa.large_list(pa.large_string())  # a part may be larger than 2 GiB
 _SCHEMA = pa.schema({"path": pa.string(), "ids": _LISTS, "texts": _LISTS, "message": pa.binary()})
 
@@ -51,8 +55,8 @@ def encode_with_ray(
     Raises:
         ConfigurationError: The cluster is not there or has not the CPUs or GPUs; its machines do not see the folder of
             the parts; or the source lives in this process only.
-        ModelError: A vector is not finite, or an actor died again and again.
-        SimlteError: What iterating the parts raises.
+        ModelError: A vector is not finite, or a process of Ray died again and again.
+        Exception: What iterating the parts or the model raises, as if it had been here.
     """
     import ray
     from ray import data
@@ -61,13 +65,13 @@ def encode_with_ray(
     _check_travels(parts)
     with _cluster(address):
         actors, gpus = _resources(ray.cluster_resources(), actors, device)
-        model = ray.put(encoder)
-        rows = data.read_datasource(_source(parts), override_num_blocks=1)
+        model, run = ray.put(encoder), uuid4().hex
+        rows = data.read_datasource(_source(parts, run), override_num_blocks=1)
         rows.context.target_max_block_size = 1  # bytes: a block for each row, so that each part is a task of its own
         rows.context.enable_progress_bars = False
         rows = rows.map_batches(
             _Actor,
-            fn_constructor_args=(model, parts.folder, "cuda" if gpus else "cpu", uuid4().hex),
+            fn_constructor_args=(model, parts.folder, "cuda" if gpus else "cpu", run),
             batch_size=1,
             batch_format="pyarrow",
             compute=data.ActorPoolStrategy(size=actors),
@@ -81,14 +85,13 @@ def encode_with_ray(
                     bar.update(row["documents"])
                     continue
                 message = ray.cloudpickle.loads(row["message"])
-                if isinstance(message, SimlteError):
-                    raise message
+                if isinstance(message, _Failure):
+                    raise message.error from RuntimeError(f"In a process of Ray:\n{message.trace}")
                 parts.report = message
         except ray.exceptions.RayError as error:
-            lines = [line for line in str(error).splitlines() if line.strip()]
             raise ModelError(
-                f"Ray could not go on: {lines[-1].strip()} Finished parts are kept; an actor that dies by itself "
-                "most often had too little memory (batch_size=)."
+                f"Ray could not go on ({type(error).__name__}): {str(error).splitlines()[0]} Finished parts are kept, "
+                "for resume=True."
             ) from error
 
 
@@ -109,8 +112,11 @@ def _cluster(address: str | None) -> Iterator[None]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # else Ray Data's own actors make Ray alarm the user
     try:
+        host, _, port = (address or "").rpartition("://")[2].rpartition(":")
+        if host and port.isdigit():  # where nobody listens, Ray would go on asking for minutes
+            socket.create_connection((host, int(port)), timeout=_SECONDS).close()
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError) as error:
         raise ConfigurationError(f"address={address!r}: there is no Ray cluster ({error}).") from error
     try:
         yield
@@ -148,7 +154,23 @@ def _check_travels(parts: Parts) -> None:
         ) from error
 
 
-def _source(parts: Parts) -> Any:
+@dataclass(frozen=True)
+class _Failure:
+    """An error in a process of Ray. It goes home in a row: raised there, Ray would wrap it, and some it would retry."""
+
+    error: Exception
+    trace: str
+
+
+def _failed(error: Exception) -> bytes:
+    trace = "".join(traceback.format_exception(error))
+    try:
+        return _pickled(_Failure(error, trace))
+    except Exception:  # of a class that cannot travel
+        return _pickled(_Failure(RuntimeError(str(error)), trace))
+
+
+def _source(parts: Parts, run: str) -> Any:
     """Make Ray Data's source of the parts: one read task, a row a part, and at the end the report or an error."""
     from ray.data import Datasource, ReadTask
     from ray.data.block import BlockMetadata
@@ -159,7 +181,7 @@ def _source(parts: Parts) -> Any:
 
     class PartSource(Datasource):
         def get_read_tasks(self, parallelism: int, *args: Any, **options: Any) -> list[Any]:
-            return [ReadTask(lambda: _rows(parts, here), metadata)]
+            return [ReadTask(lambda: _rows(parts, here, run), metadata)]
 
         def estimate_inmemory_data_size(self) -> int | None:
             return None
@@ -167,17 +189,18 @@ def _source(parts: Parts) -> Any:
     return PartSource()  # type: ignore[no-untyped-call]
 
 
-def _rows(parts: Parts, folder: str) -> Iterator[pa.Table]:
-    message: Any
+def _rows(parts: Parts, folder: str, run: str) -> Iterator[pa.Table]:
     try:
         os.chdir(folder)
-        for part in parts:
-            done = part.path.exists()
-            yield _row(str(part.path), [] if done else part.ids, [] if done else part.texts)
-        message = parts.report
-    except SimlteError as error:  # Ray would wrap it, and try again
-        message = error
-    yield _row(message=_pickled(message))
+        _check_seen(parts.folder)
+        with _attempt(parts.folder / f"reading.{run}", "reading the documents"):
+            for part in parts:
+                done = part.path.exists()
+                yield _row(str(part.path), [] if done else part.ids, [] if done else part.texts)
+        message = _pickled(parts.report)
+    except Exception as error:
+        message = _failed(error)
+    yield _row(message=message)
 
 
 def _row(
@@ -209,16 +232,12 @@ class _Actor:
 
         self._folder, self._run, self._error = folder, run, b""
         try:
-            if not folder.is_dir():
-                raise ConfigurationError(
-                    f"{folder} is not seen from {platform.node()}: the output has to be on a file system that all "
-                    "machines of the cluster share."
-                )
+            _check_seen(folder)
             with _attempt(self._folder / f"{ray.get_runtime_context().get_actor_id()}.{run}", "loading the model"):
                 self._encoder: PartEncoder = ray.get(encoder)
                 self._encoder.model.to(device)
-        except SimlteError as error:  # raised here, it would be wrapped
-            self._error = _pickled(error)
+        except Exception as error:
+            self._error = _failed(error)
 
     def __call__(self, rows: pa.Table) -> pa.Table:
         (row,) = rows.to_pylist()
@@ -234,9 +253,17 @@ class _Actor:
         try:
             with _attempt(part.path.with_name(f"{part.path.name}.{self._run}"), f"a part ({part.ids[0]!r} and on)"):
                 self._encoder.make(part)
-        except SimlteError as error:
-            return _pickled(error)
+        except Exception as error:
+            return _failed(error)
         return None
+
+
+def _check_seen(folder: Path) -> None:
+    if not folder.is_dir():
+        raise ConfigurationError(
+            f"{folder} is not seen from {platform.node()}: the output has to be on a file system that all machines of "
+            "the cluster share."
+        )
 
 
 @contextmanager
@@ -248,8 +275,8 @@ def _attempt(marker: Path, work: str) -> Iterator[None]:
     """
     if marker.exists() and marker.stat().st_size >= _ATTEMPTS:
         raise ModelError(
-            f"{_ATTEMPTS} times an actor died over {work}, most likely for want of memory. Finished parts are kept: "
-            "give it more, or a smaller batch_size=, and resume=True."
+            f"{_ATTEMPTS} times a process of Ray died over {work}, most likely for want of memory. Finished parts "
+            "are kept: give it more, or a smaller batch_size=, and resume=True."
         )
     with marker.open("ab") as file:
         file.write(b".")

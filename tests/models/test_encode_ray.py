@@ -21,7 +21,7 @@ from simlte_st.data import read_documents
 from simlte_st.errors import ConfigurationError, EmptyCorpusError, MissingExtraError, ModelError, ResumeError
 from simlte_st.index import Index
 from simlte_st.models.encode import encode_documents
-from simlte_st.models.encode_ray import _attempt, _resources, _rows
+from simlte_st.models.encode_ray import _attempt, _failed, _resources, _rows
 from simlte_st.models.parts import DocumentParts, part_files
 
 
@@ -143,6 +143,13 @@ def test_an_index_is_encoded_by_ray_and_written_here(
     assert len(made) == 48 < len(here)
 
 
+def test_an_address_where_nobody_is(model: SentenceTransformer, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    with pytest.raises(ConfigurationError, match=r"address='127\.0\.0\.1:9': there is no Ray cluster \(.*refused"):
+        encode_documents(model, ["a text"], tmp_path / "v.parquet", engine="ray", address="127.0.0.1:9")
+    assert not list(tmp_path.iterdir())
+
+
 def test_what_cannot_start_is_refused_with_the_numbers() -> None:
     assert _resources({"CPU": 16, "GPU": 4}, None, None) == (4, 1)
     assert _resources({"CPU": 4, "GPU": 4}, None, "cuda") == (3, 1)
@@ -160,15 +167,29 @@ def test_what_cannot_start_is_refused_with_the_numbers() -> None:
 
 def test_errors_of_reading_come_home(tmp_path: Path) -> None:
     parts = DocumentParts(read_documents([" ", ""]), tmp_path, 10)
-    (message,) = (row["message"][0].as_py() for row in _rows(parts, str(tmp_path)))
-    assert isinstance(ray.cloudpickle.loads(message), EmptyCorpusError)
+    (message,) = (row["message"][0].as_py() for row in _rows(parts, str(tmp_path), "run"))
+    failure = ray.cloudpickle.loads(message)
+    assert isinstance(failure.error, EmptyCorpusError)
+    assert "in _documents" in failure.trace
+
+    class Local(Exception):
+        def __reduce__(self) -> str:
+            raise TypeError
+
+    assert repr(ray.cloudpickle.loads(_failed(Local("of this process"))).error) == "RuntimeError('of this process')"
+
+
+def test_a_folder_that_is_not_shared(tmp_path: Path) -> None:
+    parts = DocumentParts(read_documents(["a text"]), tmp_path / "elsewhere", 10)
+    (message,) = (row["message"][0].as_py() for row in _rows(parts, str(tmp_path), "run"))
+    assert "elsewhere is not seen from" in str(ray.cloudpickle.loads(message).error)
 
 
 def test_an_actor_that_dies_again_and_again_is_an_error(tmp_path: Path) -> None:
     marker = tmp_path / "part"
     for _ in range(3):
         _attempt(marker, "a part").__enter__()  # and killed
-    with pytest.raises(ModelError, match="3 times an actor died over a part"), _attempt(marker, "a part"):
+    with pytest.raises(ModelError, match="3 times a process of Ray died over a part"), _attempt(marker, "a part"):
         pass
     with _attempt(tmp_path / "other", "a part"):
         pass

@@ -1,0 +1,168 @@
+r"""What Ray costs on one machine: texts a second and CPU time of its engine against the local one, one thread each.
+
+    python -m benchmarks.encode_engines SOURCE
+
+Both make the same part files, in turns. What is timed lies between the first and the last part of a run: Ray takes some
+seconds to start a process and import torch in it, once, which is told by itself. CPU time is that of all processes: the
+actor, the reader and Ray's own. Results go to ``results/encode_engines.json`` and ``.md``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import threading
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import psutil
+import pyarrow.parquet as pq
+import torch
+
+from benchmarks.records import environment, environment_lines, write_results
+from simlte_st.data import read_documents
+from simlte_st.evaluation.table import markdown_table
+from simlte_st.models.base import load_model
+from simlte_st.models.names import PACKAGED_BASE
+from simlte_st.models.parts import DocumentParts, PartEncoder, part_files
+from simlte_st.models.workers import Engine, Workers
+
+ENGINES: tuple[Engine, ...] = ("local", "ray")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("source", metavar="SOURCE", help="documents")
+    parser.add_argument("--model", default=PACKAGED_BASE, metavar="NAME", help="default: %(default)s")
+    parser.add_argument("--limit", type=int, default=600, metavar="N", help="documents (default: %(default)s)")
+    parser.add_argument("--part-size", type=int, default=50, metavar="N", help="default: %(default)s")
+    parser.add_argument("--repeats", type=int, default=5, metavar="N", help="turns (default: %(default)s)")
+    parser.add_argument("--output", type=Path, metavar="FOLDER", help="default: results/")
+    options = parser.parse_args(arguments)
+    import ray
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    try:
+        encoder = PartEncoder(load_model(options.model, device="cpu", dtype=torch.float32).model)
+        turns: list[dict[Engine, dict[str, Any]]] = [
+            {engine: run(engine, encoder, options) for engine in ENGINES} for _ in range(options.repeats)
+        ]
+    finally:
+        ray.shutdown()
+        torch.set_num_threads(threads)
+    write(turns, options)
+
+
+def run(engine: Engine, encoder: PartEncoder, options: argparse.Namespace) -> dict[str, Any]:
+    """Encode once; give the rates between the first and the last part, and the vectors."""
+    with TemporaryDirectory() as name:
+        folder, usage = Path(name), _Usage()
+        parts = DocumentParts(read_documents(options.source, limit=options.limit), folder, options.part_size)
+        began = time.time()
+        with usage:
+            Workers(engine=engine, actors=1 if engine == "ray" else None).make(parts, encoder, progress=False)
+        tables = [pq.read_table(path) for path in part_files(folder)]
+        ends = sorted(
+            (path.stat().st_mtime, len(table)) for path, table in zip(part_files(folder), tables, strict=True)
+        )
+    texts, first, last = sum(size for _, size in ends[1:]), ends[0][0], ends[-1][0]
+    return {
+        "texts": texts,
+        "wall": last - first,
+        "cpu": usage.between(first, last),
+        "until_first_part": first - began,
+        "load": os.getloadavg()[0],
+        "vectors": np.concatenate([table["vector"].combine_chunks().flatten().to_numpy() for table in tables]),
+    }
+
+
+class _Usage:
+    """Samples the CPU seconds of this process and all below it while the block runs."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[tuple[int, float], float] = {}
+        self._samples: list[tuple[float, float]] = []
+        self._stop = threading.Event()
+
+    def __enter__(self) -> None:
+        self._look()
+        self._thread = threading.Thread(target=self._sample)
+        self._thread.start()
+
+    def __exit__(self, *error: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        self._look()
+
+    def _sample(self) -> None:
+        while not self._stop.wait(1):
+            self._look()
+
+    def _look(self) -> None:
+        own = psutil.Process(os.getpid())
+        for process in (own, *own.children(recursive=True)):
+            try:
+                used = process.cpu_times()
+                self._seconds[process.pid, process.create_time()] = used.user + used.system
+            except psutil.Error:  # it has just ended; what it had used stays counted
+                continue
+        self._samples.append((time.time(), sum(self._seconds.values())))
+
+    def between(self, first: float, last: float) -> float:
+        """Give the CPU seconds between two times."""
+        times, seconds = zip(*self._samples, strict=True)
+        begin, end = np.interp([first, last], times, seconds)
+        return float(end - begin)
+
+
+def write(turns: list[dict[Engine, dict[str, Any]]], options: argparse.Namespace) -> None:
+    """Write the page and its numbers."""
+    different = max(float(np.abs(turn["local"]["vectors"] - turn["ray"]["vectors"]).max()) for turn in turns)
+    record: dict[str, Any] = {
+        "model": options.model,
+        "documents": options.limit,
+        "part_size": options.part_size,
+        "largest_difference": different,
+        "turns": [
+            {name: {k: v for k, v in one.items() if k != "vectors"} for name, one in turn.items()} for turn in turns
+        ],
+        "environment": environment(),
+    }
+    rows = []
+    for clock in ("wall", "cpu"):
+        rates = {name: [turn[name]["texts"] / turn[name][clock] for turn in turns] for name in ENGINES}
+        ratios = sorted(ray / local for local, ray in zip(*rates.values(), strict=True))
+        record[f"ray_to_local_{clock}"] = statistics.median(ratios)
+        medians = [f"{statistics.median(rates[name]):.1f}" for name in ENGINES]
+        ratio = f"{statistics.median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})"
+        rows.append([f"texts a second of {'the clock' if clock == 'wall' else 'CPU'}", *medians, ratio])
+    load = statistics.median(one["load"] for turn in turns for one in turn.values())
+    start = statistics.median(turn["ray"]["until_first_part"] - turn["local"]["until_first_part"] for turn in turns)
+    lines = [
+        "# Encoding by Ray on one machine",
+        "",
+        f"`--engine ray` with one actor against the local engine, one thread each, in {len(turns)} turns: "
+        f"{turns[0]['local']['texts']} texts in parts of {options.part_size}, `{options.model}`. Medians; the ratio is "
+        "that of a turn, with the smallest and the largest. CPU is that of all processes, Ray's own included. "
+        f"{load:.0f} processes wanted the {os.cpu_count()} cores meanwhile, other work included.",
+        "",
+        markdown_table(["", "local", "ray", "ray / local"], rows),
+        "",
+        f"Ray's first part comes {start:.0f} seconds later: a process starts and imports torch. Vectors differ by "
+        f"{different:.0e} at most.",
+        "",
+        *environment_lines([record["environment"]]),
+        "",
+        "    python -m benchmarks.encode_engines SOURCE",
+    ]
+    write_results("encode_engines", lines, record, options.output)
+
+
+if __name__ == "__main__":
+    main()
