@@ -135,6 +135,16 @@ def start(device: str | None) -> None:
     _waiting = dist.new_group(backend="gloo", timeout=PATIENCE)
 
 
+def stop() -> None:
+    """Disconnect the processes, at the end of a program that went well: NCCL complains where nobody does."""
+    global _waiting
+    if _waiting is not None:
+        import torch.distributed as dist
+
+        dist.destroy_process_group()
+        _waiting = None
+
+
 def _from_main(value: Any) -> Any:
     import torch.distributed as dist
 

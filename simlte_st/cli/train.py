@@ -106,7 +106,7 @@ def add_parser(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Train."""
     from simlte_st.errors import ConfigurationError
-    from simlte_st.processes import is_main
+    from simlte_st.processes import is_main, stop
     from simlte_st.training.train import train
     from simlte_st.training.upload import check_upload
 
@@ -119,8 +119,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigurationError("--public is for --push-to-hub: without it nothing is uploaded.")
     if arguments.push_to_hub is not None:
         check_upload(arguments.push_to_hub)
-    result = train(**options)
-    if not is_main():
+    result, speaks = train(**options), is_main()
+    stop()
+    if not speaks:
         return 0
     status = report(result, arguments)
     if arguments.push_to_hub is not None:

@@ -39,8 +39,7 @@ SAME: dict[str, dict[str, Any]] = {
 }
 """Settings with which two processes train the same model as one."""
 RANDOM: dict[str, Any] = {"batch_tokens": 1_200, "epochs": 3, "save_steps": 4, "mlm_share": 0.5, "seed": 5}
-"""Dropout on, and other batches in each epoch: everything that could come out differently after a resumption, which is in
-the second epoch."""
+"""Dropout on, and other batches in each epoch; the resumption that is tested is in the second one."""
 
 Work = Callable[[int], None]
 
