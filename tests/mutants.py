@@ -137,6 +137,13 @@ MUTANTS = [
         "benchmarks/citation.py", "test_citation.py",
         "for each in (record, records[base])", "for each in (records[base], record)",
     ),
+    ("simlte_st/models/encode_ray.py", "models/test_encode_ray.py", "min(cpus - 1, gpus)", "min(cpus, gpus)"),
+    ("simlte_st/models/parts.py", "models/test_encode.py", "max(self._before, default=0) > number", "False"),
+    ("simlte_st/models/parts.py", "models/test_device.py", "ordered[order] = vectors", "ordered[:] = vectors"),
+    (
+        "simlte_st/index/texts.py", "index/test_adding.py",
+        "in enumerate(batches(self._reader), start=1)", "in enumerate(batches(self._reader))",
+    ),
     ("simlte_st/files.py", "test_files.py", "os.replace(before, target)", "pass"),
     ("simlte_st/files.py", "test_files.py", "place.is_relative_to(output.resolve())", "place == output.resolve()"),
     ("simlte_st/files.py", "test_files.py", "lock.acquire(timeout=0)\n    except", "pass\n    except"),

@@ -124,6 +124,9 @@ def test_resuming_needs_the_same_settings_and_documents(
         encode_documents(model, corpus, output, part_size=10, settings={"model": "b"}, resume=True)
     with pytest.raises(ResumeError, match="other documents"):
         encode_documents(model, corpus[::-1], output, part_size=10, settings={"model": "a"}, resume=True)
+    (tmp_path / "v.parquet.parts" / f"part-00000009-{'0' * 32}.parquet").touch()
+    with pytest.raises(ResumeError, match="holds more documents"):
+        encode_documents(model, corpus, output, part_size=10, settings={"model": "a"}, resume=True)
     with pytest.raises(ConfigurationError, match="resume=True"):
         encode_documents(model, corpus, output)
 
