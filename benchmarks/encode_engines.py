@@ -150,16 +150,17 @@ def write(turns: list[dict[Engine, dict[str, Any]]], options: argparse.Namespace
         f"`--engine ray` with one actor against the local engine, one thread each, in {len(turns)} turns: "
         f"{turns[0]['local']['texts']} texts in parts of {options.part_size}, `{options.model}`. Medians; the ratio is "
         "that of a turn, with the smallest and the largest. CPU is that of all processes, Ray's own included. "
-        f"{load:.0f} processes wanted the {os.cpu_count()} cores meanwhile, other work included.",
+        f"{load:.0f} processes wanted the {os.cpu_count()} cores meanwhile, other work included; where they "
+        "are more than the cores, the clock tells who got them, and CPU tells what Ray costs.",
         "",
         markdown_table(["", "local", "ray", "ray / local"], rows),
         "",
-        f"Ray's first part comes {start:.0f} seconds later: a process starts and imports torch. Vectors differ by "
-        f"{different:.0e} at most.",
+        f"Ray's first part comes {start:.0f} seconds later: a process starts and imports torch. Vectors "
+        f"{f'differ by {different:.0e} at most' if different else 'are the same to the bit'}.",
         "",
         *environment_lines([record["environment"]]),
         "",
-        "    python -m benchmarks.encode_engines SOURCE",
+        f"    python -m benchmarks.encode_engines SOURCE --limit {options.limit} --part-size {options.part_size}",
     ]
     write_results("encode_engines", lines, record, options.output)
 
