@@ -105,11 +105,15 @@ def test_a_half_written_checkpoint_is_not_resumed_from(
     assert_same_bytes(tmp_path / "a", tmp_path / "b")
 
 
-def test_a_converted_run_resumes_to_the_same_bytes(
+def test_a_converted_run_with_attention_dropout_resumes_to_the_same_bytes(
     bert_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options: dict[str, Any] = {"base": bert_path, "preset": "docsplit-longformer", "max_length": 200, **LONG}
+    train(documents, tmp_path / "without", **options)
+    options["attention_dropout"] = 0.1
     train(documents, tmp_path / "a", **options)
+    files = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("a", "without")]
+    assert files[0] != files[1], "it is the dropout that resumes"
 
     def stop(self: object, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if state.global_step == 3:
