@@ -14,7 +14,7 @@ import torch
 from support import make_document
 
 import benchmarks
-from benchmarks import longformer, training, training_sides
+from benchmarks import longformer, longformer_lengths, training, training_sides
 from simlte_st.files import read_json
 from simlte_st.models.names import packaged_base_installed
 
@@ -80,3 +80,34 @@ def test_the_longformers_cost(
     capsys.readouterr()
     longformer.main(["--peak", "ours", "--length", "128", "--window", "8", "--threads", "1"])  # in a process of its own
     assert json.loads(capsys.readouterr().out)["bytes"] > 0
+
+
+def test_the_longformer_by_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = {"vocab_size": 1100, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    for module in (longformer, longformer_lengths):
+        monkeypatch.setattr(module, "SIZE", {**longformer.SIZE, **sizes, "intermediate_size": 32})
+    command = ["--device", "cpu", "--lengths", "32", "64", "--tokens", "64", "--window", "16", "--repeats", "1"]
+    peak = longformer_lengths.peak
+    jobs: list[object] = []
+
+    def no_room(job: longformer.Job, device: str) -> int | None:
+        jobs.append(job)
+        return None if len(jobs) == 2 else peak(job, device)
+
+    monkeypatch.setattr(longformer_lengths, "peak", no_room)
+    longformer_lengths.main([*command, "--dtypes", "float32", "--output", str(tmp_path)])
+    rows = read_json(tmp_path / "longformer_lengths.json")["rows"]
+    assert [(row["length"], row["documents"], row["pass"]) for row in rows] == [
+        (length, documents, name) for length, documents in ((32, 2), (64, 1)) for name in longformer_lengths.PASSES
+    ]
+    assert all(row["difference"] < 1e-5 for row in rows[::2])
+    sides = ["simlte_st", "transformers", "full"]
+    assert [list(row["seconds"]) for row in rows[:2]] == [
+        ["simlte_st", "full"], [*sides, "simlte_st, dropout", "transformers, dropout"],
+    ]  # fmt: skip
+    page = (tmp_path / "longformer_lengths.md").read_text()
+    assert page.count("out of memory") == 1
+    assert page.count("|  float32 |") + page.count("| float32 |") == 4
+    if not torch.cuda.is_available():
+        with pytest.raises(SystemExit):
+            longformer_lengths.main(["--device", "cuda"])

@@ -1,0 +1,179 @@
+"""The Longformer by length on any device: for whoever has a graphics card, in less than ten minutes.
+
+    python -m benchmarks.longformer_lengths --device cuda
+
+Each length is a batch of as many tokens, in bfloat16 and in float32. Four models of MiniLM's size (6 layers, 384
+hidden, 12 heads) with random weights take turns: ours and transformers' Longformer, with the same weights and [CLS]
+global; both again with attention dropout .1; and BERT with full attention through SDPA. Two files come of it,
+``longformer_lengths.md``, which is printed too, and ``.json``: please open an issue with both. Cards differ, so what is
+compared between them are ratios: how many times the others take, and the share of the card's own matrix rate. The
+greatest difference of our states to transformers' says whether the kernels of that card compute what they shall.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import BertConfig, BertModel
+
+from benchmarks.longformer import SIZE, Job, both, first_column, model_step
+from benchmarks.longformer_cost import encoder_operations
+from benchmarks.records import environment, environment_lines, write_results
+from benchmarks.timing import matrix_rate, ratio, side_by_side
+from simlte_st.evaluation.table import markdown_table
+from simlte_st.training.dropout import set_attention_dropout
+
+PASSES = {"forward": False, "forward + backward": True}
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
+    parser.add_argument("--dtypes", choices=("float32", "bfloat16"), nargs="+", default=["bfloat16", "float32"])
+    parser.add_argument("--lengths", type=int, nargs="+", default=[512, 2048, 4096, 16384], metavar="N")
+    parser.add_argument("--tokens", type=int, default=16384, metavar="N", help="of a batch (default: %(default)s)")
+    parser.add_argument("--window", type=int, default=512, metavar="N", help="default: %(default)s")
+    parser.add_argument("--repeats", type=int, default=5, metavar="N", help="turns (default: %(default)s)")
+    parser.add_argument("--output", type=Path, default=Path(), metavar="FOLDER", help="default: this folder")
+    options = parser.parse_args(arguments)
+    if options.device == "cuda" and not torch.cuda.is_available():
+        parser.error("--device cuda: torch sees no card here. Try it with --device cpu --tokens 512 --lengths 512.")
+    rows: list[dict[str, Any]] = []
+    rates = {name: matrix_rate(getattr(torch, name), options.device, options.repeats) for name in options.dtypes}
+    for dtype in options.dtypes:
+        for length in options.lengths:
+            rows += measure(length, dtype, options, rates[dtype])
+            write(rows, rates, options, aloud=False)
+            print(f"{dtype}, {length} tokens: done", flush=True)
+    write(rows, rates, options, aloud=True)
+
+
+def measure(length: int, dtype: str, options: argparse.Namespace, rate: float) -> list[dict[str, Any]]:
+    """Measure all models at one length."""
+    documents, device = max(1, options.tokens // length), options.device
+    torch.manual_seed(0)
+    stock, ours, again, stock_again = *both(options.window, length), *both(options.window, length)[::-1]
+    full = BertModel(BertConfig(**SIZE, max_position_embeddings=length), add_pooling_layer=False).eval()
+    models: dict[str, Any] = {"simlte_st": ours, "transformers": stock, "full": full}
+    models |= {"simlte_st, dropout": again, "transformers, dropout": stock_again}
+    for model in models.values():
+        model.to(device=device, dtype=getattr(torch, dtype))
+    for model in (again, stock_again):
+        set_attention_dropout(model.train(), 0.1)
+    ids = torch.randint(1000, SIZE["vocab_size"], (documents, length), device=device)
+    batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    marked = {**batch, "global_attention_mask": first_column(ids)}
+    rows = []
+    for name, grad in PASSES.items():
+        jobs = {
+            side: model_step(model, marked if side.startswith("transformers") else batch, grad)
+            for side, model in models.items()
+            if grad or "dropout" not in side
+        }
+        peaks = {side: peak(job, device) for side, job in jobs.items()}
+        jobs = {side: job for side, job in jobs.items() if peaks[side] is not None}
+        seconds = side_by_side(jobs, options.repeats, device)
+        work = encoder_operations([length] * documents, options.window, SIZE) * (3 if grad else 1)
+        mine = seconds.get("simlte_st")
+        rows.append(
+            {
+                "dtype": dtype,
+                "length": length,
+                "documents": documents,
+                "pass": name,
+                "seconds": seconds,
+                "peak_bytes": peaks,
+                "share_of_matrix_rate": work / rate / statistics.median(mine) if mine else None,
+                "difference": None if grad else difference(ours, stock, batch, marked),
+            }
+        )
+    return rows
+
+
+def peak(job: Job, device: str) -> int | None:
+    """Run a job once; give what it takes of the card's memory (0 on a CPU), or None where it is too much."""
+    if device == "cpu":
+        job()
+        return 0
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    try:
+        job()
+    except torch.OutOfMemoryError:
+        return None
+    return torch.cuda.max_memory_allocated() - before
+
+
+def difference(ours: Any, stock: Any, batch: dict[str, Any], marked: dict[str, Any]) -> float | None:
+    """Give the greatest difference of our states to transformers' on the first document."""
+    try:
+        with torch.inference_mode():
+            states = [
+                model(**{name: value[:1] for name, value in features.items()}).last_hidden_state.float()
+                for model, features in ((ours, batch), (stock, marked))
+            ]
+    except torch.OutOfMemoryError:
+        return None
+    return float((states[0] - states[1]).abs().max())
+
+
+def write(rows: list[dict[str, Any]], rates: dict[str, float], options: argparse.Namespace, aloud: bool) -> None:
+    """Write what has been measured so far."""
+    header = ["dtype", "tokens", "documents", "pass", "ms", "transformers", "dropout .1", "transformers, dropout .1"]
+    header += ["full attention", "memory, MiB", "transformers, MiB", "share of matrix rate", "difference"]
+    cells = []
+    for row in rows:
+        seconds, peaks = row["seconds"], row["peak_bytes"]
+        share, apart = row["share_of_matrix_rate"], row["difference"]
+        mine = seconds.get("simlte_st")
+        sides = ("transformers", "simlte_st, dropout", "transformers, dropout", "full")
+        cells.append(
+            [
+                row["dtype"],
+                f"{row['length']:,}",
+                str(row["documents"]),
+                row["pass"],
+                "out of memory" if mine is None else f"{1000 * statistics.median(mine):.1f}",
+                *(times(seconds, peaks, side) for side in sides),
+                *(f"{(peaks[side] or 0) / 2**20:,.0f}" for side in ("simlte_st", "transformers")),
+                "" if share is None else f"{share:.0%}",
+                "" if apart is None else f"{apart:.1e}",
+            ]
+        )
+    found = environment()
+    product = ", ".join(f"{rate / 1e12:.2f} TFLOP/s in {dtype}" for dtype, rate in rates.items())
+    lines = [
+        "# The Longformer by length",
+        "",
+        f"Milliseconds of simlte_st, window {options.window}: medians of {options.repeats} turns on {options.device}. "
+        "The others, and ours with attention dropout: times as long. Share of matrix rate: what the matrix products "
+        f"must take at the rate of one large product ({product}) over the time. Difference: the greatest of our states "
+        "to transformers'.",
+        "",
+        markdown_table(header, cells),
+        "",
+        *environment_lines([found]),
+        "",
+        f"    python -m benchmarks.longformer_lengths --device {options.device} --tokens {options.tokens}",
+        "",
+    ]
+    record = {"environment": found, "matrix_rates": rates, "rows": rows}
+    write_results("longformer_lengths", lines, record, options.output, aloud)
+
+
+def times(seconds: dict[str, list[float]], peaks: dict[str, int | None], side: str) -> str:
+    """Write another side's time as a multiple of ours."""
+    if side not in peaks:
+        return ""
+    if side not in seconds or "simlte_st" not in seconds:
+        return "out of memory"
+    return f"{ratio(seconds[side], seconds['simlte_st']):.2f}x"
+
+
+if __name__ == "__main__":
+    main()
