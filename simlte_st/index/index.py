@@ -337,7 +337,7 @@ class Index:
     ) -> Iterator[tuple[str, Hits]]:
         """Find for each of many documents those that belong to it: each is a question of its own.
 
-        Vectors are looked for hundreds at a time; BM25 searches for one. A text that the index has is not encoded anew.
+        Vectors are looked for hundreds at a time, words for a few. A text that the index has is not encoded anew.
 
         Args:
             seeds: What :func:`~simlte_st.data.read_documents` takes; read as a stream.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Literal, TypeVar, get_args
@@ -30,6 +31,7 @@ FEW = 3
 """How many documents can."""
 
 _DEPTH = 100  # ranks of each list that are fused at least
+_AT_ONCE = 4  # BM25 searches: on two cores, half the time of one after the other, and more gain little
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,7 +103,8 @@ def find_answers(
     nearest = _nearest(store, questions, depth, threshold, where) if mode != "text" else [{} for _ in questions]
     by_text: list[dict[str, float]] = [{} for _ in questions]
     if mode != "dense":
-        by_text = [_matching(store, question, depth, where) for question in questions]
+        with ThreadPoolExecutor(min(_AT_ONCE, len(questions) or 1)) as pool:  # LanceDB takes one question in a call
+            by_text = list(pool.map(lambda question: _matching(store, question, depth, where), questions))
     if threshold is not None:
         by_text = [
             {name: score for name, score in scores.items() if name in near}
