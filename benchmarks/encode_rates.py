@@ -1,0 +1,105 @@
+"""Documents a second by their length, which ``docs/scale.md`` plans with.
+
+    python -m benchmarks.encode_rates
+    python -m benchmarks.encode_rates --device cuda --bf16 --tokens 262144
+
+Documents are made of words of BBC News, of exactly so many tokens, special tokens among them, and encoded by the models
+that come with the package, each as far as it reads. On a CPU a second is one of the process on one core, so that what
+else runs on the machine counts little; on a GPU it is one of the clock. Medians of some turns, after one that does not
+count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from pathlib import Path
+
+import torch
+from sentence_transformers import SentenceTransformer
+
+from benchmarks.datasets.bbc import packaged_corpus_path
+from benchmarks.records import RESULTS, add_bf16, dtype_of, environment, environment_lines, write_results
+from simlte_st.data import read_documents
+from simlte_st.evaluation.table import markdown_table
+from simlte_st.models.base import load_model
+from simlte_st.models.names import OWN_MODELS, PACKAGED_BASE
+
+LENGTHS = (64, 128, 256, 512, 1024, 2048, 4096)
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", nargs="+", default=[PACKAGED_BASE, *OWN_MODELS])
+    parser.add_argument("--lengths", type=int, nargs="+", default=[*LENGTHS])
+    parser.add_argument("--tokens", type=int, default=8192, help="of the documents of one turn (default: %(default)s)")
+    parser.add_argument("--repeats", type=int, default=3, metavar="N", help="turns")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    add_bf16(parser)
+    parser.add_argument("--output", type=Path, default=RESULTS, help="folder (default: %(default)s)")
+    options = parser.parse_args(argv)
+    if options.device == "cpu":
+        torch.set_num_threads(1)
+    rates: dict[str, dict[int, float]] = {}
+    for name in options.models:
+        model = load_model(name, device=options.device).model.to(dtype_of(options.bf16))
+        lengths = [length for length in options.lengths if length <= (model.max_seq_length or length)]
+        rates[name] = {length: rate(model, length, options) for length in lengths}
+    report(rates, options)
+
+
+def rate(model: SentenceTransformer, length: int, options: argparse.Namespace) -> float:
+    """Measure the documents a second of one length."""
+    texts = texts_of(model, length, max(1, options.tokens // length))
+    clock = time.process_time if options.device == "cpu" else time.perf_counter
+    seconds = []
+    for _ in range(options.repeats + 1):
+        began = clock()
+        model.encode(texts, batch_size=max(1, min(256, 16_384 // length)), show_progress_bar=False)  # waits for the GPU
+        seconds.append(clock() - began)
+    found = len(texts) / statistics.median(seconds[1:])
+    print(f"{length} tokens: {found:,.2f} documents a second", flush=True)
+    return found
+
+
+def texts_of(model: SentenceTransformer, length: int, count: int) -> list[str]:
+    """Make texts that have exactly so many tokens, special tokens among them."""
+    special = model.tokenizer.num_special_tokens_to_add()
+    words = (word for document in read_documents(packaged_corpus_path(), encoding="latin-1") for word in
+             document.text.lower().split() if word.isalpha() and len(model.tokenizer.tokenize(word)) == 1)  # fmt: skip
+    return [" ".join(next(words) for _ in range(length - special)) for _ in range(count)]
+
+
+def report(rates: dict[str, dict[int, float]], options: argparse.Namespace) -> None:
+    """Write the page."""
+    found = environment(dtype_of(options.bf16))
+    more = f"{' --bf16' if options.bf16 else ''} --tokens {options.tokens} --repeats {options.repeats}"
+    page = [
+        f"# Encoding by length, {options.device}",
+        "",
+        *(__doc__ or "").split("\n\n", 2)[2].strip().splitlines(),
+        "",
+        markdown_table(
+            ["tokens", *(f"{name}, documents / s" for name in rates), *(f"{name}, tokens / s" for name in rates)],
+            [
+                [
+                    f"{length:,}",
+                    *(f"{each[length]:,.1f}" if length in each else "" for each in rates.values()),
+                    *(f"{each[length] * length:,.0f}" if length in each else "" for each in rates.values()),
+                ]
+                for length in options.lengths
+            ],
+        ),
+        "",
+        f"    python -m benchmarks.encode_rates --device {options.device}{more}",
+        "",
+        *environment_lines([found]),
+        "",
+    ]
+    record = {"rates": rates, "tokens": options.tokens, "repeats": options.repeats, "environment": found}
+    write_results(f"encode_rates_{options.device}", page, record, options.output)
+
+
+if __name__ == "__main__":
+    main()
