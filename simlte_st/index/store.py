@@ -126,8 +126,11 @@ class Store:
         """
         ids = is_one_of("id", rows["id"].unique().to_pylist())
         with store_errors(self.folder, "written"):
-            merge = self._table.merge_insert(["id", "part"]).when_matched_update_all().when_not_matched_insert_all()
-            merge.when_not_matched_by_source_delete(ids).execute(rows)
+            if self._table.count_rows(ids):
+                merge = self._table.merge_insert(["id", "part"]).when_matched_update_all().when_not_matched_insert_all()
+                merge.when_not_matched_by_source_delete(ids).execute(rows)
+            else:  # a merge takes longer the more rows there are
+                self._table.add(rows)
             self._merges += 1
             if self._merges % _MERGES == 0:
                 self._table.optimize(cleanup_older_than=KEPT)

@@ -163,7 +163,7 @@ def test_a_full_disk_loses_one_batch(
 ) -> None:
     monkeypatch.setattr(texts, "BATCH", 4)
     table, calls = index._store._table, []
-    original = table.merge_insert
+    original = table.add
 
     def full(*args: Any) -> Any:
         calls.append(args)
@@ -173,7 +173,7 @@ def test_a_full_disk_loses_one_batch(
 
     more = [Document(f"n{number}", text) for number, text in enumerate(documents[10:22])]
     with monkeypatch.context() as patch:
-        patch.setattr(table, "merge_insert", full)
+        patch.setattr(table, "add", full)
         with pytest.raises(StoreError, match=r"cannot be written: .*No space left.*What was written before is there"):
             index.add(more)
     again = Index.open(index.folder, model)

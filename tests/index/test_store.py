@@ -134,6 +134,18 @@ def _partitions(made: store.Store, vector: NDArray[np.float32]) -> int:
     return int(number[1]) if number else 0
 
 
+def test_new_documents_are_written_without_a_look_at_all_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = store.Store.create(tmp_path, 8)
+    vectors = np.eye(8, dtype=np.float32)
+    with monkeypatch.context() as patch:
+        patch.setattr(made._table, "merge_insert", None)
+        made.merge(_rows(vectors[:2]))
+        made.merge(_rows(vectors[2:4], 2))
+    made.merge(_rows(vectors[4:6], 3, "changed"))
+    assert {**made.nearest(vectors[4], "hash = 'changed'", 1)} == {"3": (pytest.approx(1), 0)}
+    assert made.count() == 5
+
+
 def test_partitions_follow_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partitions, "APPROXIMATE_FROM", 1000)
     monkeypatch.setattr(partitions, "_MOST_SEGMENTS", 3)
