@@ -107,8 +107,11 @@ class SamplerEpochCallback(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         """Tell it."""
-        if world() > 1:
-            kwargs["train_dataloader"].batch_sampler.batch_sampler.set_epoch(int((state.epoch or 0.0) + 1e-6))
+        sampler: Any = getattr(
+            kwargs["train_dataloader"].batch_sampler, "batch_sampler", None
+        )  # of a stream there is none
+        if world() > 1 and hasattr(sampler, "set_epoch"):
+            sampler.set_epoch(int((state.epoch or 0.0) + 1e-6))
 
 
 class LossMetricsCallback(TrainerCallback):
@@ -149,7 +152,8 @@ def trainer_callbacks(views: DocSplitTransform, loss: nn.Module) -> list[Trainer
     """Give the callbacks that DocSplit needs in the stock Trainer, in their order.
 
     Args:
-        views: The transform: its callback tells it the epoch, so that views are drawn anew in each.
+        views: The transform: its callback tells it the epoch, so that views are drawn anew in each. Another one tells
+            the batch sampler, where a run of several processes resumes.
         loss: The loss: what this package's losses learn beside the model, a loss that it wraps included, is saved with
             checkpoints, and the metrics of an MLM loss are logged. Stock losses have neither. Without a transform
             give the Trainer :class:`LossStateCallback` and :class:`LossMetricsCallback` themselves.
@@ -157,7 +161,12 @@ def trainer_callbacks(views: DocSplitTransform, loss: nn.Module) -> list[Trainer
     parts = list(loss.modules())  # outer ones first
     metrics = [LossMetricsCallback(part) for part in parts if isinstance(part, MLMLossMixin)]
     states = [LossStateCallback(part) for part in parts if isinstance(part, LossStateMixin)]
-    return [views.callback, *metrics[:1], *states[:1]]  # the outer one's state has those of the inner ones
+    return [
+        views.callback,
+        SamplerEpochCallback(),
+        *metrics[:1],
+        *states[:1],
+    ]  # the outer one's state has those of the inner ones
 
 
 class ProgressBarCallback(TrainerCallback):

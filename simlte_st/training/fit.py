@@ -37,7 +37,6 @@ from simlte_st.training.batching import (
 from simlte_st.training.callbacks import (
     CompleteCallback,
     ProgressBarCallback,
-    SamplerEpochCallback,
     trainer_callbacks,
 )
 from simlte_st.training.divergence import DivergenceCallback
@@ -157,7 +156,6 @@ def set_up(trainee: Trainee, prepared: Prepared, folder: RunFolder, options: Run
         *([ProgressBarCallback(batches.size)] if options.progress else []),
         divergence,
         StepTimeCallback(trainee.loss),
-        SamplerEpochCallback(),
         CompleteCallback(),
         interrupt,
     ]

@@ -28,6 +28,7 @@ from simlte_st.training.callbacks import (
     LossMetricsCallback,
     LossStateCallback,
     ProgressBarCallback,
+    SamplerEpochCallback,
     checkpoint_directory,
     last_complete_checkpoint,
     trainer_callbacks,
@@ -128,8 +129,9 @@ def test_the_callbacks_are_those_that_a_loss_needs(model: SentenceTransformer) -
         (MatryoshkaLoss(model, own, [32, 8]), [(LossMetricsCallback, own), (LossStateCallback, own)]),
     ]
     for loss, wanted in expected:
-        first, *others = trainer_callbacks(views, loss)
+        first, second, *others = trainer_callbacks(views, loss)
         assert first is views.callback
+        assert type(second) is SamplerEpochCallback
         assert [(type(callback), callback.loss) for callback in others] == wanted  # type: ignore[attr-defined]
 
 

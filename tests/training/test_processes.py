@@ -91,12 +91,12 @@ def output(folder: Path) -> list[str]:
 def at_step(number: int, action: Callable[[], None]) -> None:
     """Do something in this process when a step begins."""
 
-    class Acting(callbacks.SamplerEpochCallback):
+    class Acting(callbacks.CompleteCallback):
         def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             if state.global_step == number:
                 action()
 
-    fit.SamplerEpochCallback = Acting  # type: ignore[misc]
+    fit.CompleteCallback = Acting  # type: ignore[misc]
 
 
 @pytest.fixture(scope="module")
