@@ -11,7 +11,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.util import get_device_name
 
-from simlte_st.errors import ConfigurationError
+from simlte_st.errors import ConfigurationError, ModelError
 
 
 def check_device(device: str | None) -> None:
@@ -50,12 +50,22 @@ def device_pool(model: SentenceTransformer, devices: Sequence[str]) -> Iterator[
 
     Yields:
         The pool, as ``encode`` takes it.
+
+    Raises:
+        ModelError: One of the processes died.
     """
     before = model.device
     with _threads_divided(sum(torch.device(each).type == "cpu" for each in devices)):
         pool = model.start_multi_process_pool(list(devices))
     try:
         yield pool
+    except RuntimeError as error:
+        if all(process.is_alive() for process in pool["processes"]):
+            raise
+        raise ModelError(
+            "A process that encodes died, most likely for want of memory. Finished parts are kept: give it more, or a "
+            "smaller batch_size= or fewer devices, and go on."
+        ) from error
     finally:
         model.stop_multi_process_pool(pool)
         model.to(before)

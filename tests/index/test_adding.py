@@ -303,13 +303,20 @@ def test_sync_keeps_rows_whose_ids_are_known(model: SentenceTransformer, tmp_pat
 
 
 def test_several_devices_encode_first_and_one_process_writes(
-    parted: Index, model: SentenceTransformer, corpus: list[Document], encoded: list[str], tmp_path: Path
+    parted: Index,
+    model: SentenceTransformer,
+    corpus: list[Document],
+    encoded: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    pools: list[list[str]] = []
+    monkeypatch.setattr(workers, "device_pool", lambda model, devices: pools.append(devices) or nullcontext())
     made = Index.create(tmp_path / "made", model, parts=True)
     made.add(corpus[:2])
     encoded.clear()
     report = made.add([*corpus, replace(corpus[5], id="copy")], device=["cpu", "cpu"])
-    assert encoded == []
+    assert (encoded, pools) == ([], [["cpu", "cpu"]])
     assert (report.added, report.documents, report.unchanged) == (9, 11, 2)
     made.delete(["copy"])
     for one, other in zip(contents(made), contents(parted), strict=True):
