@@ -95,6 +95,11 @@ def add_parser(subparsers: Any) -> None:
         "--probe", metavar="COLUMN",
         help="column of classes, folders or tags that has a say in the verdict; training does not see it",
     )  # fmt: skip
+    group.add_argument(
+        "--report", action="store_true",
+        help="write a page of the run beside the model, OUTPUT.report.html (extra explore): loss, verdict, and the "
+        "held-out documents whose nearest documents changed most, with their texts",
+    )  # fmt: skip
     group.add_argument("--bf16", action=argparse.BooleanOptionalAction, help="default: where the hardware has it")
     add_arguments(group, "--device")
     group.add_argument("--workers", type=count_from_zero, default=0, metavar="N", help="processes that make batches")
@@ -133,7 +138,8 @@ def run(arguments: argparse.Namespace) -> int:
 def report(result: TrainingResult, arguments: argparse.Namespace) -> int:
     """Say what a run did, and how to use the model; the exit status is 0."""
     text = f"{result.summary()}\nUse it:\n\n{usage_example(str(result.output))}"
-    print_result(arguments, text, {"output": str(result.output), **result.to_dict()})
+    places = {"output": str(result.output), "report": None if result.report is None else str(result.report)}
+    print_result(arguments, text, {**places, **result.to_dict()})
     return 0
 
 

@@ -1,7 +1,8 @@
-"""The figure of the map: points, which the page's script colours and labels."""
+"""The figures of pages: the map, whose points the page's script colours and labels, and curves of a training."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ def bokeh(module: str) -> Any:
     Raises:
         MissingExtraError: It is not installed.
     """
-    return require(module, "explore", "the page of a pile")
+    return require(module, "explore", "the page")
 
 
 def make_figure(places: NDArray[np.float32]) -> dict[str, Any]:
@@ -73,6 +74,39 @@ def make_figure(places: NDArray[np.float32]) -> dict[str, Any]:
     hover = models.HoverTool(renderers=[drawn], tooltips=_TIP, point_policy="snap_to_data", attachment="horizontal")
     figure.add_tools(models.PanTool(), wheel, models.BoxZoomTool(), lasso, hover, models.ResetTool())
     figure.toolbar.active_scroll = wheel
+    figure.toolbar.logo = None
+    item: dict[str, Any] = bokeh("bokeh.embed").json_item(figure)
+    return item
+
+
+def make_curve(steps: Sequence[int], values: Sequence[float], name: str) -> dict[str, Any]:
+    """Make the figure of what a training logged as JSON for ``Bokeh.embed.embed_item``.
+
+    Args:
+        steps: Where it was logged.
+        values: What was.
+        name: What it is called.
+
+    Raises:
+        MissingExtraError: bokeh is not installed.
+    """
+    models, plotting = bokeh("bokeh.models"), bokeh("bokeh.plotting")
+    source = models.ColumnDataSource({"x": list(steps), "y": list(values)})
+    figure = plotting.figure(
+        sizing_mode="stretch_width",
+        height=280,
+        tools="",
+        x_axis_label="step",
+        y_axis_label=name,
+        background_fill_alpha=0,
+        border_fill_alpha=0,
+        outline_line_color=None,
+    )
+    figure.line("x", "y", source=source, line_width=2)
+    drawn = figure.scatter("x", "y", source=source, size=5)
+    tips = [("step", "@x"), (name, "@y{0.0000}")]
+    hover = models.HoverTool(renderers=[drawn], tooltips=tips, mode="vline")
+    figure.add_tools(hover, models.BoxZoomTool(), models.ResetTool())
     figure.toolbar.logo = None
     item: dict[str, Any] = bokeh("bokeh.embed").json_item(figure)
     return item

@@ -22,6 +22,9 @@ SHOWN = 3_000
 
 _HOVER = 160  # characters of a text where the mouse points
 _DECIMALS = 4
+_MAP_LINKS = {
+    "map": "Map", "topics": "Topics", "copies": "Near copies", "outliers": "Outliers", "corpus": "Corpus"
+}  # fmt: skip
 
 
 def page_data(
@@ -98,18 +101,46 @@ def write_page(
         MissingExtraError: bokeh is not installed.
     """
     packed = gzip.compress(json.dumps(data, ensure_ascii=False).encode("utf-8"), 6, mtime=0)
-    resources = bokeh("bokeh.resources").Resources(mode="inline", components=["bokeh", "bokeh-gl"])
-    return Template(_part("page.html")).substitute(
-        title=escape(title),
-        about=about,
+    body = Template(_part("page.map.html")).substitute(
         map_note=map_note,
         sections="\n".join(sections),
-        style=_part("page.css"),
         data=base64.b64encode(packed).decode("ascii"),
-        figure=json.dumps(make_figure(places)).replace("<", "\\u003c"),
-        bokeh="\n".join(f"<script>{script}</script>" for script in resources.js_raw),
-        script=_part("page.js"),
+        figure=as_script(make_figure(places)),
     )
+    return frame_page(title, about, _MAP_LINKS, body, "page.js", ["bokeh", "bokeh-gl"])
+
+
+def frame_page(
+    title: str, about: str, links: Mapping[str, str], body: str, script: str, components: Sequence[str] = ("bokeh",)
+) -> str:
+    """Write the page around its content: head, style, header, bokeh's script and its own.
+
+    Args:
+        title: Its title, as text.
+        about: A line below it, as HTML.
+        links: Names of its sections by their ids.
+        body: What it holds, as HTML.
+        script: Name of the file of its script.
+        components: Parts of bokeh that it needs.
+
+    Raises:
+        MissingExtraError: bokeh is not installed.
+    """
+    resources = bokeh("bokeh.resources").Resources(mode="inline", components=list(components))
+    return Template(_part("page.frame.html")).substitute(
+        title=escape(title),
+        about=about,
+        links=" ".join(f'<a href="#{name}">{text}</a>' for name, text in links.items()),
+        style=_part("page.css"),
+        body=body,
+        bokeh="\n".join(f"<script>{script}</script>" for script in resources.js_raw),
+        script=_part(script),
+    )
+
+
+def as_script(item: Mapping[str, Any]) -> str:
+    """Write JSON values as they may stand in a ``<script>``."""
+    return json.dumps(item).replace("<", "\\u003c")
 
 
 def _part(name: str) -> str:

@@ -26,7 +26,7 @@ from simlte_st.training.divergence import check_embeddings, check_weights
 from simlte_st.training.fit import Fitted
 from simlte_st.training.model import Trainee
 from simlte_st.training.prepare import Prepared, probe_documents
-from simlte_st.training.result import TrainingResult
+from simlte_st.training.result import TrainingResult, report_path
 from simlte_st.training.run import RunFolder, RunOptions
 from simlte_st.training.whole import WholeDocuments
 
@@ -98,10 +98,16 @@ def finish(
         whole=whole,
         truncation=truncation,
         log=fitted.log,
+        report=report_path(folder.output) if options.report else None,
     )
     if kept is not trained:
         save_result(trained, result, folder.trained, trainee.base.name, options.seed)
     save_result(kept, result, folder.output, trainee.base.name, options.seed)
+    if result.report is not None:
+        from simlte_st.training.report import write_report  # what it imports, other runs need not wait for
+
+        pair = readers[1], trained
+        write_report(result.report, result, trainee.base.name, pair, prepared.held_out, progress=options.progress)
     folder.close()
     return result
 

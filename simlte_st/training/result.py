@@ -38,6 +38,7 @@ class TrainingResult:
             as what was trained.
         truncation: How much the model reads of the documents trained on.
         log: The Trainer's log lines.
+        report: The page of the run, beside the model's folder; None where none was asked for.
     """
 
     output: Path
@@ -55,6 +56,7 @@ class TrainingResult:
     whole: WholeDocuments | None = None
     truncation: Truncation = field(default_factory=Truncation)
     log: list[dict[str, Any]] = field(default_factory=list)
+    report: Path | None = None
 
     def load(self, **options: Any) -> SentenceTransformer:
         """Load the finished model.
@@ -88,7 +90,7 @@ class TrainingResult:
         return self.summary()
 
     def summary(self) -> str:
-        """Say in at most six lines what was done, and whether it helped."""
+        """Say in at most seven lines what was done, and whether it helped."""
         left_out = {**self.read["skipped"], **self.corpus.left_out}
         steps = f"{self.steps:,} step{'' if self.steps == 1 else 's'}"
         lines = [
@@ -106,6 +108,8 @@ class TrainingResult:
             )
         if self.whole is not None:
             lines.append(self.whole.summary())
+        if self.report is not None:
+            lines.append(f"Open {self.report} in a browser: it shows the run, and texts of held-out documents.")
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -131,3 +135,8 @@ class TrainingResult:
 def trained_path(output: Path) -> Path:
     """Name the folder beside the output for what was trained where the model is the base."""
     return output.with_name(f"{output.name}.trained")
+
+
+def report_path(output: Path) -> Path:
+    """Name the page of the run: beside the model's folder, which may be published; the page holds documents."""
+    return output.with_name(f"{output.name}.report.html")

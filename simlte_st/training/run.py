@@ -19,6 +19,7 @@ from simlte_st.data.documents import DocumentReader
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.data.sources.several import is_place
 from simlte_st.errors import ConfigurationError, ResumeError, SimlteError
+from simlte_st.extras import require
 from simlte_st.files import (
     RUN,
     SETTINGS_FILE,
@@ -63,6 +64,7 @@ class RunOptions:
 
     Raises:
         ConfigurationError: An option is out of its range.
+        MissingExtraError: A report is asked for, and the extra ``explore`` is not installed.
     """
 
     base: str
@@ -80,6 +82,7 @@ class RunOptions:
     save_steps: int | None = None
     progress: bool = True
     device: str | None = None
+    report: bool = False
 
     def __post_init__(self) -> None:
         check_device(self.device)
@@ -99,6 +102,10 @@ class RunOptions:
             raise ConfigurationError(f"keep={self.keep!r}: use 'verdict' or 'trained'.")
         if self.probe is not None and self.held_out == 0:
             raise ConfigurationError("probe= measures on held-out documents: held_out= must not be 0.")
+        if self.report and self.held_out == 0:
+            raise ConfigurationError("report= shows held-out documents: held_out= must not be 0.")
+        if self.report:
+            require("bokeh", "explore", "the report of a run")
         if self.lsa is not None:
             check_count("lsa", self.lsa)
 
@@ -117,10 +124,10 @@ class RunOptions:
     def decisive(self) -> dict[str, Any]:
         """Give what decides the outcome by name, as JSON values, settings of the preset among them.
 
-        Left out are workers, device, checkpoints and progress bars, which a run may be resumed with others of. The
-        number of processes is in it: each has random numbers of its own in the checkpoints.
+        Left out are workers, device, checkpoints, progress bars and the report, which a run may be resumed with others
+        of. The number of processes is in it: each has random numbers of its own in the checkpoints.
         """
-        without = ("workers", "save_steps", "progress", "device", "bf16", "settings")
+        without = ("workers", "save_steps", "progress", "device", "bf16", "settings", "report")
         values = {item.name: getattr(self, item.name) for item in fields(self) if item.name not in without}
         values |= {name: value for name, value in sorted(self.settings.items()) if value is not None}
         told = {name: described(value) for name, value in values.items()}

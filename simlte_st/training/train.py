@@ -11,6 +11,7 @@ from transformers import set_seed
 
 from simlte_st.data.documents import read_documents
 from simlte_st.data.segmenters import Segmenter
+from simlte_st.errors import ConfigurationError
 from simlte_st.files import check_apart
 from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.processes import choose_device, is_main, main_first, on_main, result_of_main, start, together
@@ -19,7 +20,7 @@ from simlte_st.training.fit import fit, set_up
 from simlte_st.training.model import make_trainee
 from simlte_st.training.prepare import prepare
 from simlte_st.training.presets import Preset
-from simlte_st.training.result import TrainingResult
+from simlte_st.training.result import TrainingResult, report_path
 from simlte_st.training.run import RunFolder, RunOptions, described
 from simlte_st.training.whole import WholeDocuments
 
@@ -42,6 +43,7 @@ def train(
     lsa: int | None = None,
     keep: Literal["verdict", "trained"] = "verdict",
     probe: str | None = None,
+    report: bool = False,
     seed: int = 0,
     bf16: bool | None = None,
     device: str | None = None,
@@ -83,6 +85,8 @@ def train(
             ``OUTPUT.trained``; ``"trained"`` makes that the model in any case.
         probe: Column of classes, folders or tags: a probe with a few labelled documents a class, all of them held out,
             has a say in the verdict. Training does not see the column.
+        report: Write a page of the run beside the model, ``OUTPUT.report.html``: loss, verdict, and the held-out
+            documents whose nearest documents changed most, with their texts. Needs the extra ``explore``.
         seed: Decides everything that is drawn.
         bf16: Compute in bfloat16; None where the hardware has it (some CPUs do), so that numbers differ between
             machines. The result says which it was.
@@ -106,6 +110,7 @@ def train(
         ModelError: The base cannot be loaded or cannot be trained this way.
         TrainingInterrupted: Ctrl-C or SIGTERM. The step was finished and a checkpoint written, to go on from with
             ``resume=True``.
+        MissingExtraError: ``report``, and the extra ``explore`` is not installed.
         ProcessLostError: The run has several processes, and another one ended.
     """
     if base is None:
@@ -127,6 +132,7 @@ def train(
         save_steps=save_steps,
         progress=progress and is_main(),
         device=choose_device(device),
+        report=report,
     )
     reading = {"text_column": text_column, "id_column": id_column, "encoding": encoding, "limit": limit}
     decisive = {"source": described(source), **reading, **options.decisive()}
@@ -134,7 +140,9 @@ def train(
     with together():
         # Of several processes one reads and writes, and the others take from the run's folder what it has made.
         reader = on_main(lambda: read_documents(source, label_column=probe, **reading))  # type: ignore[arg-type]
-        folder = on_main(lambda: open_folder(source, Path(output), decisive, resume=resume, overwrite=overwrite))
+        folder = on_main(
+            lambda: open_folder(source, Path(output), decisive, resume=resume, overwrite=overwrite, report=report)
+        )
         folder = folder or RunFolder.at(Path(output), resume=resume)
         set_seed(seed)
         try:
@@ -150,7 +158,16 @@ def train(
             folder.release()
 
 
-def open_folder(source: Any, output: Path, decisive: dict[str, Any], *, resume: bool, overwrite: bool) -> RunFolder:
-    """Open the work folder of a run whose documents are not where its output goes."""
+def open_folder(
+    source: Any, output: Path, decisive: dict[str, Any], *, resume: bool, overwrite: bool, report: bool
+) -> RunFolder:
+    """Open the work folder of a run whose documents are not where its output goes, nor its report."""
     check_apart(source, output)
+    if report:
+        page = report_path(output)
+        check_apart(source, page)
+        if page.exists() and not (page.is_file() and (overwrite or resume)):
+            raise ConfigurationError(
+                f"{page} exists already: choose another output, or replace it with overwrite=True."
+            )
     return RunFolder.open(output, decisive, resume=resume, overwrite=overwrite)

@@ -34,13 +34,19 @@ def test_every_setting_of_a_preset_is_an_option_and_reaches_train(monkeypatch: p
     monkeypatch.setattr(training, "train", functools.wraps(training.train)(lambda **options: told.update(options)))
     monkeypatch.setattr(command, "report", lambda result, arguments: 0)
     others = ["--output", "model", "--bf16", "--workers", "2", "--seed", "3", "--limit", "9"]
-    others += ["--lsa", "7", "--quiet"]
+    others += ["--lsa", "7", "--quiet", "--report"]
     assert main(["train", "texts", *others, *options]) == 0
     assert {name: told[name] for name in given} == given
     assert (told["source"], told["output"], told["seed"], told["limit"], told["lsa"]) == (
         "texts", Path("model"), 3, 9, 7,
     )  # fmt: skip
-    assert (told["bf16"], told["workers"], told["progress"], told["view"]) == (True, 2, False, None)
+    assert (told["bf16"], told["workers"], told["progress"], told["view"], told["report"]) == (
+        True,
+        2,
+        False,
+        None,
+        True,
+    )
     told.clear()
     assert main(["train", "texts", "--output", "model", "--no-bf16"]) == 0
     assert not any(told[name] is not None for name in given), "what is not given is the preset's"
