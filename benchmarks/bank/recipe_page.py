@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.bank.choice import PRESET, choices_section
 from benchmarks.bank.make import BASE
 from benchmarks.bank.outcomes import CITES, FEW, FULL
 from benchmarks.bank.sets import FILES
@@ -15,9 +16,8 @@ from benchmarks.records import mean_deviation
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.evaluation.verdict import LIKELY
 
-PRESET = "docsplit, temperature 0.5"
-"""The preset ``docsplit-tuned``, and what ``simlte train`` makes of it: the base, where the verdict is not "helped"."""
 KEPT = f"{PRESET}, or the base by the verdict"
+"""What ``simlte train`` makes of the preset: the base, where the verdict is not "helped"."""
 
 OUTCOMES = (FEW, FULL, CITES)
 
@@ -81,7 +81,7 @@ def recipe_page(judged: Judged, words: Words, settings: Mapping[str, Any]) -> li
             rows.append([recipe, *shown, _gain(_means(by)) if len(by) == len(names) else ""])
         header = ["recipe", *names, *(["mean"] if len(names) > 1 else [])]
         lines += [f"## {outcome}", "", markdown_table(header, [row[: len(header)] for row in rows]), ""]
-    return lines + lengths_section(judged)
+    return [*lines, *lengths_section(judged), *choices_section(judged)]
 
 
 def lengths_section(judged: Judged) -> list[str]:

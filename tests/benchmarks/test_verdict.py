@@ -13,11 +13,12 @@ from support import make_document
 from benchmarks import verdict
 from benchmarks.bank import make, recipes
 from benchmarks.bank.candidates import CANDIDATES, Texts
+from benchmarks.bank.choice import CHOICES, PRESET, choices_section, chosen
 from benchmarks.bank.judge import with_earlier
 from benchmarks.bank.make import Vectors
 from benchmarks.bank.outcomes import CITES, FEW, FULL, outcomes
 from benchmarks.bank.page import record, rule_section
-from benchmarks.bank.recipe_page import KEPT, PRESET, gains, lengths_section
+from benchmarks.bank.recipe_page import KEPT, gains, lengths_section
 from benchmarks.bank.sets import FILES, SAMPLES, BankSet, Sample, load_set, shown_name
 from benchmarks.bank.trust import (
     MEASURES,
@@ -179,6 +180,28 @@ def test_other_trainings_and_piles_have_a_table() -> None:
     cells = [cell.strip() for cell in row.split("|")]
     assert cells[4].startswith("+2.0 (")
     assert cells[5].startswith("+3.0 (")
+
+
+def test_the_most_likely_training_is_taken() -> None:
+    choices = [(PRESET, ""), ("docsplit", ""), ("docsplit", "third")]
+    entries = [entry("base", 0, 0), entry(PRESET, 0, 0.1), entry("docsplit", 0, 0.2)]
+    early = {**entry("docsplit", 0, 0.3), "stage": "third"}
+    chances = {id(entries[1]): 0.8, id(entries[2]): 0.9, id(early): 0.6}
+    assert chosen(entries, choices, chances) is None, "the set lacks a choice"
+    assert chosen([*entries, early], choices, chances) is entries[2]
+    assert chosen([*entries, early], choices, dict.fromkeys(chances, 0.6)) is entries[0], "the base is kept"
+
+
+def test_choices_have_a_table() -> None:
+    judged = judged_by_chance()
+    assert choices_section(judged) == []
+    for recipe, stage in {choice for choices in CHOICES.values() for choice in choices}:
+        judged["20news"].append({**entry(recipe, 0.01, 0.02 if recipe == "tuned" else 0.01), "stage": stage})
+    rows = [[cell.strip() for cell in line.split("|")] for line in "\n".join(choices_section(judged)).splitlines()]
+    found = {row[1]: row[2:5] for row in rows if len(row) > 4}
+    assert found["choice"] == ["20news", "mean", "mean, all labels"]
+    assert found["tuned"] == ["+2.0", "+2.00", "+2.00"]
+    assert found[PRESET] == ["+1.0", "+1.00", "+1.00"]
 
 
 @pytest.fixture

@@ -1,0 +1,78 @@
+"""Whether it pays to train several times, or keep checkpoints, and let the verdict choose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from benchmarks.bank.outcomes import FEW, FULL
+from benchmarks.bank.trust import Judged, probabilities
+from simlte_st.evaluation.table import markdown_table
+from simlte_st.evaluation.verdict import LIKELY
+
+PRESET = "docsplit, temperature 0.5"
+"""The recipe that is the preset ``docsplit-tuned``."""
+
+CHOICES: dict[str, list[tuple[str, str]]] = {
+    PRESET: [(PRESET, "")],
+    "that, or at a learning rate of 3e-5": [(PRESET, ""), (f"{PRESET}, 3e-5", "")],
+    "that, or at temperature 0.05, or gentler": [(PRESET, ""), ("docsplit", ""), ("docsplit-gentle", "")],
+    **{
+        title: choices
+        for recipe in ("docsplit", "smooth", "tuned")
+        for title, choices in (
+            (recipe, [(recipe, "")]),
+            (f"{recipe}, its end, a third or half way back", [(recipe, stage) for stage in ("", "third", "half way")]),
+        )
+    },
+}
+"""What the verdict chooses among: recipes, each with its stage."""
+
+
+def chosen(
+    entries: Sequence[Mapping[str, Any]], choices: Sequence[tuple[str, str]], chances: Mapping[int, float]
+) -> Mapping[str, Any] | None:
+    """Choose the encoder that is most likely to have helped; the base, the first, where none is likely.
+
+    Args:
+        entries: The encoders of a set.
+        choices: What can be chosen: recipes, each with its stage.
+        chances: Of :func:`~benchmarks.bank.trust.probabilities`.
+
+    Returns:
+        The entry; None where the set lacks one of the choices.
+    """
+    made = {(entry["recipe"], entry["stage"]): entry for entry in entries if entry["seed"] == 0}
+    if not all(id(made.get(choice)) in chances for choice in choices):
+        return None
+    best = max((made[choice] for choice in choices), key=lambda entry: chances[id(entry)])
+    return best if chances[id(best)] >= LIKELY else entries[0]
+
+
+def choices_section(judged: Judged) -> list[str]:
+    """Lay out what each choice gains, over the sets that have all of what is chosen from."""
+    chances = probabilities(judged)
+    sets = {
+        name: entries
+        for name, entries in judged.items()
+        if FEW in entries[0]["outcomes"]
+        and all(chosen(entries, choices, chances) is not None for choices in CHOICES.values())
+    }
+    if not sets:
+        return []
+    rows = []
+    for title, choices in CHOICES.items():
+        picked = [entry for entries in sets.values() if (entry := chosen(entries, choices, chances))]
+        few, full = ([100 * entry["outcomes"][name]["difference"] for entry in picked] for name in (FEW, FULL))
+        rows.append([title, *(f"{value:+.1f}" for value in few), f"{np.mean(few):+.2f}", f"{np.mean(full):+.2f}"])
+    return [
+        "## One training, or the best of several by the verdict",
+        "",
+        "Points over the base with few labels, where the encoder with the highest probability is taken (by a "
+        f"regression that has not seen the data set), and the base where none has {LIKELY}. One seed.",
+        "",
+        markdown_table(["choice", *sets, "mean", "mean, all labels"], rows),
+        "",
+    ]
