@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib
 import json
 import pkgutil
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,7 +16,7 @@ import torch
 from support import make_document
 
 import benchmarks
-from benchmarks import longformer, longformer_lengths, training, training_sides
+from benchmarks import longformer, longformer_lengths, speed, training, training_sides
 from simlte_st.files import read_json
 from simlte_st.models.names import packaged_base_installed
 
@@ -111,3 +113,38 @@ def test_the_longformer_by_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     if not torch.cuda.is_available():
         with pytest.raises(SystemExit):
             longformer_lengths.main(["--device", "cuda"])
+
+
+def test_speed_where_users_are(
+    posts: Path, encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in {file for _, file, _, _ in speed.CASES}:
+        shutil.copy(posts, tmp_path / name)
+    monkeypatch.setattr(speed, "PACKAGED_BASE", str(encoder_path))
+    monkeypatch.setattr(longformer, "SIZE", {**longformer.SIZE, "hidden_size": 24, "intermediate_size": 24})
+    peaks: list[list[str]] = []
+
+    def inside(command: list[str], **options: object) -> SimpleNamespace:  # a process takes seconds to begin
+        peaks.append(command)
+        capsys.readouterr()
+        speed.main(command[3:])
+        return SimpleNamespace(stdout=capsys.readouterr().out)
+
+    monkeypatch.setattr(speed.subprocess, "run", inside)
+    speed.main(
+        ["--shared", str(tmp_path), "--part", "0.1", "--length", "64", "--repeats", "1", "--output", str(tmp_path)]
+    )
+    found = read_json(tmp_path / "speed.json")
+    assert [row["case"] for row in found["encoding"]] == [name for name, *_ in speed.CASES]
+    for row, (*_, whole) in zip(found["encoding"], speed.CASES, strict=True):
+        assert list(row["seconds"]) == [speed.STOCK, speed.OURS] + ([] if whole else [speed.ONNX, speed.INT8])
+        assert row["difference"][speed.OURS] < 1e-5
+        assert list(row["bytes"]) == [speed.STOCK, speed.OURS]
+    assert found["encoding"][-1]["tokens"] > found["encoding"][-1]["documents"] * 64, "papers are read whole"
+    assert len(peaks) == 2 * len(speed.CASES)
+    assert [(row["dtype"], row["pass"], row["dropout"]) for row in found["longformer"]] == [
+        (dtype, name, dropout)
+        for dtype in ("float32", "bfloat16")
+        for name, dropout in (("forward", 0.0), ("with backward", 0.0), ("with backward", 0.1))
+    ]
+    assert (tmp_path / "speed.md").read_text().count("x [") == 4 * 3 + 1 + 6

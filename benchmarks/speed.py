@@ -1,0 +1,232 @@
+"""Speed where users are, side by side in one run: encoding, the Longformer, exported models.
+
+    python -m benchmarks.speed --shared SHARED_DATA
+
+Encoding: the base model, and a chunk mean made of it that reads papers whole, on documents of ``20newsgroups.parquet``,
+``enwiki2014.parquet`` and ``aan_papers.parquet`` (column ``text``): sentence-transformers' own class, this package's,
+and the exported model through onnxruntime, in 32 bits and in 8. The Longformer: against transformers' with the same
+weights, in 32 bits and in bfloat16, with attention dropout and without. All on one thread, in turns, timed by the
+process's own clock, so that what else the machine does counts less. Memory is what encoding adds to a process of its
+own. Results go to ``results/speed.json`` and ``.md``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import sentence_transformers
+import torch
+
+from benchmarks.longformer import SIZE, both, first_column, model_step
+from benchmarks.records import environment, environment_lines, write_results
+from benchmarks.timing import ratio, resident, side_by_side, spread
+from simlte_st import SentenceTransformer
+from simlte_st.evaluation.table import markdown_table
+from simlte_st.models.base import find_model
+from simlte_st.models.conversion import convert_base
+from simlte_st.models.export import export_onnx
+from simlte_st.models.names import PACKAGED_BASE
+from simlte_st.models.onnx_encoder import load_onnx
+from simlte_st.training.dropout import set_attention_dropout
+
+STOCK, OURS, ONNX, INT8 = "sentence-transformers", "simlte_st", "onnx", "onnx int8"
+# What is encoded: a name, the file, how many documents in one call, and whether they are read whole, in chunks.
+CASES = [
+    ("posts", "20newsgroups.parquet", 48, False),
+    ("posts, one batch", "20newsgroups.parquet", 32, False),
+    ("Wikipedia articles", "enwiki2014.parquet", 24, False),
+    ("papers", "aan_papers.parquet", 16, False),
+    ("whole papers, in chunks", "aan_papers.parquet", 2, True),
+]
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shared", type=Path, required=True, metavar="FOLDER", help="folder of the data sets")
+    parser.add_argument("--part", type=float, default=1.0, help="of the documents (default: all)")
+    parser.add_argument("--length", type=int, default=2048, metavar="N", help="of the Longformer's document")
+    parser.add_argument("--repeats", type=int, default=2, metavar="N", help="turns (default: %(default)s)")
+    parser.add_argument("--output", type=Path, metavar="FOLDER", help="default: results/")
+    parser.add_argument("--peak", nargs=4, help=argparse.SUPPRESS)  # side, folder of the model, file, documents
+    options = parser.parse_args(arguments)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        if options.peak:
+            print(json.dumps(memory_of(*options.peak)))
+            return
+        found: dict[str, Any] = {"environment": environment(), "encoding": [], "longformer": []}
+        with TemporaryDirectory() as folder:
+            models = make_models(Path(folder))
+            for name, file, documents, whole in CASES:
+                texts = read(options.shared / file, max(2, round(documents * options.part)))
+                found["encoding"].append(encode(name, texts, models[whole], options))
+                write(found, options, aloud=False)
+            for row in longformer(options.length, options.repeats):
+                found["longformer"].append(row)
+                write(found, options, aloud=False)
+            for row, (_, file, _, whole) in zip(found["encoding"], CASES, strict=True):
+                row["bytes"] = peaks(models[whole], options.shared / file, row["documents"])
+        write(found, options, aloud=True)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def make_models(folder: Path) -> dict[bool, dict[str, Path]]:
+    """Make the folders of each side's model: of the base, and of a chunk mean of it."""
+    base, chunks = Path(find_model(PACKAGED_BASE)), folder / "chunks"
+    convert_base(PACKAGED_BASE, chunks)
+    exported = {side: Path(export_onnx(str(base), folder / side, int8=side == INT8).output) for side in (ONNX, INT8)}
+    return {False: {STOCK: base, OURS: base, **exported}, True: {STOCK: chunks, OURS: chunks}}
+
+
+def load(side: str, model: Path) -> Any:
+    """Load a side's model in 32 bits."""
+    if side in (ONNX, INT8):
+        return load_onnx(model)
+    kind = SentenceTransformer if side == OURS else sentence_transformers.SentenceTransformer
+    return kind(str(model), device="cpu", model_kwargs={"dtype": torch.float32})
+
+
+def read(path: Path, documents: int) -> list[str]:
+    """Draw documents."""
+    return Random(0).sample(pq.read_table(path, columns=["text"])["text"].to_pylist(), documents)
+
+
+def encode(name: str, texts: list[str], models: dict[str, Path], options: argparse.Namespace) -> dict[str, Any]:
+    """Time what encodes documents, and compare the vectors."""
+    vectors: dict[str, np.ndarray] = {}
+    encoders = {side: load(side, model) for side, model in models.items()}
+
+    def job(side: str) -> Callable[[], None]:
+        def run() -> None:
+            vectors[side] = encoders[side].encode(texts, show_progress_bar=False)
+
+        return run
+
+    seconds = side_by_side({side: job(side) for side in encoders}, options.repeats, clock=time.process_time)
+    tokenizer = encoders[STOCK].tokenizer
+    ids = tokenizer(texts, truncation=True, max_length=encoders[STOCK].max_seq_length)["input_ids"]
+    return {
+        "case": name,
+        "documents": len(texts),
+        "tokens": sum(map(len, ids)),
+        "seconds": seconds,
+        "difference": {side: float(np.abs(found - vectors[STOCK]).max()) for side, found in vectors.items()},
+    }
+
+
+def peaks(models: dict[str, Path], file: Path, documents: int) -> dict[str, int]:
+    """Measure what encoding takes of memory in both classes, each in a process of its own, in bytes."""
+    found = {}
+    for side in (STOCK, OURS):
+        command = [sys.executable, "-m", "benchmarks.speed", "--shared", str(file.parent)]
+        command += ["--peak", side, str(models[side]), str(file), str(documents)]
+        run = subprocess.run(command, capture_output=True, text=True, check=True)
+        found[side] = int(json.loads(run.stdout.splitlines()[-1]))
+    return found
+
+
+def memory_of(side: str, model: str, file: str, documents: str) -> int:
+    """Encode once; give the bytes that this process had at most beyond those that it had with the model loaded."""
+    encoder, texts = load(side, Path(model)), read(Path(file), int(documents))
+    encoder.encode(["warm"], show_progress_bar=False)
+    before = resident()
+    encoder.encode(texts, show_progress_bar=False)
+    return max(0, resident(peak=True) - before)
+
+
+def longformer(length: int, repeats: int) -> Iterator[dict[str, Any]]:
+    """Time our Longformer against transformers'."""
+    ids = torch.randint(1000, SIZE["vocab_size"], (1, length), generator=torch.Generator().manual_seed(0))
+    batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    marked = {**batch, "global_attention_mask": first_column(ids)}
+    for dtype in (torch.float32, torch.bfloat16):
+        for name, dropout in (("forward", 0.0), ("with backward", 0.0), ("with backward", 0.1)):
+            grad = name != "forward"
+            torch.manual_seed(0)
+            stock, ours = (model.to(dtype).train(grad) for model in both(min(512, length // 4), length))
+            for model in (stock, ours):
+                set_attention_dropout(model, dropout)
+            jobs = {"transformers": model_step(stock, marked, grad), OURS: model_step(ours, batch, grad)}
+            seconds = side_by_side(jobs, repeats, clock=time.process_time)
+            yield {"dtype": str(dtype)[6:], "pass": name, "dropout": dropout, "seconds": seconds}
+
+
+def times(seconds: dict[str, list[float]], side: str, other: str) -> str:
+    """Write how many times as fast as another a side is, with the lowest and the highest of one turn."""
+    low, high = spread(seconds[other], seconds[side])
+    return f"{ratio(seconds[other], seconds[side]):.2f}x [{low:.2f}, {high:.2f}]"
+
+
+def write(found: dict[str, Any], options: argparse.Namespace, aloud: bool) -> None:
+    """Write what has been measured so far."""
+    encoding = [
+        [
+            f"{row['case']} ({row['documents']}, {row['tokens']:,} tokens)",
+            side,
+            f"{row['documents'] / statistics.median(row['seconds'][side]):.1f}",
+            f"{row['tokens'] / statistics.median(row['seconds'][side]):,.0f}",
+            "" if side == STOCK else times(row["seconds"], side, STOCK),
+            f"{row['bytes'][side] / 2**20:,.0f}" if side in row.get("bytes", {}) else "",
+            "" if side == STOCK else f"{row['difference'][side]:.0e}",
+        ]
+        for row in found["encoding"]
+        for side in row["seconds"]
+    ]
+    layers = [
+        [
+            row["dtype"],
+            row["pass"],
+            f"{row['dropout']:g}",
+            f"{options.length / statistics.median(row['seconds'][OURS]):,.0f}",
+            times(row["seconds"], OURS, "transformers"),
+        ]
+        for row in found["longformer"]
+    ]
+    header = ["documents", "with", "documents a second", "tokens a second", "times", "memory, MiB", "difference"]
+    lines = [
+        "# Speed",
+        "",
+        f"One thread; {options.repeats} turns side by side in one process, after one that is not counted. Seconds are "
+        "the process's own, so that other work on the machine counts less. Times: of the medians, with the lowest and "
+        "the highest of one turn.",
+        "",
+        "## Encoding",
+        "",
+        f"{PACKAGED_BASE} in float32; in chunks, a chunk mean of it. sentence-transformers sorts by characters and "
+        "pads each 32 documents to the longest; simlte_st makes passes of like lengths. Memory: what encoding adds. "
+        "Difference: the greatest of any number of a vector to sentence-transformers'.",
+        "",
+        markdown_table(header, encoding),
+        "",
+        "## The Longformer",
+        "",
+        f"MiniLM's size, one document of {options.length:,} tokens, against transformers' with the same weights. More, "
+        "with the share of the machine's matrix rate, is in [longformer.md](longformer.md); the whole training step is "
+        "in [training.md](training.md), the quality of exported models in [export.md](export.md).",
+        "",
+        markdown_table(["dtype", "pass", "attention dropout", "tokens a second", "times transformers'"], layers),
+        "",
+        *environment_lines([found["environment"]]),
+        "",
+        "    python -m benchmarks.speed --shared SHARED_DATA",
+        "",
+    ]
+    write_results("speed", lines, found, options.output, aloud)
+
+
+if __name__ == "__main__":
+    main()
