@@ -12,7 +12,7 @@ APPROXIMATE_FROM = 50_000
 """Rows from which on the vectors have an approximate index (IVF); fewer are compared one by one, which is quick."""
 
 PROBES = 100
-"""Partitions that a question for a few rows looks through: recall@10 is then .974 to .983 from 60,000 to a million rows
+"""Partitions that a question for a few rows looks through: recall@10 is then .974 to .987 from 60,000 to a million rows
 (``benchmarks.index_scale``)."""
 
 _FEW = 100  # rows
