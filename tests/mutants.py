@@ -192,6 +192,33 @@ MUTANTS = [
     ("simlte_st/modules/pooling.py", "modules/test_token_attention.py", "mask.shape != embeddings.shape[:2]", "False"),
     ("simlte_st/modules/pooling.py", "modules/test_token_attention.py", "[-1] != self.embedding_dimension", " is None"),
     ("simlte_st/analysis/token_weights.py", "test_token_weights.py", "model.eval()", "pass"),
+    ("simlte_st/training/finish.py", "training/test_report.py", "readers[1], trained", "trained, trained"),
+    *(
+        ("simlte_st/training/report.py", "training/test_report.py", old, new)
+        for old, new in (
+            ("np.argsort(overlaps,", "np.argsort(-overlaps,"),
+            ("equal[:, :depth, :depth]", "equal"),
+            ("zip(after[row].tolist(), new[row]", "zip(before[row].tolist(), old[row]"),
+            ("escape(title_of(None, document.text))", "title_of(None, document.text)"),
+            ("escape(document.text[:SHOWN])", "document.text[:SHOWN]"),
+            ('if result.kept == "base":', "if False:"),
+        )
+    ),
+    *(
+        ("simlte_st/exploration/layout.py", "exploration/test_layout.py", old, new)
+        for old, new in (
+            ("block[own, rows.start + own] = -np.inf", "pass"),
+            ("places[drawn] = placed", "places[:] = placed[0]"),
+        )
+    ),
+    (
+        "simlte_st/exploration/explore.py", "exploration/test_explore.py",
+        "ids[group] if sizes[group] > 1 else None", "ids[group]",
+    ),
+    ("simlte_st/exploration/sections.py", "exploration/test_explore.py", "{escape(titles[row])}", "{titles[row]}"),
+    ("simlte_st/page/filters.py", "page/test_filters.py", "timedelta(days=1)", "timedelta(days=0)"),
+    ("simlte_st/page/filters.py", "page/test_filters.py", """text.replace("'", "''")""", "text"),
+    ("simlte_st/page/filters.py", "page/test_filters.py", "if text in classes(column)", ""),
 ]  # fmt: skip
 """File, tests, what stands there, and what is put in its place: once, at its last occurrence."""
 

@@ -124,6 +124,25 @@ def test_documents_that_changed_most_come_first(model: SentenceTransformer, enco
     assert "Too few documents" in neighbours_section([], documents[:2])
 
 
+def test_before_is_the_base_and_after_what_was_trained(
+    encoder_path: Path, rows: list[dict[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared: list[list[np.ndarray]] = []
+
+    def note(models: Any, documents: Any, **options: Any) -> list[Any]:
+        compared.append([model.encode(["Ba bun."]) for model in models])
+        return []
+
+    monkeypatch.setattr("simlte_st.training.report.changed_most", note)
+    options = {**OPTIONS, "bf16": False, "learning_rate": 1e-2, "probe": None, "keep": "trained", "pooling": "keep"}
+    result = train(rows, tmp_path / "m", base=encoder_path, **options)
+    [[before, after]] = compared
+    base = SentenceTransformer(str(encoder_path), device="cpu").encode(["Ba bun."])
+    np.testing.assert_allclose(before, base, atol=1e-6)
+    np.testing.assert_allclose(after, result.load(device="cpu").encode(["Ba bun."]), atol=1e-6)
+    assert not np.allclose(before, after, atol=1e-3)
+
+
 def test_lists_are_compared_at_every_depth() -> None:
     first = np.array([[1, 2, 3], [1, 2, 3], [1, 2, 3]])
     second = np.array([[1, 2, 3], [4, 5, 6], [2, 1, 4]])
