@@ -47,13 +47,13 @@ class Candidate:
         assert self.few_shot is not None
         return self.few_shot.metrics()["macro_f1_mean"]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Give it as JSON values."""
+    def to_dict(self, seed: int) -> dict[str, Any]:
+        """Give it as JSON values, the interval of its probes drawn with a seed."""
         values: dict[str, Any] = {name: getattr(self, name) for name in ("name", "reads", "share", "command")}
         values["documents_per_second"] = self.documents_per_second
         values["probability"] = None if self.verdict is None else self.verdict.probability
         if self.few_shot is not None and self.full is not None:
-            low, high = few_shot_interval(self.few_shot)
+            low, high = few_shot_interval(self.few_shot, seed)
             values["probe"] = {"few_shot": self.score, "low": low, "high": high, "full": self.full.macro_f1}
         return values
 
@@ -141,10 +141,11 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         """Give it as JSON values."""
         names = ("recommended", "documents", "tokens", "labelled", "seed")
-        return {"candidates": [each.to_dict() for each in self.candidates], **{n: getattr(self, n) for n in names}}
+        candidates = [each.to_dict(self.seed) for each in self.candidates]
+        return {"candidates": candidates, **{name: getattr(self, name) for name in names}}
 
 
-def few_shot_interval(result: FewShotResult, seed: int = 0) -> tuple[float, float]:
+def few_shot_interval(result: FewShotResult, seed: int) -> tuple[float, float]:
     """Give a 95 % interval of the mean macro-F1 of few-shot probes, over documents and draws (bootstrap)."""
     low, high = np.quantile(macro_f1_resamples(result, seed), [0.025, 0.975])
     return float(low), float(high)

@@ -205,6 +205,9 @@ def fit(fitting: Fitting, folder: RunFolder) -> Fitted:
             interrupt.interrupted,
         )
     model.eval()
+    # After a run in bfloat16 it would go on computing in it, where the base that it is compared with does not.
+    trainer.accelerator.unwrap_model(model, keep_fp32_wrapper=False)
+    vars(model).pop("forward", None)  # bound to this object, which would be a copy's too
     first_step = int(checkpoint.name.rsplit("-", 1)[1]) if checkpoint else 0
     rate = (state.global_step - first_step) * fitting.batches.size / seconds
     return Fitted(state.global_step, seconds, rate, state.log_history)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,9 @@ def test_settings_side_by_side_and_the_best_by_its_labels(pile: Path, encoder_pa
     assert [each.score for each in again.candidates] == [each.score for each in result.candidates]
     values = json.loads(json.dumps(result.to_dict()))
     assert values["candidates"][0]["probe"]["low"] <= cut.score <= values["candidates"][0]["probe"]["high"]
+    assert cut.few_shot is not None
+    low = replace(result, seed=1).to_dict()["candidates"][0]["probe"]["low"]
+    assert low == few_shot_interval(cut.few_shot, 1)[0], "as the table shows it"
 
 
 def test_without_labels_it_is_what_is_read_that_decides(pile: Path, encoder_path: Path) -> None:
@@ -140,9 +144,9 @@ def test_words_that_lead_are_named_but_no_command() -> None:
     advice = Comparison((model, words), "m", 40, 400, 40).advice()
     assert "TF-IDF is better still: words say most here." in advice
     assert advice.endswith("\n\n    simlte encode m d --output v")
-    low, high = few_shot_interval(results[0])
+    low, high = few_shot_interval(results[0], 0)
     assert low < model.score < high
-    assert few_shot_interval(results[1]) == (1, 1)
+    assert few_shot_interval(results[1], 0) == (1, 1)
 
 
 def test_the_command(pile: Path, encoder_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -48,6 +48,23 @@ def test_without_a_clear_gain_the_model_is_the_base_as_it_was(
         train(labelled, tmp_path / "m", base=encoder_path, **OPTIONS)
 
 
+def test_after_bfloat16_both_are_measured_in_float32(
+    encoder_path: Path, labelled: list[dict[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts, found, original = [row["text"] for row in labelled[:8]], [], finishing.measure_gain
+
+    def measure(base: SentenceTransformer, model: SentenceTransformer, *given: Any) -> dict[str, Any] | None:
+        found.extend((base.encode(texts), model.encode(texts)))
+        return original(base, model, *given)
+
+    monkeypatch.setattr(finishing, "measure_gain", measure)
+    result = train(labelled, tmp_path / "m", base=encoder_path, bf16=True, keep="trained", **OPTIONS)
+    assert result.dtype == "bfloat16"
+    trained = SentenceTransformer(str(tmp_path / "m"), device="cpu").encode(texts)
+    np.testing.assert_allclose(found[1], trained, atol=1e-6)
+    assert np.abs(found[0] - found[1]).max() > 1e-3, "training changed something"
+
+
 def test_what_was_trained_is_kept_where_it_helped_or_was_asked_for(
     encoder_path: Path, labelled: list[dict[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
