@@ -132,7 +132,8 @@ def verdict_page(judged: Judged, trust: Mapping[str, Any], settings: Mapping[str
         "",
         f"{encoders} encoders on {len(judged)} data sets: all-MiniLM-L6-v2 by mean and by [CLS], and adapted without "
         f"labels by the recipes of `recipe.md`, {settings['steps']} steps of 32 documents where a recipe's name has no "
-        "other number; some also after a third of the steps, and half way back to the base. In "
+        "other number; some also after a third of the steps, and half way back to the base. Where a set is named with "
+        "another model, that is the base. In "
         f"{settings['environment']['dtype']} (CPU: {settings['environment']['cpu_bf16']}).",
         "",
         "Each candidate sees the halves of held-out documents and nothing else. *Order*: Spearman's correlation with "
@@ -219,7 +220,7 @@ def rule_section(judged: Judged) -> list[str]:
         ("base left out", base_of),
     ):  # fmt: skip
         rows = _left_out(judged, part)
-        if len(rows) > 2:
+        if rows:
             header = [title, "encoders", "helped", "structure alone", "better without a verdict"]
             lines += [markdown_table(header, rows), ""]
     lines += [
@@ -245,7 +246,8 @@ def _left_out(judged: Judged, part: Callable[[str, Mapping[str, Any]], str]) -> 
     """Count, part by part and in all, what labels say of encoders that two judges call helped."""
     judgements = left_out(judged, part)
     rows = []
-    for left in [*dict.fromkeys(each.part for each in judgements), None]:
+    parts: list[str | None] = list(dict.fromkeys(each.part for each in judgements))
+    for left in [*parts, None] if len(parts) > 1 else parts:
         here = [each for each in judgements if left in (None, each.part)]
         helped = Counter(happened(each.entry) for each in here if each.helped)
         alone = Counter(happened(each.entry) for each in here if said(each.entry, STRUCTURE) > 0)

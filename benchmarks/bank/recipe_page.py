@@ -112,7 +112,7 @@ def lengths_section(judged: Judged) -> list[str]:
         f'What "{PRESET}" (the preset of `simlte train` for tuned encoders) gains over the base, of one seed, and the '
         'probability that the verdict gives it, by a regression that has not seen the data set. "skewed": two thirds '
         'of the documents are of one class; "words": the first words of each document; "documents": so many to train '
-        "on.",
+        "on; a model: that base.",
         "",
         markdown_table(["set", "outcome", "base", *columns.values()], rows),
         "",
