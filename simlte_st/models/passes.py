@@ -8,6 +8,7 @@ bound in tokens: a CPU is fastest while what it works on stays in its caches.
 from __future__ import annotations
 
 import copy
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,6 +29,11 @@ CPU_PASS = (2048, 64)
 
 GPU_PADDING = 8
 """On a GPU one token of so many may be padding: it starts slowly, and a few padded passes are faster than many."""
+
+
+_TOKENIZING = threading.RLock()
+"""Held while texts are tokenized or counted: the second sets a tokenizer's truncation and padding to what the first
+does not want, and threads that encode by one model, as in a server, share its tokenizer."""
 
 
 class TextReader:
@@ -62,12 +68,14 @@ class TextReader:
         """Give the tokens of texts that were encoded behind a prompt, special tokens and prompt not counted."""
         if all(text in self._lengths for text in texts):
             return [self._lengths[text] for text in texts]
-        return text_lengths(self._model, texts, prompt)
+        with _TOKENIZING:
+            return text_lengths(self._model, texts, prompt)
 
     def _preprocess(self, inputs: Any, prompt: str | None = None, **options: Any) -> dict[str, Any]:
         """Tokenize as the model does, and count."""
-        features: dict[str, Any] = self._model.preprocess(inputs, prompt=prompt, **options)
-        self._count(inputs, prompt or "", features)
+        with _TOKENIZING:
+            features: dict[str, Any] = self._model.preprocess(inputs, prompt=prompt, **options)
+            self._count(inputs, prompt or "", features)
         return dict(features)  # without the tokenizer's own account of each token, which is large
 
     def _count(self, inputs: Any, prompt: str, features: dict[str, Any]) -> None:

@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import logging
 import random
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -187,3 +190,28 @@ def test_readers_of_one_model_do_not_meet(encoder_path: Path) -> None:
         found = reader.model.encode(part, batch_size=reader.batch_size)
         np.testing.assert_allclose(found, expected[texts.index(part[0]) :][: len(part)], atol=1e-6)
     assert [reader.truncation.texts for reader in readers if reader.truncation] == [9, len(texts) - 9]
+
+
+def test_threads_take_turns_at_the_tokenizer(encoder_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, texts = SentenceTransformer(str(encoder_path), device="cpu"), mixed_texts()
+    expected, inside, most = model.encode(texts), [], []
+
+    def slowly(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **options: Any) -> Any:
+            inside.append(None)
+            most.append(len(inside))
+            time.sleep(0.02)
+            try:
+                return function(*args, **options)
+            finally:
+                inside.pop()
+
+        return call
+
+    monkeypatch.setattr(model[0], "preprocess", slowly(model[0].preprocess))
+    monkeypatch.setattr(passes, "taken_tokens", slowly(passes.taken_tokens))
+    with ThreadPoolExecutor(4) as threads:
+        for found in threads.map(model.encode, [texts] * 4):
+            np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert len(most) >= 12
+    assert max(most) == 1
