@@ -14,7 +14,11 @@ MODEL_ID = "sentence_transformers_model_id"
 _STOCK = "from sentence_transformers import SentenceTransformer\n"
 _INSTALL = "pip install -U sentence-transformers"
 _MATTER = re.compile(r"\A---\n(.*?\n)---\n", re.DOTALL)
-_BASE_MODEL = re.compile(r"^base_model:.*\n(?:[ -].*\n)*", re.MULTILINE)
+_ENTRY = re.compile(r"^([\w-]+):.*\n(?:(?:[ -].*)?\n)*", re.MULTILINE)
+_KEPT = {"language", "library_name", "license", "license_link", "license_name", "pipeline_tag", "tags"}
+"""Of a base's front matter: its results, training data and emissions are not those of a model made of it."""
+_STOCK_SECTIONS = ("### Model Sources", "## Additional Resources", "## Citation\n\n### BibTeX\n*\\Z")
+"""Patterns of headings under which sentence-transformers says nothing of the model: links, and no citation."""
 
 
 def complete_model_card(folder: Path) -> None:
@@ -44,7 +48,8 @@ def write_model_card(folder: Path, *, name: str, base: str, summary: str, about:
     """Write the card of a model that this package made, around the one that sentence-transformers wrote.
 
     First comes what the model is and whether it is better than its base, then how it is used, then how it was made. Of
-    a card that sentence-transformers generated its details follow; one that somebody wrote, the base's, follows whole.
+    a card that sentence-transformers generated the details of the model follow. Of one that somebody wrote, the base's,
+    licence, language and tags remain: what else it says is of another model.
 
     Args:
         folder: The model's folder, with the ``README.md`` that sentence-transformers wrote.
@@ -61,8 +66,13 @@ def write_model_card(folder: Path, *, name: str, base: str, summary: str, about:
     if public == base and Path(base).exists():
         public = None
     link = f"[{public}](https://huggingface.co/{public})" if public else f"`{shown_base(base)}`"
+    details = _details(body)
+    if not details:
+        matter = "".join(entry[0] for entry in _ENTRY.finditer(matter) if entry[1] in _KEPT)
+        link += ", which has a card of its own"
     if public:
-        matter = _BASE_MODEL.sub("", matter) + f"base_model: {public}\n"
+        matter = "".join(entry[0] for entry in _ENTRY.finditer(matter) if entry[1] != "base_model")
+        matter += f"base_model: {public}\n"
     own = _imports(folder)
     install = _INSTALL if own == _STOCK else f"{_INSTALL} simlte-st"
     parts = [
@@ -71,17 +81,20 @@ def write_model_card(folder: Path, *, name: str, base: str, summary: str, about:
         f'## Usage\n\n```bash\n{install}\n```\n\n```python\n{own}\nmodel = SentenceTransformer("{MODEL_ID}")\n'
         'vectors = model.encode(["A long document ...", "Another one ..."])\n```\n',
         about.strip() + "\n",
-        _rest(body, shown_base(base)),
+        *([details] if details else []),
     ]
     path.write_text("\n".join(parts), encoding="utf-8")
 
 
-def _rest(body: str, base: str) -> str:
-    """Take what is to follow of a card without its front matter."""
+def _details(body: str) -> str:
+    """Take the details of the model of a card that sentence-transformers generated; of any other, nothing."""
     generated = re.sub(r"<!--.*?-->\n*", "", body, flags=re.DOTALL)  # hints to those who go on writing
     before, details, rest = generated.partition("\n## Model Details\n")
     if not details or "\n## Usage\n" in before:  # somebody's, or one of ours
-        return f"## Card of {base}\n\n{body.strip()}\n"
+        return ""
     architecture, _, others = rest.partition("\n## Usage\n")
     _, heading, training = others.partition("\n## ")
-    return f"## Model Details\n{architecture.rstrip()}\n{heading}{training}"
+    kept = f"## Model Details\n{architecture.rstrip()}\n{heading}{training}"
+    for title in _STOCK_SECTIONS:
+        kept = re.sub(rf"^{title}.*?(?=^##|\Z)", "", kept, flags=re.DOTALL | re.MULTILINE)
+    return kept.replace("\n### Full", "\n\n### Full").replace("\n\n\n", "\n\n").rstrip() + "\n"

