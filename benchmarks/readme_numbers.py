@@ -89,7 +89,10 @@ def gain() -> str:
     a, b = ({row[0]: row for row in table} for table in (few, full))
     return written(
         names,
-        [[name, *(f"{x} / {y}" for x, y in zip(a[key][1:], b[key][1:], strict=True))] for key, name in rows.items()],
+        [
+            [name, *(f"{x} / {y}".replace("± 0.0", "± <0.05") for x, y in zip(a[key][1:], b[key][1:], strict=True))]
+            for key, name in rows.items()
+        ],
     )
 
 
