@@ -38,7 +38,9 @@ EXTRAS["benchmarks"] = [*EXTRAS["test"], "faiss-cpu>=1.12,<2"]
 EXTRAS["docs"] = ["furo>=2024.8", "myst-parser>=4", "sphinx>=8,<10"]
 # What docs/use_with.md shows: its code runs where these are.
 NEIGHBOURS = ["bertopic>=0.17,<1", "langchain-core>=1,<2", "llama-index-core>=0.14,<1", "setfit>=1.2,<2"]
-EXTRAS["dev"] = [*EXTRAS["test"], *EXTRAS["docs"], *NEIGHBOURS, "mypy>=1.15", "ruff>=0.12"]
+# nbclient and ipykernel run the notebook among the examples.
+NOTEBOOKS = ["ipykernel>=6.29", "nbclient>=0.10", "nbformat>=5.10"]
+EXTRAS["dev"] = [*EXTRAS["test"], *EXTRAS["docs"], *NEIGHBOURS, *NOTEBOOKS, "mypy>=1.15", "ruff>=0.12"]
 
 setup(
     name="simlte-st",
