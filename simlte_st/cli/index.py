@@ -20,7 +20,7 @@ def add_parser(subparsers: Any) -> None:
         examples=(
             "simlte index my-model articles.jsonl --output articles.index --parts",
             "simlte index my-model articles.jsonl --output articles.index --sync",
-            "simlte index my-model articles.jsonl --output articles.index --device cuda:0,cuda:1",
+            "simlte index my-model articles.jsonl --output a.index --device cuda:0,cuda:1",
             'simlte search articles.index "floods in the north" --top 5',
         ),
     )
