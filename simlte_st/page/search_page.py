@@ -171,9 +171,9 @@ class Page:
                     f"**{label}**", key=f"{key} {rank}", type="tertiary",
                     on_click=self.state.trail.append, args=(hit.id,),
                 )  # fmt: skip
-                place = st.empty()
                 wait = self.state.why and hit.id not in explained
-                place.html(hit_html(explained.get(hit.id, hit), rank, self.overview.weak, self.show, wait))
+                # Into an st.empty, a hit drawn again would vanish for a moment, and the page would lose its place.
+                place = st.html(hit_html(explained.get(hit.id, hit), rank, self.overview.weak, self.show, wait))
                 if wait:
                     places.append((place, rank, hit))
         for place, rank, hit in places:

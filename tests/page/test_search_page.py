@@ -371,6 +371,13 @@ def test_in_a_browser(browser: Any, served: tuple[subprocess.Popen[str], int], o
     assert page.run("new URLSearchParams(location.search).get('text')") == HOSTILE.text
     assert page.run("document.querySelector('.cosine').title").startswith("How near the meaning is")
 
+    idle = "document.querySelector('.stApp').dataset.testScriptState === 'notRunning'"
+    page.wait(idle)
+    page.run("document.querySelector('.st-key-hit-9 button').scrollIntoView()")
+    page.run("(window.hits = document.querySelector('[data-testid=stMain]'), window.least = hits.scrollTop)")
+    page.run("hits.onscroll = () => window.least = Math.min(least, hits.scrollTop)")
+    place = page.run("hits.scrollTop")
+    assert place > 0
     page.click(".st-key-hit-1 button")
     assert page.text("p.document") == HOSTILE.text
     page.wait("new URLSearchParams(location.search).get('document')?.startsWith('<img')")
@@ -382,6 +389,8 @@ def test_in_a_browser(browser: Any, served: tuple[subprocess.Popen[str], int], o
         page.run("document.querySelector('[role=dialog]')?.focus()")
         page.press(Keys.ESCAPE)
         time.sleep(1)
+    page.wait(idle)
+    assert page.run("[least, hits.scrollTop]") == pytest.approx([place, place], abs=100), "the hits moved meanwhile"
     browser.back()
     assert page.text("p.document") == HOSTILE.text
     assert browser.title == "simlte: my.index"
