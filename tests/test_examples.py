@@ -46,7 +46,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "demo.py": ["--documents", "90", "--max-steps", "2"],
         "train_folder.py": [str(documents), "--max-steps", "2", "--tokens", "24"],
         "publish.py": ["my-model"],
-        "few_labels.py": ["--documents", "60"],
+        "few_labels.py": ["--documents", "60", "--setfit-steps", "2"],
         "whole_documents.py": ["--documents", "2"],
         "search.py": ["--documents", "40"],
         "link_posts.py": ["--documents", "16"],
