@@ -1,4 +1,4 @@
-"""Search, and link: an index of documents, found by a question, or by another document.
+"""Search: an index of documents, found by a question.
 
 python examples/search.py "a takeover that shareholders refuse" --index news.index
 """
@@ -29,11 +29,6 @@ def main() -> None:
     for hit in index.search(arguments.question, top=3, why=True):
         words = ", ".join(word for word, _ in hit.words)
         print(f"- {hit.id} (cosine {hit.cosine:.2f}): {hit.sentences[0][0][:90]} [{words}]")
-
-    post = "Record profits at the mobile operator, and still hundreds of jobs go. How is that fair?"
-    print(f"\nLinked to the post: {post}")
-    for hit in index.link([post], top=3):
-        print(f"- {hit.id} (cosine {hit.cosine:.2f}): {hit.beginning[:90]}")
 
 
 if __name__ == "__main__":

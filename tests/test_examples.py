@@ -108,10 +108,10 @@ def test_whole_documents(ran: Path) -> None:
     assert all("a vector of 384 numbers" in line for line in lines)
 
 
-def test_search_and_link(ran: Path) -> None:
-    asked, linked = printed(ran, "search.py").split("Linked to the post")
-    assert asked.count("- business/") >= 1
-    assert [part.count("(cosine ") for part in (asked, linked)] == [3, 3]
+def test_search(ran: Path) -> None:
+    found = printed(ran, "search.py")
+    assert found.count("- business/") >= 1
+    assert found.count("(cosine ") == 3
 
 
 def test_posts_are_linked_from_a_threshold_on(ran: Path) -> None:
