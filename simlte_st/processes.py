@@ -132,7 +132,13 @@ def start(device: str | None) -> None:
                 f"WORLD_SIZE is {world()}, but {error}. Start the processes by torchrun or accelerate launch; for one "
                 "process alone, unset WORLD_SIZE."
             ) from error
+    # Older versions of transformers load the optimizer of a checkpoint to "cpu:0", which torch calls "cpu" alone.
+    torch.serialization.register_package(15, lambda storage: None, _from_numbered_cpu)
     _waiting = dist.new_group(backend="gloo", timeout=PATIENCE)
+
+
+def _from_numbered_cpu(storage: Any, location: str) -> Any:
+    return storage if location.startswith("cpu:") else None
 
 
 def stop() -> None:
