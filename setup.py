@@ -60,7 +60,7 @@ setup(
         "backports.zstd>=1.0,<2; python_version<'3.14'",  # compression.zstd in newer ones
         "datasets>=4.0,<6",
         "filelock>=3.20.1",  # CVE-2025-68146 below
-        "lazy_loader>=0.4",
+        "lazy_loader>=0.6",  # older ones give a module where a function has its name, if that was imported first
         "nltk>=3.9.1,<4",
         "numpy>=2.0",
         "platformdirs>=4.2",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import subprocess
 import sys
@@ -23,6 +24,15 @@ def test_every_name_is_there() -> None:
         assert dir(package) == sorted(package.__all__)
         for name in package.__all__:
             assert not inspect.ismodule(getattr(package, name)), name
+
+
+def test_functions_are_there_whoever_imported_the_modules_of_their_names_before() -> None:
+    names = [("simlte_st.data", "dedupe"), ("simlte_st.exploration", "explore")]
+    for package, name in names:
+        assert name in importlib.import_module(package).__all__, "it is such a name"
+    before = "".join(f"import {package}.{name}\n" for package, name in names)
+    after = "".join(f"from {package} import {name}; assert callable({name})\n" for package, name in names)
+    subprocess.run([sys.executable, "-c", before + after], check=True)
 
 
 def test_train_is_the_function_whoever_imported_its_module_before() -> None:
