@@ -54,18 +54,16 @@ def chosen(
 def choices_section(judged: Judged) -> list[str]:
     """Lay out what each choice gains, over the sets that have all of what is chosen from."""
     chances = probabilities(judged)
-    sets = {
-        name: entries
-        for name, entries in judged.items()
-        if FEW in entries[0]["outcomes"]
-        and all(chosen(entries, choices, chances) is not None for choices in CHOICES.values())
-    }
-    if not sets:
+    picked: dict[str, list[Mapping[str, Any]]] = {}
+    for name, entries in judged.items():
+        found = [entry for choices in CHOICES.values() if (entry := chosen(entries, choices, chances))]
+        if FEW in entries[0]["outcomes"] and len(found) == len(CHOICES):
+            picked[name] = found
+    if not picked:
         return []
     rows = []
-    for title, choices in CHOICES.items():
-        picked = [entry for entries in sets.values() if (entry := chosen(entries, choices, chances))]
-        few, full = ([100 * entry["outcomes"][name]["difference"] for entry in picked] for name in (FEW, FULL))
+    for title, entries in zip(CHOICES, zip(*picked.values(), strict=True), strict=True):
+        few, full = ([100 * entry["outcomes"][name]["difference"] for entry in entries] for name in (FEW, FULL))
         rows.append([title, *(f"{value:+.1f}" for value in few), f"{np.mean(few):+.2f}", f"{np.mean(full):+.2f}"])
     return [
         "## One training, or the best of several by the verdict",
@@ -73,6 +71,6 @@ def choices_section(judged: Judged) -> list[str]:
         "Points over the base with few labels, where the encoder with the highest probability is taken (by a "
         f"regression that has not seen the data set), and the base where none has {LIKELY}. One seed.",
         "",
-        markdown_table(["choice", *sets, "mean", "mean, all labels"], rows),
+        markdown_table(["choice", *picked, "mean", "mean, all labels"], rows),
         "",
     ]

@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks.bank.make import BASE
 from benchmarks.bank.sets import SAMPLES
-from simlte_st.evaluation.verdict import LIKELY, in_errors
+from simlte_st.evaluation.verdict import LIKELY, in_errors, is_between
 from simlte_st.models.names import PACKAGED_BASE
 
 MEASURES = ("same neighbours, crossed", "neighbours by words", "split-half retrieval")
@@ -143,7 +143,7 @@ def calibration(judged: Judged) -> list[dict[str, Any]]:
     """Count what labels say by the probability that was given with the encoder's set left out."""
     judgements, counted = left_out(judged, of_set), []
     for low, high in pairwise(BINS):
-        inside = [each for each in judgements if low <= each.probability < high or each.probability == high == 1]
+        inside = [each for each in judgements if is_between(each.probability, low, high)]
         says = Counter(happened(each.entry) for each in inside)
         counted.append(
             {"from": low, "to": high, "mean": round(float(np.mean([each.probability for each in inside] or [0])), 3)}

@@ -191,13 +191,14 @@ def probability_of(errors: Sequence[float]) -> float:
     return float(1 / (1 + np.exp(-fitted["intercept"] - np.dot(fitted["weights"], errors))))
 
 
+def is_between(probability: float, low: float, high: float) -> bool:
+    """Tell whether a probability is in a bin: the lower end is, and the upper one where it is 1."""
+    return low <= probability < high or probability == high == 1
+
+
 def record_in_words(probability: float) -> str:
     """Say in a sentence what labels said of the runs of our benchmark to which a like probability was given."""
-    [bin_] = [
-        each
-        for each in _record()["calibration"]
-        if each["from"] <= probability < each["to"] or probability == each["to"] == 1
-    ]
+    [bin_] = [each for each in _record()["calibration"] if is_between(probability, each["from"], each["to"])]
     runs = bin_["better"] + bin_["unclear"] + bin_["worse"]
     return (
         f"Of {runs} runs of our benchmark that looked like this one, labels called {bin_['better']} better and "
