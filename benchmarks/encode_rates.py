@@ -21,6 +21,7 @@ from sentence_transformers import SentenceTransformer
 
 from benchmarks.datasets.bbc import packaged_corpus_path
 from benchmarks.records import RESULTS, add_bf16, dtype_of, environment, environment_lines, write_results
+from benchmarks.timing import side_by_side
 from simlte_st.data import read_documents
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.models.base import load_model
@@ -53,12 +54,9 @@ def rate(model: SentenceTransformer, length: int, options: argparse.Namespace) -
     """Measure the documents a second of one length."""
     texts = texts_of(model, length, max(1, options.tokens // length))
     clock = time.process_time if options.device == "cpu" else time.perf_counter
-    seconds = []
-    for _ in range(options.repeats + 1):
-        began = clock()
-        model.encode(texts, batch_size=max(1, min(256, 16_384 // length)), show_progress_bar=False)  # waits for the GPU
-        seconds.append(clock() - began)
-    found = len(texts) / statistics.median(seconds[1:])
+    batch_size = max(1, min(256, 16_384 // length))
+    jobs = {"encode": lambda: model.encode(texts, batch_size=batch_size, show_progress_bar=False)}
+    found = len(texts) / statistics.median(side_by_side(jobs, options.repeats, options.device, clock)["encode"])
     print(f"{length} tokens: {found:,.2f} documents a second", flush=True)
     return found
 

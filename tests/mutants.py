@@ -181,7 +181,7 @@ MUTANTS = [
         )
     ),
     ("simlte_st/training/callbacks.py", "test_callbacks.py", "isinstance(part, LossStateMixin)", "part is loss"),
-    ("simlte_st/training/callbacks.py", "test_callbacks.py", "*states[:1],", ""),
+    ("simlte_st/training/callbacks.py", "test_callbacks.py", ", *states[:1]", ""),
     *(
         (file, "training/test_processes.py", old, new)
         for file, old, new in (

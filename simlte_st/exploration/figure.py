@@ -37,19 +37,15 @@ def make_figure(places: NDArray[np.float32]) -> dict[str, Any]:
     Raises:
         MissingExtraError: bokeh is not installed.
     """
-    models, plotting = bokeh("bokeh.models"), bokeh("bokeh.plotting")
+    models = bokeh("bokeh.models")
     points = models.ColumnDataSource({"x": places[:, 0], "y": places[:, 1]})
     marks = models.ColumnDataSource({"x": [], "y": [], "size": []})
     names = models.ColumnDataSource({"x": [], "y": [], "text": []})
-    figure = plotting.figure(
+    figure = _clear_figure(
         sizing_mode="stretch_both",
         output_backend="webgl",  # where the browser has none, bokeh draws on a canvas
         match_aspect=True,
-        tools="",
         toolbar_location="above",
-        background_fill_alpha=0,
-        border_fill_alpha=0,
-        outline_line_color=None,
     )
     figure.axis.visible = False
     figure.grid.visible = False
@@ -80,9 +76,7 @@ def make_figure(places: NDArray[np.float32]) -> dict[str, Any]:
     )
     figure.add_tools(models.PanTool(), wheel, models.BoxZoomTool(), lasso, hover, models.ResetTool())
     figure.toolbar.active_scroll = wheel
-    figure.toolbar.logo = None
-    item: dict[str, Any] = bokeh("bokeh.embed").json_item(figure)
-    return item
+    return _as_json(figure)
 
 
 def make_curve(steps: Sequence[int], values: Sequence[float], name: str) -> dict[str, Any]:
@@ -96,23 +90,24 @@ def make_curve(steps: Sequence[int], values: Sequence[float], name: str) -> dict
     Raises:
         MissingExtraError: bokeh is not installed.
     """
-    models, plotting = bokeh("bokeh.models"), bokeh("bokeh.plotting")
+    models = bokeh("bokeh.models")
     source = models.ColumnDataSource({"x": list(steps), "y": list(values)})
-    figure = plotting.figure(
-        sizing_mode="stretch_width",
-        height=280,
-        tools="",
-        x_axis_label="step",
-        y_axis_label=name,
-        background_fill_alpha=0,
-        border_fill_alpha=0,
-        outline_line_color=None,
-    )
+    figure = _clear_figure(sizing_mode="stretch_width", height=280, x_axis_label="step", y_axis_label=name)
     figure.line("x", "y", source=source, line_width=2)
     drawn = figure.scatter("x", "y", source=source, size=5)
     tips = [("step", "@x"), (name, "@y{0.0000}")]
     hover = models.HoverTool(renderers=[drawn], tooltips=tips, mode="vline")
     figure.add_tools(hover, models.BoxZoomTool(), models.ResetTool())
+    return _as_json(figure)
+
+
+def _clear_figure(**options: Any) -> Any:
+    """Make a figure through which the page shows, without tools."""
+    clear = {"background_fill_alpha": 0, "border_fill_alpha": 0, "outline_line_color": None}
+    return bokeh("bokeh.plotting").figure(tools="", **clear, **options)
+
+
+def _as_json(figure: Any) -> dict[str, Any]:
     figure.toolbar.logo = None
     item: dict[str, Any] = bokeh("bokeh.embed").json_item(figure)
     return item

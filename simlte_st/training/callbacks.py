@@ -107,9 +107,8 @@ class SamplerEpochCallback(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         """Tell it."""
-        sampler: Any = getattr(
-            kwargs["train_dataloader"].batch_sampler, "batch_sampler", None
-        )  # of a stream there is none
+        # Of a stream there is none.
+        sampler: Any = getattr(kwargs["train_dataloader"].batch_sampler, "batch_sampler", None)
         if world() > 1 and hasattr(sampler, "set_epoch"):
             sampler.set_epoch(int((state.epoch or 0.0) + 1e-6))
 
@@ -161,12 +160,8 @@ def trainer_callbacks(views: DocSplitTransform, loss: nn.Module) -> list[Trainer
     parts = list(loss.modules())  # outer ones first
     metrics = [LossMetricsCallback(part) for part in parts if isinstance(part, MLMLossMixin)]
     states = [LossStateCallback(part) for part in parts if isinstance(part, LossStateMixin)]
-    return [
-        views.callback,
-        SamplerEpochCallback(),
-        *metrics[:1],
-        *states[:1],
-    ]  # the outer one's state has those of the inner ones
+    # The outer one's state has those of the inner ones.
+    return [views.callback, SamplerEpochCallback(), *metrics[:1], *states[:1]]
 
 
 class ProgressBarCallback(TrainerCallback):
