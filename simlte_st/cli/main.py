@@ -86,7 +86,8 @@ def _run(arguments: argparse.Namespace) -> int:
     lines.setFormatter(OptionFormatter(arguments.flags))
     logging.basicConfig(level=logging.WARNING, handlers=[lines])
     logging.getLogger("simlte_st").setLevel(logging.DEBUG if arguments.verbose else logging.INFO)
-    if not arguments.verbose:
+    # A search by words reads no model, and transformers takes longer to import than it does (5.0 brings torch with it).
+    if not arguments.verbose and getattr(arguments, "mode", None) != "text":
         _quiet_libraries()
     try:
         return int(arguments.run(arguments))
