@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
@@ -27,11 +27,10 @@ AT_256, CHUNKED, LONGFORMER = "MiniLM at 256", "MiniLM chunk-mean", "MiniLM as L
 REFERENCES = (AT_256, CHUNKED)
 """Rows that the others are compared with."""
 
-WITH_LSA, ADAPTED = " + LSA", ", adapted"
+WITH_LSA = " + LSA"
 BERT_CHUNKED = "simlte-bert chunk-mean"
 MODELS = (AT_256, CHUNKED, LONGFORMER, *OWN_MODELS, BERT_CHUNKED)
-ADAPTED_WITH_LSA = ADAPTED + WITH_LSA
-ROWS = (*WORDS, *(f"{model}{suffix}" for model in MODELS for suffix in ("", WITH_LSA, ADAPTED, ADAPTED_WITH_LSA)))
+ROWS = (*WORDS, *(f"{model}{suffix}" for model in MODELS for suffix in ("", WITH_LSA)))
 """Rows of the table, in order."""
 
 CLASSED = ("20news", "arxiv", "bbc", "brown", "sotu", "fakenews")
@@ -47,15 +46,9 @@ BUCKETS = {"at most 256": (0, 256), "257 to 512": (256, 512), "513 to 1,024": (5
 SHOTS_TITLE, FULL_TITLE = f"## Macro-F1, {SHOTS} documents a class", "## Macro-F1, all labels"
 
 LSA_LINES = [
-    "*LSA* is a latent semantic analysis (TF-IDF's singular vectors) of documents of the set, without labels: of words "
-    "by itself, or of tokens as the second part of a model's embedding, weight .4 from 512 tokens on; its STS-B is the "
-    "mean over the sets it was fitted on. It is of other documents of the set than are judged, and unshrunk, as this "
-    "package had it before: `lsa.md` has the analysis of the same documents, as it is now.", "",
-]  # fmt: skip
-
-ADAPTED_LINES = [
-    "*Adapted* is trained on documents of the set, without labels, and kept as the verdict says; its STS-B is the mean "
-    "over the sets it was adapted to, and not measured with LSA.", "",
+    "*LSA* is a latent semantic analysis (TF-IDF's singular vectors) of the documents themselves, without labels: of "
+    "words by itself, or of tokens as the second part of a model's embedding, weight .4 from 512 tokens on; its STS-B "
+    "is the mean over the sets it was fitted on. What it is worth when fitted on other documents is in `lsa.md`.", "",
 ]  # fmt: skip
 
 RETRIEVAL = {"R@10": "recall@10", "R@100": "recall@100", "MRR": "mrr"}
@@ -158,14 +151,14 @@ def page(results: Results, lengths: Mapping[str, np.ndarray], timing: Mapping[st
         "sets that are on this page.",
         "",
         *LSA_LINES * any(row == LSA or row.endswith(WITH_LSA) for row in present(results)),
-        *ADAPTED_LINES * any(row.endswith(ADAPTED) for row in present(results)),
         summary(results, shots, full, cites, timing),
         "",
         SHOTS_TITLE,
         "",
-        f"Logistic regression; {HALVES} divisions of the held-out documents, {DRAWS} draws of each. Differences are "
-        "paired, with 95% bootstrap intervals: of a set draw by draw, which share documents, so that these intervals "
-        "are rather too narrow; of several sets over the sets, which says what to expect of another one.",
+        f"Logistic regression, C by cross-validation on what it learns from; {HALVES} divisions of the held-out "
+        f"documents, {DRAWS} draws of each. Differences are paired, with 95% bootstrap intervals: of a set draw by "
+        "draw, which share documents, so that these intervals are rather too narrow; of several sets over the sets, "
+        "which says what to expect of another one.",
         "",
         *paired_tables(shots),
         FULL_TITLE,
@@ -190,7 +183,6 @@ def page(results: Results, lengths: Mapping[str, np.ndarray], timing: Mapping[st
         *paired_tables(lengthwise),
         *similarity_lines(results),
         *timing_lines(timing),
-        *adapted_lines(results),
     ]  # fmt: skip
     return lines
 
@@ -295,8 +287,8 @@ def reading(found: Mapping[str, dict[str, Any]], row: str) -> list[dict[str, Any
 
 
 def short_texts(results: Results, row: str) -> list[float]:
-    """Give Spearman's correlation on STS-B: of a model, or of each set that it was adapted to, or its LSA fitted on."""
-    if not row.endswith((WITH_LSA, ADAPTED)):
+    """Give Spearman's correlation on STS-B: of a model, or of each set that its LSA was fitted on."""
+    if not row.endswith(WITH_LSA):
         return [part["spearman"] for name, found in results.items() if name == STSB and (part := found.get(row))]
     parts = [part["encoding"] for found in results.values() for part in reading(found, row)]
     return [part["stsb"]["spearman"] for part in parts if "stsb" in part]
@@ -319,8 +311,8 @@ def similarity_lines(results: Results) -> list[str]:
         return []
     return [
         "## Similarity against people", "",
-        "Lee's 50 news texts, with 95% bootstrap intervals over documents; STS-B's test part, of an adapted model the "
-        "mean and range over the sets it was adapted to, or its LSA fitted on.", "",
+        "Lee's 50 news texts, with 95% bootstrap intervals over documents; STS-B's test part, with an "
+        "LSA the mean and range over the sets that it was fitted on.", "",
         markdown_table(["", "Lee, Pearson", "Lee, Spearman", "STS-B, Spearman"], rows), "",
     ]  # fmt: skip
 
@@ -346,29 +338,14 @@ def timing_lines(timing: Mapping[str, Any] | None) -> list[str]:
     ]  # fmt: skip
 
 
-def adapted_lines(results: Results) -> list[str]:
-    """Write what became of training: the trained model, or the base where the verdict was not that it helped."""
-    rows: list[Sequence[str]] = []
-    for row in present(results):
-        if row.endswith(ADAPTED):
-            parts = [part[0]["encoding"] if (part := reading(found, row)) else None for found in results.values()]
-            rows.append(
-                [row, *(f"{part['kept']}, {part['training_seconds']:,.0f} s" if part else "" for part in parts)]
-            )
-    if not rows:
-        return []
-    return ["## Adapted: what was kept, and the seconds of training", "", markdown_table(["", *results], rows), ""]
-
-
 def command(settings: Mapping[str, Any], results: Results) -> str:
     """Give the command that makes the page."""
     rows = present(results)
-    adapt = " --adapt" if any(row.endswith(ADAPTED) for row in rows) else ""
     models = [row for row in (*WORDS, *MODELS) if row in rows]
-    told = [f"--{name.replace('_', '-')} {settings[name]}" for name in ("limit", "train_documents", "threads")]
+    told = [f"--{name.replace('_', '-')} {settings[name]}" for name in ("limit", "threads")]
     if len(results) < len(SETS):
         told.append(f"--sets {' '.join(results)}")
     if len(models) < len(WORDS) + len(MODELS):
         told.append(f"--models {' '.join(shlex.quote(model) for model in models)}")
     dtype = " --bf16" if settings["bf16"] else ""
-    return f"python -m benchmarks.models --shared SHARED_DATA {' '.join(told)}{adapt}{dtype}"
+    return f"python -m benchmarks.models --shared SHARED_DATA {' '.join(told)}{dtype}"

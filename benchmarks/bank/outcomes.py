@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
 
 from benchmarks.bank.sets import BankSet
 from simlte_st.evaluation import CosineScores, citation_retrieval, few_shot_probe, fit_probe
@@ -40,13 +39,13 @@ def word_rows(data: BankSet) -> np.ndarray:
     return np.asarray(rows, dtype=np.float32)
 
 
-def outcomes(data: BankSet, vectors: np.ndarray, inverse_l2: float = INVERSE_L2) -> dict[str, list[float]]:
+def outcomes(data: BankSet, vectors: np.ndarray, inverse_l2: float | None = INVERSE_L2) -> dict[str, list[float]]:
     """Measure an encoder's vectors of the held-out documents.
 
     Args:
         data: The set.
         vectors: A row for each of its held-out documents.
-        inverse_l2: ``C`` of the logistic regression.
+        inverse_l2: ``C`` of the logistic regression; None to choose it by cross-validation on what it learns from.
 
     Returns:
         The values of each outcome that the set has: of each division and draw, in one order for all encoders, so that
@@ -67,13 +66,13 @@ def outcomes(data: BankSet, vectors: np.ndarray, inverse_l2: float = INVERSE_L2)
     return {FEW: few, FULL: full}
 
 
-def shares_right(data: BankSet, vectors: np.ndarray, inverse_l2: float = INVERSE_L2) -> list[float]:
+def shares_right(data: BankSet, vectors: np.ndarray, inverse_l2: float | None = INVERSE_L2) -> list[float]:
     """Tell how often the probe of all labels is right about each document: accuracy, to be pooled over some of them.
 
     Args:
         data: A set with labels.
         vectors: A row for each of its held-out documents.
-        inverse_l2: ``C`` of the logistic regression.
+        inverse_l2: ``C`` of the logistic regression; None to choose it by cross-validation.
 
     Returns:
         For each held-out document its share, 0 to 1, of the divisions that test it; NaN where none does.
@@ -81,8 +80,9 @@ def shares_right(data: BankSet, vectors: np.ndarray, inverse_l2: float = INVERSE
     rows, classes = unit_rows(vectors), _classes(data)
     right, tested = np.zeros(len(classes)), np.zeros(len(classes))
     for train, test in _divisions(classes):
-        probe = LogisticRegression(C=inverse_l2, max_iter=2000).fit(rows[train], classes[train])  # as fit_probe's
-        right[test] += probe.predict(rows[test]) == classes[test]
+        parts = (rows[train], classes[train].tolist(), rows[test], classes[test].tolist())
+        probe = fit_probe(*parts, head="logistic", inverse_l2=inverse_l2)
+        right[test] += probe.predicted == probe.test
         tested[test] += 1
     shares: list[float] = np.divide(right, tested, out=np.full(len(right), np.nan), where=tested > 0).tolist()
     return shares

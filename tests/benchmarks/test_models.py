@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,11 +13,10 @@ from sentence_transformers import SentenceTransformer
 from support import make_document
 
 from benchmarks import models, models_cards, models_page
-from benchmarks.bank.outcomes import FEW, FULL, HALVES, INVERSE_L2, outcomes, outcomes_of_words, shares_right
+from benchmarks.bank.outcomes import FEW, FULL, HALVES, INVERSE_L2, outcomes, shares_right
 from benchmarks.bank.sets import BankSet, load_set
 from benchmarks.builder.account import LIMITS_TITLE
 from benchmarks.models_page import (
-    ADAPTED,
     ALL_SETS,
     AT_256,
     CHUNKED,
@@ -37,6 +35,7 @@ from benchmarks.nli.tasks import load_pairs, similarity
 from benchmarks.records import RESULTS
 from simlte_st.data.document import Document
 from simlte_st.evaluation import CosineScores, citation_retrieval, fit_probe
+from simlte_st.evaluation.lexical import fit_tfidf
 from simlte_st.evaluation.splits import TEST, stratified_split
 from simlte_st.files import read_json
 from simlte_st.models import shipped
@@ -76,12 +75,10 @@ def command(shared: Path, encoder_path: Path, tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(shipped, "FOLDER", tmp_path / "nothing")
     monkeypatch.setattr(models, "PACKAGED_BASE", str(encoder_path))
     monkeypatch.setattr(models, "TOKENS", 128)
-    monkeypatch.setattr(models, "VIEW", 32)
     monkeypatch.setattr(torch, "set_num_threads", lambda number: None)
     (tmp_path / "out").mkdir()
     return [
         "--shared", str(shared), "--work", str(tmp_path / "work"), "--output", str(tmp_path / "out"), "--limit", "40",
-        "--train-documents", "40",
     ]  # fmt: skip
 
 
@@ -108,9 +105,14 @@ def test_every_kind_of_set_and_row(
     model = SentenceTransformer(str(encoder_path), device="cpu")
     brown = load_set("brown", shared / "brown_genres.parquet", 40, 40)
     vectors = model.encode([document.text for document in brown.held]).astype(np.float16)
-    for outcome, values in outcomes(brown, vectors).items():
+    for outcome, values in outcomes(brown, vectors, inverse_l2=None).items():
         assert results["brown"][AT_256][outcome] == pytest.approx(values, abs=0.05)
-    assert results["brown"][TFIDF][FULL] == pytest.approx(outcomes_of_words(brown)[FULL], abs=1e-5)
+    words = fit_tfidf([document.text for document in brown.held]).transform([document.text for document in brown.held])
+    expected = outcomes(brown, words.toarray(), inverse_l2=None)[FULL]
+    assert results["brown"][TFIDF][FULL] == pytest.approx(expected, abs=1e-5), "a rotation changes no probe"
+    lengthened = results["brown"][f"{CHUNKED}{WITH_LSA}"]["encoding"]
+    assert lengthened["fitting_seconds"] > 0
+    assert lengthened["stsb"]["spearman"] == pytest.approx(results["stsb"][CHUNKED]["spearman"], abs=0.1)
     texts = pq.read_table(shared / "aan_papers.parquet")["text"].to_pylist()
     links = [(row, (row + step) % 24) for row in range(24) for step in (8, 11)]
     expected = citation_retrieval(CosineScores(model.encode(texts)), links).metrics()
@@ -142,43 +144,6 @@ def test_every_kind_of_set_and_row(
     assert read_json(tmp_path / "out" / "models.json")["results"] == results, "its vectors neither, nor their seconds"
     with pytest.raises(SystemExit, match="made with other settings: limit 40, now 30"):
         models.main([*command, "--sets", "brown", "--limit", "30"])
-
-
-def test_models_are_adapted(command: list[str], tmp_path: Path) -> None:
-    models.main([*command, "--sets", "brown", "stsb", "lee", "--models", CHUNKED, "--adapt", "--bf16"])
-    results = read_json(tmp_path / "out" / "models.json")["results"]
-    suffixes = ("", WITH_LSA, ADAPTED, f"{ADAPTED}{WITH_LSA}")
-    assert list(results["brown"]) == [f"{CHUNKED}{suffix}" for suffix in suffixes]
-    lengthened = results["brown"][f"{CHUNKED}{WITH_LSA}"]["encoding"]
-    assert lengthened["fitting_seconds"] > 0
-    assert lengthened["stsb"]["spearman"] == pytest.approx(results["stsb"][CHUNKED]["spearman"], abs=0.1)
-    assert list(results["stsb"]) == list(results["lee"]) == [CHUNKED], "there is nothing to train on"
-    made = results["brown"][f"{CHUNKED}{ADAPTED}"]["encoding"]
-    assert (made["steps"], made["reads"]) == (30, 128)
-    both = results["brown"][f"{CHUNKED}{ADAPTED}{WITH_LSA}"]["encoding"]
-    assert both["fitting_seconds"] > 0
-    assert {name: both[name] for name in ("kept", "steps")} == {name: made[name] for name in ("kept", "steps")}
-    assert "stsb" not in both, "that of the model without the analysis is not its own"
-    page = (tmp_path / "out" / "models.md").read_text(encoding="utf-8")
-    assert f"{made['kept']}, {made['training_seconds']:.0f} s" in page
-    assert f"{100 * made['stsb']['spearman']:.1f}" in page
-    assert f"--sets brown lee stsb --models '{CHUNKED}' --adapt --bf16" in page
-
-
-def test_a_model_that_training_did_not_help_is_not_encoded_anew(
-    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def train(documents: Any, output: Any, base: str, **options: Any) -> Any:
-        return SimpleNamespace(output=models.PACKAGED_BASE, kept="base", steps=30, seconds=1.0)
-
-    monkeypatch.setattr(models, "train", train)
-    models.main([*command, "--sets", "brown", "--models", CHUNKED, "--adapt"])
-    results = read_json(tmp_path / "out" / "models.json")["results"]["brown"]
-    for suffix in ("", WITH_LSA):
-        before, adapted = (results[row] for row in (f"{CHUNKED}{suffix}", f"{CHUNKED}{ADAPTED}{suffix}"))
-        assert adapted.pop("encoding")["kept"] == "base"
-        assert before.pop("encoding")
-        assert adapted == before, "its own vectors, not those of what train gave"
 
 
 def test_a_page_is_there_after_each_cell(
@@ -275,11 +240,11 @@ def test_the_cards_have_the_results_of_the_page(name: str) -> None:
     [others] = {row for row in OWN_MODELS if row != name}
     rows = [line.split("|")[1].strip() for line in tables]
     assert not [row for row in rows if row.startswith(others)], "a card is of one model"
-    assert {AT_256, CHUNKED, TFIDF, *(f"{name}{suffix}" for suffix in ("", WITH_LSA, ADAPTED))} <= set(rows)
+    assert {AT_256, CHUNKED, TFIDF, *(f"{name}{suffix}" for suffix in ("", WITH_LSA))} <= set(rows)
     assert text == models_cards.card(name, ["## Results", "", *results.splitlines()])
 
 
 def test_rows_and_sets() -> None:
-    assert len(set(ROWS)) == len(ROWS) == 27
+    assert len(set(ROWS)) == len(ROWS) == 15
     assert set(models_page.CLASSED) | {models_page.AAN} == set(models.FILES)
     assert FEW in outcomes(BankSet("x", [], [], list("ab" * 8)), np.random.default_rng(0).normal(size=(16, 4)))
