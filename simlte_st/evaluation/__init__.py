@@ -25,7 +25,6 @@ from simlte_st.evaluation.lexical import (
     TfidfScores,
     tfidf_few_shot,
     tfidf_probe,
-    tfidf_split_half,
 )
 from simlte_st.evaluation.link_pairs import LinkPairs, link_pairs, number_links
 from simlte_st.evaluation.linking import LinkingEvaluator, LinkingResult, linking
@@ -100,6 +99,5 @@ __all__ = [
     "structure_agreement",
     "tfidf_few_shot",
     "tfidf_probe",
-    "tfidf_split_half",
     "uniformity",
 ]

@@ -15,9 +15,14 @@ from simlte_st.data.segmenters import Segmenter
 from simlte_st.evaluation.classification_probe import FewShotResult, few_shot_probe
 from simlte_st.evaluation.evaluator import encode_texts
 from simlte_st.evaluation.labels import warned_once
-from simlte_st.evaluation.lexical import TfidfScores, tfidf_few_shot, tfidf_probe, tfidf_split_half
+from simlte_st.evaluation.lexical import TfidfScores, tfidf_few_shot, tfidf_probe
 from simlte_st.evaluation.probe import Head, ProbeResult, fit_probe
-from simlte_st.evaluation.split_half import SplitHalfResult, split_half_retrieval, split_half_views
+from simlte_st.evaluation.split_half import (
+    SplitHalfResult,
+    split_half_of_scores,
+    split_half_retrieval,
+    split_half_views,
+)
 from simlte_st.evaluation.splits import document_labels, warn_of_copies
 from simlte_st.evaluation.structure import (
     StructureResult,
@@ -99,8 +104,8 @@ def compare_halves(
     read = list_documents(documents)
     budgets = [budget for budget in (half_length, *map(view_budget, models.values())) if budget is not None]
     anchors, positives = split_half_views(read, segmenter=segmenter, budget=min(budgets, default=None), seed=seed)
-    words = agreement_of_scores(TfidfScores([*anchors, *positives]), seed=seed)
-    results = {TFIDF: HalvesComparison(words, tfidf_split_half(anchors, positives, seed=seed))}
+    words = TfidfScores([*anchors, *positives])
+    results = {TFIDF: HalvesComparison(agreement_of_scores(words, seed=seed), split_half_of_scores(words, seed=seed))}
     near = neighbours_by_words(anchors, positives)
     for name, model in models.items():
         embeddings = encode_texts(

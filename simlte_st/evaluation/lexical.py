@@ -14,7 +14,6 @@ from simlte_st.evaluation.classification_probe import FewShotResult, few_shot_pr
 from simlte_st.evaluation.labels import Label, check_lengths
 from simlte_st.evaluation.pair_scores import CosineScores
 from simlte_st.evaluation.probe import ProbeResult, Rows, fit_probe
-from simlte_st.evaluation.split_half import SplitHalfResult, check_documents, diagonal_ranks, result_from_ranks
 from simlte_st.extras import require
 
 TFIDF_INVERSE_L2 = 100.0
@@ -134,29 +133,6 @@ class Bm25Scores:
             chosen = pairs[:, 0] == query
             scores[chosen] = self.rows(np.array([query]), pairs[chosen, 1])[0]
         return scores
-
-
-def tfidf_split_half(anchors: Sequence[str], positives: Sequence[str], seed: int = 0) -> SplitHalfResult:
-    """Split-half retrieval by the cosine of TF-IDF vectors, fitted on both views of these documents.
-
-    Args:
-        anchors: View A of each document.
-        positives: View B of each document, in the same order.
-        seed: Seed of the bootstrap.
-
-    Returns:
-        The result; alignment and uniformity are None, as they describe learned embeddings.
-
-    Raises:
-        DataError: The lists differ in length, hold fewer than two documents, or no words.
-    """
-    if len(anchors) != len(positives):
-        raise DataError(f"There are {len(anchors)} anchors but {len(positives)} positives.")
-    check_documents(len(anchors))
-    scores, count = TfidfScores([*anchors, *positives]), len(anchors)
-    rows = np.arange(2 * count)
-    ranks = diagonal_ranks(lambda block: scores.rows(rows[block], rows[count:]), count, scores.tolerance)
-    return result_from_ranks(ranks, seed=seed)
 
 
 def tfidf_probe(

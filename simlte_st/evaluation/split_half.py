@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from simlte_st.data.sentences import segment_documents
 from simlte_st.data.views import DocSplit, View, draw_views
 from simlte_st.errors import DataError
 from simlte_st.evaluation.evaluator import EmbeddingEvaluator, EvaluatorSettings, reading_at_most
-from simlte_st.evaluation.pair_scores import CosineScores
+from simlte_st.evaluation.pair_scores import CosineScores, PairScores
 from simlte_st.evaluation.statistics import alignment, bootstrap_interval, uniformity
 from simlte_st.vectors import row_blocks, unit_rows
 
@@ -92,9 +92,9 @@ def split_half_retrieval(a: ArrayLike, b: ArrayLike, seed: int = 0) -> SplitHalf
     first, second = unit_rows(a), unit_rows(b)
     if first.shape != second.shape:
         raise DataError(f"The two views need arrays of one shape, got {first.shape} and {second.shape}.")
-    ranks = diagonal_ranks(lambda rows: first[rows] @ second.T, len(first), CosineScores.tolerance)
+    found = split_half_of_scores(CosineScores(np.concatenate([first, second])), seed=seed)
     spread = (uniformity(first, seed=seed) + uniformity(second, seed=seed)) / 2.0
-    return result_from_ranks(ranks, seed=seed, alignment=alignment(first, second), uniformity=spread)
+    return replace(found, alignment=alignment(first, second), uniformity=spread)
 
 
 def check_documents(count: int) -> None:
@@ -103,33 +103,32 @@ def check_documents(count: int) -> None:
         raise DataError(f"Split-half retrieval needs at least 2 documents that can be split; there are {count}.")
 
 
-def diagonal_ranks(scores: Callable[[slice], NDArray[np.float64]], count: int, tolerance: float) -> NDArray[np.int64]:
-    """Rank of candidate i for query i, a tie counting as lost.
+def split_half_of_scores(scores: PairScores, *, seed: int = 0) -> SplitHalfResult:
+    """Compute :func:`split_half_retrieval` of scores of pairs of ``2 N`` texts: A views, then B views.
 
     Args:
-        scores: Gives for a slice of queries their scores against all candidates, shape ``[rows, count]``.
-        count: Number of queries and of candidates.
-        tolerance: A candidate ties where its score falls behind by no more than this. Matrix products round the same
-            dot product differently at different places, which would turn half of all ties into wins.
+        scores: The scores, of a bag of words, say. B views tie where they differ by no more than ``scores.tolerance``.
+        seed: Seed of the bootstrap.
 
     Returns:
-        Ranks from 1, shape ``[count]``, int64.
+        The result; alignment and uniformity are None, as they describe embeddings.
 
     Raises:
-        DataError: There is no other candidate to confuse one with.
+        DataError: There are fewer than two documents.
     """
+    count = scores.size // 2
     check_documents(count)
-    ranks = np.empty(count, dtype=np.int64)
+    texts, ranks = np.arange(2 * count), np.empty(count, dtype=np.int64)
     for rows in row_blocks(count, count):
-        block = scores(rows)
-        own = block[np.arange(len(block)), np.arange(rows.start, rows.stop)]
-        ranks[rows] = (block >= own[:, None] - tolerance).sum(axis=1)  # the own candidate makes it start from 1
-    return ranks
+        block = scores.rows(texts[rows], texts[count:])
+        own = block[np.arange(len(block)), texts[rows]]
+        # Matrix products round the same dot product differently at different places: without the tolerance half of all
+        # ties would be won. The own B view makes it start from 1.
+        ranks[rows] = (block >= own[:, None] - scores.tolerance).sum(axis=1)
+    return result_from_ranks(ranks, seed=seed)
 
 
-def result_from_ranks(
-    ranks: NDArray[np.int64], *, seed: int = 0, alignment: float | None = None, uniformity: float | None = None
-) -> SplitHalfResult:
+def result_from_ranks(ranks: NDArray[np.int64], *, seed: int = 0) -> SplitHalfResult:
     """Summarise ranks ``[N]`` with 95 % bootstrap intervals over documents."""
     hits, reciprocal = (ranks == 1).astype(np.float64), 1.0 / ranks
     top1_low, top1_high = bootstrap_interval(hits, seed=seed)
@@ -142,8 +141,6 @@ def result_from_ranks(
         mrr_low=mrr_low,
         mrr_high=mrr_high,
         documents=len(ranks),
-        alignment=alignment,
-        uniformity=uniformity,
         ranks=ranks,
     )
 

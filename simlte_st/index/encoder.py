@@ -14,7 +14,7 @@ from simlte_st.compat import document_prompt, query_prompt
 from simlte_st.data.sentences import TokenCounter
 from simlte_st.models.base import load_model
 from simlte_st.models.loading import check_encodes
-from simlte_st.models.parts import encode_texts, weights_digest
+from simlte_st.models.parts import encode_counted, weights_digest
 from simlte_st.models.truncation import Truncation, text_lengths
 from simlte_st.vectors import unit_rows
 
@@ -69,7 +69,7 @@ class Encoder:
         """
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
-        return unit_rows(encode_texts(self.model, list(texts), batch_size)[0]).astype(np.float32)
+        return unit_rows(encode_counted(self.model, list(texts), batch_size)[0]).astype(np.float32)
 
     def query(self, text: str) -> NDArray[np.float32]:
         """Encode what is searched for: shape ``[dimension]``.

@@ -155,7 +155,7 @@ class PartEncoder:
         Raises:
             ModelError: A vector is not finite.
         """
-        vectors, tokens = encode_texts(self.model, part.texts, self.batch_size, self.normalize, pool)
+        vectors, tokens = encode_counted(self.model, part.texts, self.batch_size, self.normalize, pool)
         _check_finite(vectors, part.ids)
         columns = {
             "id": pa.array(part.ids, type=pa.string()),
@@ -167,7 +167,7 @@ class PartEncoder:
         _give_back()
 
 
-def encode_texts(
+def encode_counted(
     model: SentenceTransformer, texts: list[str], batch_size: int, normalize: bool = False, pool: Any = None
 ) -> tuple[NDArray[np.float32], list[int]]:
     """Encode documents behind the model's prompt for them.

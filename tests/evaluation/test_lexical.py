@@ -8,14 +8,16 @@ from sklearn.metrics import accuracy_score, f1_score
 
 from simlte_st.errors import DataError
 from simlte_st.evaluation import (
+    SplitHalfResult,
+    TfidfScores,
     draw_shots,
     fit_probe,
     split_half_retrieval,
     tfidf_few_shot,
     tfidf_probe,
-    tfidf_split_half,
 )
 from simlte_st.evaluation.lexical import Bm25Index
+from simlte_st.evaluation.split_half import split_half_of_scores
 
 WORDS = [f"word{i}" for i in range(80)]
 
@@ -39,11 +41,15 @@ def labelled(n: int, seed: int) -> tuple[list[str], list[str]]:
     return texts, labels
 
 
-def test_tfidf_split_half_is_cosine_of_scikit_learns_vectors() -> None:
+def of_words(anchors: list[str], positives: list[str]) -> SplitHalfResult:
+    return split_half_of_scores(TfidfScores([*anchors, *positives]))
+
+
+def test_split_half_of_tfidf_is_cosine_of_scikit_learns_vectors() -> None:
     anchors, positives = pairs(40, 3)
     vectorizer = TfidfVectorizer(sublinear_tf=True).fit(anchors + positives)
     dense = split_half_retrieval(vectorizer.transform(anchors).toarray(), vectorizer.transform(positives).toarray())
-    sparse = tfidf_split_half(anchors, positives)
+    sparse = of_words(anchors, positives)
     assert sparse.ranks.tolist() == dense.ranks.tolist()
     assert (sparse.top1, sparse.mrr, sparse.mrr_low) == (dense.top1, dense.mrr, dense.mrr_low)
     assert sparse.alignment is None
@@ -52,20 +58,16 @@ def test_tfidf_split_half_is_cosine_of_scikit_learns_vectors() -> None:
     assert 1 / 40 < sparse.top1 < 1.0
 
 
-def test_tfidf_split_half_finds_shared_words_and_loses_ties() -> None:
-    assert tfidf_split_half(*pairs(30, 12)).top1 > 0.9
+def test_split_half_of_tfidf_finds_shared_words_and_loses_ties() -> None:
+    assert of_words(*pairs(30, 12)).top1 > 0.9
     texts = ["alpha beta", "alpha beta", "gamma delta", "delta gamma epsilon"]
-    assert tfidf_split_half(texts, texts).ranks.tolist()[:2] == [2, 2]
-    assert tfidf_split_half(["same words"] * 5, ["same words"] * 5).mrr == pytest.approx(0.2)
+    assert of_words(texts, texts).ranks.tolist()[:2] == [2, 2]
+    assert of_words(["same words"] * 5, ["same words"] * 5).mrr == pytest.approx(0.2)
     # A document without words is like every other one to it.
-    ranks = tfidf_split_half(["?", "alpha beta", "gamma"], ["alpha", "beta alpha", "gamma"]).ranks
+    ranks = of_words(["?", "alpha beta", "gamma"], ["alpha", "beta alpha", "gamma"]).ranks
     assert ranks.tolist() == [3, 1, 1]
     with pytest.raises(DataError, match="at least 2"):
-        tfidf_split_half(["a b"], ["a b"])
-    with pytest.raises(DataError, match="2 anchors"):
-        tfidf_split_half(["alpha", "beta"], ["alpha"])
-    with pytest.raises(DataError):
-        tfidf_split_half(["?", "!"], ["?", "!"])
+        of_words(["alpha beta"], ["beta alpha"])
 
 
 def test_bm25_against_the_formula() -> None:

@@ -16,7 +16,7 @@ from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.models import base, loading
 from simlte_st.models.base import load_model
 from simlte_st.models.device import check_device, device_pool
-from simlte_st.models.parts import encode_texts
+from simlte_st.models.parts import encode_counted
 from simlte_st.training.run import RunOptions, bf16_available
 
 
@@ -109,7 +109,7 @@ def test_a_model_is_where_it_was_after_it_was_on_several(model: SentenceTransfor
     def lose_a_process() -> None:
         with device_pool(model, ["cpu"]) as pool:
             pool["processes"][0].kill()
-            encode_texts(model, ["ba bun"], 8, pool=pool)
+            encode_counted(model, ["ba bun"], 8, pool=pool)
 
     with pytest.raises(ModelError, match="A process that encodes died"):
         lose_a_process()
