@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from benchmarks.bank.sets import BankSet
-from simlte_st.evaluation import CosineScores, citation_retrieval, few_shot_probe, fit_probe
+from simlte_st.evaluation import CosineScores, ProbeResult, citation_retrieval, few_shot_probe, fit_probe
 from simlte_st.evaluation.lexical import TFIDF_INVERSE_L2, fit_tfidf
 from simlte_st.evaluation.splits import TEST, stratified_split
 from simlte_st.vectors import unit_rows
@@ -25,6 +26,10 @@ that sees it would judge that."""
 
 FEW, FULL, CITES = "few-shot", "all labels", "citations"
 """Names of the outcomes: macro-F1 (of :data:`SHOTS` documents a class, of all in a half), and R@10."""
+
+
+Probe: TypeAlias = "tuple[np.ndarray, ProbeResult]"
+"""The rows that a probe is tested on, and what came out."""
 
 
 def outcomes_of_words(data: BankSet) -> dict[str, list[float]]:
@@ -51,19 +56,34 @@ def outcomes(data: BankSet, vectors: np.ndarray, inverse_l2: float | None = INVE
         The values of each outcome that the set has: of each division and draw, in one order for all encoders, so that
         they can be compared in pairs; of citations, of each citing paper.
     """
-    rows = unit_rows(vectors)
     if len(data.links):
-        return {CITES: citation_retrieval(CosineScores(rows), data.links).per_query["recall@10"].tolist()}
-    classes, few, full = _classes(data), [], []
+        return {CITES: citation_retrieval(CosineScores(unit_rows(vectors)), data.links).per_query["recall@10"].tolist()}
+    scores = {key: probes(data, vectors, key, inverse_l2) for key in (FEW, FULL)}
+    return {key: [result.macro_f1 for _, result in found] for key, found in scores.items()}
+
+
+def probes(data: BankSet, vectors: np.ndarray, outcome: str, inverse_l2: float | None = INVERSE_L2) -> list[Probe]:
+    """Probe an encoder's vectors of held-out documents with labels.
+
+    Args:
+        data: The set.
+        vectors: A row for each of its held-out documents.
+        outcome: :data:`FEW`, with several draws of each division, or :data:`FULL`.
+        inverse_l2: See :func:`outcomes`.
+
+    Returns:
+        The rows that are tested on, and what came out, of each division and draw.
+    """
+    rows, classes, found = unit_rows(vectors), _classes(data), []
+    settings: dict[str, Any] = {"head": "logistic", "inverse_l2": inverse_l2}
     for half, (train, test) in enumerate(_divisions(classes)):
-        parts: tuple[np.ndarray, Sequence[int], np.ndarray, Sequence[int]] = (
-            rows[train], classes[train].tolist(), rows[test], classes[test].tolist()
-        )  # fmt: skip
-        settings = {"head": "logistic", "inverse_l2": inverse_l2}
-        drawn = few_shot_probe(*parts, shots=SHOTS, draws=DRAWS, seed=half, **settings)
-        few += [draw.macro_f1 for draw in drawn.draws]
-        full.append(fit_probe(*parts, **settings).macro_f1)
-    return {FEW: few, FULL: full}
+        parts = (rows[train], classes[train].tolist(), rows[test], classes[test].tolist())
+        if outcome == FEW:
+            drawn = few_shot_probe(*parts, shots=SHOTS, draws=DRAWS, seed=half, **settings).draws
+        else:
+            drawn = (fit_probe(*parts, **settings),)
+        found += [(test, result) for result in drawn]
+    return found
 
 
 def shares_right(data: BankSet, vectors: np.ndarray, inverse_l2: float | None = INVERSE_L2) -> list[float]:
@@ -77,12 +97,9 @@ def shares_right(data: BankSet, vectors: np.ndarray, inverse_l2: float | None = 
     Returns:
         For each held-out document its share, 0 to 1, of the divisions that test it; NaN where none does.
     """
-    rows, classes = unit_rows(vectors), _classes(data)
-    right, tested = np.zeros(len(classes)), np.zeros(len(classes))
-    for train, test in _divisions(classes):
-        parts = (rows[train], classes[train].tolist(), rows[test], classes[test].tolist())
-        probe = fit_probe(*parts, head="logistic", inverse_l2=inverse_l2)
-        right[test] += probe.predicted == probe.test
+    right, tested = np.zeros(len(data.labels)), np.zeros(len(data.labels))
+    for test, result in probes(data, vectors, FULL, inverse_l2):
+        right[test] += result.predicted == result.test
         tested[test] += 1
     shares: list[float] = np.divide(right, tested, out=np.full(len(right), np.nan), where=tested > 0).tolist()
     return shares

@@ -1,0 +1,102 @@
+"""How far labels can be trusted: another sample of documents, not only other draws of them.
+
+    python -m benchmarks.bank.documents --shared data --work verdict.work [verdict.work ...] --bf16
+
+The bank's intervals of what labels say are over divisions and draws of the same documents, and too narrow for what
+another sample of documents of the same kind would say. Here documents and draws are both drawn anew, as the package
+does with ``--probe``, for the encoders whose vectors are still in a work folder. ``results/verdict_documents.json`` has
+how much wider that makes each interval; the pages widen the intervals of all encoders by the median.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.bank.make import BASE, Bank
+from benchmarks.bank.outcomes import FEW, FULL, Probe, probes
+from benchmarks.bank.sets import SAMPLES, BankSet, load_sets
+from benchmarks.grid.work import Work
+from benchmarks.records import RESULTS, add_bf16, dtype_of, environment
+from simlte_st.evaluation.probe_difference import RESAMPLES, macro_f1
+from simlte_st.files import read_json, write_json
+
+FILE = "verdict_documents.json"
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shared", type=Path, required=True, metavar="FOLDER", help="folder of the data sets")
+    parser.add_argument("--work", type=Path, nargs="+", required=True, help="work folders of benchmarks.verdict")
+    parser.add_argument("--data", nargs="+", choices=list(SAMPLES), default=list(SAMPLES), metavar="NAME")
+    parser.add_argument("--train-documents", type=int, default=600, help="of each set (default: %(default)s)")
+    parser.add_argument("--held-out", type=int, default=300, help="of each set (default: %(default)s)")
+    parser.add_argument("--results", type=Path, default=RESULTS, help=argparse.SUPPRESS)
+    add_bf16(parser)
+    arguments = parser.parse_args(argv)
+    encoders: list[dict[str, Any]] = []
+    for data in load_sets(arguments.shared, arguments.data, arguments.train_documents, arguments.held_out):
+        for folder in arguments.work:
+            bank = Bank(Work(folder, dtype_of(arguments.bf16)), {data.name: data}, 0, arguments.bf16)
+            for each in widening(bank, data):
+                encoders.append({"set": data.name, "work": folder.name, **each})
+                print(encoders[-1], flush=True)
+    if not encoders:
+        raise SystemExit("No work folder has vectors of these sets.")
+    wider = {key: round(median(each[key] for each in encoders), 2) for key in (FEW, FULL)}
+    record = {"command": "python -m benchmarks.bank.documents", "wider": wider, "encoders": encoders}
+    write_json(arguments.results / FILE, {**record, "environment": environment(dtype_of(arguments.bf16))})
+
+
+def widening(bank: Bank, data: BankSet) -> list[dict[str, Any]]:
+    """Give for each encoder of a set how much wider the interval of each outcome's difference to the base is."""
+    made, base = [], {}
+    for recipe, seed, stage, vectors in bank.entries(data.name) if data.labels else ():
+        found = {outcome: probes(data, vectors.whole, outcome) for outcome in (FEW, FULL)}
+        if recipe == BASE:
+            base = found
+        else:
+            ratios = {key: round(wider(found[key], base[key], len(data.labels)), 3) for key in found}
+            made.append({"recipe": recipe, "seed": seed, "stage": stage, **ratios})
+    return made
+
+
+def wider(model: Sequence[Probe], base: Sequence[Probe], documents: int) -> float:
+    """Compare the deviation over documents and draws of a mean difference in macro-F1 with that over draws alone.
+
+    Args:
+        model: Probes of a model: which documents each was tested on, and what came out.
+        base: Those of the base, of the same divisions and draws.
+        documents: Number of all documents.
+    """
+    generator = np.random.default_rng(0)
+    weights = generator.multinomial(documents, np.full(documents, 1 / documents), size=RESAMPLES).astype(np.float64)
+    draws = generator.multinomial(len(model), np.full(len(model), 1 / len(model)), size=RESAMPLES) / len(model)
+    both, plain = np.zeros(RESAMPLES), []
+    for draw, ((tested, ours), (_, theirs)) in enumerate(zip(model, base, strict=True)):
+        here: list[NDArray[np.float64]] = [
+            macro_f1(weights[:, tested], result.test, result.predicted) for result in (ours, theirs)
+        ]
+        both += draws[:, draw] * (here[0] - here[1])
+        plain.append(ours.macro_f1 - theirs.macro_f1)
+    return float(both.std() / (np.std(plain) / np.sqrt(len(plain))))
+
+
+@cache
+def record(folder: Path = RESULTS) -> dict[str, Any]:
+    """Read what :func:`main` wrote."""
+    found: dict[str, Any] = read_json(folder / FILE)
+    return found
+
+
+if __name__ == "__main__":
+    logging.getLogger("simlte_st.evaluation").setLevel(logging.ERROR)  # that small classes give all they have
+    main()
