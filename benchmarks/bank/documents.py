@@ -87,7 +87,8 @@ def wider(model: Sequence[Probe], base: Sequence[Probe], documents: int) -> floa
         ]
         both += draws[:, draw] * (here[0] - here[1])
         plain.append(ours.macro_f1 - theirs.macro_f1)
-    return float(both.std() / (np.std(plain) / np.sqrt(len(plain))))
+    spread = float(np.std(plain)) / len(plain) ** 0.5
+    return float(both.std()) / spread if spread else 1.0  # a model that is the base
 
 
 @cache

@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.bank import documents
 from benchmarks.bank.candidates import CANDIDATES
 from benchmarks.bank.make import BASE, Bank
-from benchmarks.bank.outcomes import CITES, FEW
+from benchmarks.bank.outcomes import CITES, FEW, FULL
 from benchmarks.bank.recipe_page import OUTCOMES, Words, gains, recipe_page
 from benchmarks.bank.trust import (
     MEASURES,
@@ -198,7 +199,7 @@ def rule_section(judged: Judged) -> list[str]:
     every = [entry for _, entry in runs(judged)]
     if len({happened(entry) == 1 for entry in every}) < 2:
         return []  # a small bank, of which there is nothing to learn
-    fitted = coefficients(every)
+    fitted, wider = coefficients(every), documents.record()["wider"]
     terms = " + ".join(f"{weight} {name}" for weight, name in zip(fitted["weights"], MEASURES, strict=True))
     lines = [
         "## The verdict of the package",
@@ -211,8 +212,10 @@ def rule_section(judged: Judged) -> list[str]:
         "memorising does it too.",
         "",
         "Below, each part is judged by a regression fitted on all others; all samples of a data set, with either base, "
-        "are one part. Of the encoders that it calls *helped*, labels say better / unclear / worse; beside it what "
-        "structure alone, clearly up, would call helped.",
+        "are one part. Of the encoders that it calls *helped*, labels say better / unclear / worse. *Over documents*: "
+        f"the same with intervals that allow for other documents of the kind, {wider[FEW]} times as wide with few "
+        f"labels and {wider[FULL]} with all (`{documents.FILE}`: medians of encoders whose vectors are kept). "
+        "*Structure alone*: what that, clearly up, would call helped.",
         "",
     ]
     for title, part in (
@@ -221,7 +224,7 @@ def rule_section(judged: Judged) -> list[str]:
     ):  # fmt: skip
         rows = _left_out(judged, part)
         if rows:
-            header = [title, "encoders", "helped", "structure alone", "better without a verdict"]
+            header = [title, "encoders", "helped", "over documents", "structure alone", "better without a verdict"]
             lines += [markdown_table(header, rows), ""]
     lines += [
         "Calibration, each data set left out: encoders by the probability that they were given, and what labels say.",
@@ -250,9 +253,11 @@ def _left_out(judged: Judged, part: Callable[[str, Mapping[str, Any]], str]) -> 
     for left in [*parts, None] if len(parts) > 1 else parts:
         here = [each for each in judgements if left in (None, each.part)]
         helped = Counter(happened(each.entry) for each in here if each.helped)
+        wide = Counter(happened(each.entry, documents.record()["wider"]) for each in here if each.helped)
         alone = Counter(happened(each.entry) for each in here if said(each.entry, STRUCTURE) > 0)
         every = Counter(happened(each.entry) for each in here)
-        rows.append([left or "all", str(len(here)), _counts(helped), _counts(alone), _share(every[1], len(here))])
+        counts = [_counts(count) for count in (helped, wide, alone)]
+        rows.append([left or "all", str(len(here)), *counts, _share(every[1], len(here))])
     return rows
 
 

@@ -45,9 +45,14 @@ def said(entry: Mapping[str, Any], candidate: str) -> int:
     return _sign(entry["candidates"][candidate])
 
 
-def happened(entry: Mapping[str, Any]) -> int:
-    """What labels say: 1 where an outcome is clearly better than the base's and none clearly worse; -1 the reverse."""
-    signs = [_sign(value) for value in entry["outcomes"].values()]
+def happened(entry: Mapping[str, Any], wider: Mapping[str, float] | None = None) -> int:
+    """What labels say: 1 where an outcome is clearly better than the base's and none clearly worse; -1 the reverse.
+
+    Args:
+        entry: The encoder.
+        wider: Factors of the intervals of outcomes (:mod:`benchmarks.bank.documents`), 1 where not given.
+    """
+    signs = [_sign(value, (wider or {}).get(name, 1.0)) for name, value in entry["outcomes"].items()]
     return 0 if min(signs) < 0 < max(signs) else min(signs) or max(signs)
 
 
@@ -157,8 +162,9 @@ def _errors(every: Sequence[Mapping[str, Any]]) -> np.ndarray:
     return np.array([[in_errors(each["difference"], each["low"], each["high"]) for each in row] for row in values])
 
 
-def _sign(value: Mapping[str, float]) -> int:
-    return int(value["low"] > 0) - int(value["high"] < 0)
+def _sign(value: Mapping[str, float], wider: float = 1.0) -> int:
+    low, high = (value["difference"] + wider * (value[end] - value["difference"]) for end in ("low", "high"))
+    return int(low > 0) - int(high < 0)
 
 
 def signs_right(judged: Judged, candidate: str) -> dict[str, float]:

@@ -11,12 +11,12 @@ import pytest
 from support import make_document
 
 from benchmarks import verdict
-from benchmarks.bank import make, recipes
+from benchmarks.bank import documents, make, recipes
 from benchmarks.bank.candidates import CANDIDATES, Texts
 from benchmarks.bank.choice import CHOICES, PRESET, choices_section, chosen
 from benchmarks.bank.judge import with_earlier
 from benchmarks.bank.make import Vectors
-from benchmarks.bank.outcomes import CITES, FEW, FULL, outcomes
+from benchmarks.bank.outcomes import CITES, FEW, FULL, Probe, outcomes
 from benchmarks.bank.page import record, rule_section
 from benchmarks.bank.recipe_page import KEPT, gains, lengths_section
 from benchmarks.bank.sets import FILES, SAMPLES, BankSet, Sample, load_set, shown_name
@@ -39,6 +39,7 @@ from benchmarks.bank.trust import (
 from benchmarks.grid.work import Work
 from benchmarks.records import RESULTS
 from simlte_st.data.document import Document
+from simlte_st.evaluation import ProbeResult
 from simlte_st.evaluation.verdict import RECORD_FILE, in_errors
 from simlte_st.files import read_json
 from simlte_st.training import get_preset
@@ -103,6 +104,27 @@ def test_trust_is_counted() -> None:
     torn = entry("d", 0, 0.1)
     torn["outcomes"][FULL] = entry("e", 0, -0.1)["outcomes"][FULL]
     assert happened(torn) == 0
+    assert happened(judged["set"][1], {FEW: 30, FULL: 30}) == 0
+    assert happened(judged["set"][1], {FEW: 1, FULL: 30}) == 1
+
+
+def test_intervals_over_documents_are_wider_where_draws_share_what_documents_say() -> None:
+    generator = np.random.default_rng(0)
+    test = np.arange(60) % 2
+    tested = [np.sort(generator.choice(60, 30, replace=False)) for _ in range(30)]
+
+    def scored(right: np.ndarray, noise: float) -> list[Probe]:
+        found = []
+        for rows in tested:
+            hit = np.where(generator.random(30) < noise, generator.random(30) < right.mean(), right[rows])
+            predicted = np.where(hit, test[rows], 1 - test[rows])
+            found.append((rows, ProbeResult(hit.mean(), float(hit.mean()), test[rows], predicted)))
+        return found
+
+    base, model = (generator.random(60) < share for share in (0.6, 0.8))
+    ratios = [documents.wider(scored(model, noise), scored(base, noise), 60) for noise in (0.0, 1.0)]
+    assert ratios[0] > 1.5
+    assert ratios[0] > ratios[1] + 0.3
 
 
 def judged_by_chance(misled: str = "") -> dict[str, list[dict[str, Any]]]:
@@ -289,6 +311,10 @@ def test_a_bank_is_made_once_and_reported(
     assert set(numbers["gains"]) == {"base-cls", *trained}
     assert numbers["words"][shown_name("brown", str(encoder_path))].keys() == {FEW, FULL}
     assert (tmp_path / "results" / "verdict.svg").exists()
+    documents.main([*command[: command.index("--recipes")], "--train-documents", "30", "--held-out", "30"])
+    found = read_json(tmp_path / "results" / documents.FILE)
+    assert len(found["encoders"]) == 8, "all but the base"
+    assert found["wider"][FEW] > 0
     verdict.main(command)
     assert "seed 0:" not in capsys.readouterr().out, "nothing is made twice"
     with pytest.raises(SystemExit, match="made with other settings: steps 3, now 4"):
