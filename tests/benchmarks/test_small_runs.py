@@ -16,9 +16,10 @@ import torch
 from support import make_document
 
 import benchmarks
-from benchmarks import longformer, longformer_lengths, speed, training, training_sides
+from benchmarks import encode_rates, longformer, longformer_lengths, speed, training, training_sides
 from simlte_st.files import read_json
-from simlte_st.models.names import packaged_base_installed
+from simlte_st.models.base import load_model
+from simlte_st.models.names import PACKAGED_BASE, packaged_base_installed
 
 
 @pytest.fixture(scope="module")
@@ -148,3 +149,16 @@ def test_speed_where_users_are(
         for name, dropout in (("forward", 0.0), ("with backward", 0.0), ("with backward", 0.1))
     ]
     assert (tmp_path / "speed.md").read_text().count("x [") == 4 * 3 + 1 + 6
+
+
+@pytest.mark.skipif(not packaged_base_installed(), reason="the packaged base model is not installed")
+def test_rates_are_of_texts_of_exactly_one_length(tmp_path: Path) -> None:
+    model = load_model(PACKAGED_BASE).model
+    texts = encode_rates.texts_of(model, 24, 3)
+    assert [len(ids) for ids in model.tokenizer(texts)["input_ids"]] == [24] * 3
+    assert len(set(texts)) == 3
+    command = ["--models", PACKAGED_BASE, "--lengths", "16", "512", "--tokens", "32", "--repeats", "1"]
+    encode_rates.main([*command, "--output", str(tmp_path)])
+    [(name, rates)] = read_json(tmp_path / "encode_rates_cpu.json")["rates"].items()
+    assert (name, list(rates)) == (PACKAGED_BASE, ["16"]), "it reads 256 tokens"
+    assert f"{16 * rates['16']:,.0f}" in (tmp_path / "encode_rates_cpu.md").read_text(encoding="utf-8")
