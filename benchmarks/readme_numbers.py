@@ -114,9 +114,9 @@ def verdict() -> str:
     wide, others = by_set[3].split(" / "), by_family[2].split(" / ")
     return (
         f'With each data set left out in turn, it said "helped" of {sum(map(int, by_set[2].split(" / ")))} of '
-        f"{by_set[1]} models; labels called {better} of them better, {unclear} unclear and {worse} worse. Allowing for "
-        f"another choice of documents, {wide[0]} were better, {wide[1]} unclear and {wide[2]} worse. With each kind of "
-        f"training left out instead, the first three numbers were {', '.join(others[:2])} and {others[2]}."
+        f"{by_set[1]} models; labels called {better} of them better, {unclear} unclear and {worse} worse. With "
+        f"intervals that also allow for other documents, {wide[0]} were better, {wide[1]} unclear and {wide[2]} worse. With each "
+        f"kind of training left out instead, the first three numbers were {', '.join(others[:2])} and {others[2]}."
     )
 
 
