@@ -12,7 +12,7 @@ from benchmarks.rivals import ENCODERS, HUB_MODELS, RIVALS
 from simlte_st.data import DocSplit
 from simlte_st.training import Preset, get_preset
 
-DOCSPLIT = "docsplit"
+DOCSPLIT, WITHOUT_MLM = "docsplit", "docsplit-no-mlm"
 SIMCSE = "simcse"
 Group = Literal["untrained", "hub", "trained", "ablations"]
 GROUPS: tuple[Group, ...] = ("untrained", "hub", "trained", "ablations")
@@ -74,7 +74,7 @@ TRAINED = (
     _trained("word-deletion", mlm_weight=0.0),
     _trained(DOCSPLIT),
     System("simcse-mlm", "SimCSE, with MLM", "trained", SIMCSE),
-    System("docsplit-no-mlm", "DocSplit, without MLM", "trained", DOCSPLIT, {"mlm_weight": 0.0}),
+    System(WITHOUT_MLM, "DocSplit, without MLM", "trained", DOCSPLIT, {"mlm_weight": 0.0}),
 )
 
 
