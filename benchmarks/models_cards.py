@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from benchmarks.builder.account import LIMITS_TITLE, Build
-from benchmarks.models_page import FULL_TITLE, REFERENCES, ROWS, WORDS
+from benchmarks.builder.account import Build
+from benchmarks.models_page import AT_256, CHUNKED, CLASSED, FULL_TITLE, REFERENCES, ROWS, WORDS
 from simlte_st.files import atomic_path, read_json
 from simlte_st.models.names import OWN_MODELS
 from simlte_st.models.shipped import BUILD_FILE, CARD_FILE, FOLDER
@@ -23,9 +24,8 @@ def write_cards(page: Sequence[str]) -> None:
     """
     taken = [line.replace("## ", "### ", 1) for line in page[2 : page.index(FULL_TITLE)]]
     for name in OWN_MODELS:
-        results = ["## Results", "", *rows_of(name, taken), CHOSEN, ""]
         with atomic_path(FOLDER / name / CARD_FILE) as path:
-            path.write_text(card(name, results), encoding="utf-8")
+            path.write_text(card(name, [*rows_of(name, taken), CHOSEN]), encoding="utf-8")
 
 
 def rows_of(name: str, lines: Sequence[str]) -> list[str]:
@@ -34,13 +34,37 @@ def rows_of(name: str, lines: Sequence[str]) -> list[str]:
     return [line for line in lines if not (line.startswith("|") and line.split("|")[1].strip() in others)]
 
 
+def verdict(name: str, results: Sequence[str]) -> str:
+    """Say whether a model is better than its base, read as far as that reads and in chunks.
+
+    Args:
+        name: The model.
+        results: Lines of Markdown with the differences to both, set by set.
+    """
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in results if line.startswith("|")]
+    told: dict[str, dict[str, str]] = {}
+    for reference in REFERENCES:
+        [start] = [number for number, row in enumerate(rows) if row[0] == f"against {reference}"]
+        differences = next(row for row in rows[start:] if row[0] == name)
+        told[reference] = dict(zip(rows[start][1:], differences[1:], strict=True))
+    signs: dict[str, list[str]] = {"better": [], "worse": [], "not clearly different": []}
+    for each in CLASSED:
+        low, high = map(float, re.findall(r"[-+][\d.]+", told[AT_256][each])[1:])
+        signs["better" if low > 0 else "worse" if high < 0 else "not clearly different"].append(each)
+    counted = "; ".join(f"{sign} on {len(sets)} ({', '.join(sets)})" for sign, sets in signs.items() if sets)
+    return (
+        f"Of {len(CLASSED)} sets of documents it is {counted}. With 5 labelled documents a class that is "
+        f"{told[AT_256]['all sets']} points of macro-F1 over all-MiniLM-L6-v2 as it is, which reads 256 tokens, and "
+        f"{told[CHUNKED]['all sets']} over all-MiniLM-L6-v2 reading whole documents in chunks (95% intervals)."
+    )
+
+
 def card(name: str, results: Sequence[str]) -> str:
     """Give the card of a model.
 
     Args:
         name: The model.
-        results: Lines of Markdown, which go before its limits.
+        results: Lines of Markdown, of which the verdict is read too.
     """
     build = Build(**read_json(FOLDER / name / BUILD_FILE))
-    before, title, after = build.card(TEXT, LICENCE).partition(LIMITS_TITLE)
-    return "".join((before, "\n".join(results), "\n", title, after))
+    return build.card(TEXT, LICENCE, verdict(name, results), results)

@@ -51,7 +51,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "search.py": ["--documents", "40"],
         "link_posts.py": ["--documents", "16"],
         "see_the_pile.py": ["--documents", "60"],
-        "poolings_of_the_papers.py": ["--documents", "16", "--tokens", "24", "--pooling", "star-transformer"],
+        "modules_of_the_papers.py": ["--documents", "16", "--tokens", "24"],
     }
     done = subprocess.run(
         [sys.executable, "-c", RUN, str(EXAMPLES), json.dumps(jobs)],
@@ -126,8 +126,14 @@ def test_a_pile_is_seen(ran: Path) -> None:
     assert "Open pile.html" in out
 
 
-def test_poolings_of_the_papers(ran: Path) -> None:
-    assert "Weights of the tokens: [" in printed(ran, "poolings_of_the_papers.py")
+def test_modules_of_the_papers(ran: Path) -> None:
+    for package in ("spacy", "entmax", "pytorch_metric_learning"):
+        pytest.importorskip(package)
+    out = printed(ran, "modules_of_the_papers.py")
+    for paper in ("ta_sbert", "ast"):
+        [weights] = re.findall(rf"^Weights of {paper}: (.*)$", out, re.MULTILINE)
+        assert " will 0." in weights, "the base form wrote the contraction out"
+        assert sum(map(float, re.findall(r"0\.\d\d", weights))) == pytest.approx(1, abs=0.06)
 
 
 def test_the_demo(ran: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from textwrap import fill
 from typing import Any
@@ -16,7 +16,7 @@ WATTS = 10
 GRAMS = 400
 """Of CO2 a kilowatt-hour, in the same guess: somewhat below the mean of the world's grids."""
 
-LIMITS_TITLE = "## Limits"
+RESULTS_TITLE, LIMITS_TITLE = "## Results", "## Limits"
 
 _IS = {
     "simlte-bert": "384-dimensional embeddings of documents, of which it reads the first 512 tokens. It is "
@@ -88,12 +88,16 @@ class Build:
             f"Cosine distance to the teacher: {first:.4f} at first, {last:.4f} at last."
         )
 
-    def card(self, text: str = "Documents", licence: str = "") -> str:
-        """Write the model's card, without results.
+    def card(
+        self, text: str = "Documents", licence: str = "", verdict: str = "Not measured.", results: Sequence[str] = ()
+    ) -> str:
+        """Write the model's card.
 
         Args:
             text: What the documents are.
             licence: What is to be said of the licence of the text.
+            verdict: Whether the model is better than its base.
+            results: Lines of Markdown, without a heading.
 
         Returns:
             Markdown with the Hub's header.
@@ -117,13 +121,16 @@ class Build:
         lines = [
             *self._header(hours),
             f"# {self.name}", "",
-            _wrapped(_IS[self.name]), "",
+            _wrapped(f"**Better than its base?** {verdict}"), "",
+            _wrapped(f"{self.name} gives {_IS[self.name]}"), "",
+            f"- **Base model:** [{HUB_BASE}](https://huggingface.co/{HUB_BASE})", "",
+            "## Usage", "",
             "```python",
             "from simlte_st import SentenceTransformer  # pip install simlte-st", "",
             f'model = SentenceTransformer("{self.name}")',
             'embeddings = model.encode(["A long document ...", "Another one ..."])',
             "```", "",
-            _wrapped(_LOADS[self.name]), "",
+            _wrapped(f"{_LOADS[self.name]} {adapt}"), "",
             "## How it was made", "",
             _wrapped(made), "",
             f"- Text: {text}: {self.documents:,}, of which {self.tokens:,} tokens were seen, one pass; SHA-256 of ids "
@@ -135,8 +142,9 @@ class Build:
             f"of training, on {where}{energy}",
             f"- Command: `python -m benchmarks.build_model {self.name} SOURCE --limit {self.documents}"
             f"{' --bf16' * (self.dtype == 'bfloat16')} --output FOLDER`", "",
+            *((RESULTS_TITLE, "", *results, "") if results else ()),
             LIMITS_TITLE, "",
-            _wrapped(f"English. {_LIMITS[self.name]} {adapt}"), "",
+            _wrapped(f"English. {_LIMITS[self.name]}"), "",
             "## Licences", "",
             _wrapped(f"Base (all-MiniLM-L6-v2) and adapters: Apache-2.0. {licence}".strip()), "",
         ]  # fmt: skip

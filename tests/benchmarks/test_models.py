@@ -15,7 +15,7 @@ from support import make_document
 from benchmarks import models, models_cards, models_page
 from benchmarks.bank.outcomes import FEW, FULL, HALVES, INVERSE_L2, outcomes, shares_right
 from benchmarks.bank.sets import BankSet, load_set
-from benchmarks.builder.account import LIMITS_TITLE
+from benchmarks.builder.account import LIMITS_TITLE, RESULTS_TITLE
 from benchmarks.models_page import (
     ALL_SETS,
     AT_256,
@@ -232,8 +232,8 @@ def test_the_cards_have_the_results_of_the_page(name: str) -> None:
     page = (RESULTS / "models.md").read_text(encoding="utf-8").splitlines()
     path = shipped.FOLDER / name / shipped.CARD_FILE
     text = path.read_text(encoding="utf-8")
-    _, title, results = text.partition("## Results\n\n")
-    results = results.partition(LIMITS_TITLE)[0]
+    before, title, results = text.partition(f"{RESULTS_TITLE}\n\n")
+    results = results.partition(f"\n{LIMITS_TITLE}")[0]
     assert title
     tables = [line for line in results.splitlines() if line.startswith("|")]
     assert [line for line in tables if line not in page] == []
@@ -241,7 +241,13 @@ def test_the_cards_have_the_results_of_the_page(name: str) -> None:
     rows = [line.split("|")[1].strip() for line in tables]
     assert not [row for row in rows if row.startswith(others)], "a card is of one model"
     assert {AT_256, CHUNKED, TFIDF, *(f"{name}{suffix}" for suffix in ("", WITH_LSA))} <= set(rows)
-    assert text == models_cards.card(name, ["## Results", "", *results.splitlines()])
+    assert text == models_cards.card(name, results.splitlines())
+    summary = " ".join(before.split())
+    assert summary.index("Better than its base?") < summary.index("**Base model:**") < summary.index("## Usage")
+    for reference in (AT_256, CHUNKED):  # the verdict has the differences of the tables
+        table = tables[[row.startswith(f"against {reference}") for row in rows].index(True) :]
+        row = next(line.split("|") for line in table if line.split("|")[1].strip() == name)
+        assert f"{row[-3].strip()} " in summary
 
 
 def test_rows_and_sets() -> None:
