@@ -21,9 +21,9 @@ def add_parser(subparsers: Any) -> None:
     """Add the subcommand and its own ones."""
     parser = subparsers.add_parser(
         "analyze",
-        help="redundancy of a corpus, or what models attend to",
-        description="The papers' analyses, on any corpus and model. redundancy and attention need spaCy and a pipeline "
-        'of its: pip install "simlte-st[pos]".',
+        help="the papers' analyses: redundancy of documents, attention, layers, weights of tokens",
+        description="The papers' analyses, of any documents and models. redundancy and attention need spaCy and one of "
+        'its pipelines: pip install "simlte-st[pos]".',
         examples=(
             "simlte analyze redundancy my_documents",
             "simlte analyze attention my_documents --model bert-base --compare my-model",
@@ -34,7 +34,8 @@ def add_parser(subparsers: Any) -> None:
     redundancy = commands.add_parser(
         "redundancy",
         help="how often documents repeat their nouns and verbs",
-        description="Nouns and verbs to distinct ones, by the length of the documents (equation 2 and table 3).",
+        description="How many nouns and verbs there are for each distinct one, by the length of the documents (SimLTE, "
+        "equation 2 and table 3).",
         examples=(
             "simlte analyze redundancy my_documents",
             "simlte analyze redundancy posts.csv --limit 1000 --output nouns.json",
@@ -47,8 +48,8 @@ def add_parser(subparsers: Any) -> None:
     attention = commands.add_parser(
         "attention",
         help="what [CLS] attends to, by part of speech",
-        description="Attention from [CLS] to nouns, verbs, adjectives and other words (figure 3 and appendix C), in "
-        "one model or before and after training.",
+        description="Attention from [CLS] to nouns, verbs, adjectives and other words (SimLTE, figure 3 and appendix "
+        "C), in one model or before and after training.",
         examples=(
             "simlte analyze attention my_documents --model my-model --bars attention.svg",
             "simlte analyze attention my_documents --model bert-base --compare my-model",
@@ -73,8 +74,8 @@ def add_parser(subparsers: Any) -> None:
     layers = commands.add_parser(
         "layers",
         help="how far representations move from layer to layer",
-        description="Cosine of each token between a layer and the one before (TA-SBERT, figures 7 and 8): mean, and "
-        "between which values eight tokens in ten lie; of one --text, each token of it. In one model or before and "
+        description="Cosine between each token in a layer and in the layer before (TA-SBERT, figures 7 and 8): the "
+        "mean, and the range of eight tokens in ten; with --text, each token of one text. In one model or before and "
         "after training.",
         examples=(
             "simlte analyze layers my_documents --model my-model --lines layers.svg",
@@ -83,12 +84,10 @@ def add_parser(subparsers: Any) -> None:
         ),
     )
     layers.add_argument("source", metavar="SOURCE", nargs="*", action=Sources, help=SOURCE_HELP)
-    layers.add_argument(
-        "--text", metavar="TEXT", type=valid_unicode, help="instead of SOURCE, one text itself, token by token"
-    )
+    layers.add_argument("--text", metavar="TEXT", type=valid_unicode, help="one text instead of SOURCE, token by token")
     _add_models(layers)
     layers.add_argument("--batch-size", type=count, default=8, metavar="N", help="default: %(default)s")
-    layers.add_argument("--lines", metavar="FILE.svg|png", help="draw them")
+    layers.add_argument("--lines", metavar="FILE.svg|png", help="draw the cosines as lines")
     _add_reading(layers)
     layers.set_defaults(run=run_layers)
 

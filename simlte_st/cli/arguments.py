@@ -16,10 +16,12 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "model": {"metavar": "MODEL", "help": "folder or name of a model"},
     "index": {"metavar": "INDEX", "help": "folder of the index"},
     "source": {"metavar": "SOURCE", "nargs": "+", "action": Sources, "help": SOURCE_HELP},
-    "--model": {"metavar": "MODEL", "help": "the model of the index, where it is elsewhere now"},
+    "--model": {"metavar": "MODEL", "help": "the model of the index, if it has been moved"},
     "--resume": {"action": "store_true", "help": "go on with an interrupted run"},
     "--overwrite": {"action": "store_true", "help": "replace what is there already"},
-    "--batch-size": {"type": count, "default": 32, "metavar": "N", "help": "default: %(default)s"},
+    "--batch-size": {
+        "type": count, "default": 32, "metavar": "N", "help": "texts that are encoded together (default: %(default)s)"
+    },
     "--segmenter": {"default": "punkt", "help": "punkt or nupunkt (default: %(default)s)"},
     "--device": {
         "metavar": "NAME",
@@ -30,8 +32,8 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
         "default": "local",
         "help": "what computes: this process, or actors of Ray on one machine or many (default: %(default)s)",
     },
-    "--actors": {"type": count, "metavar": "N", "help": "of Ray (default: as many as there is room for)"},
-    "--address": {"metavar": "HOST:PORT", "help": "of a Ray cluster (default: one that runs here, else a new one)"},
+    "--actors": {"type": count, "metavar": "N", "help": "number of actors of Ray (default: as many as fit)"},
+    "--address": {"metavar": "HOST:PORT", "help": "a Ray cluster (default: one that runs here, else a new one)"},
     "--json": {"action": "store_true", "help": "print the result as one JSON object, and nothing else"},
     "--text-column": {"metavar": "NAME", "help": "column of the text (default: the usual names)"},
     "--id-column": {"metavar": "NAME", "help": "column of the ids (default: the usual names, else made)"},

@@ -16,7 +16,7 @@ def add_parser(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "compare",
-        help="which setting for your documents? models, whole or cut, with LSA, and words, on a sample of them",
+        help="compare models and settings on a sample of documents, and recommend one",
         description="Compare settings on a sample of documents, in minutes: each model as it is and, where it cuts "
         "much, reading whole documents; the best of them with a latent semantic analysis (LSA); LSA by itself; TF-IDF. "
         "A table says what each reads and how fast, with --probe how well a few labels do, and one command is "
@@ -33,10 +33,12 @@ def add_parser(subparsers: Any) -> None:
         "models", metavar="MODEL", nargs="*",
         help="folders or names (default: the packaged all-MiniLM-L6-v2 and this package's own)",
     )  # fmt: skip
-    parser.add_argument("--probe", metavar="COLUMN", help="column of classes, folders or tags that decides")
+    parser.add_argument(
+        "--probe", metavar="COLUMN", help="column of classes, folders or tags: how well a few labels do decides"
+    )
     parser.add_argument(
         "--sample", type=count, default=500, metavar="N",
-        help="documents to compare on at most (default: %(default)s; of long ones fewer, but 100 at least)",
+        help="documents to compare on (default: up to %(default)s; fewer of long ones, but at least 100)",
     )  # fmt: skip
     add_arguments(parser, "--device", "--json", "reading", "--seed", "--quiet", "common")
     parser.set_defaults(run=run)

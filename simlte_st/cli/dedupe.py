@@ -14,9 +14,9 @@ def add_parser(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "dedupe",
-        help="write documents without copies of each other",
-        description="Write documents without copies, exact and near: the first of each group is kept. Beside OUTPUT, "
-        "a list says which went, and of what each was a copy.",
+        help="write documents without their copies, exact and near",
+        description="Write documents without their copies, exact and near: the first of each group is kept. A list "
+        "beside OUTPUT says which were left out, and of what each was a copy.",
         examples=(
             "simlte dedupe articles.jsonl --output kept.jsonl",
             "simlte dedupe articles.jsonl --output kept.jsonl --similarity 0.9",
@@ -27,7 +27,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--output", required=True, metavar="FILE.jsonl")
     how = parser.add_mutually_exclusive_group()
     add_similarity_argument(how)
-    how.add_argument("--exact", dest="near", action="store_false", help="remove only documents of the same words")
+    how.add_argument("--exact", dest="near", action="store_false", help="leave out only documents with the same words")
     add_arguments(parser, "--overwrite", "--json", "reading", "--seed", "--quiet", "common")
     parser.set_defaults(run=run)
 
@@ -39,7 +39,7 @@ def add_similarity_argument(parser: argparse._ActionsContainer) -> None:
         type=finite_number,
         default=0.75,
         metavar="X",
-        help="share of common five-word runs from which on documents are near copies (default: %(default)s)",
+        help="documents that share this much of their runs of five words are near copies (default: %(default)s)",
     )
 
 

@@ -15,8 +15,9 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "encode",
         help="turn documents into a parquet file of vectors",
-        description="Encode documents into a parquet file: id, and vector (float32). Streams; an interrupted run "
-        "goes on with --resume, on the same devices and machines or others.",
+        description="Encode documents into a parquet file with the columns id and vector (float32). The documents may "
+        "be more than fit the memory. An interrupted run goes on with --resume, on the same devices and machines or "
+        "others.",
         examples=(
             "simlte encode my-model my_documents --output vectors.parquet",
             "simlte encode my-model my_documents --output vectors.parquet --resume",
@@ -33,8 +34,7 @@ def add_parser(subparsers: Any) -> None:
         type=count,
         default=1024,
         metavar="N",
-        help="documents that are finished together, by one actor of Ray: what an interruption loses (default: "
-        "%(default)s)",
+        help="documents in a part, which is what an interruption can lose (default: %(default)s)",
     )
     add_arguments(parser, "--resume", "--overwrite", "--json", "engine", "reading", "--quiet", "common")
     parser.set_defaults(run=run)

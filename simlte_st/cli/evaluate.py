@@ -17,11 +17,11 @@ def add_parser(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "evaluate",
-        help="measure models beside TF-IDF, with labels or without",
-        description="Without labels: do both halves of a document have the same neighbours among the others? Beside "
-        "it, does one half find the other? With --label: few-shot and full classification probes on frozen embeddings "
-        "as well. Where the base of a model is known, a verdict says whether the model is better. Give documents that "
-        "the models were not trained on.",
+        help="measure models, with labels or without, beside TF-IDF",
+        description="Measure models on documents that they were not trained on. Without labels: do both halves of a "
+        "document have the same nearest documents, and does one half find the other? With --label also: how well does "
+        "a classifier on the embeddings do (a probe), with a few examples a class and with all? Where the base of a "
+        "model is known, a verdict says whether the model is better.",
         examples=(
             "simlte evaluate my-model --data new_documents.jsonl",
             "simlte evaluate my-model --data new_documents.jsonl --label topic",
@@ -41,7 +41,12 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--base", metavar="MODEL", help="model to compare with (default: what the models came from)")
     parser.add_argument("--shots", type=count, default=5, metavar="K", help="examples a class (default: %(default)s)")
     parser.add_argument("--draws", type=count, default=10, metavar="N", help="few-shot repetitions (default: 10)")
-    parser.add_argument("--head", choices=("mlp", "logistic"), default="mlp", help="the papers' MLP, or faster")
+    parser.add_argument(
+        "--head",
+        choices=("mlp", "logistic"),
+        default="mlp",
+        help="classifier of the probes: the papers' MLP (default), or logistic regression, which is faster",
+    )
     parser.add_argument(
         "--max-seq-length",
         type=count,

@@ -16,7 +16,7 @@ def add_parser(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "explore",
-        help="show what is in a pile of documents: topics, a map, near copies",
+        help="write a page that shows what is in documents: topics, a map, near copies",
         description="Write a page that any browser opens, without a network: a map of the documents with topics, their "
         "nearest documents, near copies, outliers, and the corpus in numbers. Beside it, a parquet file of the same "
         "name holds place and topic of each document. Of a large pile make an index first, and explore that.",

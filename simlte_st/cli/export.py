@@ -14,8 +14,8 @@ def add_parser(subparsers: Any) -> None:
         "export",
         help="write a model as ONNX, for machines without torch",
         description="Write a model as ONNX graphs with its tokenizer, its settings, and a card that says how they are "
-        "used without torch and without this package. Batches and lengths are of any size; the vectors are compared "
-        "with the model's before anything is kept.",
+        "used without torch and without this package. Batches and texts may be of any size. The export is kept only if "
+        "its vectors are the model's.",
         examples=(
             "simlte export simlte-longformer --output longformer-onnx",
             "simlte export my-model --int8 --output small",

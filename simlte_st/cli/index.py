@@ -13,10 +13,10 @@ def add_parser(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "index",
-        help="put documents into an index on disk, for simlte search and simlte link",
-        description="Encode documents into an index, or add them to one: what is there already is not encoded again, "
-        "changed documents replace those of their id. The same command goes on after an interruption. All other "
-        "columns of the source can be filtered by.",
+        help="put documents into an index on disk, to be searched",
+        description="Encode documents into an index for simlte search, link, serve and explore, or add them to one: "
+        "what is there already is not encoded again, and changed documents replace those with their id. After an "
+        "interruption the same command goes on. All other columns of the source are kept, for --where.",
         examples=(
             "simlte index my-model articles.jsonl --output articles.index --parts",
             "simlte index my-model articles.jsonl --output articles.index --sync",

@@ -27,9 +27,10 @@ def add_parser(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "link",
-        help="find documents of an index by other documents, above a threshold that labels decide",
-        description="Find the documents that belong to others. Several seeds are one question. With --calibrate: "
-        "choose the threshold by labelled pairs and keep it in the index, for every later simlte link.",
+        help="find the documents of an index that belong to given documents",
+        description="Find the documents of an index that belong to given ones, the seeds. Several seeds are one "
+        "question; with --each every document of a source is one. With --calibrate labelled pairs decide how alike "
+        "documents must be, and the index keeps that threshold for later calls.",
         examples=(
             "simlte link articles.index article-17 notes.txt --top 20 --why",
             "simlte link articles.index --calibrate labels.jsonl --precision 0.95",
@@ -40,13 +41,17 @@ def add_parser(subparsers: Any) -> None:
     add_arguments(parser, "index")
     parser.add_argument("seeds", metavar="SEED", nargs="*", help="an id of the index, a file, or a text")
     parser.add_argument(
-        "--each", metavar="SOURCE", help="documents that are a question of their own each; hits get a column seed"
+        "--each", metavar="SOURCE", help="documents, each a question of its own; the column seed of the hits has its id"
     )
     parser.add_argument(
         "--calibrate", metavar="FILE.jsonl", help='labelled pairs: {"seed": ID OR TEXT, "id": ID, "label": 0 OR 1}'
     )
     parser.add_argument(
-        "--precision", type=finite_number, default=0.9, metavar="X", help="wanted of --calibrate (default: .9)"
+        "--precision",
+        type=finite_number,
+        default=0.9,
+        metavar="X",
+        help="share of right links that --calibrate aims at (default: .9)",
     )
     add_search_arguments(parser, "default: all above the calibrated threshold, else 10")
     add_arguments(parser, "--quiet")

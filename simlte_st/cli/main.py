@@ -47,11 +47,11 @@ def build_parser() -> CommandParser:
     """Make the parser of the whole command."""
     parser = CommandParser(
         prog="simlte",
-        description="Long-document embeddings learned without labels.",
+        description="Adapt embedding models to documents without labels; encode, search and explore the documents.",
         examples=(
             "simlte train my_documents --output my-model",
-            "simlte encode my-model my_documents --output vectors.parquet",
-            "simlte evaluate my-model --data new_documents.jsonl --label topic",
+            "simlte index my-model my_documents --output my.index",
+            'simlte search my.index "floods in the north"',
             "simlte train --help",
         ),
     )

@@ -15,9 +15,9 @@ def add_parser(subparsers: Any) -> None:
     """Add the subcommand and its own ones."""
     parser = subparsers.add_parser(
         "models",
-        help="list or remove the models that have a name on this machine",
-        description="Models with a name: made by simlte train --name, or coming with the package. They are used by "
-        "that name, as in SentenceTransformer(NAME) of simlte_st or simlte encode NAME.",
+        help="list or remove the models on this machine that have a name",
+        description="Models that have a name: those that simlte train --name made, and those that come with the "
+        "package. All commands take the name, and simlte_st.SentenceTransformer(NAME) too.",
         examples=("simlte models list", "simlte models remove papers"),
     )
     commands = parser.add_subparsers(required=True, metavar="ACTION")

@@ -25,7 +25,7 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "search",
         help="find documents of an index by text",
-        description="Find documents of an index by text: by vectors, by BM25, or by the ranks in both.",
+        description="Find documents of an index by a text: by vectors, by words (BM25), or by both together.",
         examples=(
             'simlte search articles.index "floods in the north" --top 5',
             'simlte search articles.index "floods" --where "year > 2010" --why',
@@ -40,15 +40,20 @@ def add_parser(subparsers: Any) -> None:
 
 def add_search_arguments(parser: argparse.ArgumentParser, top_help: str) -> None:
     """Add what ``search`` and ``link`` share."""
-    parser.add_argument("--top", type=count, metavar="N", help=f"most hits ({top_help})")
+    parser.add_argument("--top", type=count, metavar="N", help=f"number of hits ({top_help})")
     parser.add_argument("--threshold", type=finite_number, metavar="X", help="lowest cosine of a hit")
     parser.add_argument(
         "--where", metavar="SQL", type=valid_unicode, help='condition on id and metadata, e.g. "year > 2010"'
     )
     parser.add_argument(
-        "--mode", choices=("hybrid", "dense", "text"), default="hybrid", help="default: %(default)s, vectors and BM25"
+        "--mode",
+        choices=("hybrid", "dense", "text"),
+        default="hybrid",
+        help="by vectors (dense), by words (text), or by both together (default: %(default)s)",
     )
-    parser.add_argument("--why", action="store_true", help="show the nearest sentences, and the words shared")
+    parser.add_argument(
+        "--why", action="store_true", help="show the sentences nearest to the question, and the words that both share"
+    )
     add_shown_arguments(parser)
     add_arguments(parser, "--model")
     parser.add_argument("--format", choices=("table", "jsonl", "parquet"), default="table", help="default: %(default)s")

@@ -26,8 +26,8 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "serve",
         help="search an index in a browser",
-        description="A page on this machine alone: hits with reasons, and documents beside their nearest neighbours. "
-        "Ctrl-C ends it.",
+        description="Serve a page that only this machine can open: search with reasons and filters, and documents "
+        "beside their nearest ones. Ctrl-C ends it.",
         examples=(
             "simlte serve articles.index --open",
             "simlte serve articles.index --title headline --show section,year",

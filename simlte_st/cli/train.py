@@ -24,9 +24,10 @@ def add_parser(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "train",
-        help="train a DocSplit model on documents without labels",
-        description="Train a DocSplit model on documents without labels. The finished model loads with stock "
-        "sentence-transformers. Ctrl-C or SIGTERM leaves a checkpoint to go on from with --resume.",
+        help="adapt a model to documents without labels, and tell whether that helped",
+        description="Adapt an embedding model to documents without labels (DocSplit), and tell on documents that were "
+        "held out whether it is better than its base. The finished model loads with sentence-transformers. Ctrl-C or "
+        "SIGTERM leaves a checkpoint to go on from with --resume.",
         examples=(
             "simlte train my_documents --output my-model",
             "simlte train my_documents --output my-model --resume",
@@ -42,15 +43,17 @@ def add_parser(subparsers: Any) -> None:
     target = parser.add_mutually_exclusive_group()
     target.add_argument("--output", metavar="DIR", help="folder of the finished model")
     target.add_argument(
-        "--name", help="a name instead of a folder: it goes to your model folder (SIMLTE_ST_HOME, else the "
-        "platform's cache place), for simlte_st.SentenceTransformer(NAME)",
+        "--name", help="a name instead of a folder, by which all commands and simlte_st.SentenceTransformer(NAME) find "
+        "the model; it is saved in your model folder (SIMLTE_ST_HOME, else the user's cache)",
     )  # fmt: skip
     parser.add_argument(
         "--push-to-hub", metavar="OWNER/NAME",
-        help="upload the finished model with its card to the Hugging Face Hub; that it can be is checked before "
+        help="upload the finished model with its card to the Hugging Face Hub; token and name are checked before "
         "training",
     )  # fmt: skip
-    parser.add_argument("--public", action="store_true", help="with --push-to-hub: a new repository is not private")
+    parser.add_argument(
+        "--public", action="store_true", help="with --push-to-hub: make a new repository public (default: private)"
+    )
     add_arguments(parser, "--resume", "--overwrite")
 
     group = parser.add_argument_group("training (what is not given comes from the preset)")
@@ -63,19 +66,19 @@ def add_parser(subparsers: Any) -> None:
     )
     group.add_argument(
         "--max-steps", type=count, metavar="N",
-        help="stop after N steps, whatever --epochs says",
+        help="steps of the optimizer, whatever --epochs and the preset say",
     )  # fmt: skip
     group.add_argument(
         "--lsa", type=count, metavar="N",
-        help="append a latent semantic analysis of the documents, of N dimensions (256 is good): which words tell them "
-        "apart (without training: simlte convert MODEL --lsa DOCUMENTS)",
+        help="append a latent semantic analysis of the documents to the embedding, of N dimensions (256 is good); "
+        "without training: simlte convert MODEL --lsa DOCUMENTS",
     )  # fmt: skip
     group.add_argument(
         "--keep", choices=("verdict", "trained"), default="verdict",
         help="verdict: where training did not clearly help, the model is the base, and what was trained goes to "
         "OUTPUT.trained; trained: the model is what was trained, in any case (default: %(default)s)",
     )  # fmt: skip
-    add_dataclass_arguments(group, Preset, without=("view",))
+    add_dataclass_arguments(group, Preset, without=("view", "steps"))
 
     group = parser.add_argument_group("views (what is not given comes from the preset)")
     group.add_argument(
@@ -88,12 +91,13 @@ def add_parser(subparsers: Any) -> None:
     group = parser.add_argument_group("running")
     group.add_argument(
         "--held-out", type=finite_number, default=0.1, metavar="X",
-        help="share of the documents, at most 500, kept to measure the gain (default: %(default)s; of few documents "
-        "up to three times as many, until there are 100)",
+        help="share of the documents, at most 500, kept out of training to measure the gain (default: %(default)s; up "
+        "to three times that where it would be fewer than 100 documents)",
     )  # fmt: skip
     group.add_argument(
         "--probe", metavar="COLUMN",
-        help="column of classes, folders or tags that has a say in the verdict; training does not see it",
+        help="column of classes, folders or tags: a classifier on it has a say in the verdict; training does not see "
+        "it",
     )  # fmt: skip
     group.add_argument(
         "--report", action="store_true",

@@ -19,15 +19,14 @@ class Preset:
 
     Attributes:
         view: How the two views of a document are drawn.
-        batch_size: Documents in a batch (on each device).
-        batch_tokens: Tokens of a batch, both views and padding counted: as many documents as fill them, of like
-            lengths, in the place of ``batch_size`` random ones. None: ``batch_size`` decides.
+        batch_size: Documents in a batch, which several processes share.
+        batch_tokens: Tokens in a batch, both views and padding counted, instead of ``batch_size``: as many documents of
+            similar lengths as fit. None: ``batch_size`` decides.
         learning_rate: Peak learning rate of AdamW.
         warmup: Share of the steps over which the learning rate rises; it falls linearly afterwards.
         epochs: Passes over the corpus.
-        steps: Optimizer steps of a run that names neither ``epochs`` nor ``max_steps``, however many the documents: few
-            are passed several times, in other views each time, and of many a random part is seen. None: as many as
-            ``epochs`` take.
+        steps: Optimizer steps of a run that names neither ``epochs`` nor ``max_steps``. Few documents are passed
+            several times, in other views each time; of many a random part is seen. None: as many as ``epochs`` take.
         scale: Inverse temperature of the similarities in a batch: 20 is the papers' tau = 0.05, for language models; 2
             is for sentence encoders.
         mlm_weight: Weight of the masked-language-model term.
@@ -35,21 +34,20 @@ class Preset:
         mlm_input: ``"separate"``, a pass of its own over masked copies of the views (SimCSE's, and so the papers');
             ``"shared"``, one masked pass for both terms, at half the cost (DeCLUTR's).
         mlm_share: Share of the views that the MLM pass sees.
-        mini_batch_num_tokens: Tokens that pass through the model at a time, by gradient caching: the memory of so many
+        mini_batch_num_tokens: Tokens that pass through the model at a time (gradient caching): they decide the memory,
             for a batch of any size. None: the whole batch at once.
         pooling: Pooling of the model: ``"cls"``, ``"mean"``, or ``"keep"`` the base's.
         dropout: Dropout probability inside the encoder while training. None: the checkpoint's.
-        attention_dropout: Probability of dropping an attention weight, where it shall differ from ``dropout``: with it
-            training a Longformer takes a third more time on a CPU, in bfloat16 a tenth.
+        attention_dropout: Probability of dropping an attention weight, where it differs from ``dropout``. On a CPU it
+            makes the training of a Longformer a third slower, in bfloat16 a tenth.
         max_view_length: Tokens a view may have while training, special tokens included. None: as many as the model
             reads.
-        max_length: Tokens that the finished model shall read of a document: a base that reads fewer is made to, as
-            ``backbone`` says, and trained so. ``"base"``: as many as the base. Where nothing is said, as many as the
-            base where that cuts at most a tenth of the tokens; else whole documents, read through the trained base in
-            chunks.
-        backbone: How a base that reads fewer tokens than ``max_length`` is made to read more: ``"longformer"``, or
-            None, converts it; ``"chunk-mean"`` averages over the chunks that it can read. A model that reads chunk by
-            chunk pools inside of them, in the way that ``pooling`` says.
+        max_length: Tokens that the finished model reads of a document; a base that reads fewer is converted as
+            ``backbone`` says before training. ``"base"``: as many as the base reads. By default as many as the base
+            reads, if that cuts at most a tenth of the tokens of the documents; otherwise the base is trained, and the
+            finished model reads whole documents in chunks.
+        backbone: How a base that reads fewer tokens than ``max_length`` is converted: ``"longformer"``, or None, makes
+            a Longformer of it; ``"chunk-mean"`` averages the embeddings of chunks, each pooled as ``pooling`` says.
     """
 
     view: View = field(default_factory=DocSplit)

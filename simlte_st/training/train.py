@@ -77,7 +77,7 @@ def train(
         limit: Use no more than so many documents.
         held_out: Share of the documents (at most 500; of few documents up to three times the share, until there are
             100) kept out of training, to measure the gain on; 0 for none, and no verdict.
-        max_steps: Stop after so many steps, instead of after the preset's epochs.
+        max_steps: Optimizer steps, instead of what the preset has.
         lsa: Append to the finished model a latent semantic analysis of the documents it was trained on, of so many
             dimensions (:class:`~simlte_st.modules.LatentSemanticAnalysis`; 256 is good), whatever the verdict on
             training. Without training: :func:`~simlte_st.models.lsa.append_lsa`.
