@@ -15,7 +15,7 @@ def add_parser(subparsers: Any) -> None:
         help="write a model as ONNX, for machines without torch",
         description="Write a model as ONNX graphs with its tokenizer, its settings, and a card that says how they are "
         "used without torch and without this package. Batches and texts may be of any size. The export is kept only if "
-        "its vectors are the model's.",
+        "its vectors agree with the model's.",
         examples=(
             "simlte export simlte-longformer --output longformer-onnx",
             "simlte export my-model --int8 --output small",
