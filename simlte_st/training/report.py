@@ -196,7 +196,7 @@ def verdict_section(result: TrainingResult) -> str:
 def _model_is(result: TrainingResult) -> str:
     name = result.output.name
     if result.kept == "base":
-        return f"{name} is the base as it was; what was trained is in {trained_path(result.output).name}."
+        return f"{name} is the untrained base; what was trained is in {trained_path(result.output).name}."
     if result.gain and result.gain["verdict"] == "helped":
         return f"{name} is what was trained."
     return f"{name} is what was trained, because that was asked for in any case."

@@ -103,7 +103,7 @@ class TrainingResult:
         ]
         if self.kept == "base":
             lines[-1] += (
-                f" So {self.output} holds the base as it was{', with the analysis' if self.lsa else ''}; what was "
+                f" So {self.output} holds the untrained base{', with the analysis' if self.lsa else ''}; what was "
                 f"trained is in {trained_path(self.output)} (keep='trained' keeps it in any case)."
             )
         if self.whole is not None:

@@ -48,7 +48,7 @@ def test_train_encode_evaluate(
     assert "Left out: 1 empty, 1 binary" in out or ("1 empty" in out and "1 binary" in out)
     assert "one pass sees" in out
     assert "Too few documents to tell whether training helped" in out
-    assert f"{model} holds the base as it was; what was trained is in {model}.trained" in out
+    assert f"{model} holds the untrained base; what was trained is in {model}.trained" in out
     said = " ".join(out.split())
     assert "The model reads documents whole, up to 32,768 tokens, as the mean over chunks of 64" in said
     assert "With --max-length base it reads as much as the base" in said

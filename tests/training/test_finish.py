@@ -40,7 +40,7 @@ def test_without_a_clear_gain_the_model_is_the_base_as_it_was(
     pooling = [json.loads((tmp_path / name / "1_Pooling" / "config.json").read_text()) for name in ("m", "m.trained")]
     assert "mean" in str(pooling[0]), "the base's, not the one that was trained"
     assert "cls" in str(pooling[1])
-    assert f"So {tmp_path / 'm'} holds the base as it was" in result.summary() == str(result)
+    assert f"So {tmp_path / 'm'} holds the untrained base" in result.summary() == str(result)
     base = SentenceTransformer(str(encoder_path), device="cpu").encode(["Ba bun."])
     np.testing.assert_allclose(result.load(device="cpu").encode(["Ba bun."]), base, atol=1e-6)
     (tmp_path / "m").rename(tmp_path / "elsewhere")
@@ -132,7 +132,7 @@ def test_a_base_that_is_kept_has_the_analysis_too(
 ) -> None:
     result = train(labelled, tmp_path / "m", base=encoder_path, lsa=5, **{**OPTIONS, "learning_rate": 1e-9})
     assert result.kept == "base"
-    assert "holds the base as it was, with the analysis; what was trained" in str(result)
+    assert "holds the untrained base, with the analysis; what was trained" in str(result)
     kept = result.load(device="cpu")
     trained = SentenceTransformer(str(tmp_path / "m.trained"), device="cpu", trust_remote_code=True)
     base = SentenceTransformer(str(encoder_path), device="cpu")

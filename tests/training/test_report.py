@@ -51,7 +51,7 @@ def page(result: TrainingResult) -> str:
 def test_the_report_shows_the_run(result: TrainingResult, page: str) -> None:
     assert result.gain is not None
     assert result.kept == "base"
-    assert "my-model is the base as it was; what was trained is in my-model.trained." in page
+    assert "my-model is the untrained base; what was trained is in my-model.trained." in page
     assert result.gain["summary"].split(".")[0] in page
     for name in ("structure", "words", "split_half", "probe"):
         before, after = (f'<td class="right">{100 * result.gain[name][side]:.1f}</td>' for side in ("base", "model"))

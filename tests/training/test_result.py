@@ -27,7 +27,7 @@ def test_a_result_is_printed_in_five_lines() -> None:
     assert len(lines) == 5
     assert lines[0].endswith("Left out: 3 empty.")
     assert lines[2:4] == f"{truncation.summary()} {truncation.advice}".splitlines()
-    assert lines[4].startswith("No difference. So model holds the base as it was")
+    assert lines[4].startswith("No difference. So model holds the untrained base")
     assert result.to_dict()["truncation"]["model"] == "model", "its name, and not where it lies"
 
 
