@@ -2,9 +2,9 @@
 
     python examples/modules_of_the_papers.py
 
-Both models begin with TA-SBERT's base form, which reads "will not" where a text says "won't". The encoder is the packaged
-MiniLM, so that nothing is downloaded; the papers begin with a bare BERT and with word vectors. Needs the extras ``demo``,
-``pos`` and ``ast``.
+Both models begin with TA-SBERT's base form, which reads "will not" where a text says "won't". The encoder is the
+packaged MiniLM, so that nothing is downloaded; the papers begin with a bare BERT and with word vectors. Needs the
+extras ``demo``, ``pos`` and ``ast``.
 """
 
 from __future__ import annotations
