@@ -17,6 +17,7 @@ from sentence_transformers import SentenceTransformer
 
 from benchmarks.readme_numbers import FIGURE, figure, filled, pages
 from simlte_st.cli.main import build_parser
+from simlte_st.evaluation.verdict import record_in_words
 
 CHECKOUT = Path(__file__).parent.parent
 DOCS = CHECKOUT / "docs"
@@ -132,6 +133,11 @@ def test_numbers_are_those_of_the_results(path: Path) -> None:
 
 def test_the_figure_is_that_of_the_results() -> None:
     assert FIGURE.read_text(encoding="utf-8") == figure()
+
+
+def test_the_run_in_the_readme_says_what_the_package_says_now() -> None:
+    readme = " ".join((CHECKOUT / "README.md").read_text(encoding="utf-8").split())
+    assert record_in_words(0.99) in readme
 
 
 def test_numbers_that_have_changed_are_noticed() -> None:

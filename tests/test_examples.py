@@ -71,6 +71,12 @@ def printed(folder: Path, script: str) -> str:
     return (folder / f"{script}.out").read_text()
 
 
+def test_all_are_listed() -> None:
+    listed = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    scripts = {path.name for path in EXAMPLES.iterdir() if path.suffix in (".py", ".ipynb")} - {"bbc_news.py"}
+    assert set(re.findall(r"\]\((.*?)\)", listed)) == scripts
+
+
 def test_fit_with_input_examples(ran: Path) -> None:
     out = printed(ran, "fit_input_examples.py")
     assert "View A:" in out
