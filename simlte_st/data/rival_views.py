@@ -26,7 +26,8 @@ class Identity:
     """SimCSE (Gao et al., 2021): the same text twice; only the encoder's dropout tells the two apart.
 
     Args:
-        window: What to use of a document that its views cannot hold: ``"random"``, ``"head"`` or ``"spread"``.
+        window: What to use of a document that its views cannot hold: sentences from a ``"random"`` place on, those
+            at its ``"head"``, or some ``"spread"`` over all of it.
         unit: ``"document"``, the text is the document, as the SimLTE paper's SimCSE-long has it; ``"sentence"``, it is
             one of its sentences, drawn anew each epoch, as SimCSE itself has it.
 
@@ -100,7 +101,8 @@ class InverseCloze:
 
     Args:
         keep_sentence: Probability that the sentence stays in the text around it. Lee et al. use 0.1.
-        window: What to use of a document that its views cannot hold: ``"random"``, ``"head"`` or ``"spread"``.
+        window: What to use of a document that its views cannot hold: sentences from a ``"random"`` place on, those
+            at its ``"head"``, or some ``"spread"`` over all of it.
     """
 
     keep_sentence: float = 0.1

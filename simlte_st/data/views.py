@@ -195,7 +195,8 @@ class DocSplit:
             sentences. A document that is one paragraph or block only is dealt by sentences.
         block: Sentences in a block for ``unit="block"``: a number, or a range ``(least, most)`` from which each
             document draws one number.
-        window: What to use of a document that its views cannot hold: ``"random"``, ``"head"`` or ``"spread"``.
+        window: What to use of a document that its views cannot hold: sentences from a ``"random"`` place on, those
+            at its ``"head"``, or some ``"spread"`` over all of it.
         single: A document of one sentence: ``"halve"`` cuts it at the middle word, ``"skip"`` leaves it out.
 
     Raises:
