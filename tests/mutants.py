@@ -192,6 +192,18 @@ MUTANTS = [
             ("simlte_st/processes.py", "store_of_processes().add(_TOLD, 1) == 1", "True"),
         )
     ),
+    ("simlte_st/training/fit.py", "training/test_stream.py", "Batches(Ordered", "Batches(Seeded"),
+    *(
+        ("simlte_st/data/document_stream.py", "data/test_document_stream.py", old, new)
+        for old, new in (
+            ('f"buffer at {mark.row}"', 'f"buffer at {mark.row} of {id(self)}"'),
+            ("del documents[len(documents) - len(documents) % self._batch_size :]", "pass"),
+            ("if key in self._without:", "if False:"),
+            ("self._marks = max(self._marks, read, key=len)", "pass"),
+            ("seed=self._seed, epoch=epoch,", "seed=self._seed, epoch=0,"),
+        )
+    ),
+    ("simlte_st/data/shards.py", "data/test_shards.py", "part, name, row, _ROWS", "part, name, 0, _ROWS"),
     ("simlte_st/modules/pooling.py", "modules/test_token_attention.py", "mask.shape != embeddings.shape[:2]", "False"),
     ("simlte_st/modules/pooling.py", "modules/test_token_attention.py", "[-1] != self.embedding_dimension", " is None"),
     ("simlte_st/analysis/token_weights.py", "test_token_weights.py", "model.eval()", "pass"),

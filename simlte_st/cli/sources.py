@@ -50,7 +50,7 @@ def expand_sources(sources: Sequence[str]) -> list[str]:
 
     expanded: list[str] = []
     for source in sources:
-        there = source.startswith("hub:") or os.path.lexists(source)
+        there = source.startswith("hub:") or "://" in source or os.path.lexists(source)
         if not there and glob.has_magic(source):
             matches = sorted(glob.glob(source, recursive=True))
             if not matches:

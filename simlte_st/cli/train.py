@@ -33,6 +33,7 @@ def add_parser(subparsers: Any) -> None:
             "simlte train my_documents --output my-model --resume",
             "simlte train papers.parquet --probe topic --name papers",
             "simlte train papers.parquet --preset docsplit-longformer --output long-model",
+            "simlte train 's3://bucket/*.parquet' --stream --max-steps 10000 --output m",
         ),
         parameters={"label_column": "--probe"},
     )
@@ -89,6 +90,12 @@ def add_parser(subparsers: Any) -> None:
     add_arguments(group, "--segmenter")
 
     group = parser.add_argument_group("running")
+    group.add_argument(
+        "--stream", action="store_true",
+        help="read the documents while training goes on, from parquet files (a folder, a pattern, or any address that "
+        "fsspec knows: s3://, hf://datasets/OWNER/NAME/) or hub:NAME, however many they are; needs --max-steps where "
+        "the preset has no steps",
+    )  # fmt: skip
     group.add_argument(
         "--held-out", type=finite_number, default=0.1, metavar="X",
         help="share of the documents, at most 500, kept out of training to measure the gain (default: %(default)s; up "

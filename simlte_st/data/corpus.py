@@ -36,8 +36,8 @@ SCHEMA = pa.schema(
 )
 """Columns of a corpus: the attributes of a :class:`~simlte_st.data.document.SegmentedDocument`."""
 
-_TOO_SHORT = "too short for two views"
-_COPY = "exact copy of another document"
+TOO_SHORT = "too short for two views"
+EXACT_COPY = "exact copy of another document"
 _BATCH = 256  # rows in an Arrow record batch ...
 _BATCH_CHARACTERS = 32_000_000  # ... or fewer, of long documents: one batch is held in memory
 
@@ -67,7 +67,7 @@ class CorpusReport:
     def add(self, document: Outline, view: View) -> bool:
         """Count a document; tell whether the view can use it."""
         if not view.accepts(document):
-            self.leave_out(_TOO_SHORT)
+            self.leave_out(TOO_SHORT)
             return False
         size = sum(document.tokens)
         self.documents += 1
@@ -96,7 +96,7 @@ class _WithoutCopies:
         for document in self.documents:
             key = text_key(document.text)
             if key in seen:
-                self.report.leave_out(_COPY)
+                self.report.leave_out(EXACT_COPY)
             else:
                 seen.add(key)
                 yield document

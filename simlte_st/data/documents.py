@@ -25,6 +25,9 @@ from simlte_st.files import valid_unicode
 
 logger = logging.getLogger(__name__)
 
+MAX_CHARACTERS = 20_000_000
+"""Longer texts are skipped, where nothing else is said."""
+
 EMPTY = "empty"
 NUL_REMOVED = "NUL characters removed"
 SURROGATES = "lone surrogates replaced"
@@ -85,7 +88,8 @@ class DocumentReader:
     """The documents of a source, read anew at each iteration and never held together.
 
     Made by :func:`read_documents`. The memory used does not grow with the corpus, but for the hashes that keep ids
-    unique (about 100 bytes a document) and tell copies (8).
+    unique (about 100 bytes a document) and tell copies (8). Without ``remember`` it does not grow at all: ids stay as
+    they are, and copies and what could not be read are not told apart.
 
     Attributes:
         report: What came of the latest iteration, up to date after every document.
@@ -93,13 +97,14 @@ class DocumentReader:
         unnamed: How many rows it could not read whose ids are not known.
     """
 
-    def __init__(self, source: Source, max_characters: int, limit: int | None = None) -> None:
+    def __init__(self, source: Source, max_characters: int, limit: int | None = None, *, remember: bool = True) -> None:
         self.report = ReadReport(source.name)
         self.unread: set[str] = set()
         self.unnamed = 0
         self._source = source
         self._max_characters = max_characters
         self._limit = limit
+        self._remembers = remember
         self._started = False
 
     def __repr__(self) -> str:
@@ -134,7 +139,7 @@ class DocumentReader:
         return self._documents(self.report)
 
     def _documents(self, report: ReadReport) -> Iterator[Document]:
-        ids, texts = _Ids(), array("Q")
+        ids, texts = _Ids() if self._remembers else None, array("Q")
         try:
             for event in self._source.events():
                 if isinstance(event, Columns):
@@ -150,7 +155,8 @@ class DocumentReader:
                 else:
                     report.documents += 1
                     report.characters += len(document.text)
-                    texts.append(int(content_id(document.text), 16))
+                    if self._remembers:
+                        texts.append(int(content_id(document.text), 16))
                     if report.documents == self._limit:
                         # Before the yield: who takes just so many never comes back here.
                         report.stopped_at, report.copies = self._limit, _copies(texts)
@@ -158,8 +164,8 @@ class DocumentReader:
                         return
                     yield document
         except BrokenSourceError as error:
-            read = f"{report.documents:,} document{'' if report.documents == 1 else 's'}"
-            raise DataError(f"{error}; {read} had been read before. Fetch or make it again.") from error
+            read = f"; {report.documents:,} document{'' if report.documents == 1 else 's'} had been read before"
+            raise DataError(f"{error}{read if self._remembers else ''}. Fetch or make it again.") from error
         report.finished, report.copies = True, _copies(texts)
         if not report.documents:
             raise EmptyCorpusError("\n".join([f"{self._source.name} holds no usable document.", *report.troubles()]))
@@ -168,10 +174,10 @@ class DocumentReader:
         """Keep the id of a document that could not be read; a row without text that has none was no document."""
         if name is None:
             self.unnamed += 1
-        elif name:
+        elif name and self._remembers:
             self.unread.add(valid_unicode(name))
 
-    def _document(self, row: Row, ids: _Ids, report: ReadReport) -> Document | None:
+    def _document(self, row: Row, ids: _Ids | None, report: ReadReport) -> Document | None:
         """Judge one row: give its document, or count why there is none."""
         text = row.text
         if not isinstance(text, str):
@@ -197,12 +203,14 @@ class DocumentReader:
             report.note(report.left_out, reason, row.where, what)
         return Document(self._id(row, text, ids, report), text, self._label(row, report), row.split, row.metadata)
 
-    def _id(self, row: Row, text: str, ids: _Ids, report: ReadReport) -> str:
+    def _id(self, row: Row, text: str, ids: _Ids | None, report: ReadReport) -> str:
         own = _own_id(row)
         name = own or row.made_id or content_id(text)
         if own is None and row.has_id:
             report.note(report.repaired, MISSING_ID, row.where, f"called {name!r}")
         name = valid_unicode(name)
+        if ids is None:
+            return name
         unique = ids.unique(name, row.source if own else None)
         if unique != name:
             report.note(report.repaired, DUPLICATE_ID, row.where, f"{name!r} became {unique!r}")
@@ -233,7 +241,7 @@ def read_documents(
     id_column: str | None = None,
     label_column: str | None = None,
     encoding: str = "utf-8",
-    max_characters: int = 20_000_000,
+    max_characters: int = MAX_CHARACTERS,
     limit: int | None = None,
     metadata: bool = False,
 ) -> DocumentReader:

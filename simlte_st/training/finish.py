@@ -82,6 +82,7 @@ def finish(
     truncation.model = name_of(str(folder.output))
     for lengths in document_lengths(prepared.dataset):
         truncation.add(lengths)
+    prepared, passes = prepared.counted(fitted.steps * trainee.preset.batch_size)
     result = TrainingResult(
         output=folder.output,
         steps=fitted.steps,
@@ -92,6 +93,7 @@ def finish(
         read=prepared.read,
         corpus=prepared.corpus,
         coverage=prepared.coverage,
+        passes=passes,
         kept="trained" if kept is trained else "base",
         gain=gain,
         lsa=trained[-1].dimension if isinstance(trained[-1], LatentSemanticAnalysis) else None,
@@ -182,8 +184,7 @@ def run_section(run: Mapping[str, Any]) -> str:
         "Two views of one document should lie close, other documents far.",
         "",
         f"- Views: `{preset['view']}`",
-        f"- Documents: {corpus['documents']:,} ({corpus['tokens']:,} tokens, {corpus['sentences']:,} sentences; "
-        f"the longest has {corpus['longest']:,} tokens)",
+        f"- Documents: {corpus['documents']:,} ({_sizes(run)})",
         f"- {truncation['summary']} {truncation['advice']}".rstrip(),
         *([f"- {run['whole']['summary']}"] if run["whole"] else []),
         *(["- Left out: " + ", ".join(f"{count:,} {reason}" for reason, count in skipped.items())] if skipped else []),
@@ -195,3 +196,13 @@ def run_section(run: Mapping[str, Any]) -> str:
         f"- Seed: {run['seed']}; computed in {run['dtype']}",
     ]
     return "\n".join(lines)
+
+
+def _sizes(run: Mapping[str, Any]) -> str:
+    corpus, passes = run["corpus"], run["passes"]
+    sizes = (
+        f"{corpus['tokens']:,} tokens, {corpus['sentences']:,} sentences; the longest has {corpus['longest']:,} tokens"
+    )
+    if passes is None:
+        return sizes
+    return f"of a stream, each taken {passes:.3g} times; the first {run['truncation']['texts']:,}: {sizes}"

@@ -24,12 +24,13 @@ from transformers.trainer import TRAINER_STATE_NAME
 from simlte_st.backbones.registry import backbone_of
 from simlte_st.bars import logs_above_bars
 from simlte_st.compat import default_prompt, encoder_of, load_stock, taken_tokens, use_one_gpu
-from simlte_st.errors import ConfigurationError, TrainingInterrupted
+from simlte_st.errors import ConfigurationError, DataError, TrainingInterrupted
 from simlte_st.files import raise_if_full
 from simlte_st.modules import OWN_MODULES
 from simlte_st.processes import let_main_tell, rank, world
 from simlte_st.training.batching import (
     ConfiguredBatchSampler,
+    OrderedBatchSampler,
     SeededBatchSampler,
     TokenBudgetBatchSampler,
     ViewLengths,
@@ -42,7 +43,7 @@ from simlte_st.training.callbacks import (
 from simlte_st.training.divergence import DivergenceCallback
 from simlte_st.training.interrupt import InterruptCallback
 from simlte_st.training.model import Trainee, warn_of_pooling
-from simlte_st.training.prepare import Prepared
+from simlte_st.training.prepare import Prepared, stream_steps
 from simlte_st.training.run import RunFolder, RunOptions
 from simlte_st.training.step_time import StepTimeCallback
 
@@ -109,19 +110,25 @@ def set_up(trainee: Trainee, prepared: Prepared, folder: RunFolder, options: Run
 
     Raises:
         ConfigurationError: A budget of tokens that is too small for a batch.
+        DataError: The first documents of a stream cannot be read, or are fewer than a batch has.
     """
-    model, preset = trainee.model, trainee.preset
-    batches = make_batches(trainee, prepared.dataset, options)
-    usual = None if options.settings.get("epochs") is not None else preset.steps
-    steps = options.max_steps or usual or math.ceil(batches.steps * preset.epochs)
-    passes = round(steps / batches.steps, 1)
-    logger.info(
-        "%d step%s planned, %s pass%s over the %s documents.",
-        steps, "" if steps == 1 else "s", f"{passes:g}", "" if passes == 1 else "es", f"{len(prepared.dataset):,}",
-    )  # fmt: skip
+    model, preset, stream = trainee.model, trainee.preset, prepared.stream
+    if stream is None:
+        dataset = prepared.dataset
+        batches = make_batches(trainee, dataset, options)
+        usual = None if options.settings.get("epochs") is not None else preset.steps
+        steps = options.max_steps or usual or math.ceil(batches.steps * preset.epochs)
+        passes = round(steps / batches.steps, 1)
+        shares = f"{passes:g} pass{'' if passes == 1 else 'es'} over the {len(dataset):,} documents"
+    else:
+        steps = stream_steps(trainee, options)
+        dataset = stream.rows(steps * preset.batch_size)
+        batches = Batches(OrderedBatchSampler, preset.batch_size, steps)
+        shares = f"{len(dataset):,} documents of the stream"
+    logger.info("%d step%s planned, %s.", steps, "" if steps == 1 else "s", shares)
     if world() > 1:
         logger.info("%d processes share each batch, on %s.", world(), (options.device or "").split(":")[0].upper())
-    if left := len(prepared.dataset) % world():
+    if left := len(dataset) % world():
         logger.info(
             "%d of the documents %s left out of each pass, other ones each time: %d processes take equal parts.",
             left, "is" if left == 1 else "are", world(),
@@ -147,8 +154,12 @@ def set_up(trainee: Trainee, prepared: Prepared, folder: RunFolder, options: Run
         prompts=default_prompt(model) or None,  # as encode puts before each text
     )
     interrupt = InterruptCallback()
+
+    def ids(rows: list[int]) -> list[str]:
+        return [str(name) for name in dataset.with_format(None)[rows]["id"]] if stream is None else stream.ids(rows)
+
     divergence = DivergenceCallback(
-        model, trainee.loss, lambda step: documents_of_step(arguments, batches, prepared.dataset, step)
+        model, trainee.loss, lambda step: ids(rows_of_step(arguments, batches, dataset, step))
     )
     callbacks: list[TrainerCallback] = [
         *trainer_callbacks(trainee.views, trainee.loss),
@@ -159,7 +170,7 @@ def set_up(trainee: Trainee, prepared: Prepared, folder: RunFolder, options: Run
         CompleteCallback(),
         interrupt,
     ]
-    trainer = make_trainer(model, arguments, prepared.dataset, trainee.loss, callbacks)
+    trainer = make_trainer(model, arguments, dataset, trainee.loss, callbacks)
     if world() > 1:
         set_seed(options.seed + rank())  # the processes drop other weights; each keeps its state in the checkpoints
     return Fitting(trainer, batches, interrupt, divergence)
@@ -176,6 +187,7 @@ def fit(fitting: Fitting, folder: RunFolder) -> Fitted:
         ResumeError: A checkpoint lacks something.
         TrainingDiverged: A loss or a weight is not finite; the last good checkpoint is kept.
         TrainingInterrupted: Ctrl-C or SIGTERM ended the run before its end; a checkpoint was written.
+        DataError: A stream cannot be read any further; the last checkpoint is kept.
         DiskFullError: There was no room for a checkpoint; the last complete one is kept.
     """
     trainer, interrupt = fitting.trainer, fitting.interrupt
@@ -189,6 +201,8 @@ def fit(fitting: Fitting, folder: RunFolder) -> Fitted:
         try:
             with logs_above_bars():
                 trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+        except DataError as error:  # into that of a worker the loader has put its traceback
+            raise type(error)(str(error).rpartition(f"{type(error).__name__}: ")[2].strip()) from error
         except Exception as error:
             raise_if_full(error, folder.checkpoints, "Make room, and go on with the same settings and resume=True.")
             raise
@@ -213,16 +227,15 @@ def fit(fitting: Fitting, folder: RunFolder) -> Fitted:
     return Fitted(state.global_step, seconds, rate, state.log_history)
 
 
-def documents_of_step(
+def rows_of_step(
     arguments: SentenceTransformerTrainingArguments, batches: Batches, dataset: Dataset, step: int
-) -> list[str]:
-    """Tell the ids of the documents in the batch of a step, counted from 0, those of all processes."""
+) -> list[int]:
+    """Tell the rows in the batch of a step, counted from 0, those of all processes."""
     size = arguments.per_device_train_batch_size
     sampler = batches.sampler(dataset, batch_size=size, drop_last=False, seed=arguments.seed)
     sampler.set_epoch(step // batches.steps)
     first = step % batches.steps * world()
-    rows = itertools.chain.from_iterable(itertools.islice(sampler, first, first + world()))
-    return [str(name) for name in dataset.with_format(None)[list(rows)]["id"]]
+    return list(itertools.chain.from_iterable(itertools.islice(sampler, first, first + world())))
 
 
 def make_batches(trainee: Trainee, dataset: Dataset, options: RunOptions) -> Batches:

@@ -1,4 +1,7 @@
-"""The documents of a run: read, some held out, the others segmented; and how much of them a pass sees."""
+"""The documents of a run: read, some held out, the others segmented; and how much of them a pass sees.
+
+Of a stream this is done with its first documents; the others are read while the run takes them.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +10,28 @@ import logging
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import length_hint
 from typing import Any
 
 from datasets import Dataset
 
 from simlte_st.data.corpus import CorpusReport, Coverage
-from simlte_st.data.document import Document
+from simlte_st.data.document import Document, content_id, text_key
+from simlte_st.data.document_stream import DocumentStream, StreamedViews, shard_order, usable_by
 from simlte_st.data.documents import DocumentReader
+from simlte_st.data.segmenters import PunktSegmenter, make_segmenter
+from simlte_st.data.sentences import tokenizer_counter
+from simlte_st.data.shards import Shards
 from simlte_st.errors import ConfigurationError, EmptyCorpusError, ResumeError
 from simlte_st.files import read_json, write_json
 from simlte_st.training.model import Trainee
 from simlte_st.training.run import RunFolder, RunOptions
 
 logger = logging.getLogger(__name__)
+
+LOOKED_AT = 1_000
+"""Documents of a stream that are looked at before training: half of them at most are held out."""
 
 PROBE_LEAST = 4
 """Documents of a class that a probe on held-out documents needs: two to learn from, two to score."""
@@ -32,11 +42,13 @@ class Prepared:
     """What a run has to train and to measure on.
 
     Attributes:
-        dataset: The documents to train on; rows read as ``{"anchor": str, "positive": str}``.
+        dataset: The documents to train on, or the first ones of a stream; rows read as
+            ``{"anchor": str, "positive": str}``.
         held_out: The documents kept out of training.
         read: The reader's report as JSON values: documents read, skipped and mended, with reasons.
         corpus: What became of the documents to train on.
         coverage: What one pass sees of them.
+        stream: The views of all documents of a stream; None where the data set has them.
     """
 
     dataset: Dataset
@@ -44,9 +56,38 @@ class Prepared:
     read: dict[str, Any]
     corpus: CorpusReport
     coverage: Coverage
+    stream: StreamedViews | None = None
+
+    def counted(self, rows: int) -> tuple[Prepared, float | None]:
+        """Count what was taken, where it is a stream.
+
+        Args:
+            rows: How many documents the steps took.
+
+        Returns:
+            The same with the numbers of documents, and of those left out, up to there (sentences, tokens and what a
+            pass sees stay those of the first ones); and how many times each was taken, on average. None where it is no
+            stream.
+        """
+        if self.stream is None:
+            return self, None
+        account = self.stream.stream.account(rows)
+        counted = replace(
+            self,
+            read={**self.read, "skipped": account.skipped},
+            corpus=replace(self.corpus, documents=account.documents, left_out=account.left_out),
+            coverage=replace(self.coverage, total=account.documents),
+        )
+        return counted, account.passes
 
 
-def prepare(reader: DocumentReader | None, trainee: Trainee, folder: RunFolder, options: RunOptions) -> Prepared:
+def prepare(
+    reader: DocumentReader | None,
+    trainee: Trainee,
+    folder: RunFolder,
+    options: RunOptions,
+    shards: Shards | None = None,
+) -> Prepared:
     """Read and segment the documents, or find what the run that is resumed did.
 
     Args:
@@ -55,10 +96,12 @@ def prepare(reader: DocumentReader | None, trainee: Trainee, folder: RunFolder, 
         trainee: Its views decide which documents can be used.
         folder: Keeps the segmented documents, and what was held out, for as long as the run.
         options: ``held_out``, ``probe``, ``seed`` and ``progress``.
+        shards: The stream, of which the reader gives the first documents.
 
     Raises:
         DataError: The source cannot be read, or has too few usable documents.
-        ConfigurationError: ``probe``, and the documents held out have fewer than two classes in that column.
+        ConfigurationError: ``probe``, and the documents held out have fewer than two classes in that column; or a
+            stream, and something that would need all documents.
         ResumeError: What the interrupted run had read is no longer there.
     """
     views, account = trainee.views, folder.path / "documents.json"
@@ -67,6 +110,10 @@ def prepare(reader: DocumentReader | None, trainee: Trainee, folder: RunFolder, 
     if reader is not None and not account.exists():
         shutil.rmtree(folder.corpus, ignore_errors=True)  # of a run that was killed: nobody knows what it held out
         holder = HeldOut(options.held_out, seed=options.seed)
+        if shards is not None:
+            taken = stream_steps(trainee, options) * trainee.preset.batch_size
+            wanted = taken - holder.left(taken)
+            holder = HeldOut(0.5 if wanted else 0, most=wanted, seed=options.seed)
         try:
             dataset = views.attach(reader, directory=folder.corpus, hold_out=holder.divert, progress=options.progress)
         except EmptyCorpusError as error:
@@ -76,7 +123,7 @@ def prepare(reader: DocumentReader | None, trainee: Trainee, folder: RunFolder, 
             raise EmptyCorpusError(f"{error} {were} held out to measure the gain: with held_out=0 none is.") from None
         kept = [{"id": item.id, "text": item.text, "label": item.label} for item in holder.documents]
         read = {**reader.report.to_dict(), "summary": reader.report.summary()}
-        write_json(account, {"read": read, "held_out": kept})
+        write_json(account, {"read": read, "held_out": kept, "shards": _digest(shards)})
     elif (folder.corpus / "corpus.json").exists():
         dataset = views.attach((), directory=folder.corpus)  # they are all there
     else:
@@ -94,7 +141,64 @@ def prepare(reader: DocumentReader | None, trainee: Trainee, folder: RunFolder, 
     assert views.report is not None
     coverage = views.coverage(dataset)
     logger.info("%s.", coverage.summary().capitalize())
-    return Prepared(dataset, held_out, saved["read"], views.report, coverage)
+    if shards is None:
+        return Prepared(dataset, held_out, saved["read"], views.report, coverage)
+    if saved["shards"] != _digest(shards):
+        raise ResumeError(f"{shards.name} has other files, or in another order, than when the run began: start anew.")
+    logger.info(
+        "A stream: what is said of lengths is of its first documents, %d of which are held out of training.",
+        len(held_out),
+    )
+    cut = folder.corpus / "punkt.json"
+    segmenter = (
+        PunktSegmenter.from_dict(read_json(cut)) if cut.exists() else make_segmenter(options.segmenter, lambda: ())
+    )
+    stream = DocumentStream(
+        shards,
+        seed=options.seed,
+        usable=usable_by(views.view, segmenter),
+        without={text_key(document.text) for document in held_out},
+        batch_size=trainee.preset.batch_size,
+        path=folder.path / "stream.json",
+    )
+    streamed = StreamedViews(
+        stream,
+        views.view,
+        seed=options.seed,
+        budget=views.budget,
+        segmenter=segmenter,
+        count_tokens=tokenizer_counter(trainee.model.tokenizer),
+    )
+    return Prepared(dataset, held_out, saved["read"], views.report, coverage, streamed)
+
+
+def first_documents(shards: Shards, options: RunOptions) -> DocumentReader:
+    """Give the reader of the documents of a stream that are looked at before training."""
+    return shards.first(LOOKED_AT, shard_order(len(shards.names), options.seed, epoch=0))
+
+
+def stream_steps(trainee: Trainee, options: RunOptions) -> int:
+    """Count the steps of a run on a stream.
+
+    Raises:
+        ConfigurationError: There is no number of them, or something needs all documents.
+    """
+    preset = trainee.preset
+    if preset.batch_tokens is not None:
+        raise ConfigurationError(
+            "batch_tokens= needs the lengths of all documents, which a stream does not tell: use batch_size=."
+        )
+    by_epochs = options.settings.get("epochs") is not None
+    steps = options.max_steps or (None if by_epochs else preset.steps)
+    if steps is None:
+        raise ConfigurationError(
+            "Give max_steps=: a stream does not tell how many documents it has, and so not how long an epoch is."
+        )
+    return steps
+
+
+def _digest(shards: Shards | None) -> str | None:
+    return None if shards is None else content_id("\0".join(shards.names))
 
 
 def probe_documents(held_out: Sequence[Document]) -> list[Document]:

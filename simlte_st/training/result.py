@@ -29,6 +29,8 @@ class TrainingResult:
         read: The reader's report: documents read, skipped and mended, with reasons.
         corpus: What became of the documents.
         coverage: What one pass sees of them.
+        passes: Of a stream, how many times each document was taken, on average; what ``read``, ``corpus``, ``coverage``
+            and ``truncation`` say of sizes is of its first documents then. None where all documents were read before.
         kept: What the model is: ``"trained"``, or ``"base"`` where training did not clearly help; what was trained then
             lies in ``OUTPUT.trained``.
         gain: The verdict on held-out documents, what it is made of, and the numbers for TF-IDF, the base (reading as
@@ -50,6 +52,7 @@ class TrainingResult:
     read: dict[str, Any]
     corpus: CorpusReport
     coverage: Coverage
+    passes: float | None = None
     kept: Literal["trained", "base"] = "trained"
     gain: dict[str, Any] | None = None
     lsa: int | None = None
@@ -93,8 +96,9 @@ class TrainingResult:
         """Say in at most seven lines what was done, and whether it helped."""
         left_out = {**self.read["skipped"], **self.corpus.left_out}
         steps = f"{self.steps:,} step{'' if self.steps == 1 else 's'}"
+        stream = "" if self.passes is None else " of a stream"
         lines = [
-            f"Trained on {self.corpus.documents:,} documents: {steps} in {self.seconds:,.0f} s "
+            f"Trained on {self.corpus.documents:,} documents{stream}: {steps} in {self.seconds:,.0f} s "
             f"({self.documents_per_second:.2g} documents a second, in {self.dtype}). "
             f"Left out: {', '.join(f'{count:,} {reason}' for reason, count in left_out.items()) or 'none'}.",
             f"Seen and cut: {self.coverage.summary()}.",
@@ -123,6 +127,7 @@ class TrainingResult:
             "read": {name: value for name, value in self.read.items() if name not in ("source", "examples")},
             "corpus": self.corpus.to_dict(),
             "coverage": {**asdict(self.coverage), "share": self.coverage.share},
+            "passes": self.passes,
             "kept": self.kept,
             "gain": self.gain,
             "lsa": self.lsa,

@@ -83,6 +83,7 @@ class RunOptions:
     progress: bool = True
     device: str | None = None
     report: bool = False
+    stream: bool = False
 
     def __post_init__(self) -> None:
         check_device(self.device)
@@ -108,6 +109,11 @@ class RunOptions:
             require("bokeh", "explore", "the report of a run")
         if self.lsa is not None:
             check_count("lsa", self.lsa)
+        if self.lsa is not None and self.stream:
+            raise ConfigurationError(
+                "lsa= is of all documents, which a stream never has together. Append one of a part of them to the "
+                "finished model: simlte convert MODEL --lsa DOCUMENTS --output DIR"
+            )
 
     @property
     def named_preset(self) -> Preset | None:

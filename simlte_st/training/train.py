@@ -11,6 +11,7 @@ from transformers import set_seed
 
 from simlte_st.data.documents import read_documents
 from simlte_st.data.segmenters import Segmenter
+from simlte_st.data.shards import open_shards
 from simlte_st.errors import ConfigurationError
 from simlte_st.files import check_apart
 from simlte_st.models.names import PACKAGED_BASE
@@ -18,7 +19,7 @@ from simlte_st.processes import choose_device, is_main, main_first, on_main, res
 from simlte_st.training.finish import finish
 from simlte_st.training.fit import fit, set_up
 from simlte_st.training.model import make_trainee
-from simlte_st.training.prepare import prepare
+from simlte_st.training.prepare import first_documents, prepare
 from simlte_st.training.presets import Preset
 from simlte_st.training.result import TrainingResult, report_path
 from simlte_st.training.run import RunFolder, RunOptions, described
@@ -38,6 +39,7 @@ def train(
     id_column: str | None = None,
     encoding: str = "utf-8",
     limit: int | None = None,
+    stream: bool = False,
     held_out: float = 0.1,
     max_steps: int | None = None,
     lsa: int | None = None,
@@ -75,8 +77,15 @@ def train(
         id_column: Column of the ids, likewise.
         encoding: Encoding of text files.
         limit: Use no more than so many documents.
+        stream: The documents are more than the disk holds: parquet files in a folder, or at any address that
+            ``fsspec`` knows (``"s3://bucket/*.parquet"``, ``"hf://datasets/OWNER/NAME/*.parquet"``), ``"hub:NAME"``,
+            or a ``datasets.IterableDataset`` that tells its features. They are read while training goes on, shuffled
+            in a buffer; ``max_steps`` is needed where the preset has no steps. Where they end they come again, in
+            other views. Held out are some of the first 1,000, and what is said of lengths is of those. Copies are
+            left out where they stand in one buffer.
         held_out: Share of the documents (at most 500; of few documents up to three times the share, until there are
-            100) kept out of training, to measure the gain on; 0 for none, and no verdict.
+            100) kept out of training, to measure the gain on; 0 for none, and no verdict. Of a stream: of those that
+            the steps take.
         max_steps: Optimizer steps, instead of what the preset has.
         lsa: Append to the finished model a latent semantic analysis of the documents it was trained on, of so many
             dimensions (:class:`~simlte_st.modules.LatentSemanticAnalysis`; 256 is good), whatever the verdict on
@@ -133,13 +142,24 @@ def train(
         progress=progress and is_main(),
         device=choose_device(device),
         report=report,
+        stream=stream,
     )
     reading = {"text_column": text_column, "id_column": id_column, "encoding": encoding, "limit": limit}
     decisive = {"source": described(source), **reading, **options.decisive()}
+    if stream and limit is not None:
+        raise ConfigurationError("limit= and stream=: how many documents are taken from a stream, max_steps= says.")
     start(options.device)
     with together():
         # Of several processes one reads and writes, and the others take from the run's folder what it has made.
-        reader = on_main(lambda: read_documents(source, label_column=probe, **reading))  # type: ignore[arg-type]
+        # A stream is read by all, and then the reader is of its first documents.
+        shards = main_first(lambda: open_shards(source, text_column, id_column, probe)) if stream else None
+        reader = on_main(
+            lambda: (
+                read_documents(source, label_column=probe, **reading)  # type: ignore[arg-type]
+                if shards is None
+                else first_documents(shards, options)
+            )
+        )
         folder = on_main(
             lambda: open_folder(source, Path(output), decisive, resume=resume, overwrite=overwrite, report=report)
         )
@@ -149,7 +169,7 @@ def train(
             with folder.beginning():
                 # The model first: how documents are cut into views depends on its tokenizer and on how much it reads.
                 trainee = main_first(lambda: make_trainee(folder, options))
-                prepared = main_first(lambda: prepare(reader, trainee, folder, options))
+                prepared = main_first(lambda: prepare(reader, trainee, folder, options, shards))
                 whole = on_main(lambda: WholeDocuments.of(trainee, prepared))
                 fitting = set_up(trainee, prepared, folder, options)
             fitted = fit(fitting, folder)

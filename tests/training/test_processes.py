@@ -10,17 +10,19 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch.distributed
+from datasets import Dataset
 from training_support import assert_same_bytes, weights
 
 from simlte_st import processes, train
 from simlte_st.cli.main import main
+from simlte_st.data import document_stream
 from simlte_st.errors import ConfigurationError, ProcessLostError, ResumeError, TrainingInterrupted
 from simlte_st.training import callbacks, fit
 from simlte_st.training.result import TrainingResult
@@ -36,6 +38,7 @@ SAME: dict[str, dict[str, Any]] = {
     "padded": {"dropout": 0.0},
     "cached": {"dropout": 0.0, "mini_batch_num_tokens": 90},
     "packed": {"dropout": 0.0, "preset": "docsplit-longformer", "max_length": 200, "max_steps": 4, "batch_size": 4},
+    "streamed": {"dropout": 0.0, "stream": True, "max_steps": 8, "save_steps": 4},  # two passes, several buffers
 }
 """Settings with which two processes train the same model as one."""
 RANDOM: dict[str, Any] = {"batch_tokens": 1_200, "epochs": 3, "save_steps": 4, "mlm_share": 0.5, "seed": 5}
@@ -99,6 +102,20 @@ def at_step(number: int, action: Callable[[], None]) -> None:
     fit.CompleteCallback = Acting  # type: ignore[misc]
 
 
+def of_kind(documents: list[str], settings: dict[str, Any]) -> Any:
+    """Documents as a stream of four shards, where the settings say so."""
+    if not settings.get("stream"):
+        return documents
+    return Dataset.from_dict({"text": documents}).to_iterable_dataset(num_shards=4)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_buffer() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(document_stream, "BUFFER", 16)
+        yield
+
+
 @pytest.fixture(scope="module")
 def trained(bert_path: Path, documents: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What two processes make in all undisturbed cases, and of one that a signal to one of them stops."""
@@ -107,7 +124,7 @@ def trained(bert_path: Path, documents: list[str], tmp_path_factory: pytest.Temp
 
     def work(rank: int) -> None:
         for name, settings in SAME.items():
-            result = train(documents, folder / name, base=bert_path, **{**COMMON, **settings})
+            result = train(of_kind(documents, settings), folder / name, base=bert_path, **{**COMMON, **settings})
             assert isinstance(result, TrainingResult)
             assert result.load(device="cpu").encode("a text").shape == (32,)
         with pytest.raises(ConfigurationError, match=r"batch_size=7 is the batch of all 2 processes.*use 6"):
@@ -121,6 +138,12 @@ def trained(bert_path: Path, documents: list[str], tmp_path_factory: pytest.Temp
         with pytest.raises(TrainingInterrupted, match=r"Stopped at step 10 of 2[0-9]; a checkpoint"):
             train(rows, folder / "stopped", base=bert_path, **{**COMMON, **RANDOM})
         train(rows, folder / "stopped", base=bert_path, resume=True, **{**COMMON, **RANDOM})
+        stream, settings = of_kind(documents, SAME["streamed"]), {**COMMON, **SAME["streamed"]}
+        if rank == 1:
+            at_step(6, lambda: os.kill(os.getpid(), signal.SIGTERM))
+        with pytest.raises(TrainingInterrupted, match="Stopped at step 7 of 8; a checkpoint"):
+            train(stream, folder / "stopped-stream", base=bert_path, **settings)
+        train(stream, folder / "stopped-stream", base=bert_path, resume=True, **settings)
 
     assert launch(folder, work, 200) == [0, 0], output(folder)
     return folder
@@ -130,7 +153,7 @@ def trained(bert_path: Path, documents: list[str], tmp_path_factory: pytest.Temp
 def test_two_processes_train_what_one_does(
     name: str, trained: Path, bert_path: Path, documents: list[str], tmp_path: Path
 ) -> None:
-    result = train(documents, tmp_path / "one", base=bert_path, **{**COMMON, **SAME[name]})
+    result = train(of_kind(documents, SAME[name]), tmp_path / "one", base=bert_path, **{**COMMON, **SAME[name]})
     one, two = weights(tmp_path / "one"), weights(trained / name)
     assert one.keys() == two.keys()
     for key in one.keys() - {key for key in one if key.endswith("key.bias")}:  # whose gradient is rounding
@@ -146,11 +169,12 @@ def test_two_processes_train_what_one_does(
 
 def test_a_signal_to_one_process_stops_all_and_the_run_goes_on_to_the_same_bytes(trained: Path) -> None:
     assert_same_bytes(trained / "whole", trained / "stopped")
+    assert_same_bytes(trained / "streamed", trained / "stopped-stream")
 
 
 def test_only_the_main_process_writes(trained: Path) -> None:
     first, second = output(trained)
-    assert first.count("Stopping after this step") == 1
+    assert first.count("Stopping after this step") == 2
     assert second == ""
 
 

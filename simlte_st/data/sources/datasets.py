@@ -20,8 +20,15 @@ def open_source(source: Any, settings: ReadSettings) -> Source | None:
     return Source(name, lambda: read_table(dataset_table(source, name), settings.columns), lambda: length(source))
 
 
-def dataset_table(dataset: Any, name: str) -> Table:
-    """See a ``datasets.Dataset`` or ``IterableDataset`` as a table, of which only the wanted columns are read."""
+def dataset_table(dataset: Any, name: str, first: int = 0, batch_size: int = 1) -> Table:
+    """See a ``datasets.Dataset`` or ``IterableDataset`` as a table, of which only the wanted columns are read.
+
+    Args:
+        dataset: The data set.
+        name: Its name, for messages.
+        first: The row to begin with; of a data set without features all are read.
+        batch_size: Rows to read at once.
+    """
     # A format (torch, numpy) would turn strings into something else.
     plain = dataset.with_format(None)
     features = plain.features
@@ -30,8 +37,12 @@ def dataset_table(dataset: Any, name: str) -> Table:
 
     def rows(wanted: Sequence[str], labels: Collection[str]) -> Iterator[RawRow]:
         names = label_names(features, labels)
-        for number, row in enumerate(plain.select_columns(list(wanted))):
-            yield numbered_row(number, row, names)
+        number, rest = first, plain.select_columns(list(wanted))
+        # Not row by row: of a stream, each process that loads data would read other shards.
+        for batch in (rest.skip(first) if first else rest).iter(batch_size=batch_size):
+            for values in zip(*batch.values(), strict=True):
+                yield numbered_row(number, dict(zip(batch, values, strict=True)), names)
+                number += 1
 
     columns, kinds = column_kinds(features.arrow_schema)
     return Table(name, columns, [column for column in columns if column not in kinds], rows, kinds)

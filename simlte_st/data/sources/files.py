@@ -35,6 +35,8 @@ def open_source(source: Any, settings: ReadSettings) -> Source | None:
     path = Path(source)
     if not os.path.exists(path):
         shown = name if len(name) <= _SHOWN_LENGTH else name[:_SHOWN_LENGTH] + "..."
+        if "://" in name:
+            raise DataError(f"{shown!r} is an address: only training reads from there, with stream=True.")
         raise DataError(f"There is no file or folder {shown!r}.{nearest_place(path)} Documents are read from {PLACES}.")
     known = format_of(path)
     if path.is_dir() or isinstance(known, TextFormat):

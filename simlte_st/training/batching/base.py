@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sized
 from typing import Any
 
@@ -73,15 +74,30 @@ class SeededBatchSampler(DefaultBatchSampler):
         if self.processes == 1:
             yield from super().__iter__()
             return
-        rows = list(self.sampler)
-        size = self.part_size * self.processes
-        for start in range(0, len(rows) - len(rows) % self.processes, size):
-            yield from equal_parts(rows[start : start + size], self.processes)
+        rows = itertools.islice(self.sampler, len(self.sampler) - len(self.sampler) % self.processes)
+        while batch := list(itertools.islice(rows, self.part_size * self.processes)):
+            yield from equal_parts(batch, self.processes)
 
     def set_epoch(self, epoch: int) -> None:
         """Take over the epoch."""
         super().set_epoch(epoch)
         self.sampler.set_epoch(epoch)
+
+
+class _InOrder(EpochPermutation):
+    """The rows as they are."""
+
+    def __iter__(self) -> Iterator[int]:
+        """Yield row numbers."""
+        yield from range(self.size)
+
+
+class OrderedBatchSampler(SeededBatchSampler):
+    """Batches of rows in their order, as those of a stream come: they were shuffled before."""
+
+    def __init__(self, dataset: Sized, batch_size: int, drop_last: bool = False, **arguments: Any) -> None:
+        super().__init__(dataset, batch_size, drop_last, **arguments)
+        self.sampler = _InOrder(len(dataset), self.seed)
 
 
 def equal_parts(batch: list[int], parts: int) -> Iterator[list[int]]:

@@ -1,0 +1,177 @@
+"""The order of a stream: the same whoever reads it and wherever they begin, in the memory of a buffer."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import re
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from datasets import Dataset
+
+from simlte_st.data import document_stream
+from simlte_st.data.document import Document, text_key
+from simlte_st.data.document_stream import DocumentStream, StreamedViews, shard_order, usable_by
+from simlte_st.data.sentences import estimate_tokens, segment_document
+from simlte_st.data.shards import Shards, open_shards
+from simlte_st.data.views import DocSplit, draw_views
+from simlte_st.errors import DataError, EmptyCorpusError
+
+DOCUMENTS, BATCH = 103, 4
+TEXTS = [f"This is text {number}. It goes on. And it ends." for number in range(DOCUMENTS)]
+
+Make = Callable[..., DocumentStream]
+
+
+def segmenter(text: str) -> list[str]:
+    return re.split(r"(?<=\.)", text)
+
+
+def sharded(texts: list[str], shards: int = 5) -> Shards:
+    return open_shards(Dataset.from_dict({"text": texts}).to_iterable_dataset(num_shards=shards))
+
+
+@pytest.fixture
+def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
+    monkeypatch.setattr(document_stream, "BUFFER", 16)
+
+    def make(texts: list[str] = TEXTS, **options: Any) -> DocumentStream:
+        options = {"seed": 3, "usable": lambda document: True, "batch_size": BATCH, **options}
+        return DocumentStream(sharded(texts), **options)
+
+    return make
+
+
+def taken(stream: DocumentStream, rows: Any) -> list[str]:
+    return [stream[row][0].text for row in rows]
+
+
+def test_each_pass_has_whole_batches_of_all_documents_in_another_order(make: Make) -> None:
+    stream, whole = make(), DOCUMENTS - DOCUMENTS % BATCH
+    passes = [[stream[row] for row in range(number * whole, (number + 1) * whole)] for number in range(3)]
+    assert [{epoch for _, epoch in each} for each in passes] == [{0}, {1}, {2}]
+    orders = [[document.text for document, _ in each] for each in passes]
+    for order in orders:
+        assert len(set(order)) == whole
+    assert set.union(*map(set, orders)) == set(TEXTS), "what is left of one pass comes in another"
+    assert all(first != second for first, second in itertools.combinations([TEXTS[:whole], *orders], 2))
+    first = [TEXTS.index(text) for text in orders[0][:16]]
+    assert first != sorted(first)
+    assert taken(make(seed=4), range(whole)) != orders[0]
+
+
+def test_the_order_is_the_same_wherever_reading_begins(make: Make, tmp_path: Path) -> None:
+    rows, path = range(2 * DOCUMENTS), tmp_path / "stream.json"
+    whole = taken(make(path=path), rows)
+    assert taken(make(), rows[1::2]) == whole[1::2], "one of two processes, without marks"
+    assert taken(make(path=path), reversed(rows[::7])) == whole[::-1][rows[-1] % 7 :: 7]
+
+
+def test_what_comes_before_a_mark_is_not_read_again(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, read = tmp_path / "stream.json", []
+    whole = taken(make(path=path), range(90))
+    events = Shards.events
+    monkeypatch.setattr(Shards, "events", lambda *place: read.append(place[1:]) or events(*place))
+    stream = make(path=path)
+    assert taken(stream, range(81, 90)) == whole[81:90]
+    order = shard_order(5, seed=3, epoch=0)
+    assert read[0][0] == order[80 // 21], "the first of 16 documents in the buffer is the 81st"
+    assert len(read) < 3
+
+
+def test_no_more_is_read_than_a_buffer(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream, opened = make(), []
+    events = Shards.events
+
+    def broken_at_last(self: Shards, shard: int, row: int) -> Any:
+        opened.append(shard)
+        if len(set(opened)) > 1:
+            raise DataError("the second shard is not to be read")
+        yield from events(self, shard, row)
+
+    monkeypatch.setattr(Shards, "events", broken_at_last)
+    assert len(taken(stream, range(16))) == 16
+    with pytest.raises(DataError, match="the second shard"):
+        stream[16]
+    monkeypatch.setattr(document_stream, "BUFFER_CHARACTERS", 8 * len(TEXTS[0]))
+    opened.clear()
+    assert len(taken(make(), range(8))) == 8
+    with pytest.raises(DataError, match="the second shard"):
+        taken(make(), range(8, 24))
+
+
+def test_what_is_held_out_never_comes_and_copies_in_a_buffer_do_not(make: Make) -> None:
+    texts = [*TEXTS[:40], TEXTS[3], TEXTS[39], "", "word", *TEXTS[40:80], TEXTS[50]]
+    view = DocSplit()
+    stream = make(texts, without={text_key(TEXTS[3])}, usable=usable_by(view, segmenter))
+    counts = Counter(taken(stream, range(76)))
+    assert TEXTS[3] not in counts
+    account = stream.account(76)
+    assert account.skipped == {"empty": 1}
+    assert account.left_out["too short for two views"] == 1
+    assert counts.total() == account.documents == 76
+    assert account.passes == 1
+    assert max(counts.values()) <= 2
+    whole = make(texts[:40] * 2)
+    assert taken(whole, range(16)) == list(dict.fromkeys(taken(whole, range(16))))
+
+
+def test_the_account_is_of_what_was_taken(make: Make, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "stream.json"
+    stream = make([*TEXTS, " "], path=path)
+    with caplog.at_level(logging.INFO):
+        for row in range(250):
+            stream[row]
+    assert caplog.messages == ["The stream ended after 100 documents: they come again, in other views."]
+    for told in (stream, make(path=path)):  # that of another process, which read nothing
+        account = told.account(250)
+        assert (account.documents, account.passes, account.skipped) == (100, 2.5, {"empty": 1})
+        assert told.account(16).documents == 16
+
+
+def test_fewer_documents_than_a_batch(make: Make) -> None:
+    with pytest.raises(EmptyCorpusError, match="has fewer documents to train on than the 4 of a batch"):
+        make(TEXTS[:7], without=set(map(text_key, TEXTS[:4])))[0]
+
+
+def test_most_documents_need_not_be_cut_to_be_judged() -> None:
+    cut = []
+
+    def counting(text: str) -> list[str]:
+        cut.append(text)
+        return segmenter(text)
+
+    for view, uncut in ((DocSplit(), 2), (DocSplit(single="skip"), 0)):
+        usable, judged = usable_by(view, counting), cut.copy()
+        texts = [" One two. Three.", "Only one sentence", "word"]
+        accepted = [usable(Document("a", text)) for text in texts]
+        assert accepted == [view.accepts(segment_document(Document("a", text), segmenter)) for text in texts]
+        assert len(cut) - len(judged) == len(texts) - uncut
+
+
+def test_rows_read_as_views_of_their_pass_and_document(make: Make) -> None:
+    stream = make()
+    settings: dict[str, Any] = {"seed": 3, "budget": 30, "segmenter": segmenter, "count_tokens": estimate_tokens}
+    dataset = StreamedViews(stream, DocSplit(), **settings).rows(150)
+    assert len(dataset) == 150
+    views = dataset[98:102]
+    for number, row in enumerate(range(98, 102)):
+        document, epoch = stream[row]
+        assert epoch == row // 100
+        pair = draw_views(segment_document(document, segmenter), DocSplit(), seed=3, epoch=epoch, budget=30)
+        assert pair is not None
+        assert (views["anchor"][number], views["positive"][number]) == (pair.anchor, pair.positive)
+    assert StreamedViews(stream, DocSplit(), **settings).ids([0, 149]) == [stream[0][0].id, stream[149][0].id]
+
+    class Fickle(DocSplit):
+        def accepts(self, document: Any) -> bool:
+            return len(document.tokens) < 2
+
+    with pytest.raises(DataError, match=r"accepts the beginning of .* and not all of it"):
+        StreamedViews(stream, Fickle(), **settings).rows(1)[0]

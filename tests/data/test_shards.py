@@ -1,0 +1,122 @@
+"""Documents in shards: where they are read from, from which row on, and what is wrong with them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from datasets import Features, IterableDataset, Value
+
+from simlte_st.data.document import content_id
+from simlte_st.data.shards import Reading, open_shards
+from simlte_st.errors import DataError, EmptyCorpusError
+
+ROWS = 100
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Three files of 100 rows, in row groups of 30."""
+    for number in range(3):
+        (tmp_path / "files").mkdir(exist_ok=True)
+        names = [f"{number}-{row}" for row in range(ROWS)]
+        table = pa.table({"name": names, "text": [f"Text {name}." for name in names], "size": range(ROWS)})
+        pq.write_table(table, tmp_path / "files" / f"{number}.parquet", row_group_size=30)
+    return tmp_path / "files"
+
+
+def texts(reading: Reading) -> list[str]:
+    return [document.text for document in reading]
+
+
+def test_places(folder: Path) -> None:
+    files = sorted(map(str, folder.iterdir()))
+    memory = fsspec.filesystem("memory")
+    for number, file in enumerate(files):
+        memory.pipe(f"/bucket/{number}.parquet", Path(file).read_bytes())
+    for place in (folder, str(folder / "*.parquet"), files, "memory://bucket/*.parquet"):
+        shards = open_shards(place, id_column="name")
+        assert [Path(name).name for name in shards.names] == ["0.parquet", "1.parquet", "2.parquet"]
+        assert set(shards.dataset.features) == {"name", "text"}, "no other columns are fetched"
+        documents = list(Reading(shards, [2, 0]))
+        assert [document.id for document in documents[:: ROWS - 1]] == ["2-0", "2-99", "0-98"]
+        assert documents[-1].text == "Text 0-99."
+    assert [document.text for document in shards.first(2, [1, 0])] == ["Text 1-0.", "Text 1-1."]
+
+
+def test_reading_goes_on_where_another_stopped(folder: Path) -> None:
+    shards = open_shards(folder)
+    whole = texts(Reading(shards, [1, 2, 0]))
+    reading = Reading(shards, [1, 2, 0])
+    for read, _ in enumerate(reading, 1):
+        if read in (1, 63, 64, 65, 100, 101, 263, 300):
+            assert texts(Reading(shards, [1, 2, 0], reading.shard, reading.row)) == whole[read:]
+
+
+def test_what_gives_no_document_is_counted_and_ids_do_not_depend_on_what_came_before(tmp_path: Path) -> None:
+    pq.write_table(
+        pa.table({"id": ["a", "a", None, "b"], "text": ["One.", "Two.", "Three.", None]}), tmp_path / "a.parquet"
+    )
+    reading = Reading(open_shards(tmp_path), [0])
+    assert [document.id for document in reading] == ["a", "a", content_id("Three.")]
+    assert reading.report.skipped == {"not a string": 1}
+    assert reading.report.examples["not a string"] == [f"{tmp_path}/a.parquet, row 3: NoneType"]
+
+
+def test_a_broken_shard_is_named_and_those_before_it_are_read(folder: Path) -> None:
+    (folder / "1.parquet").write_bytes((folder / "1.parquet").read_bytes()[:-100])
+    shards = open_shards(folder)
+    read = []
+    with pytest.raises(DataError, match=r"1\.parquet is truncated, corrupt or unreadable \(.*\)\. Fetch") as raised:
+        read.extend(document for document in Reading(shards, [0, 1, 2]))
+    assert "\n" not in str(raised.value)
+    assert len(read) == ROWS
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "message"),
+    [
+        ("{folder}", {"text_column": "body"}, "no column 'body'. Its columns are: name, text, size"),
+        ("{folder}/none*.parquet", {}, "There is no parquet file at"),
+        ("/nowhere/a.parquet", {}, "/nowhere/a.parquet cannot be opened (FileNotFoundError: "),
+        ("nosuch://bucket/a.parquet", {}, "cannot be opened (ValueError: Protocol not known"),
+        ("hub:owner/name", {}, "owner/name on the Hub cannot be reached"),
+        (["a", 5], {}, "A list is not read as a stream. What is: parquet files"),
+    ],
+)
+def test_what_cannot_be_opened(folder: Path, source: Any, options: dict[str, str], message: str) -> None:
+    place = source.format(folder=folder) if isinstance(source, str) else source
+    with pytest.raises(DataError, match=re.escape(message)):
+        open_shards(place, **options)
+
+
+def test_a_stream_of_datasets_is_read_as_far_as_it_is_asked_for() -> None:
+    made = []
+
+    def rows() -> Iterator[dict[str, str]]:
+        for number in range(1_000):
+            made.append(number)
+            yield {"text": f"Text {number}." if number else " "}
+
+    shards = open_shards(IterableDataset.from_generator(rows, features=Features({"text": Value("string")})))
+    assert not made
+    for document in Reading(shards, [0]):
+        assert document.text == "Text 1."
+        break
+    assert len(made) < 100
+    with pytest.raises(DataError, match="does not say which columns it has"):
+        open_shards(IterableDataset.from_generator(rows))
+
+
+def test_without_a_usable_document(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"text": [" ", ""]}), tmp_path / "a.parquet")
+    shards = open_shards(tmp_path)
+    with pytest.raises(EmptyCorpusError, match="holds no usable document"):
+        texts(Reading(shards, [0]))
+    assert texts(Reading(shards, [0], 0, 1)) == [], "those before it may have been"

@@ -1,0 +1,159 @@
+"""Training on documents that are read while it goes on."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from support import make_document
+from training_support import assert_same_bytes
+
+from simlte_st import train
+from simlte_st.cli.main import main
+from simlte_st.data import document_stream
+from simlte_st.errors import (
+    ConfigurationError,
+    DataError,
+    EmptyCorpusError,
+    ResumeError,
+    SimlteError,
+    TrainingDiverged,
+)
+from simlte_st.training import callbacks, prepare
+
+# Dropout on, an MLM head, and more steps than a pass has batches.
+OPTIONS: dict[str, Any] = {
+    "preset": "docsplit-bert", "max_length": "base", "batch_size": 8, "max_steps": 16, "save_steps": 4,
+    "stream": True, "progress": False, "device": "cpu", "bf16": False, "keep": "trained", "seed": 5,
+}  # fmt: skip
+
+
+def write(folder: Path, files: int = 4, rows: int = 25) -> Path:
+    for file in range(files):
+        folder.mkdir(exist_ok=True)
+        texts = [make_document(file * rows + row) for row in range(rows)]
+        ids = [f"{file}-{row}" for row in range(rows)]
+        pq.write_table(pa.table({"id": ids, "text": texts}), folder / f"{file}.parquet")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(document_stream, "BUFFER", 24)
+    monkeypatch.setattr(prepare, "LOOKED_AT", 30)
+
+
+def stop_at(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    def stop(self: object, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if state.global_step == step:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(callbacks.CompleteCallback, "on_step_end", stop)
+
+
+def test_a_run_goes_on_at_the_document_to_the_same_bytes_and_holds_no_copy_of_the_stream(
+    bert_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, drawn = write(tmp_path / "files"), []
+    draw = document_stream.draw_views
+    monkeypatch.setattr(
+        document_stream,
+        "draw_views",
+        lambda document, *args, **kw: drawn.append(document.id) or draw(document, *args, **kw),
+    )
+    fill, filled = document_stream.DocumentStream._fill, []
+    monkeypatch.setattr(document_stream.DocumentStream, "_fill", lambda *place: filled.append(place[1]) or fill(*place))
+    whole = train(source, tmp_path / "whole", base=bert_path, **OPTIONS)
+    assert len(filled) < 20, "rows are taken in their order, from buffer to buffer"
+    assert whole.steps == 16
+    assert whole.passes is not None
+    assert whole.passes > 1.3
+    with monkeypatch.context() as patch:
+        stop_at(patch, 10)
+        with pytest.raises(KeyboardInterrupt):
+            train(source, tmp_path / "m", base=bert_path, **OPTIONS)
+    kept = b"".join(path.read_bytes() for path in (tmp_path / "m.run").rglob("*") if path.is_file())
+    texts = [row["text"] for file in sorted(source.iterdir()) for row in pq.read_table(file).to_pylist()]
+    sentences = [text.split(". ")[0].encode() for text in texts]
+    assert sum(sentence in kept for sentence in sentences) <= 30
+    held_out = {row["id"] for row in json.loads((tmp_path / "m.run" / "documents.json").read_text())["held_out"]}
+    assert 5 < len(held_out) < 25
+    assert len(set(drawn)) == whole.corpus.documents
+    assert not held_out & set(drawn)
+    drawn.clear()
+    # Workers read for themselves, and count what they read.
+    result = train(source, tmp_path / "m", base=bert_path, resume=True, workers=2, **OPTIONS)
+    assert_same_bytes(tmp_path / "whole", tmp_path / "m")
+    assert (result.passes, result.corpus) == (whole.passes, whole.corpus)
+    assert re.search(r"- Documents: \d\d \(of a stream, each taken 1\.\d+ times; the first \d\d: ",
+                     (tmp_path / "m" / "README.md").read_text())  # fmt: skip
+
+
+def test_the_command_reads_from_an_address(
+    encoder_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = fsspec.filesystem("memory")
+    for file in write(tmp_path / "files").iterdir():
+        files.pipe(f"/corpus/{file.name}", file.read_bytes())
+    command = ["train", "memory://corpus/*.parquet", "--base", str(encoder_path), "--output", str(tmp_path / "m")]
+    assert main([*command, "--max-steps", "2", "--batch-size", "8", "--quiet"]) == 1
+    assert "only training reads from there, with --stream" in " ".join(capsys.readouterr().err.split())
+    assert main([*command, "--stream", "--max-steps", "2", "--batch-size", "8", "--quiet"]) == 0
+    out = capsys.readouterr().out
+    assert "Trained on 16 documents of a stream: 2 steps" in out
+    assert "Seen and cut: one pass sees" in out
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"max_steps": None}, "Give max_steps=: a stream does not tell how many documents it has"),
+        ({"max_steps": None, "preset": "docsplit-tuned", "epochs": 2}, "Give max_steps="),
+        ({"lsa": 8}, "lsa= is of all documents"),
+        ({"limit": 8}, "limit= and stream="),
+        ({"batch_tokens": 800}, "batch_tokens= needs the lengths of all documents"),
+        ({"text_column": "body"}, "no column 'body'"),
+        ({"batch_size": 80}, "has fewer documents to train on than the 80 of a batch"),
+    ],
+)
+def test_what_a_stream_cannot_do(settings: dict[str, Any], message: str, encoder_path: Path, tmp_path: Path) -> None:
+    source = write(tmp_path / "files", files=2)
+    with pytest.raises(SimlteError, match=message) as raised:
+        train(source, tmp_path / "m", base=encoder_path, **{**OPTIONS, **settings})
+    assert isinstance(raised.value, (ConfigurationError, DataError, EmptyCorpusError))
+    assert [path.name for path in tmp_path.iterdir()] == ["files"]
+
+
+def test_a_shard_that_breaks_is_named_and_the_run_goes_on_when_it_is_mended(encoder_path: Path, tmp_path: Path) -> None:
+    source = write(tmp_path / "files", rows=50)  # a hundred documents are read for the model's card
+    options = {**OPTIONS, "base": encoder_path, "preset": "docsplit-tuned", "max_steps": 20}
+    train(source, tmp_path / "whole", **options)
+    last = document_stream.shard_order(4, seed=5, epoch=0)[-1]
+    assert last, "the columns are those of the first file"
+    broken, sound = source / f"{last}.parquet", tmp_path / "sound"
+    shutil.copy(broken, sound)
+    broken.write_bytes(b"PAR1 but nothing else PAR1")
+    with pytest.raises(DataError, match=rf"^\S+/{last}\.parquet is truncated, corrupt or unreadable \(.*\)\. Fetch.*$"):
+        train(source, tmp_path / "m", workers=1, **options)
+    assert (tmp_path / "m.run" / "checkpoints" / "checkpoint-12" / "complete").exists()
+    shutil.move(sound, broken)
+    shutil.copy(broken, source / "4.parquet")
+    with pytest.raises(ResumeError, match="other files"):
+        train(source, tmp_path / "m", resume=True, **options)
+    (source / "4.parquet").unlink()
+    train(source, tmp_path / "m", resume=True, **options)
+    assert_same_bytes(tmp_path / "whole", tmp_path / "m")
+
+
+def test_a_loss_that_is_no_number_names_the_documents(encoder_path: Path, tmp_path: Path) -> None:
+    source = write(tmp_path / "files")
+    with pytest.raises(TrainingDiverged, match=r"The batch: '\d-\d+', .* and 3 more") as raised:
+        train(source, tmp_path / "m", base=encoder_path, **{**OPTIONS, "learning_rate": 1e30})
+    assert len(set(raised.value.documents)) == 8
