@@ -33,7 +33,6 @@ def add_parser(subparsers: Any) -> None:
             "simlte train my_documents --output my-model --resume",
             "simlte train papers.parquet --probe topic --name papers",
             "simlte train papers.parquet --preset docsplit-longformer --output long-model",
-            "simlte train 's3://bucket/*.parquet' --stream --max-steps 10000 --output m",
         ),
         parameters={"label_column": "--probe"},
     )
