@@ -144,8 +144,27 @@ def paper() -> str:
 
 
 def paper_longer() -> str:
-    """The same after ten times as many steps."""
+    """The same after ten times as many steps, without MLM."""
     return gain_over_simcse("paper_400_steps/paper")
+
+
+def language_model() -> str:
+    """What DocSplit gains over SimCSE from a language model, with few labels and with all."""
+    means, by_set = tables("paper_400_steps/paper", "## Gain over SimCSE")
+    rows = {row[0]: row[2:4] for row in means}
+    few, full = (
+        f"{min(gains):.1f} to {max(gains):.1f}% (mean {mean.split('%')[0]}%)"
+        for gains, mean in zip(
+            [[float(row[column].split("%")[0]) for row in by_set[1:]] for column in (1, 2)],
+            rows["DocSplit, without MLM"],
+            strict=True,
+        )
+    )
+    papers = " and ".join(rows["DocSplit, as the papers print it"])
+    return (
+        f"After 400 steps on Wikipedia from a small language model, one training each, macro-F1 with few labels is "
+        f"{few} above that of SimCSE on three data sets, and with all labels {full}; the paper has {papers} on five."
+    )
 
 
 def gain_over_simcse(page: str) -> str:
@@ -181,10 +200,10 @@ def ast() -> str:
     return written(["here", "paper"], rows)
 
 
-BLOCKS: dict[str, Callable[[], str]] = {
-    block.__name__: block
-    for block in (readers, gain, lsa, verdict, second_base, paper, paper_longer, citation, ta_sbert, ast)
-}
+_BLOCKS = (
+    readers, gain, lsa, verdict, second_base, paper, paper_longer, language_model, citation, ta_sbert, ast
+)  # fmt: skip
+BLOCKS: dict[str, Callable[[], str]] = {block.__name__: block for block in _BLOCKS}
 
 
 def pages() -> list[Path]:
