@@ -1,0 +1,242 @@
+"""The command that serves the page, and the page in a browser."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browsers import BrowserPage, chromium
+from streamlit import net_util
+
+from simlte_st.cli.main import main
+from simlte_st.cli.serve import open_browser
+from simlte_st.data import Document
+from simlte_st.page.search_page import open_index
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_what_is_wrong_is_said_before_there_is_a_page(
+    folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def problem(*arguments: str) -> str:
+        assert main(["serve", *arguments]) == 1
+        return capfd.readouterr().err
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert f"Port {port} cannot be used (Address already in use)" in problem(str(folder), "--port", str(port))
+    port = free_port()
+    assert "ports go from 1 to 65535" in problem(str(folder), "--port", "70000")
+    assert "There is no index" in problem(str(tmp_path / "nowhere"), "--port", str(port))
+    settings = json.loads((folder / "settings.json").read_text())
+    (folder / "settings.json").write_text(json.dumps({**settings, "weights": "other"}))
+    assert "made with another model" in problem(str(folder), "--port", str(port))
+    (folder / "settings.json").write_text(json.dumps({**settings, "format": 99}))
+    assert "newer version" in problem(str(folder), "--port", str(port))
+
+
+def test_the_browser_is_opened_when_something_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        port = server.getsockname()[1]
+        thread = threading.Thread(target=open_browser, args=(port,), daemon=True)
+        thread.start()
+        time.sleep(0.3)
+        assert opened == []
+        server.listen()
+        thread.join(10)
+    assert opened == [f"http://127.0.0.1:{port}"]
+
+
+def test_the_end_waits_for_a_search(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(net_util, "get_external_ip", net_util.get_external_ip)  # what the command replaces is put back
+    monkeypatch.setenv("STREAMLIT_LOGGER_HIDE_WELCOME_MESSAGE", "true")
+    _, lock = open_index(str(folder), None)
+    searching: list[threading.Timer] = []
+
+    def serve(arguments: list[str], **options: object) -> None:
+        assert arguments[-2] == "--"
+        assert json.loads(arguments[-1])["folder"] == str(folder)
+        assert lock.acquire(blocking=False)
+        searching.append(threading.Timer(0.5, lock.release))
+        searching[0].start()
+
+    monkeypatch.setattr("streamlit.web.cli.main", serve)
+    assert main(["serve", str(folder), "--port", str(free_port())]) == 0
+    assert searching[0].finished.is_set()
+    assert lock.locked(), "no other search may begin"
+    assert open_index(str(folder), None)[1] is not lock
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[Any]:
+    """A headless Chromium."""
+    with chromium(tmp_path / "chromium") as driver:
+        yield driver
+
+
+@pytest.fixture
+def outside() -> Iterator[socket.socket]:
+    """What a request to anywhere else would reach: a proxy that nobody needs."""
+    with socket.socket() as proxy:
+        proxy.bind(("127.0.0.1", 0))
+        proxy.listen()
+        proxy.settimeout(0.5)
+        yield proxy
+
+
+@pytest.fixture
+def served(folder: Path, tmp_path: Path, outside: socket.socket) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """The command as a user starts it, in a home that Streamlit has never seen."""
+    port, home = free_port(), tmp_path / "home"
+    home.mkdir()
+    proxy = f"http://127.0.0.1:{outside.getsockname()[1]}"
+    proxies = {"http_proxy": proxy, "https_proxy": proxy, "no_proxy": ""}
+    program = "import sys; from simlte_st.cli.main import main; sys.exit(main())"
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, "serve", str(folder), "--port", str(port)],
+        env={**os.environ, **proxies, "HOME": str(home), "PYTHONPATH": os.pathsep.join(sys.path)},
+        cwd=home,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    until = time.monotonic() + 120
+    while True:
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=5)
+            break
+        except OSError:
+            assert process.poll() is None, process.communicate()[0]
+            assert time.monotonic() < until
+            time.sleep(0.2)
+    yield process, port
+    process.kill()
+    process.wait()
+
+
+def listening(port: int) -> list[str]:
+    """Read from Linux's tables where something listens: IPv4 addresses as they are there, and any of IPv6."""
+    tables = [Path(f"/proc/net/{name}") for name in ("tcp", "tcp6")]
+    rows = [line.split() for table in tables if table.exists() for line in table.read_text().splitlines()[1:]]
+    return [row[1].split(":")[0] for row in rows if row[1].endswith(f":{port:04X}") and row[3] == "0A"]
+
+
+def knock(port: int, origin: str) -> int:
+    """Ask for the page's connection as another site's page would; give the status."""
+    headers = {"Origin": origin, "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection.request("GET", "/_stcore/stream", headers={**headers, "Sec-WebSocket-Key": "MDEyMzQ1Njc4OWFiY2RlZg=="})
+    status = connection.getresponse().status
+    connection.close()
+    return status
+
+
+class Browser(BrowserPage):
+    """The page in a browser."""
+
+    def __init__(self, driver: Any, port: int) -> None:
+        self.driver, self.url = driver, f"http://127.0.0.1:{port}/"
+
+    def show(self, width: int, height: int, scheme: str, address: str = "") -> None:
+        self.look(width, height, scheme)
+        self.driver.get(self.url + address)
+
+    def text(self, selector: str) -> str:
+        self.wait(f"document.querySelector({selector!r})?.innerText")
+        return str(self.run(f"document.querySelector({selector!r}).innerText"))
+
+    def click(self, selector: str) -> None:
+        self.wait(f"document.querySelector({selector!r})")
+        self.run(f"document.querySelector({selector!r}).click()")
+
+    def press(self, keys: str) -> None:
+        self.driver.switch_to.active_element.send_keys(keys)
+
+
+def test_in_a_browser(
+    browser: Any, served: tuple[subprocess.Popen[str], int], outside: socket.socket, hostile: Document
+) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    process, port = served
+    page = Browser(browser, port)
+    page.show(1280, 900, "light")
+    page.wait("document.querySelector(\"input[aria-label='Search']\")")
+    page.run("document.querySelector(\"input[aria-label='Search']\").focus()")
+    page.press(hostile.text + Keys.ENTER)
+    page.wait("document.querySelectorAll('.hit ul').length === 10")
+    assert page.text(".hit .id") == hostile.id
+    assert page.text(".st-key-hit-1 button") == hostile.text
+    assert page.run("new URLSearchParams(location.search).get('text')") == hostile.text
+    assert page.run("document.querySelector('.cosine').title").startswith("How near the meaning is")
+
+    idle = "document.querySelector('.stApp').dataset.testScriptState === 'notRunning'"
+    page.wait(idle)
+    page.run("document.querySelector('.st-key-hit-9 button').scrollIntoView()")
+    page.run("(window.hits = document.querySelector('[data-testid=stMain]'), window.least = hits.scrollTop)")
+    page.run("hits.onscroll = () => window.least = Math.min(least, hits.scrollTop)")
+    place = page.run("hits.scrollTop")
+    assert place > 0
+    page.click(".st-key-hit-1 button")
+    assert page.text("p.document") == hostile.text
+    page.wait("new URLSearchParams(location.search).get('document')?.startsWith('<img')")
+    page.wait("document.querySelectorAll('[role=dialog] .hit').length === 10")
+    # A key that is pressed while the page is drawn anew can be lost on a busy machine; a person presses it again.
+    until = time.monotonic() + 60
+    while page.run("!!document.querySelector('[role=dialog]') || location.search.includes('document=')"):
+        assert time.monotonic() < until, "the document does not close"
+        page.run("document.querySelector('[role=dialog]')?.focus()")
+        page.press(Keys.ESCAPE)
+        time.sleep(1)
+    page.wait(idle)
+    assert page.run("[least, hits.scrollTop]") == pytest.approx([place, place], abs=100), "the hits moved meanwhile"
+    browser.back()
+    assert page.text("p.document") == hostile.text
+    assert browser.title == "simlte: my.index"
+    assert not page.run("document.querySelector('.simlte script, .simlte img, .simlte i, p a')")
+
+    page.show(390, 800, "dark", "?text=ba&with.kind=even&with.year=2003..2005&why=no")
+    page.wait("document.querySelectorAll('.hit').length === 3")
+    assert page.text(".simlte.about") == "3 hits · year: 2003..2005 · kind: even"
+    assert page.run("document.documentElement.scrollWidth") <= 390
+    ground = "getComputedStyle(document.querySelector('.stApp')).backgroundColor"
+    assert sum(map(int, page.run(ground).strip("rgb()").split(","))) < 150
+    top = page.run("document.querySelector('.hit').getBoundingClientRect().top")
+    assert top < 500, "the controls are folded"
+    assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
+    foreign = "performance.getEntriesByType('resource').map(e => e.name).filter(n => !n.startsWith(location.origin))"
+    assert page.run(foreign) == []
+
+    assert listening(port) == ["0100007F"]
+    assert knock(port, f"http://127.0.0.1:{port}") == 101
+    assert knock(port, "http://elsewhere.example") == 403
+    with pytest.raises(TimeoutError):
+        outside.accept()
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert output.startswith(f"11 documents at http://127.0.0.1:{port} (Ctrl-C ends it)\n")
+    assert "Traceback" not in output
