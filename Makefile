@@ -12,8 +12,9 @@ DIST := .venv-dist
 demo: $(INSTALLED)
 	$(BIN)/python examples/demo.py --output simlte-demo
 
+# Two processes, each with whole files: fixtures of a file are made once.
 test: $(INSTALLED)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
@@ -45,7 +46,7 @@ audit: $(INSTALLED)
 
 # The tests once more, at the lowest versions that setup.py allows.
 test-lowest: $(LOWEST)/.installed
-	$(LOWEST)/bin/python -m pytest -p no:cacheprovider
+	$(LOWEST)/bin/python -m pytest -p no:cacheprovider -n 2 --dist loadfile
 
 $(LOWEST)/.installed: setup.py constraints.txt tests/lowest_versions.py
 	test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)

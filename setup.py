@@ -31,6 +31,7 @@ EXTRAS["test"] = [
     "peft>=0.21,<1",
     "transformers<5.24",
     "pytest>=8",
+    "pytest-xdist>=3.6",
     "python-docx>=1.2,<2",
     "selenium>=4.20",
 ]
