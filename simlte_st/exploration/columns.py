@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timezone
 from typing import Any, Literal
 
@@ -15,13 +15,18 @@ from simlte_st.errors import DataError
 
 Kind = Literal["number", "date", "category", "text"]
 
-CLASSES = 40
+CLASSES = 100
 """Most different values of a column of classes."""
+
+OURS = ("id", "x", "y", "topic", "topic_name", "copy_group", "text")
+"""Columns of the table beside the page; one of the source that is called alike gets a ``_`` after its name."""
 
 TITLES = ("title", "headline", "subject", "name")
 """Columns that are taken for titles where none is named."""
 
 _TITLE_LENGTH = 120
+_TITLE_LETTERS = 10
+_MOST = 0.9  # of a column's values are numbers, or dates, and the others are mistakes: no dates, "n/a"
 _VALUE_LENGTH = 200
 
 
@@ -33,7 +38,8 @@ class Column:
         name: As the source has it.
         kind: What its values are.
         values: As the source has them; None where a document has none.
-        numbers: For numbers themselves, for dates seconds since 1970; None elsewhere, and where there is no value.
+        numbers: For numbers themselves, for dates seconds since 1970; None elsewhere, where there is no value, and for
+            the few values that are no number or date.
     """
 
     name: str
@@ -44,6 +50,12 @@ class Column:
     def shown(self) -> list[str]:
         """Give the values as text, shortened; empty for none."""
         return ["" if value is None else _shortened(str(value), _VALUE_LENGTH) for value in self.values]
+
+    @property
+    def mistakes(self) -> int:
+        """Values of a column of numbers or dates that are none."""
+        pairs = zip(self.values, self.numbers, strict=True)
+        return sum(value is not None and number is None for value, number in pairs)
 
     def to_arrow(self) -> pa.Array:
         """Give the values in a type of their own where Arrow has one for all of them, else as text."""
@@ -57,6 +69,18 @@ def columns_of(documents: Sequence[Document]) -> list[Column]:
     """Find the columns of documents, in the order in which they first occur."""
     names = dict.fromkeys(name for document in documents for name in document.metadata or {})
     return [column_of(name, [(document.metadata or {}).get(name) for document in documents]) for name in names]
+
+
+def apart_from_ours(columns: Sequence[Column]) -> list[Column]:
+    """Give columns names that are none of :data:`OURS`."""
+    taken, named = set(OURS), []
+    for column in columns:
+        name = column.name
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        named.append(replace(column, name=name))
+    return named
 
 
 def titles_of(documents: Sequence[Document], columns: Sequence[Column], name: str | None = None) -> list[str]:
@@ -86,10 +110,17 @@ def title_column(names: Sequence[str], name: str | None = None) -> str | None:
 
 
 def title_of(value: Any, text: str) -> str:
-    """Give the title of a document: its value in the column of titles, or the first line of its text."""
-    own = "" if value is None else str(value)
-    line = own if own.strip() else text.lstrip()[: 2 * _TITLE_LENGTH].partition("\n")[0]
-    return _shortened(" ".join(line.split()), _TITLE_LENGTH)
+    """Give the title of a document: its value in the column of titles, or the first line of its text.
+
+    A line of a few letters, such as "Hello,", says nothing by itself: what follows is added.
+    """
+    title = "" if value is None else " ".join(str(value).split())
+    lines = [] if title else text.lstrip()[: 2 * _TITLE_LENGTH].split("\n")
+    for line in lines:
+        if sum(map(str.isalpha, title)) >= _TITLE_LETTERS:
+            break
+        title = " ".join([title, *line.split()]).lstrip()
+    return _shortened(title, _TITLE_LENGTH)
 
 
 def column_of(name: str, values: Sequence[Any]) -> Column:
@@ -98,7 +129,8 @@ def column_of(name: str, values: Sequence[Any]) -> Column:
     there = [value for value in values if value is not None]
     for kind, convert in (("number", _number), ("date", _seconds)):
         numbers = [None if value is None else convert(value) for value in values]
-        if there and sum(number is not None for number in numbers) == len(there):
+        fit = sum(number is not None for number in numbers)
+        if fit and fit >= _MOST * len(there):
             return Column(name, kind, values, numbers)  # type: ignore[arg-type]
     different = {str(value) for value in there}
     kind = "category" if 1 < len(different) <= CLASSES and len(different) < len(there) else "text"

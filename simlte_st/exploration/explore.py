@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from simlte_st.errors import ConfigurationError
-from simlte_st.exploration.columns import Column, columns_of, titles_of
+from simlte_st.exploration.columns import Column, apart_from_ours, columns_of, titles_of
 from simlte_st.exploration.copies import Copies, find_copies
 from simlte_st.exploration.corpus import describe_corpus
 from simlte_st.exploration.figure import bokeh
@@ -183,7 +183,14 @@ def check_output(output: str | os.PathLike[str], documents: Any, overwrite: bool
     if page.suffix.lower() not in (".html", ".htm"):
         raise ConfigurationError(f"{page}: the page is a file whose name ends in .html.")
     for path in (page, table_path(page)):
-        check_apart(documents, path)
+        try:
+            check_apart(documents, path)
+        except ConfigurationError as error:
+            if path == page:
+                raise
+            raise ConfigurationError(
+                f"{page}: the table beside it, {path}, would replace the documents: choose another name for the page."
+            ) from error
         check_place(path)
         if path.exists() and not (overwrite and path.is_file()):
             raise ConfigurationError(
@@ -227,7 +234,7 @@ def write_exploration(
         seed: Decides everything that is drawn.
         progress: Show progress bars.
     """
-    texts = pile.texts
+    texts, columns = pile.texts, apart_from_ours(columns)
     found = find_topics(pile.vectors, halves, topics, seed=seed, progress=progress)
     terms = name_topics(texts, found.assigned, len(found.centres))
     names = [", ".join(each) or f"topic {number}" for number, each in enumerate(terms, start=1)]
@@ -266,8 +273,8 @@ def write_exploration(
     )
     about = f"{len(pile):,} documents · {len(names)} topics"
     map_note = (
-        "Near each other is alike; distances across the map and directions mean nothing. Trustworthiness "
-        f"{places.trustworthiness:.2f} of 1: how much of who is near whom on the map is so in the vectors too."
+        "Documents that are near each other are alike; directions and distances across the map mean nothing. "
+        f"Trustworthiness {places.trustworthiness:.2f} (1 where all neighbours on the map are neighbours by vectors)."
     )
     written = write_page(pile.name, escape(about), escape(map_note), sections, places.places, data)
     _write_table(table_path(page), pile, columns, found, names, places, copies)
@@ -343,10 +350,6 @@ def _write_table(
         ),
         "text": pa.array(pile.texts, pa.string()),
     }
-    for column in columns:
-        name = column.name
-        while name in made:  # a column of the source that is called as one of ours
-            name += "_"
-        made[name] = column.to_arrow()
+    made |= {column.name: column.to_arrow() for column in columns}
     with atomic_path(path) as temporary:
         pq.write_table(pa.table(made), temporary)

@@ -40,7 +40,7 @@ def make_figure(places: NDArray[np.float32]) -> dict[str, Any]:
     models = bokeh("bokeh.models")
     points = models.ColumnDataSource({"x": places[:, 0], "y": places[:, 1]})
     marks = models.ColumnDataSource({"x": [], "y": [], "size": []})
-    names = models.ColumnDataSource({"x": [], "y": [], "text": []})
+    names = models.ColumnDataSource({"x": [], "y": [], "text": [], "shift": []})
     figure = _clear_figure(
         sizing_mode="stretch_both",
         output_backend="webgl",  # where the browser has none, bokeh draws on a canvas
@@ -60,6 +60,7 @@ def make_figure(places: NDArray[np.float32]) -> dict[str, Any]:
         name="names",
         text_font_size="12px",
         text_font_style="bold",
+        y_offset="shift",
         text_align="center",
         text_baseline="middle",
         background_fill_alpha=0.75,

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
-from simlte_st.exploration.columns import CLASSES, Column
+from simlte_st.exploration.columns import Column
 
+_CLASSES = 40  # different numbers that are classes; more are cut into parts
 _LARGEST = 4  # classes of a topic that are named
 _PERIODS = 8
 
@@ -28,17 +29,19 @@ class Follow:
         rows: For each topic its largest classes, or its parts of the range, as HTML.
         nmi: Normalised mutual information with the column's classes: 0 to 1; None for numbers and dates.
         ari: Adjusted Rand index with them: 0 by chance, 1 where both are the same; None likewise.
+        left_out: What is said of values that are left out.
     """
 
     name: str
     rows: Sequence[str]
     nmi: float | None = None
     ari: float | None = None
+    left_out: str = ""
 
     def summary(self) -> str:
-        """Say how much topics and classes agree; empty for numbers and dates."""
+        """Say how much topics and classes agree, and what was left out."""
         if self.nmi is None:
-            return ""
+            return self.left_out
         return f"Topics and {self.name}: NMI {self.nmi:.2f}, ARI {self.ari:.2f} over the documents that have both."
 
 
@@ -51,8 +54,10 @@ def follow(column: Column, assigned: NDArray[np.int64], number: int) -> Follow:
         number: Of topics.
     """
     different = len({str(value) for value in column.values if value is not None})
-    if column.kind in ("number", "date") and different > (_PERIODS if column.kind == "date" else CLASSES):
-        return Follow(column.name, _periods(column, assigned, number))
+    if column.kind in ("number", "date") and different > (_PERIODS if column.kind == "date" else _CLASSES):
+        kind = "numbers" if column.kind == "number" else "dates"
+        left_out = f"{column.mistakes:,} values of {column.name} are no {kind} and left out." if column.mistakes else ""
+        return Follow(column.name, _periods(column, assigned, number), left_out=left_out)
     classes = column.shown()
     both = [row for row in range(len(classes)) if classes[row] and assigned[row] >= 0]
     labels, topics = [classes[row] for row in both], assigned[both]
@@ -62,17 +67,18 @@ def follow(column: Column, assigned: NDArray[np.int64], number: int) -> Follow:
         total = counts.total() if hasattr(counts, "total") else sum(counts.values())
         rows.append(_bars([(name, count / total) for name, count in counts.most_common(_LARGEST)]))
     if not both:
-        return Follow(column.name, rows)
+        return Follow(column.name, rows, left_out=f"No document of a topic has a value of {column.name}.")
     scores = normalized_mutual_info_score(labels, topics), adjusted_rand_score(labels, topics)
     return Follow(column.name, rows, float(scores[0]), float(scores[1]))
 
 
 def _bars(shares: Sequence[tuple[str, float]]) -> str:
-    return "".join(
-        f'<div><span class="share" style="width: {5 * share:.2f}rem"></span> '
-        f'<bdi>{escape(name)}</bdi> <span class="number">{share:.0%}</span></div>'
+    bars = (
+        f'<span class="share" style="width: {5 * share:.2f}rem"></span>'
+        f'<span><bdi>{escape(name)}</bdi> <span class="number">{share:.0%}</span></span>'
         for name, share in shares
     )
+    return f'<div class="follow">{"".join(bars)}</div>'
 
 
 def _periods(column: Column, assigned: NDArray[np.int64], number: int) -> list[str]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.feature_extraction.text import CountVectorizer
 
 from simlte_st.data.words import CJK
+from simlte_st.index.analyzer import terms_of
 
 WORDS = 4
 """Terms in a name."""
@@ -33,7 +35,7 @@ def name_topics(texts: Sequence[str], assigned: NDArray[np.int64], number: int) 
         number: Of topics.
 
     Returns:
-        For each topic its heaviest terms, at most :data:`WORDS`; none of them is a part of another.
+        For each topic its heaviest terms, at most :data:`WORDS`; no two of them share a word, in whatever form.
 
     References:
         Grootendorst, "BERTopic: Neural topic modeling with a class-based TF-IDF procedure", 2022.
@@ -65,13 +67,17 @@ def _heaviest(terms: NDArray[np.str_], weights: NDArray[np.float64]) -> list[str
     chosen: list[str] = []
     for place in np.argsort(-weights, kind="stable")[: 10 * WORDS]:
         term = str(terms[place])
-        words = set(term.split())
+        words = _stems(term)
         if weights[place] <= 0 or len(chosen) == WORDS:
             break
-        inside = [each for each in chosen if set(each.split()) < words]
+        inside = [each for each in chosen if _stems(each) < words]
         if inside:  # the pair says what its words alone began to say
             chosen[chosen.index(inside[0])] = term
             chosen = [each for each in chosen if each not in inside]
-        elif not any(words & set(each.split()) for each in chosen):
+        elif not any(words & _stems(each) for each in chosen):
             chosen.append(term)
     return [_CJK_PAIR.sub("", term) for term in chosen]
+
+
+def _stems(term: str) -> set[str]:
+    return {each.term for word in term.split() for each in islice(terms_of(word), 1)}

@@ -33,8 +33,10 @@
   const haystack = pile.texts.map((text, row) => `${pile.titles[row]}\n${pile.ids[row]}\n${text}`.toLowerCase());
   const state = { colour: 0, words: [], only: null, chosen: null, opened: null };
 
-  // Colours: a menu of topics, classes, numbers and dates.
-  const hue = (place) => `hsl(${Math.round((place * 137.508) % 360)} ${place % 2 ? 55 : 75}% ${[52, 60, 45][place % 3]}%)`;
+  // Colours: a menu of topics, classes, numbers and dates. The first are Tableau's, which are told apart on light and dark.
+  const PALETTE = ("4e79a7 f28e2b 59a14f e15759 b07aa1 9c755f edc948 499894 ff9da7 a0cbe8 ffbe7d 8cd17d d37295 d4a6c8 "
+    + "b6992d 86bcb6").split(" ");
+  const hue = (place) => place < PALETTE.length ? `#${PALETTE[place]}` : `hsl(${Math.round((place * 137.508) % 360)} ${place % 2 ? 55 : 75}% ${[52, 60, 45][place % 3]}%)`;
   const ramp = (share) => `hsl(${Math.round(260 - 215 * share)} 70% ${Math.round(38 + 18 * share)}%)`;
   const date = (seconds) => new Date(seconds * 1000).toISOString().slice(0, 10);
   const colours = [{ name: "topic", classes: pile.topic_names, values: pile.topics }, ...pile.colours];
@@ -68,7 +70,7 @@
       fill[row] = colour(row);
       const seen = isShown(row);
       if (seen) shown.push(row);
-      alpha[row] = seen ? (chosen && !chosen.has(row) ? 0.15 : strong) : 0.03;
+      alpha[row] = seen ? (chosen && !chosen.has(row) ? 0.15 : fill[row] === NONE ? strong / 2 : strong) : 0.03;
     }
     points.data = { x, y, fill, alpha, title: pile.titles, about: pile.about };
     byId("count").textContent = shown.length === size ? "" : `${shown.length.toLocaleString()} of ${size.toLocaleString()}`;
@@ -82,6 +84,26 @@
     renderer("marks").glyph.setv({ line_color: ink });
   }
 
+  // A name that would cover another is moved up or down; the largest topic's stay where they are.
+  function placeNames() {
+    const isNarrow = byId("plot").clientWidth < 600; // two terms of a name would run out of the map
+    const text = pile.short_names.map((name) => (isNarrow ? name.split(", ")[0] : name));
+    const pen = document.createElement("canvas").getContext("2d"), placed = [];
+    pen.font = "bold 12px sans-serif";
+    const shift = pile.places.map(([left, up], topic) => {
+      const half = pen.measureText(text[topic]).width / 2 + 5;
+      const across = view.frame.x_scale.compute(left), down = view.frame.y_scale.compute(up);
+      const isFree = (moved) => placed.every((other) =>
+        Math.abs(other.across - across) > other.half + half || Math.abs(other.down - down - moved) > 19);
+      const moved = [0, 20, -20, 40, -40, 60, -60].find(isFree) ?? 0;
+      placed.push({ across, down: down + moved, half });
+      return moved;
+    });
+    renderer("names").data_source.data = {
+      x: pile.places.map((place) => place[0]), y: pile.places.map((place) => place[1]), text, shift,
+    };
+  }
+
   function mark(rows) {
     marks.data = {
       x: rows.map((row) => x[row]), y: rows.map((row) => y[row]), size: rows.map((_, place) => (place ? 11 : 18)),
@@ -91,7 +113,7 @@
   // The panel: a legend, a list, or a document.
   const documentLink = (row) => element("button", { class: "link", type: "button", click: () => go(row) }, pile.titles[row]);
 
-  function showLegend() {
+  function showLegend(shown) {
     mark([]);
     const scheme = colours[state.colour];
     const parts = [];
@@ -105,6 +127,7 @@
       const rows = scheme.classes.map((name, value) => row(value, name, counts[value]));
       if (counts.at(-1)) rows.push(row(-1, "none", counts.at(-1)));
       parts.push(element("h3", {}, scheme.name), element("ul", { id: "legend" }, ...rows));
+      if (state.only !== null) parts.push(...listing(shown));
     } else {
       const stops = [0, 0.25, 0.5, 0.75, 1].map(ramp).join(", ");
       const end = (value) => element("span", {}, scheme.date ? date(value) : Number(value.toPrecision(6)).toString());
@@ -113,19 +136,23 @@
         element("div", { class: "ends" }, end(scheme.low), end(scheme.high)));
     }
     parts.push(element("p", { class: "about" }, "Click a point for its document; draw a line around points with the "
-      + "lasso to list them; the wheel zooms, the mouse moves."));
+      + "lasso to list them; click a class to see it alone; the wheel zooms, dragging moves."));
     panel.replaceChildren(...parts);
   }
 
-  function showList(rows, title) {
-    mark([]);
-    panel.replaceChildren(
-      element("h3", {}, title),
+  function listing(rows) {
+    return [
       element("p", {}, element("button", { class: "plain", type: "button", id: "export", click: () => save(rows) }, "Save as CSV"),
         " ", element("button", { class: "plain", type: "button", click: reset }, "Clear")),
       element("ul", { id: "list" }, ...rows.slice(0, LISTED).map((row) => element("li", {}, documentLink(row)))),
       ...(rows.length > LISTED ? [element("p", { class: "about" }, `and ${(rows.length - LISTED).toLocaleString()} more`)] : []),
-    );
+    ];
+  }
+
+  function showList(rows, chosen) {
+    mark([]);
+    const words = state.words.length ? [`with “${state.words.join(" ")}”`] : [];
+    panel.replaceChildren(element("h3", {}, [rows.length.toLocaleString(), ...chosen, ...words].join(" ")), ...listing(rows));
   }
 
   function showDocument(row) {
@@ -144,7 +171,7 @@
       ...(copies.length ? [element("p", {}, "Near copies: ", ...copies.slice(0, 10).flatMap((other) => [documentLink(other), " "]))] : []),
       element("h3", {}, "Nearest documents"),
       element("ul", { id: "near" }, ...near.map((other, place) => element("li", {},
-        element("span", { class: "number" }, `${pile.cosines[row][place].toFixed(2)} `), documentLink(other)))),
+        element("span", { class: "number" }, pile.cosines[row][place].toFixed(2)), documentLink(other)))),
       element("h3", {}, "Text"),
       element("p", { class: "text", id: "document-text" }, pile.texts[row]),
       ...(cut > 0 ? [element("p", { class: "about" }, `… ${cut.toLocaleString()} more characters`)] : []),
@@ -161,9 +188,9 @@
     state.opened = match && Number(match[1]) < size ? Number(match[1]) : null;
     const shown = paint();
     if (state.opened !== null) showDocument(state.opened);
-    else if (state.chosen) showList(state.chosen, `${state.chosen.length.toLocaleString()} chosen`);
-    else if (state.words.length) showList(shown, `${shown.length.toLocaleString()} with “${state.words.join(" ")}”`);
-    else showLegend();
+    else if (state.chosen) showList(state.chosen.filter(isShown), ["chosen"]);
+    else if (state.words.length) showList(shown, []);
+    else showLegend(shown);
   }
 
   function leave() { // a document that is open would hide what was asked for
@@ -181,10 +208,10 @@
 
   function save(rows) {
     const cell = (value) => `"${String(value ?? "").replaceAll('"', '""')}"`;
-    const names = Object.keys(pile.columns);
-    const lines = rows.map((row) => [pile.ids[row], pile.titles[row], pile.topics[row] < 0 ? "" : pile.topic_names[pile.topics[row]],
-      x[row], y[row], ...names.map((name) => pile.columns[name][row])]);
-    const csv = [["id", "title", "topic_name", "x", "y", ...names], ...lines].map((line) => line.map(cell).join(",")).join("\r\n");
+    const columns = { id: pile.ids, title: pile.titles, topic_name: pile.topics.map((topic) => pile.topic_names[topic]), x, y,
+      ...pile.columns };
+    const names = Object.keys(columns);
+    const csv = [names, ...rows.map((row) => names.map((name) => columns[name][row]))].map((line) => line.map(cell).join(",")).join("\r\n");
     const link = element("a", { download: "chosen.csv", href: URL.createObjectURL(new Blob([`${csv}\r\n`], { type: "text/csv" })) });
     link.click();
     URL.revokeObjectURL(link.href);
@@ -229,13 +256,9 @@
     state.chosen = rows.length ? rows : null;
     leave();
   });
-  const isNarrow = byId("plot").clientWidth < 600; // two terms of a name would run out of the map
-  renderer("names").data_source.data = {
-    x: pile.places.map((place) => place[0]), y: pile.places.map((place) => place[1]),
-    text: pile.short_names.map((name) => (isNarrow ? name.split(", ")[0] : name)),
-  };
+  placeNames();
   theme();
   show();
-  renderer("points").glyph.setv({ fill_color: { field: "fill" }, fill_alpha: { field: "alpha" } });
+  renderer("points").glyph.setv({ size: size > 5000 ? 4 : size > 300 ? 6 : 9, fill_color: { field: "fill" }, fill_alpha: { field: "alpha" } });
   document.documentElement.dataset.ready = "true";
 })();

@@ -57,23 +57,20 @@ class Topics:
         assigned: The topic of each document, from 0, the largest first; :data:`NONE` for none. Shape ``[documents]``.
         centres: Of length 1, shape ``[topics, dimension]``.
         cosines: Of each document to the centre of its nearest topic, shape ``[documents]``.
+        stability: The agreement on the number that was chosen. There are fewer topics where some have no document.
         tried: The numbers of topics that were tried; one only where the user chose it.
     """
 
     assigned: NDArray[np.int64]
     centres: NDArray[np.float32]
     cosines: NDArray[np.float32]
+    stability: Stability
     tried: Sequence[Stability]
 
     @property
     def sizes(self) -> NDArray[np.int64]:
         """Documents of each topic, shape ``[topics]``."""
         return np.bincount(self.assigned[self.assigned >= 0], minlength=len(self.centres))
-
-    @property
-    def stability(self) -> Stability:
-        """The agreement on the number that was chosen."""
-        return next(each for each in self.tried if each.number == len(self.centres))
 
 
 def find_topics(
@@ -95,29 +92,41 @@ def find_topics(
         progress: Show a progress bar.
 
     Raises:
-        ConfigurationError: Fewer than two topics, or more than documents.
-        DataError: Too few documents can be cut into halves.
+        ConfigurationError: Fewer than two topics, or more than different documents.
+        DataError: Too few documents can be cut into halves, or all have the same vector.
     """
-    if number is not None and not 2 <= number <= len(vectors):
-        raise ConfigurationError(f"topics={number}: must be between 2 and the number of documents, {len(vectors):,}.")
+    different = _count_different(vectors)
+    if different < 2:
+        raise DataError("The model gives all documents the same vector: there are no topics to tell apart.")
+    if number is not None and not 2 <= number <= different:
+        raise ConfigurationError(
+            f"topics={number}: must be between 2 and the number of different documents, {different:,}."
+        )
     if len(halves.rows) < _SMALLEST:
         raise DataError(
             f"Only {len(halves.rows)} documents have two words or more, so that they can be cut into halves: "
             f"topics need at least {_SMALLEST}."
         )
-    most = max(2, len(halves.rows) // _SMALLEST)
+    most = max(2, min(different, len(halves.rows) // _SMALLEST))
     numbers = [each for each in NUMBERS if each <= most] if number is None else [number]
     tried = [
         _stability(halves, each, seed)
         for each in with_progress_bar(numbers, "Trying numbers of topics", unit="number", shown=progress)
     ]
-    best = max(tried, key=lambda each: each.worth).number
-    centres = _centres(vectors, best, seed)
+    best = max(tried, key=lambda each: each.worth)
+    centres = _centres(vectors, best.number, seed)
     nearest, cosines, margins = _place(vectors, centres)
     belongs = margins >= _least_margin(halves, centres, margins)
-    order = np.argsort(-np.bincount(nearest[belongs], minlength=best), kind="stable")
+    sizes = np.bincount(nearest[belongs], minlength=len(centres))
+    order = np.argsort(-sizes, kind="stable")
     assigned = np.where(belongs, np.argsort(order)[nearest], NONE)
-    return Topics(assigned, centres[order], cosines, tried)
+    return Topics(assigned, centres[order[: np.count_nonzero(sizes)]], cosines, best, tried)
+
+
+def _count_different(vectors: NDArray[np.float32]) -> int:
+    """Count vectors that differ by more than rounding; of many thousands, some of those that do not count."""
+    along = vectors @ np.random.default_rng(0).normal(size=vectors.shape[1])
+    return 1 + int(np.count_nonzero(np.diff(np.sort(along)) > 1e-5))
 
 
 def _centres(vectors: NDArray[np.float32], number: int, seed: int) -> NDArray[np.float32]:
@@ -138,7 +147,7 @@ def _place(
 
 def _stability(halves: Halves, number: int, seed: int) -> Stability:
     first, second = (
-        KMeans(min(number, len(side)), n_init=_STARTS, random_state=seed).fit_predict(side)
+        KMeans(min(number, _count_different(side)), n_init=_STARTS, random_state=seed).fit_predict(side)
         for side in (halves.first, halves.second)
     )
     table = contingency_matrix(first, second, sparse=True)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from simlte_st.data import Document
-from simlte_st.exploration.columns import columns_of, titles_of
+from simlte_st.exploration.columns import apart_from_ours, columns_of, titles_of
 from simlte_st.exploration.follow import follow
 
 
@@ -34,13 +34,24 @@ def documents(**columns: list[Any]) -> list[Document]:
         ([None, None, None], "text"),
         ([["a"], {"b": 1}, 2], "text"),
         (["1", "inf", "2"], "text"),
+        (["n/a", *map(str, range(19))], "number"),
+        (["31.12.2020", *(f"2020-01-{day:02d}" for day in range(1, 20))], "date"),
+        (["n/a", "none", *map(str, range(10))], "text"),
+        ([f"label {number % 50}" for number in range(60)], "category"),
     ],
 )
 def test_kinds(values: list[Any], kind: str) -> None:
     [column] = columns_of(documents(column=values))
     assert column.kind == kind
     assert all(isinstance(shown, str) for shown in column.shown())
-    assert len(column.to_arrow()) == 3
+    assert len(column.to_arrow()) == len(values)
+
+
+def test_columns_that_are_called_as_ours() -> None:
+    columns = columns_of(documents(x=[1, 2], x_=[3, 4], topic=["a", "b"], y_=[5, 6], y=[7, 8]))
+    named = apart_from_ours(columns)
+    assert [column.name for column in named] == ["x_", "x__", "topic_", "y_", "y__"]
+    assert [list(column.values) for column in named] == [list(column.values) for column in columns]
 
 
 def test_dates_are_seconds() -> None:
@@ -54,7 +65,9 @@ def test_titles() -> None:
     assert titles_of(pile, columns) == ["One <b>", "Text 1", "Three"]
     assert titles_of(pile, columns, "other")[0] == "x"
     assert len(titles_of(pile, columns, "other")[2]) == 120
-    assert titles_of([Document("a", "\n\n First line \nsecond")], []) == ["First line"]
+    assert titles_of([Document("a", "\n\n The first line \nsecond")], []) == ["The first line"]
+    assert titles_of([Document("a", "Hello,\n\nwho knows the way?\nThanks")], []) == ["Hello, who knows the way?"]
+    assert titles_of([Document("a", "12\n34")], []) == ["12 34"]
 
 
 def test_topics_beside_classes_and_dates() -> None:
@@ -75,3 +88,9 @@ def test_topics_beside_classes_and_dates() -> None:
     assert parts.nmi is None
     assert parts.summary() == ""
     assert "2000-03-01 …" in parts.rows[0]
+    long[3].metadata["day"] = "last week"  # type: ignore[index]
+    damaged = columns_of(long)[0]
+    assert (damaged.kind, damaged.mistakes) == ("date", 1)
+    assert follow(damaged, np.repeat([0, 1], 30), 2).summary() == "1 values of day are no dates and left out."
+    nothing = columns_of(documents(day=[None] * 6))[0]
+    assert follow(nothing, assigned, 2).summary() == "No document of a topic has a value of day."

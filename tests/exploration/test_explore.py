@@ -109,6 +109,13 @@ def test_what_is_wrong_is_said_before_anything_is_encoded(
     (tmp_path / "p.parquet").write_text("mine")
     problem(ConfigurationError, r"p\.parquet exists already")
     (tmp_path / "p.parquet").unlink()
+    beside = tmp_path.parent / "p.parquet"
+    beside.write_text("documents")
+    problem(
+        ConfigurationError, r"p\.html: the table beside it, .*p\.parquet, would replace the documents",
+        source=beside, output=beside.with_suffix(".html"),
+    )  # fmt: skip
+    beside.unlink()
     monkeypatch.setitem(__import__("sys").modules, "bokeh", None)
     problem(MissingExtraError, r"simlte-st\[explore\]")
     monkeypatch.undo()

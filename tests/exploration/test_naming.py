@@ -14,6 +14,9 @@ def test_names_are_what_others_do_not_have() -> None:
     assert {word for term in names[0] for word in term.split()} <= {"rates", "rise", "stock", "market"}
     words = [word for term in names[1] for word in term.split()]
     assert len(words) == len(set(words)), "a word of a pair is not named again"
+    texts = [f"A christian among christians, {word}" for word in "abc"] + ["Window of windows on programs"] * 3
+    names = name_topics(texts, np.repeat([0, 1], 3), 2)
+    assert sum("christian" in term for term in names[0]) == 1, "nor in another form"
 
 
 def test_scripts_without_spaces_and_texts_without_words() -> None:

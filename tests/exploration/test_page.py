@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import base64
 import csv
+import gzip
 import io
 import json
 from collections.abc import Iterator
@@ -124,6 +126,7 @@ def test_a_selection_is_listed_and_saved(page: Page, pile: list[Document]) -> No
     saved = list(csv.DictReader(io.StringIO(text)))
     assert [row["id"] for row in saved] == [pile[row].id for row in rows]
     assert saved[0]["kind"] == "a"
+    assert len(text.splitlines()[0].split(",")) == len(saved[0]), "no two columns of one name"
     assert saved[2]["title"].startswith(HOSTILE[:20])
 
 
@@ -139,7 +142,25 @@ def test_colours_and_topics(page: Page) -> None:
     assert page.texts(".ends span") == ["2020-01-01", "2020-01-28"]
     page.one("#topics [data-topic='1']").click()
     page.wait("document.querySelector('#count').textContent.includes(' of 60')")
+    assert f"{len(page.texts('#list li'))} of 60" == page.one("#count").text, "its documents are listed"
     assert page.one("#legend [aria-pressed='true']").text == page.one("#topics [data-topic='1']").text
+
+
+def test_nothing_covers_anything_or_sticks_out(page: Page, explored: ExploreReport, tmp_path: Path) -> None:
+    written = Path(explored.page).read_text(encoding="utf-8")
+    before, packed = written.split('<script id="data" type="application/octet-stream">')
+    packed, after = packed.split("<", 1)
+    data = json.loads(gzip.decompress(base64.b64decode(packed)))
+    data["places"] = [data["places"][0]] * 3
+    data["titles"] = ["w" * 120] * len(data["titles"])
+    packed = base64.b64encode(gzip.compress(json.dumps(data).encode())).decode()
+    odd = tmp_path / "odd.html"
+    odd.write_text(f'{before}<script id="data" type="application/octet-stream">{packed}<{after}', encoding="utf-8")
+    page.url = odd.as_uri()
+    page.show(390, 800, address="#document=3")
+    names = "Object.values(Bokeh.index)[0].model.renderers.find(one => one.name === 'names')"
+    assert sorted(page.run(f"[...{names}.data_source.data.shift]")) == [-20, 0, 20]
+    assert page.run("panel.scrollWidth <= panel.clientWidth")
 
 
 def test_hostile_documents_are_shown_as_text(page: Page, pile: list[Document]) -> None:

@@ -61,9 +61,36 @@ def test_a_number_of_ones_own() -> None:
     topics = find_topics(vectors, halves, 5)
     assert len(topics.centres) == 5
     assert [each.number for each in topics.tried] == [5]
-    with pytest.raises(ConfigurationError, match="topics=91: must be between 2 and the number of documents, 90"):
+    with pytest.raises(
+        ConfigurationError, match="topics=91: must be between 2 and the number of different documents, 90"
+    ):
         find_topics(vectors, halves, 91)
-    few = Halves(np.arange(3), halves.first[:3], halves.second[:3])
     few = Halves(np.arange(3), halves.first[:3], halves.second[:3])
     with pytest.raises(DataError, match="Only 3 documents have two words or more"):
         find_topics(vectors, few)
+
+
+@pytest.mark.filterwarnings("error")
+def test_documents_that_are_all_alike_have_no_more_topics_than_kinds() -> None:
+    draw = np.random.default_rng(3)
+    two = unit(blobs(2, 20, 0.0) + 1e-7 * draw.normal(size=(40, 16)))  # as batches of other lengths round
+    topics = find_topics(two, Halves(np.arange(40), two, two))
+    assert topics.sizes.tolist() == [20, 20]
+    assert (topics.assigned != NONE).all()
+    with pytest.raises(
+        ConfigurationError, match="topics=3: must be between 2 and the number of different documents, 2"
+    ):
+        find_topics(two, Halves(np.arange(40), two, two), 3)
+    with pytest.raises(DataError, match="gives all documents the same vector"):
+        find_topics(two[:20], Halves(np.arange(20), two[:20], two[:20]))
+
+
+def test_a_topic_of_no_document_is_none() -> None:
+    near = np.eye(16)[[0, 0, 0, 1, 1, 1]]
+    near[2, 1] = near[5, 0] = 0.9  # so near to both that halves fall apart
+    vectors = unit(np.tile(near, (10, 1)) + 0.01 * np.random.default_rng(0).normal(size=(60, 16)))
+    for number in range(2, 12):
+        topics = find_topics(vectors, halves_of(vectors, 0.1), number)
+        assert topics.sizes.min() > 0
+        assert topics.stability.number == number
+        assert set(topics.assigned.tolist()) - {NONE} == set(range(len(topics.centres)))
