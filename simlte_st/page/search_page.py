@@ -24,6 +24,9 @@ from simlte_st.page import filters
 from simlte_st.page.highlighting import as_label, described, highlighted, hit_html
 from simlte_st.page.overview import Overview, look_over
 
+_TO_THE_TOP = "<script>/* {} */ document.querySelector('[role=dialog]').scrollIntoView()</script>"
+"""Shows a document from its beginning where another was read to its end; the browser runs it anew where it differs."""
+
 PLAIN = {"text": "", "mode": "hybrid", "top": TOP, "threshold": None, "where": "", "why": True}
 """What the form holds at first; what differs stands in the address, under the same names."""
 
@@ -94,7 +97,9 @@ class Page:
         """Show the form; tell whether it was submitted."""
         with st.form("search", border=False):
             box, button = st.columns([7, 1], vertical_alignment="bottom")
-            box.text_input("Search", key="text", placeholder="words, a sentence, a whole text")
+            box.text_input(
+                "Search", key="text", placeholder="words, a sentence, a whole text", label_visibility="collapsed"
+            )  # fmt: skip
             submitted = button.form_submit_button("Search", width="stretch")
             with st.expander("Filters and options"):
                 places = st.columns(3)
@@ -218,6 +223,7 @@ class Page:
         try:
             with self.lock:
                 document = self.index.documents([trail[-1]])[0]
+            st.html(_TO_THE_TOP.format(len(trail)), unsafe_allow_javascript=True)
             st.html(self.document_html(document))
             st.html('<div class="simlte"><h2>Nearest neighbours</h2></div>')
             with st.spinner("Searching"), self.lock:

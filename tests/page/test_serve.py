@@ -204,6 +204,13 @@ def test_in_a_browser(
     assert page.text("p.document") == hostile.text
     page.wait("new URLSearchParams(location.search).get('document')?.startsWith('<img')")
     page.wait("document.querySelectorAll('[role=dialog] .hit').length === 10")
+    page.wait(idle)
+    page.run("document.querySelector('.st-key-neighbour-1-9 button').scrollIntoView()")
+    page.click(".st-key-neighbour-1-9 button")
+    page.wait("document.querySelector('.st-key-neighbour-2-1')")
+    page.wait("document.querySelector('[role=dialog]').getBoundingClientRect().top >= 0")
+    page.click(".st-key-back button")
+    page.wait(f"document.querySelector('p.document').innerText === {json.dumps(hostile.text)}")
     # A key that is pressed while the page is drawn anew can be lost on a busy machine; a person presses it again.
     until = time.monotonic() + 60
     while page.run("!!document.querySelector('[role=dialog]') || location.search.includes('document=')"):
