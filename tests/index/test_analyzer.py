@@ -122,9 +122,9 @@ def test_stop_words_are_left_out_where_there_are_others() -> None:
 
 def test_time_grows_with_the_length() -> None:
     for text in ("a.-" * 300_000, "漢" * 300_000, "a" * 900_000, "x-" * 450_000 + "1", "'" * 900_000, "é́" * 300_000):
-        start = time.perf_counter()
+        start = time.process_time()
         assert sum(1 for _ in terms_of(text)) >= 0
-        assert time.perf_counter() - start < 10
+        assert time.process_time() - start < 10
 
 
 NAMES = ("alpha", "beta", "gamma", "delta", "kappa")
