@@ -167,32 +167,33 @@ def _table(hits: Hits, arguments: argparse.Namespace, index: Index, text: str) -
 
     column = title_column(index.columns, arguments.title)
     documents = index.documents([hit.id for hit in hits])
-    heads, snippets = [], []
+    heads, below = [], []
     for hit, document in zip(hits, documents, strict=True):
         values = [f"{name}: {hit.metadata[name]}" for name in arguments.show or () if hit.metadata[name] is not None]
-        heads.append(" · ".join([title_of(hit.metadata.get(column or ""), document.text), *values]))
-        snippets.append(snippet(hit.passage or document.text, text))
-    yield from table_lines(hits, heads, snippets, terminal_width())
+        heads.append(title_of(hit.metadata.get(column or ""), document.text))
+        below.append([" · ".join(values)] * bool(values) + [snippet(hit.passage or document.text, text)])
+    yield from table_lines(hits, heads, below, terminal_width())
 
 
-def table_lines(hits: Hits, heads: Sequence[str], snippets: Sequence[str], width: int) -> Iterator[str]:
+def table_lines(hits: Hits, heads: Sequence[str], below: Sequence[Sequence[str]], width: int) -> Iterator[str]:
     """Lay out hits in lines of at most ``width`` columns.
 
     Args:
         hits: The hits.
-        heads: Title and columns of each.
-        snippets: A piece of the text of each.
+        heads: Title of each.
+        below: Lines below each: its columns, and a piece of its text.
         width: Of the terminal.
     """
     names = min(max(4, *(_columns(hit.id) for hit in hits)), width // 3)
     room = width - names - 18
     yield f"{'rank':>4}  {_cell('id', names)}  {'cosine':>6}  {'bm25':>6}"[: width - 1]
-    for rank, (hit, head, piece) in enumerate(zip(hits, heads, snippets, strict=True), start=1):
+    for rank, (hit, head, lines) in enumerate(zip(hits, heads, below, strict=True), start=1):
         numbers = "  ".join(f"{'-' if each is None else format(each, form):>6}" for each, form in (
             (hit.cosine, ".3f"), (hit.bm25, ".1f")
         ))  # fmt: skip
         yield f"{rank:>4}  {_cell(hit.id, names)}  {numbers}  {_cell(head, room - 6)}".rstrip()
-        yield f"      {_cell(piece, width - 6)}".rstrip()
+        for line in lines:
+            yield f"      {_cell(line, width - 6)}".rstrip()
 
 
 def reason_lines(rank: int, hit: Hit, width: int) -> Iterator[str]:

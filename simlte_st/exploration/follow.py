@@ -68,6 +68,8 @@ def follow(column: Column, assigned: NDArray[np.int64], number: int) -> Follow:
         rows.append(_bars([(name, count / total) for name, count in counts.most_common(_LARGEST)]))
     if not both:
         return Follow(column.name, rows, left_out=f"No document of a topic has a value of {column.name}.")
+    if len(set(labels)) == len(labels):
+        return Follow(column.name, rows, left_out=f"No two documents share a value of {column.name}.")
     scores = normalized_mutual_info_score(labels, topics), adjusted_rand_score(labels, topics)
     return Follow(column.name, rows, float(scores[0]), float(scores[1]))
 

@@ -58,10 +58,11 @@ def test_search_prints_a_table_as_wide_as_the_terminal(
     assert len(ranked) > 1
     assert re.findall(r"^ +(\d+)  (d\d)$", why, re.MULTILINE) == ranked, "hits first, and their reasons below"
     assert "words  " not in hits
-    monkeypatch.setenv("COLUMNS", "250")
+    monkeypatch.setenv("COLUMNS", "60")
     out, _ = run(f"search {index} '{documents[3]}' --top 1 --show year,Price__EUR_", capfd)
     assert documents[3][:15] in out.splitlines()[1]
-    assert out.splitlines()[1].endswith(" · year: 2003 · Price__EUR_: 1.5")
+    assert out.splitlines()[2] == "      year: 2003 · Price__EUR_: 1.5", "whole, on a line of their own"
+    monkeypatch.setenv("COLUMNS", "250")
     assert re.search(r" d6 .* 2006$", run(f"search {index} ba --title year", capfd)[0], re.MULTILINE)
     for option in ("--title colour", "--show year,colour"):
         assert (

@@ -74,15 +74,17 @@ def test_topics_beside_classes_and_dates() -> None:
     assigned = np.array([0, 0, 1, 1, -1, 1])
     pile = documents(
         kind=["<a>", "<a>", "b", "b", "b", None],
-        day=[f"20{number:02d}-01-01" for number in range(6)],
+        day=[f"20{number // 2:02d}-01-01" for number in range(6)],
+        own=[f"20{number:02d}-01-01" for number in range(6)],
     )
-    kind, day = columns_of(pile)
+    kind, day, own = columns_of(pile)
     beside = follow(kind, assigned, 2)
     assert (beside.nmi, beside.ari) == (1.0, 1.0)
     assert "&lt;a&gt;" in beside.rows[0]
     assert "100%" in beside.rows[0]
     assert "NMI 1.00, ARI 1.00" in beside.summary()
-    assert follow(day, assigned, 2).nmi is not None, "six different dates are classes"
+    assert follow(day, assigned, 2).nmi is not None, "a few different dates are classes"
+    assert follow(own, assigned, 2).summary() == "No two documents share a value of own."
     long = documents(day=[f"20{number % 20:02d}-03-01" for number in range(60)])
     parts = follow(columns_of(long)[0], np.repeat([0, 1], 30), 2)
     assert parts.nmi is None
