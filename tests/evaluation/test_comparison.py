@@ -15,9 +15,10 @@ from simlte_st.evaluation import (
     split_half_views,
     structure_agreement,
     tfidf_few_shot,
-    tfidf_split_half,
 )
 from simlte_st.evaluation.comparison import TFIDF, compare_halves, compare_probes
+from simlte_st.evaluation.lexical import TfidfScores
+from simlte_st.evaluation.split_half import SplitHalfResult, split_half_of_scores
 from simlte_st.evaluation.structure import neighbours_by_words, words_agreement
 
 
@@ -26,11 +27,15 @@ def corpus(documents: list[str]) -> list[Document]:
     return [Document(f"d{index}", text, f"class {index % 3}") for index, text in enumerate(documents)]
 
 
+def tfidf(anchors: list[str], positives: list[str], seed: int = 0) -> SplitHalfResult:
+    return split_half_of_scores(TfidfScores([*anchors, *positives]), seed=seed)
+
+
 def test_halves_are_what_their_parts_say(model: SentenceTransformer, corpus: list[Document]) -> None:
     results = compare_halves({"m": model}, corpus, seed=4)
     anchors, positives = split_half_views(corpus, seed=4, budget=62)
     assert list(results) == [TFIDF, "m"]
-    assert results[TFIDF].split_half == tfidf_split_half(anchors, positives, seed=4)
+    assert results[TFIDF].split_half == tfidf(anchors, positives, seed=4)
     assert results[TFIDF].structure.documents == len(anchors)
     vectors = [np.asarray(model.encode(side)) for side in (anchors, positives)]
     assert results["m"].split_half.mrr == pytest.approx(split_half_retrieval(*vectors, seed=4).mrr, abs=1e-6)
@@ -51,9 +56,9 @@ def test_halves_are_as_long_as_the_verdict_knows_them(model: SentenceTransformer
         expected = split_half_retrieval(*(np.asarray(model.encode(side)) for side in (anchors, positives)))
         result = compare_halves({"m": model}, corpus, **asked)["m"]
         assert result.split_half.mrr == pytest.approx(expected.mrr, abs=1e-6)
-    whole = tfidf_split_half(*split_half_views(corpus, budget=None))
+    whole = tfidf(*split_half_views(corpus, budget=None))
     assert compare_halves({}, corpus, half_length=None)[TFIDF].split_half == whole
-    assert compare_halves({}, corpus)[TFIDF].split_half == tfidf_split_half(*split_half_views(corpus, budget=62))
+    assert compare_halves({}, corpus)[TFIDF].split_half == tfidf(*split_half_views(corpus, budget=62))
 
 
 def test_probes_are_what_their_parts_say(model: SentenceTransformer, corpus: list[Document]) -> None:
