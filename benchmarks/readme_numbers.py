@@ -67,7 +67,6 @@ READERS = {
     "MiniLM chunk-mean + LSA": "its mean over chunks, with an LSA",
     "simlte-longformer": "simlte-longformer",
     "simlte-longformer + LSA": "simlte-longformer, with an LSA",
-    "simlte-longformer, adapted + LSA": "simlte-longformer, adapted, with an LSA",
 }
 
 
