@@ -49,6 +49,5 @@ def test_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for row in rows:
         assert all(len(row["seconds"][title][name]) == 2 for title in star_transformer.PASSES for name in SIDES)
         assert set(row["bytes"]) == set(SIDES)
-    assert rows[0]["bytes"][SIDES[0]] > 0, "a process that has only begun has its peak in the pass"
     assert "microseconds a token" in (tmp_path / "star_transformer.md").read_text()
     assert "<path" in (tmp_path / "star_transformer.svg").read_text()
