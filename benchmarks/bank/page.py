@@ -247,13 +247,13 @@ def rule_section(judged: Judged) -> list[str]:
 
 def _left_out(judged: Judged, part: Callable[[str, Mapping[str, Any]], str]) -> list[list[str]]:
     """Count, part by part and in all, what labels say of encoders that two judges call helped."""
-    judgements = left_out(judged, part)
+    judgements, wider = left_out(judged, part), documents.record()["wider"]
     rows = []
     parts: list[str | None] = list(dict.fromkeys(each.part for each in judgements))
     for left in [*parts, None] if len(parts) > 1 else parts:
         here = [each for each in judgements if left in (None, each.part)]
         helped = Counter(happened(each.entry) for each in here if each.helped)
-        wide = Counter(happened(each.entry, documents.record()["wider"]) for each in here if each.helped)
+        wide = Counter(happened(each.entry, wider) for each in here if each.helped)
         alone = Counter(happened(each.entry) for each in here if said(each.entry, STRUCTURE) > 0)
         every = Counter(happened(each.entry) for each in here)
         counts = [_counts(count) for count in (helped, wide, alone)]
