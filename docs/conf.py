@@ -43,10 +43,8 @@ def write_pages(app: Sphinx) -> None:
     """Make the pages that are made from something else: results, with a list of them, and the help of all commands."""
     folder = HERE / "results"
     shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    for path in [*RESULTS.glob("*.md"), *RESULTS.glob("*.svg")]:
-        shutil.copy(path, folder)
-    pages = sorted(path.stem for path in folder.glob("*.md"))
+    shutil.copytree(RESULTS, folder, ignore=shutil.ignore_patterns("*.json", "*.parquet"))
+    pages = sorted(path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.md"))
     about = "What has been measured. Each page names the command that makes it again, and the machine it was made on."
     (folder / "index.md").write_text(f"# Results\n\n{about}\n\n```{{toctree}}\n{chr(10).join(pages)}\n```\n", "utf-8")
 
