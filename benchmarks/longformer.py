@@ -215,7 +215,7 @@ class Bench:
                 "--dtype", self.options.dtype, "--length", str(self.options.length),
                 "--window", str(self.options.window), "--threads", str(self.options.threads),
             ]  # fmt: skip
-            run = subprocess.run(command, capture_output=True, text=True, check=True)
+            run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
             peaks[side] = int(json.loads(run.stdout.splitlines()[-1])["bytes"])
         self.rows.append(
             {

@@ -134,7 +134,7 @@ def peaks(models: dict[str, Path], file: Path, documents: int) -> dict[str, int]
     for side in (STOCK, OURS):
         command = [sys.executable, "-m", "benchmarks.speed", "--shared", str(file.parent)]
         command += ["--peak", side, str(models[side]), str(file), str(documents)]
-        run = subprocess.run(command, capture_output=True, text=True, check=True)
+        run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
         found[side] = int(json.loads(run.stdout.splitlines()[-1]))
     return found
 

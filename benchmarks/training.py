@@ -132,7 +132,7 @@ def measure_memory(source: str, corpus: Dataset, length: int, options: argparse.
             str(options.documents), "--batch-size", str(options.batch_size), "--threads", str(options.threads),
             "--bf16" if options.bf16 else "--no-bf16", "--peak", side,
         ]  # fmt: skip
-        run = subprocess.run(command, capture_output=True, text=True, check=True)
+        run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
         found = json.loads(run.stdout.splitlines()[-1])
         for name, by_side in peaks.items():
             by_side[side] = found[name]
