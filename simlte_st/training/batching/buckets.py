@@ -10,6 +10,7 @@ import numpy as np
 
 from simlte_st.training.batching.lengths import Lengths
 
+_RATIO = 1.25  # a bucket's longest document through its shortest
 _LEAST_BATCHES = 4  # in a bucket (two in that of the shortest): with few, the same documents meet in every epoch
 
 
@@ -51,15 +52,15 @@ class Bucket:
         return self.documents // least > self.batches
 
 
-def cut_buckets(costs: Lengths, budget: int, least: int, most: int, ratio: float) -> list[Bucket] | None:
+def cut_buckets(costs: Lengths, budget: int, least: int) -> list[Bucket] | None:
     """Cut documents into buckets of which every batch fits a budget.
+
+    A bucket's longest document is at most 1.25 times its shortest, unless that makes fewer than four batches.
 
     Args:
         costs: Tokens of a document in a batch where it is the longest; falling, shape (documents,).
         budget: Tokens of a batch at most.
         least: Documents in a batch at least.
-        most: Documents in a batch at most.
-        ratio: A bucket's longest document through its shortest, unless that makes fewer than four batches.
 
     Returns:
         The buckets; None where ``2 * least - 1`` of the longest documents (or all) do not fit the budget. If they do,
@@ -69,20 +70,16 @@ def cut_buckets(costs: Lengths, budget: int, least: int, most: int, ratio: float
     start = 0
     while start < len(costs):
         cost = int(costs[start])
-        size = _size(cost, budget, most)
+        size = budget // cost
         if size < min(2 * least - 1, len(costs)):
             return None
-        stop = int(np.searchsorted(-costs, -cost / ratio, side="right"))
+        stop = int(np.searchsorted(-costs, -cost / _RATIO, side="right"))
         stop = max(stop, start + _LEAST_BATCHES * size)
-        if stop >= len(costs) or len(costs) - stop <= _size(int(costs[stop]), budget, most):
+        if stop >= len(costs) or len(costs) - stop <= budget // int(costs[stop]):
             stop = len(costs)  # what is left would be one batch, the same in every epoch
         buckets.append(Bucket.of(start, stop, cost, size))
         start = stop
     return buckets
-
-
-def _size(cost: int, budget: int, most: int) -> int:
-    return min(most, budget // cost)
 
 
 def split_to(buckets: Sequence[Bucket], batches: int, least: int) -> list[Bucket]:

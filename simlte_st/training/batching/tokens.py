@@ -20,6 +20,7 @@ logger = logging.getLogger(__name__)
 Rows = NDArray[np.int64]
 """Row numbers."""
 
+_LEAST = 2  # documents in a batch: the negatives are the other ones
 _SLACK = 50  # one batch in so many more than the first epoch needs: in others the views fall longer
 _STEP = 1.01  # where they do not fit all the same, the budget rises by so much at a time
 _WORTH_A_WARNING = 1.05
@@ -29,12 +30,12 @@ class TokenBudgetBatchSampler(SeededBatchSampler):
     """Batches by tokens: many short documents or few long ones.
 
     In plain terms, in each epoch: documents are put into buckets by the length of their views, the buckets shuffled
-    and cut into batches that fit the budget, and all batches shuffled. A bucket's longest view is at most ``ratio``
+    and cut into batches that fit the budget, and all batches shuffled. A bucket's longest view is at most 1.25
     times its shortest, unless it would hold fewer than four batches: so documents meet many others over the epochs.
 
     Nothing is sorted within a bucket. In random batches length is a shortcut: both views of a long document are long.
     Within a bucket lengths are alike, and say nothing of which views belong together. What a model sees less of is
-    short documents beside long ones; a larger ``ratio`` shows more, and pads more.
+    short documents beside long ones.
 
     With ``packed`` nothing is padded, and there is nothing to sort for: every batch gets the same number of documents
     of all lengths, and nearly the same number of tokens.
@@ -56,9 +57,6 @@ class TokenBudgetBatchSampler(SeededBatchSampler):
         batch_tokens: Tokens in a batch at most: documents x views x the longest view, padding included; with
             ``packed`` the tokens of all views.
         packed: The model reads its batches without padding.
-        min_batch_size: Documents in a batch at least. The negatives are the other documents.
-        max_batch_size: Documents in a batch at most; None for no bound.
-        ratio: Longest view of a bucket through its shortest.
         **arguments: The Trainer's other arguments.
 
     Attributes:
@@ -77,32 +75,18 @@ class TokenBudgetBatchSampler(SeededBatchSampler):
         lengths: Lengths | Callable[[int], Lengths],
         batch_tokens: int,
         packed: bool = False,
-        min_batch_size: int = 2,
-        max_batch_size: int | None = None,
-        ratio: float = 1.25,
         **arguments: Any,
     ) -> None:
         super().__init__(dataset, batch_size, drop_last, **arguments)
         self.documents = len(dataset)
-        if min_batch_size < 2:
-            raise ConfigurationError(f"min_batch_size={min_batch_size}: the negatives are the others; use 2 or more.")
-        if ratio < 1:
-            raise ConfigurationError(f"ratio={ratio}: must be 1 or more.")
-        if self.documents < min_batch_size:
-            raise ConfigurationError(f"{self.documents} documents make no batch of min_batch_size={min_batch_size}.")
+        if self.documents < _LEAST:
+            raise ConfigurationError(f"{self.documents} documents make no batch of at least {_LEAST}.")
         self.lengths = lengths
         self.batch_tokens = batch_tokens
         self.packed = packed
         # Batches are planned in units of one document for each process.
         self.units = self.documents // self.processes
-        self.least = -(-min_batch_size // self.processes)
-        self.most = self.units if max_batch_size is None else max_batch_size // self.processes
-        if self.most < 2 * self.least - 1 and max_batch_size is not None:
-            raise ConfigurationError(
-                f"max_batch_size={max_batch_size}: at least {(2 * self.least - 1) * self.processes} with "
-                f"min_batch_size={min_batch_size}, or some numbers of documents could not be divided."
-            )
-        self.ratio = ratio
+        self.least = -(-_LEAST // self.processes)
         self.padding: Padding | None = None
         needed = self._fewest_packed() if packed else self._fewest_padded()
         self._batches = min(needed + -(-needed // _SLACK), self.units // self.least)
@@ -156,10 +140,7 @@ class TokenBudgetBatchSampler(SeededBatchSampler):
 
     def _cut(self, costs: Lengths, looser: float = 1.0) -> list[Bucket] | None:
         """Cut units, sorted by falling tokens, into buckets; None where the budget is too small."""
-        # Where the number of documents is the bound, a larger budget does not help; fewer buckets do.
-        ratio = self.ratio * looser if self.most < self.units else self.ratio
-        budget = int(self.batch_tokens * looser)
-        return cut_buckets(costs, budget, self.least, self.most, ratio)
+        return cut_buckets(costs, int(self.batch_tokens * looser), self.least)
 
     def _unit_costs(self, costs: Lengths) -> Lengths:
         """Give the tokens of units of documents that are sorted by falling tokens."""
@@ -199,15 +180,15 @@ class TokenBudgetBatchSampler(SeededBatchSampler):
     def _fewest_packed(self) -> int:
         lengths = self._lengths(0)
         most = self.units // self.least
-        batches = max(-(-int(lengths.sum()) // self.batch_tokens), -(-self.units // self.most))
+        batches = -(-int(lengths.sum()) // self.batch_tokens)
         while batches <= most:
             parts = self._parts(lengths, batches, self._generator(0))
             if max(int(lengths[rows].sum()) for rows in parts) * self.processes <= self.batch_tokens:
                 return batches
             batches = math.ceil(batches * _STEP)
         raise ConfigurationError(
-            f"batch_tokens={self.batch_tokens}: too small for batches of min_batch_size={self.least * self.processes} "
-            f"documents; the longest has {lengths.sum(axis=1).max()} tokens in its views."
+            f"batch_tokens={self.batch_tokens}: too small for batches of {self.least * self.processes} documents; "
+            f"the longest has {lengths.sum(axis=1).max()} tokens in its views."
         )
 
     def _packed(self, lengths: Lengths, rng: np.random.Generator) -> list[Rows]:

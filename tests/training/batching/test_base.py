@@ -127,7 +127,7 @@ def test_every_row_may_come_first() -> None:
 
 def configured() -> ConfiguredBatchSampler:
     lengths = np.full((5_000, 2), 50)
-    return ConfiguredBatchSampler(TokenBudgetBatchSampler, lengths=lengths, batch_tokens=1_000, max_batch_size=None)
+    return ConfiguredBatchSampler(TokenBudgetBatchSampler, lengths=lengths, batch_tokens=1_000)
 
 
 def test_it_makes_the_sampler() -> None:

@@ -13,59 +13,56 @@ def costs_of(seed: int, documents: int, longest: int = 1_000) -> np.ndarray:
     return -np.sort(-np.minimum(rng.lognormal(5, 1, size=documents).astype(np.int64) + 2, longest))
 
 
-def assert_sound(buckets: list[Bucket], costs: np.ndarray, budget: int, least: int, most: int) -> None:
+def assert_sound(buckets: list[Bucket], costs: np.ndarray, budget: int, least: int) -> None:
     assert buckets[0].start == 0
     assert buckets[-1].stop == len(costs)
     assert all(one.stop == other.start for one, other in itertools.pairwise(buckets))
     for bucket in buckets:
         assert bucket.cost == costs[bucket.start]
         small, large = bucket.documents // bucket.batches, -(-bucket.documents // bucket.batches)
-        assert least <= small <= large <= most
+        assert least <= small
         assert bucket.largest == large * bucket.cost <= budget
 
 
 @pytest.mark.parametrize("least", [2, 5])
-@pytest.mark.parametrize("most", [9, 40, 10_000])
 @pytest.mark.parametrize("documents", [5, 9, 10, 11, 50, 333, 2_000])
-def test_every_batch_fits(documents: int, least: int, most: int) -> None:
+def test_every_batch_fits(documents: int, least: int) -> None:
     for seed in range(5):
         costs = costs_of(seed, documents)
         for budget in (9_000, 9_999, 40_000):
-            buckets = cut_buckets(costs, budget, least, most, 1.25)
+            buckets = cut_buckets(costs, budget, least)
             assert buckets is not None
-            assert_sound(buckets, costs, budget, least, most)
+            assert_sound(buckets, costs, budget, least)
 
 
-def test_buckets_are_as_coarse_as_asked() -> None:
+def test_a_bucket_holds_documents_of_like_lengths() -> None:
     costs = costs_of(0, 5_000)
-    for ratio in (1.1, 1.5, 3.0):
-        buckets = cut_buckets(costs, 20_000, 2, 5_000, ratio)
-        assert buckets is not None
-        for bucket in buckets[:-1]:
-            within = bucket.cost / costs[bucket.stop - 1] <= ratio
-            assert within or bucket.batches == 4, "wider only where there are few documents"
-            assert bucket.batches >= 4
-        assert buckets[-1].batches >= 2
-        assert len(buckets) >= 3
-    assert len(cut_buckets(costs, 20_000, 2, 5_000, 1.1) or []) > len(cut_buckets(costs, 20_000, 2, 5_000, 2.0) or [])
+    buckets = cut_buckets(costs, 20_000, 2)
+    assert buckets is not None
+    for bucket in buckets[:-1]:
+        within = bucket.cost / costs[bucket.stop - 1] <= 1.25
+        assert within or bucket.batches == 4, "wider only where there are few documents"
+        assert bucket.batches >= 4
+    assert buckets[-1].batches >= 2
+    assert len(buckets) >= 3
 
 
 def test_what_would_be_one_batch_is_none_of_its_own() -> None:
     costs = np.array([100] * 12 + [10] * 30)
-    assert cut_buckets(costs, 300, 2, 99, 1.25) == [Bucket(0, 42, 100, 3, 14)]
-    assert cut_buckets(np.append(costs, 10), 300, 2, 99, 1.25) == [Bucket(0, 12, 100, 3, 4), Bucket(12, 43, 10, 30, 2)]
+    assert cut_buckets(costs, 300, 2) == [Bucket(0, 42, 100, 3, 14)]
+    assert cut_buckets(np.append(costs, 10), 300, 2) == [Bucket(0, 12, 100, 3, 4), Bucket(12, 43, 10, 30, 2)]
 
 
 def test_a_few_documents_are_one_bucket() -> None:
-    assert cut_buckets(np.array([90, 50, 10]), 300, 2, 9, 1.25) == [Bucket(0, 3, 90, 3, 1)]
+    assert cut_buckets(np.array([90, 50, 10]), 300, 2) == [Bucket(0, 3, 90, 3, 1)]
     # Seven documents of three a batch at most: three batches, not two and a rest of one.
-    assert cut_buckets(np.full(7, 100), 300, 2, 9, 1.25) == [Bucket(0, 7, 100, 3, 3)]
+    assert cut_buckets(np.full(7, 100), 300, 2) == [Bucket(0, 7, 100, 3, 3)]
 
 
 def test_a_budget_that_is_too_small() -> None:
-    assert cut_buckets(np.array([100, 90, 80]), 299, 2, 9, 1.25) is None
-    assert cut_buckets(np.array([100, 90, 80]), 300, 2, 9, 1.25) is not None
-    assert cut_buckets(np.array([100] * 9), 899, 5, 9, 1.25) is None
+    assert cut_buckets(np.array([100, 90, 80]), 299, 2) is None
+    assert cut_buckets(np.array([100, 90, 80]), 300, 2) is not None
+    assert cut_buckets(np.array([100] * 9), 899, 5) is None
 
 
 @pytest.mark.parametrize("documents", [5, 12, 50, 333])
@@ -73,13 +70,13 @@ def test_a_budget_that_is_too_small() -> None:
 def test_any_number_of_batches_can_be_made(documents: int, least: int) -> None:
     for seed in range(5):
         costs = costs_of(seed, documents)
-        buckets = cut_buckets(costs, 9_000, least, 10_000, 1.25)
+        buckets = cut_buckets(costs, 9_000, least)
         assert buckets is not None
         needed = sum(bucket.batches for bucket in buckets)
         for wanted in range(needed, documents // least + 1):
             split = split_to(buckets, wanted, least)
             assert sum(bucket.batches for bucket in split) == wanted
-            assert_sound(split, costs, 9_000, least, 10_000)
+            assert_sound(split, costs, 9_000, least)
 
 
 def test_the_largest_batches_are_split_first() -> None:
