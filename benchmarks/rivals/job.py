@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from simlte_st.data.segmenters import Segmenter
 from simlte_st.training.presets import Preset
 
 RIVAL_FILE = "rival.json"
@@ -25,7 +24,6 @@ class RivalJob:
         preset: The settings that all rivals share, with the rival's own in them.
         steps: Optimizer steps.
         seed: Decides everything that is drawn.
-        segmenter: ``"punkt"``, ``"nupunkt"`` or a callable.
         bf16: Compute in bfloat16.
         progress: Show progress bars.
     """
@@ -36,7 +34,6 @@ class RivalJob:
     preset: Preset
     steps: int
     seed: int
-    segmenter: str | Segmenter
     bf16: bool
     progress: bool
 

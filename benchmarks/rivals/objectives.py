@@ -28,7 +28,6 @@ def train_views(job: RivalJob) -> Outcome:
         job.path,
         base=job.base,
         preset=job.preset.changed(max_length=job.preset.max_length or "base"),
-        segmenter=job.segmenter,
         held_out=0.0,
         max_steps=job.steps,
         seed=job.seed,

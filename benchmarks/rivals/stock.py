@@ -55,7 +55,7 @@ def prepare(job: RivalJob) -> Prepared:
     """
     set_seed(job.seed)
     preset = job.preset.changed(view=TEXT, mlm_weight=0.0)
-    options = RunOptions(os.fspath(job.base), preset, segmenter=job.segmenter, seed=job.seed)
+    options = RunOptions(os.fspath(job.base), preset, seed=job.seed)
     trainee = make_trainee(RunFolder(job.path, job.work), options)
     corpus = trainee.views.attach(job.documents, directory=job.work / "corpus", progress=job.progress)
     modules = [module for module in trainee.model if not isinstance(module, Normalize)]

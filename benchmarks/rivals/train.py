@@ -16,13 +16,9 @@ from transformers import PreTrainedModel
 
 from benchmarks.rivals.job import RIVAL_FILE, RivalJob, RivalRecord
 from benchmarks.rivals.objectives import get_rival
-from simlte_st.data.segmenters import Segmenter
 from simlte_st.errors import ConfigurationError
 from simlte_st.files import atomic_path, check_free, write_json
-from simlte_st.models.base import load_model
-from simlte_st.models.loading import LoadedModel
-from simlte_st.training.model import preset_for
-from simlte_st.training.presets import Pooling, Preset, get_preset
+from simlte_st.training.presets import Preset, get_preset
 
 CHEAP: dict[str, Any] = {"batch_size": 32, "warmup": 0.1, "mlm_weight": 0.0, "dropout": 0.0}
 CONTRASTIVE = get_preset("docsplit-bert").changed(**CHEAP)
@@ -38,14 +34,8 @@ def train_rival(
     steps: int,
     batch_size: int,
     max_view_length: int | None,
-    learning_rate: float | None = None,
+    preset: Preset,
     seed: int = 0,
-    preset: str | Preset = "auto",
-    pooling: Pooling | None = None,
-    warmup: float | None = None,
-    dropout: float | None = None,
-    mlm_weight: float | None = None,
-    segmenter: str | Segmenter = "punkt",
     bf16: bool = False,
     overwrite: bool = False,
     progress: bool = False,
@@ -66,16 +56,9 @@ def train_rival(
         batch_size: Documents in a batch; pairs of documents for Contrastive Tension, where it is a multiple of 8.
         max_view_length: Most tokens of a text while training, special tokens included; None keeps the base's. The
             finished model reads what the base reads.
-        learning_rate: Peak learning rate of AdamW; None for the preset's, as for the next four.
+        preset: Where all other settings come from, with random batches. SimCSE keeps its own dropout, by which it tells
+            its views apart; rivals that are not trained by views have no MLM term.
         seed: Decides everything that is drawn.
-        preset: Where all other settings come from, as in :func:`simlte_st.train`; with random batches. ``"auto"`` is
-            :data:`CONTRASTIVE` for a base that is a sentence encoder. Gradient caching
-            and checkpointing save memory for the rivals that are trained by views only.
-        pooling: ``"cls"``, ``"mean"``, or ``"keep"`` the base's.
-        warmup: Share of the steps over which the learning rate rises.
-        dropout: Dropout while training. SimCSE keeps its own, by which it tells its views apart.
-        mlm_weight: Weight of the MLM term of the rivals that are trained by views; the others have none.
-        segmenter: ``"punkt"``, ``"nupunkt"`` or a callable.
         bf16: Compute in bfloat16. Never left to the machine, which would change the numbers.
         overwrite: Replace what is at ``output``.
         progress: Show progress bars.
@@ -94,19 +77,7 @@ def train_rival(
         raise ConfigurationError(f"steps={steps}: at least one step is needed.")
     output = Path(output)
     check_free(output, overwrite)
-    if isinstance(preset, Preset):
-        chosen = preset
-    else:
-        chosen = chosen_for(load_model(os.fspath(base))) if preset == "auto" else get_preset(preset)
-    settings = chosen.changed(
-        batch_size=batch_size,
-        max_view_length=max_view_length,
-        learning_rate=learning_rate,
-        pooling=pooling,
-        warmup=warmup,
-        dropout=dropout,
-        mlm_weight=mlm_weight,
-    ).changed(**rival.settings)
+    settings = preset.changed(batch_size=batch_size, max_view_length=max_view_length).changed(**rival.settings)
     if settings.batch_tokens is not None:
         raise ConfigurationError(f"batch_tokens={settings.batch_tokens}: rivals are compared on random batches.")
     with atomic_path(output) as path:
@@ -117,7 +88,6 @@ def train_rival(
             preset=settings,
             steps=steps,
             seed=seed,
-            segmenter=segmenter,
             bf16=bf16,
             progress=progress,
         )
@@ -143,11 +113,6 @@ def train_rival(
         )
         write_json(path / RIVAL_FILE, record.to_dict())
     return record
-
-
-def chosen_for(base: LoadedModel) -> Preset:
-    """Choose the settings for a base."""
-    return CONTRASTIVE if base.tuned else preset_for(base)
 
 
 class TokenCount:

@@ -197,22 +197,6 @@ class Store:
         parts = [values[start : start + VALUES] for start in range(0, len(values), VALUES)] or [[]]
         return pa.concat_tables(self.rows(f"{where} AND {is_one_of(column, part)}", columns) for part in parts)
 
-    def nearest(
-        self, vector: NDArray[np.float32], where: str, top: int | None = None, threshold: float | None = None
-    ) -> dict[str, tuple[float, int]]:
-        """Find the documents with the rows nearest to a vector.
-
-        Args:
-            vector: Shape ``[dim]``.
-            where: An SQL condition on the rows.
-            top: How many documents at most; with an approximate index there may be nearer ones. None: all, exactly.
-            threshold: Lowest cosine.
-
-        Returns:
-            By id, in the order of its best row: the cosine of that row, and its ``part``.
-        """
-        return self.nearest_many(vector[None], where, top, threshold)[0]
-
     def nearest_many(
         self, vectors: NDArray[np.float32], where: str, top: int | None = None, threshold: float | None = None
     ) -> list[dict[str, tuple[float, int]]]:
@@ -220,12 +204,13 @@ class Store:
 
         Args:
             vectors: Shape ``[questions, dim]``.
-            where: As for :meth:`nearest`, and so are the others; they are those of all vectors.
-            top: How many documents of each at most.
+            where: An SQL condition on the rows.
+            top: How many documents of each at most; with an approximate index there may be nearer ones. None: all,
+                exactly.
             threshold: Lowest cosine.
 
         Returns:
-            For each vector what :meth:`nearest` gives.
+            For each vector by id, in the order of its best row: the cosine of that row, and its ``part``.
         """
         found: list[dict[str, tuple[float, int]]] = [{} for _ in vectors]
         asked = np.arange(len(vectors))

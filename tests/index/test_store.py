@@ -73,9 +73,9 @@ def test_an_approximate_index_is_made_when_there_are_many(
     index.add([Document(f"n{number}", text) for number, text in enumerate(documents[10:40])])
     assert table.index_stats("vector_idx").num_indexed_rows == 40
     assert table.index_stats("terms_idx").num_unindexed_rows == 0
-    vector = index.encoder.query(documents[3])
-    exact = index._store.nearest(vector, "searched")
-    assert list(index._store.nearest(vector, "searched", 5)) == list(exact)[:5]
+    vector = index.encoder.query(documents[3])[None]
+    [exact] = index._store.nearest_many(vector, "searched")
+    assert list(index._store.nearest_many(vector, "searched", 5)[0]) == list(exact)[:5]
     for hit in index.search(documents[3], top=5, mode="dense"):
         assert hit.cosine == pytest.approx(exact[hit.id][0], abs=1e-5)
 
@@ -108,7 +108,7 @@ def test_many_vectors_are_looked_for_in_one_call(
         shared = [len({*each} & names) / len(names) for each, names in zip(found, right, strict=True)]
         assert np.mean(shared) > (0.97 if approximate else 0.999), "also where a filter leaves few"
         for question, each, cosines in zip(questions, found, best, strict=True):
-            assert [*each] == [*made.nearest(question, where, 12)]
+            assert [*each] == [*made.nearest_many(question[None], where, 12)[0]]
             assert [cosine for cosine, _ in each.values()] == pytest.approx([cosines[int(n)] for n in each], abs=1e-5)
     above = made.nearest_many(questions, "searched", threshold=0.6)
     assert [{*each} for each in above] == [{str(i) for i in np.flatnonzero(own >= 0.6)} for own in best]
@@ -142,7 +142,7 @@ def test_new_documents_are_written_without_a_look_at_all_rows(tmp_path: Path, mo
         made.merge(_rows(vectors[:2]))
         made.merge(_rows(vectors[2:4], 2))
     made.merge(_rows(vectors[4:6], 3, "changed"))
-    assert {**made.nearest(vectors[4], "hash = 'changed'", 1)} == {"3": (pytest.approx(1), 0)}
+    assert made.nearest_many(vectors[4:5], "hash = 'changed'", 1) == [{"3": (pytest.approx(1), 0)}]
     assert made.count() == 5
 
 
@@ -319,5 +319,5 @@ def test_several_rows_of_one_document_do_not_crowd_out_others(tmp_path: Path) ->
         "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), 2),
     }
     made.merge(pa.table(columns))
-    near = made.nearest(np.array([1, 0], dtype=np.float32), "searched", 2)
+    [near] = made.nearest_many(np.array([[1, 0]], dtype=np.float32), "searched", 2)
     assert [(name, part) for name, (_, part) in near.items()] == [("long", 0), ("short", 39)]

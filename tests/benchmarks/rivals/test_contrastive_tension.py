@@ -18,6 +18,7 @@ from simlte_st.data.sentences import segment_document, tokenizer_counter
 from simlte_st.data.views import draw_views
 from simlte_st.errors import ConfigurationError
 from simlte_st.models.base import load_model
+from simlte_st.training.presets import get_preset
 
 
 def test_one_pair_in_eight_is_positive_and_no_document_is_in_two_pairs_of_a_pass() -> None:
@@ -44,10 +45,9 @@ def test_the_batch_must_be_a_multiple_of_eight() -> None:
 
 def test_it_is_the_papers_objective_step_by_step(bert_path: Path, documents: list[str], tmp_path: Path) -> None:
     steps, size, rate = 4, 8, 1e-3
-    train_rival(
-        "contrastive-tension", documents, bert_path, tmp_path / "out", steps=steps, batch_size=size, max_view_length=32,
-        learning_rate=rate, dropout=0.0, pooling="mean", seed=5, segmenter=PunktSegmenter(), bf16=False,
-    )  # fmt: skip
+    preset = get_preset("docsplit-bert").changed(learning_rate=rate, dropout=0.0, pooling="mean")
+    budget = {"steps": steps, "batch_size": size, "max_view_length": 32}
+    train_rival("contrastive-tension", documents, bert_path, tmp_path / "out", preset=preset, seed=5, **budget)
 
     # By hand: two encoders, binary cross-entropy of dot products, AdamW with a rate that falls linearly.
     kept = load_model(bert_path, "mean", 32).model

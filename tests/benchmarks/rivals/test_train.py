@@ -25,7 +25,8 @@ from simlte_st.data.rival_views import Crop, Identity
 from simlte_st.errors import ConfigurationError, EmptyCorpusError, ModelError
 from simlte_st.training.presets import get_preset
 
-BUDGET: dict[str, Any] = {"steps": 3, "batch_size": 8, "max_view_length": 32, "learning_rate": 1e-3, "bf16": False}
+PRESET = get_preset("docsplit-bert").changed(learning_rate=1e-3)
+BUDGET: dict[str, Any] = {"steps": 3, "batch_size": 8, "max_view_length": 32, "preset": PRESET}
 ALL = sorted(RIVALS)
 
 
@@ -137,7 +138,7 @@ def test_another_seed_gives_other_weights(
 def test_only_what_a_rival_needs_differs_from_the_common_settings(
     trained: dict[str, tuple[RivalRecord, Path]],
 ) -> None:
-    common = get_preset("docsplit-bert").changed(batch_size=8, max_view_length=32, learning_rate=1e-3)
+    common = PRESET.changed(batch_size=8, max_view_length=32)
     own = {name: {key for key, value in vars(common).items() if value != vars(trained[name][0].preset)[key]}
            for name in ALL}  # fmt: skip
     assert own == {
@@ -159,8 +160,8 @@ def test_simcse_keeps_its_dropout_and_the_others_take_the_one_that_is_asked_for(
     bert_path: Path, documents: list[str], tmp_path: Path
 ) -> None:
     for name, expected in (("simcse-long", 0.1), ("tsdae", 0.0)):
-        budget = {**BUDGET, "steps": 1}
-        record = train_rival(name, documents, bert_path, tmp_path / name, dropout=0.0, pooling="mean", **budget)
+        budget = {**BUDGET, "steps": 1, "preset": PRESET.changed(dropout=0.0, pooling="mean")}
+        record = train_rival(name, documents, bert_path, tmp_path / name, **budget)
         assert record.preset.dropout == expected
         assert SentenceTransformer(str(tmp_path / name), device="cpu")[1].pooling_mode == "mean"
 
@@ -181,9 +182,9 @@ def test_a_base_that_normalizes_is_trained_without_and_saved_with_it(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SentenceTransformerTrainer, "training_step", watch)
-        record = train_rival(name, documents, tmp_path / "base", tmp_path / "out", **BUDGET)
+        budget = {**BUDGET, "preset": CONTRASTIVE}
+        train_rival(name, documents, tmp_path / "base", tmp_path / "out", **budget)
     assert seen == [[Transformer, Pooling]] * 3
-    assert record.preset.warmup == CONTRASTIVE.warmup > 0, "that of bases that are sentence encoders"
     made = SentenceTransformer(str(tmp_path / "out"), device="cpu")
     assert [type(module) for module in made] == [Transformer, Pooling, Normalize]
     assert changed(tmp_path / "base", tmp_path / "out")
