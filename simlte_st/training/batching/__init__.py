@@ -6,16 +6,14 @@ from simlte_st.training.batching.base import (
     OrderedBatchSampler,
     SeededBatchSampler,
 )
-from simlte_st.training.batching.lengths import Padding, ViewLengths, measure_padding
+from simlte_st.training.batching.lengths import ViewLengths
 from simlte_st.training.batching.tokens import TokenBudgetBatchSampler
 
 __all__ = [
     "ConfiguredBatchSampler",
     "EpochPermutation",
     "OrderedBatchSampler",
-    "Padding",
     "SeededBatchSampler",
     "TokenBudgetBatchSampler",
     "ViewLengths",
-    "measure_padding",
 ]

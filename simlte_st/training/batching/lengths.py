@@ -1,10 +1,8 @@
-"""How many tokens views have, and how many of a batch's are padding."""
+"""How many tokens views have."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from datasets import Dataset
@@ -65,48 +63,3 @@ def _tokens(document: SegmentedDocument, piece: Piece) -> float:
     if piece.stop is None:
         return tokens
     return tokens * (piece.stop - piece.start) / max(1, document.words(piece.sentence))
-
-
-@dataclass(frozen=True, slots=True)
-class Padding:
-    """What batches cost in tokens.
-
-    Attributes:
-        batches: Number of batches.
-        documents: Documents in them.
-        real: Tokens of their views.
-        padded: Tokens after all views of a batch are padded to its longest; with packing as many as are real.
-        largest: The most padded tokens of a batch.
-    """
-
-    batches: int
-    documents: int
-    real: int
-    padded: int
-    largest: int
-
-    @property
-    def share(self) -> float:
-        """Share of the tokens that are padding, 0 to 1."""
-        return 1 - self.real / self.padded if self.padded else 0.0
-
-
-def measure_padding(
-    batches: Iterable[Sequence[int] | NDArray[np.int64]], lengths: Lengths, packed: bool = False
-) -> Padding:
-    """Count the tokens and the padding of batches.
-
-    Args:
-        batches: Row numbers.
-        lengths: Tokens of each view of each document, shape (documents, views).
-        packed: Nothing is padded.
-    """
-    documents = []
-    real = []
-    padded = []
-    for batch in batches:
-        tokens = lengths[np.asarray(batch, dtype=np.int64)]
-        documents.append(len(tokens))
-        real.append(int(tokens.sum()))
-        padded.append(real[-1] if packed else int(tokens.max(initial=0)) * tokens.size)
-    return Padding(len(documents), sum(documents), sum(real), sum(padded), max(padded, default=0))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from simlte_st.errors import ConfigurationError
 from simlte_st.training.batching.base import SeededBatchSampler, equal_parts
 from simlte_st.training.batching.buckets import Bucket, cut_buckets, split_to
-from simlte_st.training.batching.lengths import Lengths, Padding, measure_padding
+from simlte_st.training.batching.lengths import Lengths
 
 logger = logging.getLogger(__name__)
 
@@ -59,9 +59,6 @@ class TokenBudgetBatchSampler(SeededBatchSampler):
         packed: The model reads its batches without padding.
         **arguments: The Trainer's other arguments.
 
-    Attributes:
-        padding: What the batches of the last epoch planned cost; None before.
-
     Raises:
         ConfigurationError: A setting out of its range, or a budget that is too small for the longest views.
     """
@@ -87,7 +84,6 @@ class TokenBudgetBatchSampler(SeededBatchSampler):
         # Batches are planned in units of one document for each process.
         self.units = self.documents // self.processes
         self.least = -(-_LEAST // self.processes)
-        self.padding: Padding | None = None
         needed = self._fewest_packed() if packed else self._fewest_padded()
         self._batches = min(needed + -(-needed // _SLACK), self.units // self.least)
 
@@ -104,15 +100,18 @@ class TokenBudgetBatchSampler(SeededBatchSampler):
         rng = self._generator(epoch)
         lengths = self._lengths(epoch)
         batches = (self._packed if self.packed else self._padded)(lengths, rng)
-        self.padding = measure_padding(batches, lengths, self.packed)
-        if self.padding.largest > self.batch_tokens * _WORTH_A_WARNING:
+        largest = max(self._cost(lengths[rows]) for rows in batches)
+        if largest > self.batch_tokens * _WORTH_A_WARNING:
             logger.warning(
                 "Epoch %d has a batch of %d tokens, more than batch_tokens=%d: its views are longer than the first's.",
                 epoch,
-                self.padding.largest,
+                largest,
                 self.batch_tokens,
             )
         return [batches[index] for index in rng.permutation(len(batches))]
+
+    def _cost(self, lengths: Lengths) -> int:
+        return int(lengths.sum() if self.packed else lengths.max() * lengths.size)
 
     def _lengths(self, epoch: int) -> Lengths:
         lengths = self.lengths(epoch) if callable(self.lengths) else self.lengths

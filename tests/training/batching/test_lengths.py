@@ -7,7 +7,7 @@ from sentence_transformers import SentenceTransformer
 
 from simlte_st.data import Crop, DocSplit, DocSplitTransform
 from simlte_st.data.views import View
-from simlte_st.training.batching import Padding, ViewLengths, measure_padding
+from simlte_st.training.batching import ViewLengths
 
 
 def views_of(seed: int, budget: int | None) -> DocSplitTransform:
@@ -56,16 +56,6 @@ def test_epochs_and_seeds_have_their_own_views(corpus: Dataset) -> None:
 def test_nothing_is_cut_without_a_budget(corpus: Dataset) -> None:
     lengths = ViewLengths(corpus, views_of(0, None), special_tokens=3)(0)
     assert (lengths.sum(axis=1) == np.array([sum(tokens) for tokens in corpus["tokens"][:]]) + 6).all()
-
-
-def test_padding_is_counted() -> None:
-    lengths = np.array([[3, 5], [2, 2], [10, 1]])
-    padding = measure_padding([[0, 1], [2]], lengths)
-    assert padding == Padding(batches=2, documents=3, real=23, padded=20 + 20, largest=20)
-    assert padding.share == 1 - 23 / 40
-    assert measure_padding([[2], [0, 1]], lengths, packed=True) == Padding(2, 3, 23, 23, 12)
-    assert measure_padding([], lengths).share == 0
-    assert measure_padding([np.array([0]), np.array([1])], lengths).largest == 10
 
 
 def test_counting_is_not_drawing(corpus: Dataset) -> None:
