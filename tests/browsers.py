@@ -67,6 +67,25 @@ class BrowserPage:
         """Give the value of an expression of JavaScript."""
         return self.driver.execute_script(f"return {script}")
 
+    def broken_words(self, selector: str) -> list[str]:
+        """List the words, of letters and up to fifteen of them, that do not stand on one line."""
+        script = """
+            const broken = [];
+            for (const element of document.querySelectorAll(arguments[0])) {
+                const texts = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+                while (texts.nextNode()) {
+                    for (const word of texts.currentNode.data.matchAll(/(?<!\\p{L})\\p{L}{2,15}(?!\\p{L})/gu)) {
+                        const range = document.createRange();
+                        range.setStart(texts.currentNode, word.index);
+                        range.setEnd(texts.currentNode, word.index + word[0].length);
+                        const tops = [...range.getClientRects()].map(box => Math.round(box.top));
+                        if (new Set(tops).size > 1) broken.push(word[0]);
+                    }
+                }
+            }
+            return broken;"""
+        return list(self.driver.execute_script(script, selector))
+
     def wait(self, condition: str) -> None:
         """Wait until an expression is true, for a minute at most."""
         until = time.monotonic() + 60

@@ -148,10 +148,11 @@ def loss_section(log: Sequence[Mapping[str, Any]]) -> str:
     """Draw the terms of the loss over the steps."""
     lines = [line for line in log if "loss" in line]
     terms = {"contrastive term": [line.get("contrastive", line["loss"]) for line in lines]}  # alone, it is the loss
-    explained = "Each point is the mean since the one before. This run has no MLM term."
+    point = "Each point is the mean since the one before. A small batch, as the last of a pass can be, has a low loss."
+    explained = f"{point} This run has no MLM term."
     if any("mlm" in line for line in lines):
         terms["MLM term"] = [line["mlm"] for line in lines]
-        explained = "Each point is the mean since the one before. The MLM term is weighted: both add up to the loss."
+        explained = f"{point} The MLM term is weighted: both add up to the loss."
     curves = []
     for name, values in terms.items():
         item = make_curve([line["step"] for line in lines], values, name)
