@@ -311,8 +311,10 @@ def _topic_notes(topics: Topics, followed: Follow | None) -> list[str]:
         f"{topics.stability.agreement:.2f} (adjusted mutual information: 0 by chance, 1 where both halves of each "
         "document fall alike)"
         + ("; the number is the one at which they tell most of each other." if len(topics.tried) > 1 else "."),
-        f"{none:,} documents belong to none: their halves would fall into two topics rather than into one.",
     ]
+    if none:
+        belong = "document belongs to none: its" if none == 1 else "documents belong to none: their"
+        notes.append(f"{none:,} {belong} halves would fall into two topics rather than into one.")
     return [*notes, followed.summary()] if followed else notes
 
 

@@ -18,7 +18,11 @@ WORDS = 4
 
 _READ = 5_000  # characters of a document
 _VOCABULARY = 50_000
-_PATTERN = rf"[{CJK}]|[^\W\d_{CJK}][^\W{CJK}]+"
+_APOSTROPHES = "'\u2019\u02bc"
+_WORD = rf"[^\W\d_{CJK}][^\W{CJK}]+"
+# Of "didn't", "they've" and "she'll" neither part is a word.
+_PATTERN = rf"[{CJK}]|(?!(?<=\w[{_APOSTROPHES}])(?:ll|re|ve)\b){_WORD}(?![{_APOSTROPHES}]t\b|\w)"
+_ADDRESS = re.compile(r"(?:https?://|www\.)\S+|\S+@\S+\.\S+")
 _CJK_PAIR = re.compile(rf"(?<=[{CJK}]) (?=[{CJK}])")
 
 
@@ -27,7 +31,8 @@ def name_topics(texts: Sequence[str], assigned: NDArray[np.int64], number: int) 
 
     A term weighs as much as the share of the topic's documents that have it, times the logarithm of how many times that
     share is the one in all other documents. With the sums of counts of BERTopic's class-based TF-IDF, words that every
-    topic has, such as "said", came first on BBC News. English stop words are left out.
+    topic has, such as "said", came first on BBC News. English stop words are left out, and so are addresses of
+    the web and of mail.
 
     Args:
         texts: Of all documents; the first 5,000 characters are looked at.
@@ -51,7 +56,7 @@ def name_topics(texts: Sequence[str], assigned: NDArray[np.int64], number: int) 
         dtype=np.float32,
     )
     try:
-        counts = vectorizer.fit_transform(text[:_READ] for text in texts)
+        counts = vectorizer.fit_transform(_ADDRESS.sub(" ", text[:_READ]) for text in texts)
     except ValueError:  # no text has a word
         return [[] for _ in range(number)]
     terms = vectorizer.get_feature_names_out()

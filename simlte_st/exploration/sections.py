@@ -47,7 +47,12 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[
 
 def copies_section(copies: Copies, link: Link) -> str:
     """Write the groups of near copies, with what differs."""
-    parts = [about(f"{copies.report.summary()}; they share {copies.similarity:.0%} of their five-word runs or more.")]
+    shared = f"{copies.similarity:.0%} of their runs of five words or more"
+    if not copies.report.groups:
+        return section(
+            "copies", "Near copies", about(f"No two of the {copies.report.documents:,} documents share {shared}.")
+        )
+    parts = [about(f"{copies.report.summary()}; they share {shared}.")]
     groups = []
     for group in copies.shown:
         first, *others = group.members
