@@ -8,6 +8,7 @@ from simlte_st.index.contents import read_documents
 from simlte_st.index.hits import Hit, Hits
 from simlte_st.index.queries import Mode, Question, find_answers
 from simlte_st.index.reasons import Reasons
+from simlte_st.index.snippets import shortened
 from simlte_st.index.store import Store
 
 _BEGINNING = 300  # characters
@@ -59,7 +60,7 @@ def find_hits(
                 answer.score,
                 answer.cosine,
                 answer.bm25,
-                shown[answer.id].text[:_BEGINNING],
+                shortened(shown[answer.id].text, _BEGINNING),
                 passages.get((answer.id, answer.part)),
                 shown[answer.id].metadata or {},
             )

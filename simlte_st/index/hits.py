@@ -19,7 +19,7 @@ class Hit:
             hardly another document has words of the query; else the cosine or the BM25 score.
         cosine: Cosine of the query with the document, or with the best of its passages; None in the mode ``"text"``.
         bm25: BM25 score of the document; None where it is not among those searched by text that are ranked.
-        beginning: First characters of its text.
+        beginning: The first words of its text, with a mark where it goes on.
         passage: The passage nearest to the query, in an index with passages; None where the model reads the whole
             document, and in the mode ``"text"``.
         metadata: Its values of the other columns.

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 from simlte_st.index.analyzer import WORD, content_terms, terms_of
 
 LENGTH = 200
 """Characters of a snippet, at most."""
 
 _BEFORE = 40  # characters before the first word that was found
+_LAST_WORD = re.compile(r"\s+\S{0,40}$")
+
+
+def shortened(text: str, length: int) -> str:
+    """Give a text, or its first words, as many as ``length`` characters hold, and a mark that it goes on."""
+    return text if len(text) <= length else _LAST_WORD.sub("", text[: length + 1])[:length] + " …"
 
 
 def snippet(text: str, question: str, length: int = LENGTH) -> str:

@@ -82,17 +82,26 @@ def to_address(column: Column, value: Any) -> list[str]:
     return list(value) if column.kind == "category" else [_BETWEEN.join(map(str, value))]
 
 
-def from_address(column: Column, texts: Sequence[str]) -> Any:
-    """Read the value of a filter from the address; None where it is none of this column."""
+def from_address(column: Column, texts: Sequence[str]) -> tuple[Any, list[str]]:
+    """Read the value of a filter from the address.
+
+    Returns:
+        The value, which lets everything through where the address has none; and the texts that are none of this column.
+    """
     if column.kind == "category":
-        return [text for text in texts if text in classes(column)]
+        known = classes(column)
+        return [text for text in texts if text in known], [text for text in texts if text not in known]
     low, high = limits(column)
+    if not texts:
+        return (low, high), []
     read = date.fromisoformat if column.kind == "date" else type(low)
     try:
         first, last = map(read, texts[0].split(_BETWEEN))
-    except (ValueError, IndexError):
-        return None
-    return (max(low, min(first, high)), max(low, min(last, high)))
+    except ValueError:
+        return (low, high), list(texts)
+    if not (first <= last and low <= last and first <= high):
+        return (low, high), list(texts)
+    return (max(low, first), min(last, high)), list(texts[1:])
 
 
 def _is_text(column: Column) -> bool:

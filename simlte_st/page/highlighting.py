@@ -10,6 +10,7 @@ from typing import Any
 
 from simlte_st.index import Hit
 from simlte_st.index.analyzer import WORD, terms_of
+from simlte_st.index.snippets import shortened
 
 SHOWN = 600
 """Characters of a document's beginning or best passage that a hit shows."""
@@ -21,7 +22,6 @@ WEAK = "No nearer to the question than many documents are to each other that hav
 _VALUE = 120  # characters of a value of the metadata
 _SIGN = re.compile(r"[!-/:-@\[-`{-~]")
 _ADDRESS = re.compile(r"https?://[^\s<>\"']+")
-_LAST_WORD = re.compile(r"\s+\S*$")
 
 
 def highlighted(text: str, sentences: Iterable[str] = (), words: Iterable[str] = ()) -> str:
@@ -79,7 +79,7 @@ def described(values: Mapping[str, Any], columns: Iterable[str] | None = None) -
 
 
 def _linked(value: str) -> str:
-    shown = escape(_shortened(value, _VALUE))
+    shown = escape(shortened(value, _VALUE))
     return f'<a href="{escape(value)}" target="_blank">{shown}</a>' if _ADDRESS.fullmatch(value) else shown
 
 
@@ -100,7 +100,7 @@ def hit_html(hit: Hit, rank: int, weak: float = -1.0, columns: Iterable[str] | N
     """
     words = [word for word, _ in hit.words]
     is_weak = hit.cosine is not None and hit.cosine < weak and hit.score < 1  # 1: it has what hardly another has
-    text = _shortened(hit.passage or hit.beginning, SHOWN)
+    text = shortened(hit.passage or hit.beginning, SHOWN)
     parts = [f'<div class="head"><span class="rank">{rank}</span><span class="id">{escape(hit.id)}</span>']
     if hit.cosine is not None:
         parts.append(f'<span class="cosine" title="{COSINE}">cosine {hit.cosine:.3f}</span>')
@@ -121,7 +121,3 @@ def hit_html(hit: Hit, rank: int, weak: float = -1.0, columns: Iterable[str] | N
     if wait:
         parts.append('<div class="label">reasons are on their way …</div>')
     return f'<div class="simlte hit{" weak" if is_weak else ""}">{"".join(parts)}</div>'
-
-
-def _shortened(text: str, length: int) -> str:
-    return text if len(text) <= length else _LAST_WORD.sub("", text[:length]) + " …"

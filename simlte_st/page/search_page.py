@@ -31,6 +31,28 @@ PLAIN = {"text": "", "mode": "hybrid", "top": TOP, "threshold": None, "where": "
 """What the form holds at first; what differs stands in the address, under the same names."""
 
 
+def _mode(text: str) -> str:
+    if text not in get_args(Mode):
+        raise ValueError
+    return text
+
+
+def _top(text: str) -> int:
+    if (number := int(text)) < 1:
+        raise ValueError
+    return number
+
+
+def _cosine(text: str) -> float:
+    if not -1 <= (number := float(text)) <= 1:
+        raise ValueError
+    return number
+
+
+_READ = {"mode": _mode, "top": _top, "threshold": _cosine}
+"""Reads what the address says of the form; ``ValueError`` where the form cannot hold it."""
+
+
 @st.cache_resource(show_spinner=False)
 def open_index(folder: str, model: str | None) -> tuple[Index, threading.Lock]:
     """Open an index with its model, once in a process.
@@ -78,13 +100,16 @@ class Page:
         st.html(f'<div class="simlte">{head}<div class="about">{about}</div></div>')
         submitted = self.form()
         if submitted:
-            self.close()
+            state.trail, state.unread = [], []
         if submitted or state.pop("ask", False):
             state.hits, state.explained = None, {}
             if state.text.strip():
                 with st.spinner("Searching"), self.lock:
                     state.hits = self.search()
         self.write_address()
+        if state.unread:
+            asked = ", ".join(f"{name}={text}" for name, text in state.unread)
+            show_problem(f"Not understood in the address, and left out: {asked}")
         if state.get("trail"):
             st.dialog("Document", width="medium", on_dismiss=self.close)(self.document)()
         if state.get("hits") is None:
@@ -211,7 +236,8 @@ class Page:
         values = [(column, self.state[filters.PREFIX + column.name]) for column in self.menus]
         chosen = [f"{column.name}: {', '.join(filters.to_address(column, value))}" for column, value in values
                   if filters.condition(column, value)]  # fmt: skip
-        return " · ".join([f"{count:,} hits", *chosen, *([self.state.where] if self.state.where.strip() else [])])
+        hits = "1 hit" if count == 1 else f"{count:,} hits"
+        return " · ".join([hits, *chosen, *([self.state.where] if self.state.where.strip() else [])])
 
     def document(self) -> None:
         """Show the document that is open with the reasons it was found for, and those that are nearest to it."""
@@ -230,7 +256,7 @@ class Page:
                 neighbours = self.index.link([document.id], top=int(self.state.top))
             self.hits(neighbours, f"neighbour {len(trail)}", "There is no other document.", {})
         except SimlteError as error:
-            show_problem(error)
+            show_problem(str(error))
 
     def document_html(self, document: Document) -> str:
         """Write a document."""
@@ -250,19 +276,24 @@ class Page:
             return
         for name, value in PLAIN.items():
             state[name] = value
-        for column in self.menus:
-            key = filters.PREFIX + column.name
-            value = filters.from_address(column, address.get(key, []))
-            state[key] = value if value is not None else filters.limits(column)
+        menus = {filters.PREFIX + column.name: column for column in self.menus}
+        unread = [(key, text) for key in address if key.startswith(filters.PREFIX) and key not in menus
+                  for text in address[key]]  # fmt: skip
+        for key, column in menus.items():
+            value, strange = filters.from_address(column, address.get(key, []))
+            state[key] = value
+            unread += [(key, text) for text in strange]
         for name in ("text", "where"):
             state[name] = address.get(name, [""])[0]
-        state["mode"] = next((each for each in address.get("mode", []) if each in get_args(Mode)), PLAIN["mode"])
         state["why"] = address.get("why") != ["no"]
-        for name, kind in (("top", int), ("threshold", float)):
+        for name, read in _READ.items():
+            text = address.get(name, [""])[0]
             try:
-                state[name] = kind(address[name][0])
-            except (KeyError, ValueError):
+                state[name] = read(text) if text else PLAIN[name]
+            except ValueError:
                 state[name] = PLAIN[name]
+                unread.append((name, text))
+        state.unread = unread
         state.hits, state.explained, state.trail = None, {}, address.get("document", [])[-1:]
         state.ask, state.address = bool(state.text.strip()), address
 
@@ -292,9 +323,9 @@ def show_page(
     try:
         Page(folder, model, title, show).draw()
     except SimlteError as error:
-        show_problem(error)
+        show_problem(str(error))
 
 
-def show_problem(error: SimlteError) -> None:
+def show_problem(text: str) -> None:
     """Say what is wrong."""
-    st.html(f'<div class="simlte problem" role="alert">{escape(str(error))}</div>')
+    st.html(f'<div class="simlte problem" role="alert">{escape(text)}</div>')

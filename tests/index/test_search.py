@@ -25,7 +25,8 @@ def test_dense_search_is_the_cosine(index: Index, corpus: list[Document], model:
     np.testing.assert_allclose([hit.cosine for hit in hits], cosines[order], atol=1e-5)
     assert [hit.score for hit in hits] == [hit.cosine for hit in hits]
     assert hits[0].metadata == corpus[order[0]].metadata
-    assert hits[0].beginning == texts[order[0]][:300]
+    whole_words = texts[order[0]][:301].rpartition(" ")[0]
+    assert hits[0].beginning == f"{whole_words} …"
     assert (hits[0].bm25, hits[0].passage, hits[0].words) == (None, None, ())
 
 

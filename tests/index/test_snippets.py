@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from simlte_st.index.snippets import snippet
+import pytest
+
+from simlte_st.index.snippets import shortened, snippet
 
 TEXT = (
     "First words say nothing. " * 20
@@ -22,3 +24,18 @@ def test_without_the_words_it_is_the_beginning() -> None:
     assert snippet("A short text.", "elephants") == "A short text."
     assert snippet("", "a") == ""
     assert snippet(TEXT, "elephants", 30) == "First words say nothing. …"
+
+
+@pytest.mark.parametrize(
+    ("text", "length", "shown"),
+    [
+        ("Rates rise.", 11, "Rates rise."),
+        ("Rates rise again.", 12, "Rates rise …"),
+        ("Rates rise again.", 10, "Rates rise …"),
+        ("Rates\nrise again.", 8, "Rates …"),
+        ("天气很好今天天气", 4, "天气很好 …"),
+        ("天 " + "气" * 60, 50, "天 " + "气" * 48 + " …"),
+    ],
+)
+def test_a_shortened_text_ends_with_a_word_and_says_that_it_goes_on(text: str, length: int, shown: str) -> None:
+    assert shortened(text, length) == shown

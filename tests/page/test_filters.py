@@ -39,15 +39,31 @@ def test_a_filter_is_sql_and_a_part_of_the_address(
     assert condition(column, value) == sql
     assert to_address(column, value) == address
     if address:
-        assert from_address(column, address) == value
+        assert from_address(column, address) == (value, [])
 
 
 def test_an_address_is_taken_for_what_it_can_be() -> None:
-    assert from_address(KIND, ["c", "d"]) == ["c"]
-    assert from_address(YEAR, ["1900..2002"]) == (2001, 2002)
-    assert from_address(YEAR, ["x..y"]) is None
-    assert from_address(DAY, []) is None
     assert limits(DAY) == (date(2020, 1, 2), date(2020, 3, 1))
+    assert from_address(DAY, []) == (limits(DAY), [])
+    assert from_address(YEAR, ["1900..2002"]) == ((2001, 2002), [])
+
+
+@pytest.mark.parametrize(
+    ("column", "texts", "value", "strange"),
+    [
+        (KIND, ["c", "d"], ["c"], ["d"]),
+        (TRUE, ["yes"], [], ["yes"]),
+        (YEAR, ["x..y"], (2001, 2003), ["x..y"]),
+        (YEAR, ["2002"], (2001, 2003), ["2002"]),
+        (YEAR, ["2003..2002"], (2001, 2003), ["2003..2002"]),
+        (YEAR, ["1900..1950"], (2001, 2003), ["1900..1950"]),
+        (YEAR, ["2002..2003", "2001..2001"], (2002, 2003), ["2001..2001"]),
+        (SHARE, ["nan..1.0"], (0.5, 1.25), ["nan..1.0"]),
+        (DAY, ["2020-13-01..2020-14-01"], limits(DAY), ["2020-13-01..2020-14-01"]),
+    ],
+)
+def test_what_an_address_asks_in_vain_is_told(column: Column, texts: list[str], value: Any, strange: list[str]) -> None:
+    assert from_address(column, texts) == (value, strange)
 
 
 def test_columns_without_a_menu() -> None:

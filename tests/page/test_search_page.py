@@ -106,12 +106,18 @@ def test_menus_filter_and_the_address_holds_everything(page: AppTest) -> None:
     }  # fmt: skip
 
     again = AppTest.from_file(str(Path(simlte_st.page.__file__).with_name("__main__.py")), default_timeout=60)
-    again.query_params.update({**page.query_params, "document": [before[1]], "mode": ["odd"], "threshold": ["x"]})
+    odd = {"mode": ["odd"], "threshold": ["7"], "with.kind": ["even", "<i>"], "with.colour": ["red"]}
+    again.query_params.update({**page.query_params, "document": [before[1]], **odd})
     again.run()
+    left_out = "with.colour=red, with.kind=&lt;i&gt;, mode=odd, threshold=7</div>"
+    assert any(left_out in html for html in shown(again)), "what an address asks in vain is said"
+    assert again.query_params == {**page.query_params, "document": before[1]}
     assert set(before) <= set(hits(again))
     assert f'class="about">{before[1]} ·' in opened(again)
     assert again.selectbox(key="mode").value == "hybrid"
     assert {button.label for button in again.get("download_button")} == {"CSV", "JSON"}
+    search(again, "ba")
+    assert not any("left out" in html for html in shown(again)), "and not again after the next search"
 
 
 def test_titles_links_and_chosen_columns(folder: Path, monkeypatch: pytest.MonkeyPatch, documents: list[str]) -> None:
@@ -124,6 +130,7 @@ def test_titles_links_and_chosen_columns(folder: Path, monkeypatch: pytest.Monke
     page.text_input(key="where").input("id = 't'")
     search(page, "ba")
     assert page.button(key="hit 1").label == r"**A \*title\***"
+    assert any(">1 hit · " in html for html in shown(page))
     first = next(html for html in shown(page) if 'class="simlte hit' in html)
     assert '<a href="https://example.org/a?b=1&amp;c" target="_blank">' in first
     assert "title:" not in first
