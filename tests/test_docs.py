@@ -155,13 +155,28 @@ def test_messages_are_those_of_the_package() -> None:
             assert part.strip() in source, message
 
 
-@pytest.mark.parametrize(
-    "room", ["analysis", "chunk_mean", "data", "evaluation", "index", "longformer", "losses", "modules"]
-)
+ROOMS = sorted(path.parent.name for path in (CHECKOUT / "simlte_st").glob("*/__init__.py"))
+
+
+@pytest.mark.parametrize("room", ROOMS)
 def test_the_reference_has_all_that_can_be_imported(room: str) -> None:
     reference = "".join(path.read_text(encoding="utf-8") for path in (DOCS / "api").glob("*.md"))
-    for name in importlib.import_module(f"simlte_st.{room}").__all__:
+    for name in getattr(importlib.import_module(f"simlte_st.{room}"), "__all__", []):
         assert re.search(rf"\.{name}$", reference, re.MULTILINE), name
+
+
+def test_rooms_import_from_those_above_them() -> None:
+    """As the table of CONTRIBUTING.md has them."""
+    rows = re.findall(r"^\| (`.*?`) \|", (CHECKOUT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.MULTILINE)
+    names = [[name.strip("/`") for name in row.split(", ")] for row in rows]
+    floors = {name: floor for floor, row in enumerate(names) for name in row}
+    for path in (CHECKOUT / "simlte_st").rglob("*.py"):
+        room = path.relative_to(CHECKOUT / "simlte_st").parts[0].removesuffix(".py")
+        if room in ("__init__", "__main__"):
+            continue
+        imported = re.findall(r"^ *(?:from|import) simlte_st\.(\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+        above = {other for other in floors if floors[other] <= floors[room]}
+        assert set(imported) <= above, path
 
 
 def test_adapters_are_trained_saved_and_merged(

@@ -1,6 +1,6 @@
 """Every view by name: what ``simlte train --view`` and :func:`make_view` know.
 
-A new view is a frozen dataclass that follows :class:`~simlte_st.data.views.View`, in a file of its own, and one line in
+A new view is a frozen dataclass that follows :class:`~simlte_st.data.views.View`, and one line in
 :data:`VIEWS`. Its fields are options of the command line then, explained by its docstring.
 """
 
