@@ -56,7 +56,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shared", type=Path, required=True, metavar="FOLDER", help="folder of the data sets")
     parser.add_argument("--part", type=float, default=1.0, help="of the documents (default: all)")
-    parser.add_argument("--length", type=int, default=2048, metavar="N", help="of the Longformer's document")
+    parser.add_argument("--length", type=int, default=4096, metavar="N", help="of the Longformer's document")
     parser.add_argument("--repeats", type=int, default=2, metavar="N", help="turns (default: %(default)s)")
     parser.add_argument("--output", type=Path, metavar="FOLDER", help="default: results/")
     parser.add_argument("--peak", nargs=4, help=argparse.SUPPRESS)  # side, folder of the model, file, documents

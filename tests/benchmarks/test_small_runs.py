@@ -72,14 +72,19 @@ def test_the_longformers_cost(
     command = ["--repeats", "1", "--length", "128", "--window", "8", "--lengths-from", str(posts), "--threads", "1"]
     longformer.main([*command, "--output", str(tmp_path)])
     record = read_json(tmp_path / "longformer.json")
-    rows = {row["measure"]: row for row in record["rows"]}
-    assert len(rows) == 10
+    single, half = ({row["measure"]: row for row in part["rows"]} for part in record["parts"])
+    assert [part["dtype"] for part in record["parts"]] == ["float32", "bfloat16"]
+    assert list(single) == list(half)
+    assert len(single) == 11
+    rows = single
+    assert rows["whole model, forward, 128 tokens"]["aim"] != half["whole model, forward, 128 tokens"]["aim"]
     assert record["options"]["lengths_from"] == posts.name
     layer = rows["one attention layer, forward, 128 tokens"]
     assert layer["ratio"] == pytest.approx(layer["seconds"]["transformers"][0] / layer["seconds"]["simlte_st"][0])
     longer = rows["time from 128 to 512 tokens, forward"]
     assert longer["ratio"] == pytest.approx(longer["seconds"]["512 tokens"][0] / longer["seconds"]["128 tokens"][0])
-    assert "| one attention layer, forward, 128 tokens " in (tmp_path / "longformer.md").read_text()
+    page = (tmp_path / "longformer.md").read_text()
+    assert page.count("| whole model, forward + backward, attention dropout 0.1, 128 tokens ") == 2
     capsys.readouterr()
     longformer.main(["--peak", "ours", "--length", "128", "--window", "8", "--threads", "1"])  # in a process of its own
     assert json.loads(capsys.readouterr().out)["bytes"] > 0
