@@ -44,11 +44,11 @@ from simlte_st.training.dropout import set_attention_dropout
 STOCK, OURS, ONNX, INT8 = "sentence-transformers", "simlte_st", "onnx", "onnx int8"
 # What is encoded: a name, the file, how many documents in one call, and whether they are read whole, in chunks.
 CASES = [
-    ("posts", "20newsgroups.parquet", 48, False),
+    ("posts", "20newsgroups.parquet", 200, False),
     ("posts, one batch", "20newsgroups.parquet", 32, False),
-    ("Wikipedia articles", "enwiki2014.parquet", 24, False),
-    ("papers", "aan_papers.parquet", 16, False),
-    ("whole papers, in chunks", "aan_papers.parquet", 2, True),
+    ("Wikipedia articles", "enwiki2014.parquet", 64, False),
+    ("papers", "aan_papers.parquet", 32, False),
+    ("whole papers, in chunks", "aan_papers.parquet", 4, True),
 ]
 
 
@@ -57,7 +57,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--shared", type=Path, required=True, metavar="FOLDER", help="folder of the data sets")
     parser.add_argument("--part", type=float, default=1.0, help="of the documents (default: all)")
     parser.add_argument("--length", type=int, default=4096, metavar="N", help="of the Longformer's document")
-    parser.add_argument("--repeats", type=int, default=2, metavar="N", help="turns (default: %(default)s)")
+    parser.add_argument("--repeats", type=int, default=3, metavar="N", help="turns (default: %(default)s)")
     parser.add_argument("--output", type=Path, metavar="FOLDER", help="default: results/")
     parser.add_argument("--peak", nargs=4, help=argparse.SUPPRESS)  # side, folder of the model, file, documents
     options = parser.parse_args(arguments)
