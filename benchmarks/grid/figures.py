@@ -11,8 +11,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from simlte_st.analysis.figures import check_figure, drawn_figure, plain
-from simlte_st.errors import DataError
+from simlte_st.analysis.figures import drawn_figure
 
 _COLOURS = (  # Okabe and Ito's, with olive for their yellow, which is faint on white, and two of Tol's
     *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#882255", "#999933", "#999999"),
@@ -40,15 +39,9 @@ def learning_curves(
 
     Raises:
         ConfigurationError: Another format.
-        DataError: No curves, an empty one, examples below 1, or a number that is none.
         MissingExtraError: matplotlib is not installed.
     """
-    check_figure(path)
-    _check_some("learning curves", curves)
     shots = sorted({count for curve in curves.values() for count in curve})
-    if shots[0] < 1:
-        raise DataError(f"A learning curve begins at 1 example a class; got {shots[0]}.")
-    _check_deviations(curves)
     # The legend has the order in which the curves end, so that the eye finds a curve's name beside it.
     ends = sorted(range(len(curves)), key=lambda number: -_end(list(curves.values())[number]))
     with drawn_figure(path, (4.6 + _legend_width(curves), max(3.4, 0.22 * len(curves) + 1.0))) as figure:
@@ -76,7 +69,7 @@ def learning_curves(
         axes.set_xticks(shots, [str(count) for count in shots])
         axes.minorticks_off()
         axes.set_xlabel("labelled examples a class", fontsize=_TEXT)
-        _label(axes.set_ylabel, y_label)
+        axes.set_ylabel(y_label, fontsize=_TEXT)
         _legend(figure, [lines[number] for number in ends], [list(curves)[number] for number in ends])
 
 
@@ -98,18 +91,14 @@ def score_bars(
 
     Raises:
         ConfigurationError: Another format.
-        DataError: No scores, an empty data set, or a number that is none.
         MissingExtraError: matplotlib is not installed.
     """
-    check_figure(path)
-    _check_some("score bars", groups)
-    _check_deviations(groups)
     systems = _keys(groups)
     styles = [{"color": _colour(number), "hatch": _HATCHES[number % len(_HATCHES)]} for number in range(len(systems))]
     with drawn_figure(path, (_bars_width(groups, systems), max(3.2, 0.22 * len(systems) + 1.0))) as figure:
         axes = _axes(figure, title)
         _bars(figure, axes, groups, systems, styles)
-        _label(axes.set_ylabel, y_label)
+        axes.set_ylabel(y_label, fontsize=_TEXT)
 
 
 def gain_intervals(
@@ -128,15 +117,8 @@ def gain_intervals(
 
     Raises:
         ConfigurationError: Another format.
-        DataError: No rows, a gain that is no number, or an interval that ends before it begins.
         MissingExtraError: matplotlib is not installed.
     """
-    check_figure(path)
-    if not rows:
-        raise DataError("There is nothing to draw gain intervals of.")
-    for name, (value, low, high) in rows.items():
-        if not math.isfinite(value) or not (low <= high or (math.isnan(low) and math.isnan(high))):
-            raise DataError(f"{name!r}: a gain is a number, and its interval goes upwards; got {value}, {low}, {high}.")
     digits = 1 if max(abs(value) for value, _, _ in rows.values()) >= 1 else 3
     with drawn_figure(path, (5.0 + _names_width(rows), 0.27 * len(rows) + 1.1)) as figure:
         axes = _axes(figure, title)
@@ -168,10 +150,10 @@ def gain_intervals(
         axes.grid(axis="y", visible=False)
         axes.grid(axis="x", color="0.9", lw=0.6)
         axes.margins(x=0.06)
-        _names(axes.set_yticks, rows)
+        axes.set_yticks(range(len(rows)), list(rows), fontsize=_TEXT)
         axes.tick_params(axis="y", length=0)
         axes.spines["left"].set_visible(False)
-        _label(axes.set_xlabel, x_label)
+        axes.set_xlabel(x_label, fontsize=_TEXT)
 
 
 def redundancy_bars(path: str | os.PathLike[str], values: Mapping[str, Mapping[str, float]], *, title: str) -> None:
@@ -185,15 +167,8 @@ def redundancy_bars(path: str | os.PathLike[str], values: Mapping[str, Mapping[s
 
     Raises:
         ConfigurationError: Another format.
-        DataError: No values, an empty data set, or a redundancy below 1, which the equation cannot give.
         MissingExtraError: matplotlib is not installed.
     """
-    check_figure(path)
-    _check_some("redundancies", values)
-    for data, lengths in values.items():
-        for length, value in lengths.items():
-            if not 1 <= value < math.inf:
-                raise DataError(f"{data!r}, {length!r}: a redundancy is a number from 1 up; got {value}.")
     dark = [length for length in _keys(values) if length != "all"]
     names = dark + ["all"] * any("all" in lengths for lengths in values.values())
     styles: list[dict[str, Any]] = []
@@ -208,22 +183,7 @@ def redundancy_bars(path: str | os.PathLike[str], values: Mapping[str, Mapping[s
     with drawn_figure(path, (_bars_width(values, names), 3.2)) as figure:
         axes = _axes(figure, title)
         _bars(figure, axes, scores, names, styles, bottom=1.0, heading="words of a document", written=".2f")
-        _label(axes.set_ylabel, "nouns and verbs / distinct ones")
-
-
-def _check_some(what: str, values: Mapping[str, Mapping[Any, Any]]) -> None:
-    if not values:
-        raise DataError(f"There is nothing to draw {what} of.")
-    for name, part in values.items():
-        if not part:
-            raise DataError(f"There is nothing to draw {what} of for {name!r}.")
-
-
-def _check_deviations(values: Mapping[str, Mapping[Any, tuple[float, float]]]) -> None:
-    for name, part in values.items():
-        for key, (mean, deviation) in part.items():
-            if not math.isfinite(mean) or not 0 <= deviation < math.inf:
-                raise DataError(f"{name!r}, {key!r}: a mean and a deviation are numbers; got {mean}, {deviation}.")
+        axes.set_ylabel("nouns and verbs / distinct ones", fontsize=_TEXT)
 
 
 def _keys(groups: Mapping[str, Mapping[str, Any]]) -> list[str]:
@@ -260,7 +220,7 @@ def _bars_width(groups: Mapping[str, Any], names: Sequence[str]) -> float:
 def _axes(figure: Any, title: str) -> Any:
     figure.set_layout_engine("constrained")
     axes = figure.add_subplot()
-    axes.set_title(plain(title), fontsize=_TEXT + 1.5, parse_math=False, loc="left")
+    axes.set_title(title, fontsize=_TEXT + 1.5, loc="left")
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(labelsize=_TEXT)
     axes.grid(axis="y", color="0.9", lw=0.6)
@@ -268,24 +228,9 @@ def _axes(figure: Any, title: str) -> Any:
     return axes
 
 
-def _label(setter: Any, text: str) -> None:
-    setter(plain(text), fontsize=_TEXT, parse_math=False)
-
-
-def _names(setter: Any, names: Iterable[str]) -> None:
-    shown = [plain(name) for name in names]
-    setter(range(len(shown)), shown, fontsize=_TEXT, parse_math=False)
-
-
 def _legend(figure: Any, handles: Sequence[Any], names: Sequence[str], heading: str | None = None) -> None:
-    # matplotlib leaves out of a legend what begins with "_": the names come in afterwards.
-    legend = figure.legend(
-        handles, ["name"] * len(names), loc="outside right upper", frameon=False, fontsize=_TEXT, title=heading
-    )
+    legend = figure.legend(handles, names, loc="outside right upper", frameon=False, fontsize=_TEXT, title=heading)
     legend.get_title().set_fontsize(_TEXT)
-    for text, name in zip(legend.get_texts(), names, strict=True):
-        text.set_parse_math(False)
-        text.set_text(plain(name))
 
 
 def _bars(
@@ -316,6 +261,6 @@ def _bars(
     axes.set_xlim(-0.55, len(groups) - 0.45)
     axes.margins(y=0.12 if written else 0.05)  # room for what is written above the highest
     axes.set_ylim(bottom=bottom)
-    _names(axes.set_xticks, groups)
+    axes.set_xticks(range(len(groups)), list(groups), fontsize=_TEXT)
     axes.tick_params(axis="x", length=0)
     _legend(figure, handles, names, heading)
