@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from datasets import Dataset
 from safetensors.torch import load_file
+from sentence_transformers import (
+    SentenceTransformer,
+    SentenceTransformerTrainer,
+    SentenceTransformerTrainingArguments,
+)
+from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from transformers import TrainerCallback
 
 from simlte_st.training import Preset
@@ -27,6 +35,51 @@ def weights(path: Path) -> dict[str, np.ndarray]:
 
 def assert_same_bytes(first: Path, second: Path) -> None:
     assert (first / "model.safetensors").read_bytes() == (second / "model.safetensors").read_bytes()
+
+
+def stock_trainer(
+    model: SentenceTransformer,
+    loss: torch.nn.Module,
+    dataset: Dataset,
+    folder: Path,
+    callbacks: Sequence[TrainerCallback] = (),
+    evaluator: Any = None,
+    **settings: Any,
+) -> SentenceTransformerTrainer:
+    """Make the unmodified Trainer, on the CPU; it reports to nobody."""
+    return SentenceTransformerTrainer(
+        model=model,
+        args=SentenceTransformerTrainingArguments(
+            output_dir=str(folder), report_to="none", disable_tqdm=True, use_cpu=True, **settings
+        ),
+        train_dataset=dataset,
+        loss=loss,
+        callbacks=list(callbacks),
+        evaluator=evaluator,
+    )
+
+
+Ids = tuple[int, ...]
+
+
+class Recording(MultipleNegativesRankingLoss):
+    """The loss, which keeps the token ids of each batch it sees, padding aside."""
+
+    def __init__(self, model: SentenceTransformer) -> None:
+        super().__init__(model)
+        self.batches: list[list[tuple[Ids, ...]]] = []
+
+    def forward(self, features: Any, labels: Any) -> torch.Tensor:
+        columns = [
+            [
+                tuple(ids[kept.bool()].tolist())
+                for ids, kept in zip(side["input_ids"], side["attention_mask"], strict=True)
+            ]
+            for side in features
+        ]
+        self.batches.append(list(zip(*columns, strict=True)))
+        loss: torch.Tensor = super().forward(features, labels)
+        return loss
 
 
 class Calls(TrainerCallback):

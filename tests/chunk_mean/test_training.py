@@ -9,15 +9,12 @@ import pytest
 import torch
 from chunk_mean_support import make_model
 from datasets import Dataset
-from sentence_transformers import (
-    SentenceTransformer,
-    SentenceTransformerTrainer,
-    SentenceTransformerTrainingArguments,
-)
+from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from support import make_document
 from torch.nn import functional
+from training_support import stock_trainer
 from transformers import BertForMaskedLM
 
 from simlte_st.chunk_mean import SimlteChunkMeanModel, to_chunk_mean
@@ -104,23 +101,9 @@ def test_training_end_to_end(bert_path: Path, tmp_path: Path) -> None:
     assert model.preprocess(dataset["anchor"][:1])["input_ids"].shape[1] > 64, "beyond the encoder's limit"
     loss = MultipleNegativesRankingMLMLoss(model)
     before = {name: weight.clone() for name, weight in model.named_parameters()}
-    trainer = SentenceTransformerTrainer(
-        model=model,
-        args=SentenceTransformerTrainingArguments(
-            output_dir=str(tmp_path / "run"),
-            per_device_train_batch_size=12,
-            max_steps=24,
-            learning_rate=3e-3,
-            logging_steps=4,
-            save_strategy="no",
-            report_to="none",
-            use_cpu=True,
-            seed=0,
-            gradient_checkpointing=True,
-        ),
-        train_dataset=dataset,
-        loss=loss,
-    )
+    settings = {"per_device_train_batch_size": 12, "max_steps": 24, "learning_rate": 3e-3, "logging_steps": 4}
+    settings |= {"save_strategy": "no", "seed": 0, "gradient_checkpointing": True}
+    trainer = stock_trainer(model, loss, dataset, tmp_path / "run", **settings)
     trainer.train()
     log = [line for line in trainer.state.log_history if "contrastive" in line]
     assert log[-1]["contrastive"] < 0.7 * log[0]["contrastive"]

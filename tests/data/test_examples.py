@@ -12,6 +12,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from sentence_transformers.sentence_transformer.readers import InputExample
+from training_support import Ids, Recording
 
 from simlte_st.compat import view_budget
 from simlte_st.data.document import Document, content_id
@@ -23,7 +24,6 @@ from simlte_st.data.views import DocSplit, draw_views
 from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError
 
 PUNKT = PunktSegmenter()
-Ids = tuple[int, ...]
 
 
 def texts_by_id(examples: Any) -> dict[str, list[str]]:
@@ -132,26 +132,6 @@ def test_impossible_objectives_are_refused(model: SentenceTransformer) -> None:
         docsplit_objectives(["Ba bei. Bo.", "Ba. Bo."], loss, epochs=0)
     with pytest.raises(EmptyCorpusError, match="There is 1 that can be used"):
         docsplit_objectives(["Ba bei. Bo.", "Word"], loss, segmenter=PUNKT)
-
-
-class Recording(MultipleNegativesRankingLoss):
-    """The loss, which keeps the token ids of each batch it sees, padding aside."""
-
-    def __init__(self, model: SentenceTransformer) -> None:
-        super().__init__(model)
-        self.batches: list[list[tuple[Ids, ...]]] = []
-
-    def forward(self, features: Any, labels: Any) -> torch.Tensor:
-        columns = [
-            [
-                tuple(ids[kept.bool()].tolist())
-                for ids, kept in zip(side["input_ids"], side["attention_mask"], strict=True)
-            ]
-            for side in features
-        ]
-        self.batches.append(list(zip(*columns, strict=True)))
-        loss: torch.Tensor = super().forward(features, labels)
-        return loss
 
 
 def test_fit_trains_on_the_views_of_every_epoch(

@@ -12,14 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from datasets import Dataset
-from sentence_transformers import (
-    SentenceTransformer,
-    SentenceTransformerTrainer,
-    SentenceTransformerTrainingArguments,
-)
-from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+from sentence_transformers import SentenceTransformer
+from training_support import Ids, Recording, stock_trainer
 
 from simlte_st.compat import view_budget
 from simlte_st.data.corpus import SCHEMA, Coverage, to_row
@@ -32,28 +27,7 @@ from simlte_st.data.transform import DocSplitTransform
 from simlte_st.data.views import DocSplit, View, ViewPair, draw_views
 from simlte_st.errors import DataError, EmptyCorpusError
 
-Ids = tuple[int, ...]
 BATCH = 8
-
-
-class Recording(MultipleNegativesRankingLoss):
-    """The loss, which keeps the token ids of each batch it sees, padding aside."""
-
-    def __init__(self, model: SentenceTransformer) -> None:
-        super().__init__(model)
-        self.batches: list[list[tuple[Ids, ...]]] = []
-
-    def forward(self, features: Any, labels: Any) -> torch.Tensor:
-        columns = [
-            [
-                tuple(ids[kept.bool()].tolist())
-                for ids, kept in zip(side["input_ids"], side["attention_mask"], strict=True)
-            ]
-            for side in features
-        ]
-        self.batches.append(list(zip(*columns, strict=True)))
-        loss: torch.Tensor = super().forward(features, labels)
-        return loss
 
 
 def expected_pairs(
@@ -79,23 +53,11 @@ def as_ids(pairs: list[ViewPair], model: SentenceTransformer) -> set[tuple[Ids, 
 
 @pytest.fixture
 def train(model: SentenceTransformer, tmp_path: Path) -> Callable[..., Recording]:
-    def run(dataset: Dataset, epochs: int = 2, callbacks: Any = None, **settings: Any) -> Recording:
+    def run(dataset: Dataset, epochs: int = 2, callbacks: Any = (), **settings: Any) -> Recording:
         loss = Recording(model)
-        arguments = SentenceTransformerTrainingArguments(
-            output_dir=str(tmp_path / "out"),
-            num_train_epochs=epochs,
-            per_device_train_batch_size=BATCH,
-            learning_rate=1e-4,
-            save_strategy="no",
-            report_to="none",
-            disable_tqdm=True,
-            use_cpu=True,
-            seed=3,
-            **settings,
-        )
-        SentenceTransformerTrainer(
-            model=model, args=arguments, train_dataset=dataset, loss=loss, callbacks=callbacks
-        ).train()
+        options = {"per_device_train_batch_size": BATCH, "learning_rate": 1e-4, "save_strategy": "no", "seed": 3}
+        options |= {"num_train_epochs": epochs, **settings}
+        stock_trainer(model, loss, dataset, tmp_path / "out", callbacks, **options).train()
         return loss
 
     return run

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from datasets import Dataset
-from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+from training_support import stock_trainer
 
 from simlte_st.compat import readable_tokens
 from simlte_st.errors import ConfigurationError
@@ -104,26 +105,11 @@ def test_evaluators_in_a_real_trainer(
         texts[:40], labels[:40], texts[40:], labels[40:], head="logistic", name="toy", max_seq_length=32
     )
     split = SplitHalfEvaluator(texts, name="held_out")
-    trainer = SentenceTransformerTrainer(
-        model=model,
-        args=SentenceTransformerTrainingArguments(
-            output_dir=str(tmp_path),
-            max_steps=4,
-            per_device_train_batch_size=4,
-            eval_strategy="steps",
-            eval_steps=2,
-            save_strategy="steps",
-            save_steps=2,
-            load_best_model_at_end=True,
-            metric_for_best_model="eval_held_out_mrr",
-            report_to=[],
-            use_cpu=True,
-            disable_tqdm=True,
-        ),
-        train_dataset=Dataset.from_dict({"anchor": texts, "positive": texts[3:] + texts[:3]}),
-        loss=MultipleNegativesRankingLoss(model),
-        evaluator=[probe, split],
-    )
+    dataset = Dataset.from_dict({"anchor": texts, "positive": texts[3:] + texts[:3]})
+    settings = {"max_steps": 4, "per_device_train_batch_size": 4, "eval_strategy": "steps", "eval_steps": 2}
+    settings |= {"save_steps": 2, "load_best_model_at_end": True, "metric_for_best_model": "eval_held_out_mrr"}
+    loss = MultipleNegativesRankingLoss(model)
+    trainer = stock_trainer(model, loss, dataset, tmp_path, evaluator=[probe, split], **settings)
     with caplog.at_level(logging.INFO, logger="simlte_st"):
         trainer.train()
     logged = [entry for entry in trainer.state.log_history if "eval_toy_accuracy" in entry]

@@ -8,14 +8,11 @@ import pytest
 import torch
 from datasets import Dataset
 from losses_support import OPTIONS, Columns, both, columns_of, compare, cut, flatten, flattening, gradients, step
-from sentence_transformers import (
-    SentenceTransformer,
-    SentenceTransformerTrainer,
-    SentenceTransformerTrainingArguments,
-)
+from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.losses import column_merging_disabled
 from sentence_transformers.sentence_transformer.losses import CachedMultipleNegativesRankingLoss, MatryoshkaLoss
 from torch import Tensor
+from training_support import stock_trainer
 
 from simlte_st.errors import ConfigurationError
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
@@ -205,37 +202,21 @@ def test_the_trainer_does_the_same_steps(
     anchors, positives, _ = cut(documents, rows=24)
     dataset = Dataset.from_dict({"anchor": anchors, "positive": positives})
     results = []
-    for kind, settings in (
+    for kind, sizes in (
         (MultipleNegativesRankingMLMLoss, {}),
         (CachedMultipleNegativesRankingMLMLoss, {"mini_batch_size": 3}),
     ):
         model = SentenceTransformer(str(encoder_path), device="cpu")
         set_dropout(model, 0.0)
-        loss = kind(model, mlm_weight=0.5, mlm_input=mlm_input, **settings)
-        trainer = SentenceTransformerTrainer(
-            model=model,
-            args=SentenceTransformerTrainingArguments(
-                output_dir=str(tmp_path / kind.__name__),
-                max_steps=3,
-                per_device_train_batch_size=8,
-                gradient_accumulation_steps=2,
-                max_grad_norm=0.5,
-                learning_rate=1e-2,
-                optim="sgd",  # Adam would make much of the rounding of small gradients
-                logging_steps=1,
-                save_strategy="no",
-                report_to="none",
-                disable_tqdm=True,
-                use_cpu=True,
-            ),
-            train_dataset=dataset,
-            eval_dataset=dataset,
-            loss=loss,
-            callbacks=[LossStateCallback(loss), LossMetricsCallback(loss)],
-        )
+        loss = kind(model, mlm_weight=0.5, mlm_input=mlm_input, **sizes)
+        settings = {"max_steps": 3, "per_device_train_batch_size": 8, "gradient_accumulation_steps": 2}
+        settings |= {"max_grad_norm": 0.5, "learning_rate": 1e-2, "logging_steps": 1, "save_strategy": "no"}
+        settings["optim"] = "sgd"  # Adam would make much of the rounding of small gradients
+        callbacks = [LossStateCallback(loss), LossMetricsCallback(loss)]
+        trainer = stock_trainer(model, loss, dataset, tmp_path / kind.__name__, callbacks, **settings)
         trainer.train()
         torch.manual_seed(0)
-        evaluation = trainer.evaluate()
+        evaluation = trainer.evaluate(dataset)
         lines = [line for line in trainer.state.log_history if "loss" in line]
         assert len(lines) == 3
         weights = {**dict(model.named_parameters()), **loss.extra_state()}

@@ -8,12 +8,9 @@ import pytest
 import torch
 from datasets import Dataset
 from losses_support import columns_of, cut, first_batch
-from sentence_transformers import (
-    SentenceTransformer,
-    SentenceTransformerTrainer,
-    SentenceTransformerTrainingArguments,
-)
+from sentence_transformers import SentenceTransformer
 from torch import Tensor
+from training_support import stock_trainer
 from transformers import TrainerCallback
 
 from simlte_st.errors import ConfigurationError, DataError, ModelError
@@ -140,24 +137,9 @@ def test_a_resumed_run_is_the_whole_run(kind: Kind, encoder_path: Path, document
         model = SentenceTransformer(str(encoder_path), device="cpu")
         loss = kind(model, mlm_share=0.5)
         kept = Weights(loss)
-        trainer = SentenceTransformerTrainer(
-            model=model,
-            args=SentenceTransformerTrainingArguments(
-                output_dir=str(tmp_path),
-                max_steps=5,
-                per_device_train_batch_size=4,
-                gradient_accumulation_steps=1,
-                learning_rate=1e-3,
-                save_steps=2,
-                batch_sampler=SeededBatchSampler,
-                report_to="none",
-                disable_tqdm=True,
-                use_cpu=True,
-            ),
-            train_dataset=dataset,
-            loss=loss,
-            callbacks=[LossStateCallback(loss), kept],
-        )
+        settings = {"max_steps": 5, "per_device_train_batch_size": 4, "learning_rate": 1e-3, "save_steps": 2}
+        callbacks = [LossStateCallback(loss), kept]
+        trainer = stock_trainer(model, loss, dataset, tmp_path, callbacks, batch_sampler=SeededBatchSampler, **settings)
         trainer.train(resume_from_checkpoint=checkpoint)
         return kept.steps
 

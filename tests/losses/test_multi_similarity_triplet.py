@@ -5,13 +5,10 @@ from pathlib import Path
 import pytest
 import torch
 from datasets import Dataset
-from sentence_transformers import (
-    SentenceTransformer,
-    SentenceTransformerTrainer,
-    SentenceTransformerTrainingArguments,
-)
+from sentence_transformers import SentenceTransformer
 from torch import Tensor
 from torch.nn import functional
+from training_support import stock_trainer
 
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.losses import MultiSimilarityTripletLoss
@@ -71,11 +68,9 @@ def test_the_stock_trainer_trains_with_it(model: SentenceTransformer, tmp_path: 
     posts = [f"ba {word}" for word in ("ca", "da", "fa", "ga")] * 4
     articles = [f"{word} ca. " * 6 for word in ("ca", "da", "fa", "ga")] * 4
     dataset = Dataset.from_dict({"post": posts, "article": articles, "label": [0, 1, 2, 3] * 4})
-    arguments = SentenceTransformerTrainingArguments(
-        str(tmp_path), per_device_train_batch_size=8, num_train_epochs=4, learning_rate=1e-3, report_to="none",
-        use_cpu=True, logging_steps=1, save_strategy="no", disable_tqdm=True,
-    )  # fmt: skip
-    trainer = SentenceTransformerTrainer(model, arguments, dataset, loss=MultiSimilarityTripletLoss(model))
+    settings = {"per_device_train_batch_size": 8, "num_train_epochs": 4, "learning_rate": 1e-3, "logging_steps": 1}
+    loss = MultiSimilarityTripletLoss(model)
+    trainer = stock_trainer(model, loss, dataset, tmp_path, save_strategy="no", **settings)
     trainer.train()
     losses = [line["loss"] for line in trainer.state.log_history if "loss" in line]
     assert losses[-1] < losses[0]

@@ -8,15 +8,12 @@ import pytest
 import torch
 from datasets import Dataset
 from losses_support import OPTIONS, Columns, columns_of, compare, cut, first_batch, gradients, total
-from sentence_transformers import (
-    SentenceTransformer,
-    SentenceTransformerTrainer,
-    SentenceTransformerTrainingArguments,
-)
+from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.losses import column_merging_disabled
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from torch import Tensor
 from torch.nn import functional
+from training_support import stock_trainer
 from transformers import AutoTokenizer, BertForMaskedLM
 
 from simlte_st.losses import MultipleNegativesRankingMLMLoss
@@ -349,23 +346,9 @@ def test_the_trainer_logs_the_terms_and_the_metrics(
     loss = MultipleNegativesRankingMLMLoss(model, mlm_weight=0.5)
     assert loss.mlm_head is not None
     before = {name: value.detach().clone() for name, value in loss.mlm_head.named_parameters()}
-    trainer = SentenceTransformerTrainer(
-        model=model,
-        args=SentenceTransformerTrainingArguments(
-            output_dir=str(tmp_path),
-            max_steps=2,
-            per_device_train_batch_size=8,
-            learning_rate=1e-3,
-            logging_steps=1,
-            save_strategy="no",
-            report_to="none",
-            disable_tqdm=True,
-            use_cpu=True,
-        ),
-        train_dataset=dataset,
-        loss=loss,
-        callbacks=[LossMetricsCallback(loss)],
-    )
+    settings = {"max_steps": 2, "per_device_train_batch_size": 8, "learning_rate": 1e-3, "logging_steps": 1}
+    callbacks = [LossMetricsCallback(loss)]
+    trainer = stock_trainer(model, loss, dataset, tmp_path, callbacks, save_strategy="no", **settings)
     trainer.train()
     lines = [line for line in trainer.state.log_history if "loss" in line]
     assert len(lines) == 2

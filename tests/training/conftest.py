@@ -9,11 +9,8 @@ from typing import Any
 import pytest
 import torch
 from datasets import Dataset
-from sentence_transformers import (
-    SentenceTransformer,
-    SentenceTransformerTrainer,
-    SentenceTransformerTrainingArguments,
-)
+from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer
+from training_support import stock_trainer
 from transformers import TrainerCallback
 
 from simlte_st.losses import MultipleNegativesRankingMLMLoss
@@ -36,28 +33,11 @@ def make_trainer(encoder_path: Path, documents: list[str], tmp_path: Path) -> Ca
             loss.masker.seed = 0  # whatever the head's is
         loss = wrap(loss)
         sentences = [document.split(". ") for document in documents[:24]]
-        options = {
-            "output_dir": str(tmp_path / "run"),
-            "max_steps": 4,
-            "per_device_train_batch_size": 6,
-            "learning_rate": 1e-3,
-            "save_steps": 2,
-            "logging_steps": 1,
-            "batch_sampler": SeededBatchSampler,
-            "report_to": "none",
-            "disable_tqdm": True,
-            "use_cpu": True,
-            **settings,
-        }
+        options = {"max_steps": 4, "per_device_train_batch_size": 6, "learning_rate": 1e-3, "save_steps": 2}
+        options |= {"logging_steps": 1, "batch_sampler": SeededBatchSampler, **settings}
         dataset = Dataset.from_dict(
             {"anchor": [row[0] for row in sentences], "positive": [row[5] for row in sentences]}
         )
-        return SentenceTransformerTrainer(
-            model=model,
-            args=SentenceTransformerTrainingArguments(**options),
-            train_dataset=dataset,
-            loss=loss,
-            callbacks=callbacks(loss),
-        )
+        return stock_trainer(model, loss, dataset, tmp_path / "run", callbacks(loss), **options)
 
     return make

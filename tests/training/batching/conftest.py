@@ -7,12 +7,9 @@ from typing import Any
 import pytest
 import torch
 from datasets import Dataset
-from sentence_transformers import (
-    SentenceTransformer,
-    SentenceTransformerTrainer,
-    SentenceTransformerTrainingArguments,
-)
+from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+from training_support import stock_trainer
 from transformers import TrainerCallback
 
 from simlte_st.data import DocSplit, DocSplitTransform, write_corpus
@@ -56,25 +53,10 @@ def train(encoder_path: Path, corpus: Dataset, tmp_path: Path) -> Train:
         sampler, callbacks = make(model, views)
         batches: list[list[str]] = []
         views.batches = batches  # type: ignore[attr-defined]
-        options = {
-            "output_dir": str(tmp_path / "run"),
-            "num_train_epochs": 3,
-            "per_device_train_batch_size": 8,
-            "learning_rate": 3e-3,
-            "save_steps": 5,
-            "batch_sampler": sampler,
-            "report_to": "none",
-            "disable_tqdm": True,
-            "use_cpu": True,
-            **settings,
-        }
-        trainer = SentenceTransformerTrainer(
-            model=model,
-            args=SentenceTransformerTrainingArguments(**options),
-            train_dataset=corpus.with_transform(views),
-            loss=MultipleNegativesRankingLoss(model),
-            callbacks=[views.callback, *callbacks],
-        )
+        options = {"num_train_epochs": 3, "per_device_train_batch_size": 8, "learning_rate": 3e-3, "save_steps": 5}
+        options |= {"batch_sampler": sampler, **settings}
+        loss, dataset = MultipleNegativesRankingLoss(model), corpus.with_transform(views)
+        trainer = stock_trainer(model, loss, dataset, tmp_path / "run", [views.callback, *callbacks], **options)
         batches.clear()  # the Trainer may look at some for its model card
         checkpoint = None if resume is None else str(tmp_path / "run" / f"checkpoint-{resume}")
         trainer.train(resume_from_checkpoint=checkpoint)
