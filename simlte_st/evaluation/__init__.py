@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from simlte_st.evaluation.citation_links import (
-    CitationLinkEvaluator,
     LinkResult,
     citation_link_probe,
     citation_link_threshold,
@@ -12,7 +11,6 @@ from simlte_st.evaluation.citation_retrieval import CitationRetrievalEvaluator, 
 from simlte_st.evaluation.classification_probe import ClassificationProbeEvaluator, FewShotResult, few_shot_probe
 from simlte_st.evaluation.comparison import HalvesComparison, ProbeComparison, compare_halves, compare_probes
 from simlte_st.evaluation.document_similarity import (
-    DocumentSimilarityEvaluator,
     JudgedPairs,
     SimilarityResult,
     document_similarity,
@@ -45,12 +43,10 @@ from simlte_st.evaluation.verdict import Difference, Verdict, give_verdict
 
 __all__ = [
     "Bm25Scores",
-    "CitationLinkEvaluator",
     "CitationRetrievalEvaluator",
     "ClassificationProbeEvaluator",
     "CosineScores",
     "Difference",
-    "DocumentSimilarityEvaluator",
     "EmbeddingEvaluator",
     "Evaluation",
     "EvaluationDocuments",

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sentence_transformers.sentence_transformer.evaluation import BinaryClassificationEvaluator
 
-from simlte_st.evaluation.evaluator import EmbeddingEvaluator, EvaluatorSettings
-from simlte_st.evaluation.link_pairs import LinkPairs, check_pairs, named_texts
-from simlte_st.evaluation.pair_scores import CosineScores, PairScores
-from simlte_st.evaluation.probe import Head, check_head, fit_probe
+from simlte_st.evaluation.link_pairs import LinkPairs, check_pairs
+from simlte_st.evaluation.pair_scores import PairScores
+from simlte_st.evaluation.probe import fit_probe
 from simlte_st.evaluation.statistics import bootstrap_interval
 from simlte_st.vectors import check_embeddings
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
-    from typing_extensions import Unpack
 
 LRA_HIDDEN = (512, 256)
 """Widths of the head's hidden layers in the Long Range Arena's document retrieval task."""
@@ -132,74 +127,3 @@ def citation_link_threshold(scores: PairScores, train: LinkPairs, test: LinkPair
 def _result(correct: NDArray[np.bool_], seed: int) -> LinkResult:
     low, high = bootstrap_interval(correct, seed=seed)
     return LinkResult(accuracy=float(correct.mean()), low=low, high=high, pairs=len(correct))
-
-
-class CitationLinkEvaluator(EmbeddingEvaluator):
-    """Citation link classification with a model's frozen embeddings; see :func:`citation_link_probe`.
-
-    Returns ``accuracy`` (primary) with the ends of its 95 % interval, ``accuracy_low`` and ``accuracy_high``, and
-    ``cosine_accuracy``, that of a threshold on the cosine similarity (:func:`citation_link_threshold`). Only papers
-    that are in a pair are encoded.
-
-    Args:
-        texts: The papers.
-        train: Pairs of rows of ``texts`` to learn from; :func:`~simlte_st.evaluation.link_pairs` makes both parts of
-            links alone.
-        test: Pairs to score on.
-        head: ``"mlp"``, the arena's, or ``"logistic"``, faster.
-        learning_rate: Learning rate of the MLP head.
-        probe_batch_size: Batch size of the MLP head.
-        **settings: Those of every evaluator: :class:`~simlte_st.evaluation.EvaluatorSettings`.
-
-    Raises:
-        DataError: A pair names a paper that is not there.
-        ConfigurationError: An unknown head.
-    """
-
-    def __init__(
-        self,
-        texts: Sequence[str],
-        train: LinkPairs,
-        test: LinkPairs,
-        *,
-        head: Head = "mlp",
-        learning_rate: float = 3e-4,
-        probe_batch_size: int = 8,
-        **settings: Unpack[EvaluatorSettings],
-    ) -> None:
-        super().__init__(csv_prefix="citation_links", primary_metric="accuracy", **settings)
-        check_head(head)
-        self.texts, numbered = named_texts(texts, train.pairs, test.pairs)
-        self.train, self.test = (
-            LinkPairs(pairs, part.labels) for pairs, part in zip(numbered, (train, test), strict=True)
-        )
-        self.head: Head = head
-        self.learning_rate = learning_rate
-        self.probe_batch_size = probe_batch_size
-
-    def measure(self, model: SentenceTransformer) -> dict[str, float]:
-        """Encode, train the head, score it."""
-        embeddings = self.embed_inputs(model, self.texts)
-        result = citation_link_probe(
-            embeddings,
-            self.train,
-            self.test,
-            head=self.head,
-            probe_batch_size=self.probe_batch_size,
-            learning_rate=self.learning_rate,
-            seed=self.seed,
-        )
-        by_cosine = citation_link_threshold(CosineScores(embeddings), self.train, self.test, seed=self.seed)
-        return {
-            "accuracy": result.accuracy,
-            "accuracy_low": result.low,
-            "accuracy_high": result.high,
-            "cosine_accuracy": by_cosine.accuracy,
-        }
-
-    def get_config_dict(self) -> dict[str, Any]:
-        """The settings for the model card."""
-        config: dict[str, Any] = {"head": self.head, **super().get_config_dict()}
-        if self.head == "mlp":
-            config |= {"probe_batch_size": self.probe_batch_size, "learning_rate": self.learning_rate}
-        return config

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from simlte_st.errors import DataError
 from simlte_st.evaluation.evaluator import EmbeddingEvaluator, EvaluatorSettings
-from simlte_st.evaluation.link_pairs import check_links, named_texts
+from simlte_st.evaluation.link_pairs import check_links
 from simlte_st.evaluation.pair_scores import CosineScores, PairScores
 from simlte_st.evaluation.statistics import bootstrap_interval
 from simlte_st.vectors import row_blocks
@@ -122,7 +122,8 @@ class CitationRetrievalEvaluator(EmbeddingEvaluator):
 
     def __init__(self, texts: Sequence[str], links: ArrayLike, **settings: Unpack[EvaluatorSettings]) -> None:
         super().__init__(csv_prefix="citation_retrieval", primary_metric="ndcg@10", **settings)
-        self.texts, (self.links,) = named_texts(texts, check_links(links, len(texts)))
+        named, numbers = np.unique(check_links(links, len(texts)), return_inverse=True)
+        self.texts, self.links = [texts[row] for row in named.tolist()], numbers.reshape(-1, 2)
         self.last_result: RetrievalResult | None = None
 
     def measure(self, model: SentenceTransformer) -> dict[str, float]:

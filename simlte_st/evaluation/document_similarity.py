@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -15,14 +13,9 @@ from scipy.stats import rankdata
 
 from simlte_st.checks import check_count
 from simlte_st.errors import DataError
-from simlte_st.evaluation.evaluator import EmbeddingEvaluator, EvaluatorSettings
-from simlte_st.evaluation.link_pairs import check_pairs, named_texts
-from simlte_st.evaluation.pair_scores import CosineScores, PairScores
+from simlte_st.evaluation.link_pairs import check_pairs
+from simlte_st.evaluation.pair_scores import PairScores
 from simlte_st.files import read_json
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
-    from typing_extensions import Unpack
 
 LEE_DOCUMENTS, LEE_SIMILARITIES = "lee_documents.parquet", "lee_similarities_50x50.json"
 """Names of the files that :func:`load_lee` reads."""
@@ -100,7 +93,8 @@ def document_similarity(
 ) -> SimilarityResult:
     """Correlate a model's similarities with people's.
 
-    The intervals are over documents, not over pairs: pairs share documents, and intervals that took them for
+    Without intervals sentence-transformers' ``EmbeddingSimilarityEvaluator`` gives the same numbers, and works in the
+    Trainer. The intervals are over documents, not over pairs: pairs share documents, and intervals that took them for
     independent would be too narrow. A resample draws documents with replacement and takes each pair as often as both
     of its documents were drawn.
 
@@ -120,7 +114,11 @@ def document_similarity(
         ConfigurationError: ``resamples`` is below 1.
     """
     check_count("resamples", resamples)
-    data, people = check_judged(pairs, judged, scores.size)
+    data, people = check_pairs(pairs, scores.size), np.asarray(judged, dtype=np.float64)
+    if people.shape != (len(data),) or not np.isfinite(people).all():
+        raise DataError(f"{len(data)} pairs need as many finite judgements, got shape {people.shape}.")
+    if np.ptp(people) == 0:
+        raise DataError(f"All {len(people)} judgements are {people[0]}: nothing to correlate with.")
     model = (np.asarray(scores.pairs(data), dtype=np.float64) + scores.pairs(data[:, ::-1])) / 2.0
     if np.ptp(model) <= scores.tolerance:
         return SimilarityResult(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, len(data))
@@ -140,60 +138,6 @@ def document_similarity(
     return SimilarityResult(pearson, pearson_low, pearson_high, spearman, spearman_low, spearman_high, pairs=len(data))
 
 
-def check_judged(pairs: ArrayLike, judged: ArrayLike, texts: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Bring pairs and judgements to arrays ``[n, 2]``, int64, and ``[n]``, float64.
-
-    Raises:
-        DataError: They cannot be used: other shapes, rows that do not exist, not finite, all the same.
-    """
-    data, people = check_pairs(pairs, texts), np.asarray(judged, dtype=np.float64)
-    if people.shape != (len(data),) or not np.isfinite(people).all():
-        raise DataError(f"{len(data)} pairs need as many finite judgements, got shape {people.shape}.")
-    if np.ptp(people) == 0:
-        raise DataError(f"All {len(people)} judgements are {people[0]}: nothing to correlate with.")
-    return data, people
-
-
 def _correlations(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float]:
     """Pearson's r and Spearman's rho, without the tests of significance that would take most of scipy's time."""
     return float(np.corrcoef(x, y)[0, 1]), float(np.corrcoef(rankdata(x), rankdata(y))[0, 1])
-
-
-class DocumentSimilarityEvaluator(EmbeddingEvaluator):
-    """Correlation of a model's cosine similarities with people's; see :func:`document_similarity`.
-
-    Returns ``spearman`` (primary) and ``pearson``, each with the ends of its 95 % interval (``pearson_low``, ...), and
-    ``pairs``. Without intervals, and for other similarities than the cosine, sentence-transformers'
-    ``EmbeddingSimilarityEvaluator`` gives the same numbers; but it encodes a document again for each of its pairs.
-
-    Args:
-        texts: The documents; those that are in no pair are not encoded.
-        pairs: Rows of ``texts``, shape ``[n, 2]``.
-        scores: Judged similarity of each pair, shape ``[n]``.
-        **settings: Those of every evaluator: :class:`~simlte_st.evaluation.EvaluatorSettings`.
-
-    Raises:
-        DataError: Pairs and scores cannot be used.
-
-    Example:
-        ::
-
-            lee = load_lee("data")
-            DocumentSimilarityEvaluator(lee.texts, lee.pairs, lee.scores, name="lee")(model)
-    """
-
-    def __init__(
-        self, texts: Sequence[str], pairs: ArrayLike, scores: ArrayLike, **settings: Unpack[EvaluatorSettings]
-    ) -> None:
-        super().__init__(csv_prefix="document_similarity", primary_metric="spearman", **settings)
-        checked, self.scores = check_judged(pairs, scores, len(texts))
-        self.texts, (self.pairs,) = named_texts(texts, checked)
-
-    def measure(self, model: SentenceTransformer) -> dict[str, float]:
-        """Encode and correlate."""
-        scores = CosineScores(self.embed_inputs(model, self.texts))
-        return document_similarity(scores, self.pairs, self.scores, seed=self.seed).metrics()
-
-    def get_config_dict(self) -> dict[str, Any]:
-        """The settings for the model card."""
-        return {"pairs": len(self.pairs), **super().get_config_dict()}

@@ -91,17 +91,6 @@ def check_pairs(pairs: ArrayLike, papers: int | None = None) -> NDArray[np.int64
     return data.astype(np.int64)
 
 
-def named_texts(texts: Sequence[str], *pairs: ArrayLike) -> tuple[list[str], list[NDArray[np.int64]]]:
-    """Keep the texts that a pair names, which are all that need be encoded, and number the pairs anew.
-
-    Raises:
-        DataError: As :func:`check_pairs`.
-    """
-    checked, listed = [check_pairs(part, len(texts)) for part in pairs], list(texts)
-    used = np.unique(np.concatenate(checked))
-    return [listed[row] for row in used.tolist()], [np.searchsorted(used, part).astype(np.int64) for part in checked]
-
-
 def check_links(links: ArrayLike, papers: int | None = None) -> NDArray[np.int64]:
     """As :func:`check_pairs`, for links: sorted, each once.
 

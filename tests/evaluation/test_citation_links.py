@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +11,6 @@ from sentence_transformers import SentenceTransformer
 
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.evaluation import (
-    CitationLinkEvaluator,
     CosineScores,
     LinkPairs,
     TfidfScores,
@@ -167,8 +164,6 @@ def test_refusals() -> None:
             citation_link_probe(x, train, test)
         with pytest.raises(DataError, match="row 4 of 4"):
             citation_link_threshold(CosineScores(x), train, test)
-        with pytest.raises(DataError, match="row 4 of 4"):
-            CitationLinkEvaluator(["a"] * 4, train, test)
     with pytest.raises(DataError, match="two classes"):
         citation_link_probe(x, LinkPairs(good.pairs, [1, 1]), good)  # type: ignore[arg-type]
     with pytest.raises(DataError, match="not finite"):
@@ -177,43 +172,6 @@ def test_refusals() -> None:
         citation_link_probe(x[0], good, good)
     with pytest.raises(ConfigurationError):
         citation_link_probe(x, good, good, hidden=())
-    with pytest.raises(ConfigurationError):
-        CitationLinkEvaluator(["a"] * 4, good, good, head="svm")  # type: ignore[arg-type]
-
-
-def test_evaluator_is_the_probe_on_its_embeddings(
-    tiny_model_for_evaluation: Build, labelled_texts: tuple[list[str], list[str]], tmp_path: Path
-) -> None:
-    model = tiny_model_for_evaluation()
-    texts, labels = labelled_texts
-    texts = ["never asked for", *texts]  # in no pair
-    topic = np.array([-1, *("abc".index(label) for label in labels)])
-    train, test = topic_pairs(topic, range(1, 41), 200, 1), topic_pairs(topic, range(41, 61), 100, 2)
-    evaluator = CitationLinkEvaluator(texts, train, test, name="toy", max_seq_length=32, batch_size=60)
-    assert len(evaluator.texts) == 60
-    metrics = evaluator(model, output_path=str(tmp_path), epoch=1, steps=5)
-    assert model.max_seq_length == 16
-    model.max_seq_length = 32
-    embeddings = np.concatenate([np.zeros((1, 32), dtype=np.float32), model.encode(texts[1:], batch_size=60)])
-    expected = citation_link_probe(embeddings, train, test)
-    by_cosine = citation_link_threshold(CosineScores(embeddings), train, test)
-    assert metrics == pytest.approx(
-        {
-            "toy_accuracy": expected.accuracy,
-            "toy_accuracy_low": expected.low,
-            "toy_accuracy_high": expected.high,
-            "toy_cosine_accuracy": by_cosine.accuracy,
-        },
-        abs=0.021,
-    )
-    assert metrics["toy_accuracy"] > 0.6  # random weights still tell words apart
-    assert evaluator.primary_metric == "toy_accuracy"
-    with open(tmp_path / "citation_links_toy_results.csv", newline="", encoding="utf-8") as file:
-        rows = list(csv.reader(file))
-    assert rows[0] == ["epoch", "steps", "accuracy", "accuracy_low", "accuracy_high", "cosine_accuracy"]
-    assert rows[1][:3] == ["1", "5", str(metrics["toy_accuracy"])]
-    assert evaluator.get_config_dict()["head"] == "mlp"
-    assert evaluator(model) == metrics
 
 
 def test_the_threshold_is_that_of_the_training_pairs() -> None:
