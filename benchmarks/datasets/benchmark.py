@@ -99,11 +99,9 @@ class Benchmark(LoadedSet):
     Attributes:
         rows: The documents: columns ``id``, ``text``, ``label`` (its name; None where it has none) and ``split``
             (``"train"``, ``"validation"``, ``"test"``; None for neither), all strings.
-        label_names: The classes that occur, sorted.
     """
 
     rows: Dataset
-    label_names: tuple[str, ...]
 
     def __len__(self) -> int:
         """Count the documents, those without a class or split included."""
@@ -113,11 +111,6 @@ class Benchmark(LoadedSet):
     def train(self) -> Dataset:
         """The training rows."""
         return self.part("train")
-
-    @property
-    def validation(self) -> Dataset:
-        """The validation rows; none in most data sets."""
-        return self.part("validation")
 
     @property
     def test(self) -> Dataset:
@@ -132,13 +125,9 @@ class Benchmark(LoadedSet):
         """
         return _part(self.rows, split)
 
-    def documents(self, split: str | None = None) -> Iterator[Document]:
-        """Give the documents of a split, or all of them, one by one.
-
-        Raises:
-            ConfigurationError: There is no split of that name.
-        """
-        return _documents(self.rows if split is None else self.part(split))
+    def documents(self) -> Iterator[Document]:
+        """Give the documents one by one."""
+        return _documents(self.rows)
 
 
 @dataclass(frozen=True, kw_only=True)

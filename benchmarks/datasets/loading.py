@@ -26,7 +26,7 @@ from simlte_st.data.document import text_key
 from simlte_st.data.documents import DocumentReader
 from simlte_st.data.report import ReadReport
 from simlte_st.data.sources.base import Source
-from simlte_st.errors import ConfigurationError, EmptyCorpusError
+from simlte_st.errors import EmptyCorpusError
 from simlte_st.evaluation.splits import NEITHER, stratified_split
 from simlte_st.files import atomic_path, home, read_json, write_json
 
@@ -81,14 +81,12 @@ def load_benchmark(
         A :class:`CitationBenchmark` for ``aan``, else a :class:`Benchmark`.
 
     Raises:
-        ConfigurationError: There is no data set of that name, or ``test_share`` is out of its range.
+        ConfigurationError: There is no data set of that name.
         DataError: The data set is nowhere (the message says where to get it and under which licence), or what is at
             the path is something else, truncated or corrupt.
         EmptyCorpusError: It holds no usable document.
     """
     data_set = find_set(name)
-    if not 0 < test_share < 1:
-        raise ConfigurationError(f"test_share must be above 0 and below 1, not {test_share}.")
     place = Path(path).expanduser() if path is not None else None
     if isinstance(data_set, CitationSet):
         papers = data_set.find(place, seed)
@@ -108,7 +106,6 @@ def load_benchmark(
     return Benchmark(
         card=data_set.card,
         rows=rows,
-        label_names=tuple(sorted(label for label in rows.unique("label") if label is not None)),
         split_origin=origin,
         source=found.name,
         report=ReadReport(**read_json(folder / "report.json")),

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from benchmarks.datasets.benchmark import Benchmark, CitationBenchmark, PrintedStatistics
-from simlte_st.bars import with_progress_bar
-from simlte_st.data.document import Document
-from simlte_st.data.documents import read_documents
 
 _ROWS = (
     ("documents", "documents", ",.0f"),
@@ -39,24 +34,12 @@ class Statistics(PrintedStatistics):
     splits: dict[str, int] = field(default_factory=dict)
 
 
-def statistics(source: Any, *, progress: bool = False) -> Statistics:
-    """Count documents, classes and words in one pass; 4 bytes a document are held.
-
-    Args:
-        source: A :class:`Benchmark` or :class:`CitationBenchmark`; or documents, as
-            :func:`~simlte_st.data.read_documents` takes them: a reader, for instance, which needs not be stored.
-        progress: Show a progress bar.
-
-    Raises:
-        DataError: As :func:`~simlte_st.data.read_documents`.
-        EmptyCorpusError: There is no document.
-    """
-    found = isinstance(source, (Benchmark, CitationBenchmark))
-    documents: Iterator[Document] = source.documents() if found else iter(read_documents(source))
+def statistics(data: Benchmark | CitationBenchmark) -> Statistics:
+    """Count documents, classes and words in one pass; 4 bytes a document are held."""
     words = array("I")
     labels: Counter[str | None] = Counter()
     splits: Counter[str] = Counter()
-    for document in with_progress_bar(documents, "Reading", shown=progress):
+    for document in data.documents():
         words.append(len(document.text.split()))
         labels[document.label] += 1
         if document.split is not None:

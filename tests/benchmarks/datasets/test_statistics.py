@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-import pytest
+from types import SimpleNamespace
+from typing import Any
 
 from benchmarks.datasets import SETS, PrintedStatistics, statistics, statistics_table
 from simlte_st.data import Document
-from simlte_st.errors import EmptyCorpusError
 
 DOCUMENTS = [
     Document("1", "one two three", "b", "train"),
@@ -14,8 +14,12 @@ DOCUMENTS = [
 ]
 
 
+def of(documents: list[Document]) -> Any:
+    return SimpleNamespace(documents=lambda: iter(documents))
+
+
 def test_by_hand() -> None:
-    found = statistics(iter(DOCUMENTS))
+    found = statistics(of(DOCUMENTS))
     assert found.documents == 4
     assert found.classes == 2
     assert found.words_mean == 3.0  # (3 + 2 + 1 + 6) / 4
@@ -24,13 +28,12 @@ def test_by_hand() -> None:
     assert found.unlabelled == 1
     assert found.labels == {"a": 2, "b": 1}
     assert found.splits == {"train": 2, "test": 1}
-    assert statistics(["one two", "three"]).words_mean == 1.5
-    with pytest.raises(EmptyCorpusError):
-        statistics([])
 
 
 def test_the_table() -> None:
-    assert statistics_table(statistics(DOCUMENTS), PrintedStatistics(8_558_957, 15, 467, 299, 33_936)).split("\n") == [
+    assert statistics_table(statistics(of(DOCUMENTS)), PrintedStatistics(8_558_957, 15, 467, 299, 33_936)).split(
+        "\n"
+    ) == [
         "                here     papers",
         "documents          4  8,558,957",
         "classes            2         15",
@@ -38,7 +41,7 @@ def test_the_table() -> None:
         "words, median    2.5        299",
         "words, longest     6     33,936",
     ]
-    alone = statistics_table(statistics(DOCUMENTS[:1])).split("\n")
+    alone = statistics_table(statistics(of(DOCUMENTS[:1]))).split("\n")
     assert alone[:2] == [
         "                here",
         "documents          1",
