@@ -32,7 +32,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import torch
 
-from benchmarks.parts import Parts, readers
+from benchmarks.grid.work import Work
+from benchmarks.readers import embed, readers
 from benchmarks.records import add_bf16, difference, dtype_of, environment, mean_deviation, write_results
 from simlte_st.evaluation import (
     Bm25Scores,
@@ -93,7 +94,7 @@ def run(options: argparse.Namespace) -> None:
         "seeds": options.seeds,
         "bf16": options.bf16,
     }
-    parts = Parts(options.work, settings)
+    work = Work(options.work, dtype_of(options.bf16))
     tasks = {
         name: [
             link_pairs(links, split=name, negatives=options.negatives, seed=seed, **more)  # type: ignore[arg-type]
@@ -108,13 +109,13 @@ def run(options: argparse.Namespace) -> None:
         raise SystemExit(f"No reader is called {', '.join(map(repr, sorted(unknown)))}; there are: {names}")
     for name in options.only or names:
         if name in LEXICAL:
-            parts.finish(name, lambda name=name: lexical(name, texts, links, tasks))  # type: ignore[misc]
+            work.finish_aloud(name, settings, lambda name=name: lexical(name, texts, links, tasks))  # type: ignore[misc]
         else:
 
             def neural(name: str = name) -> dict[str, Any]:
                 began = time.perf_counter()
                 model = models[name]()
-                embeddings = parts.embed(name, model, texts)
+                embeddings = embed(options.work, name, model, texts)
                 seconds = time.perf_counter() - began
                 heads = {
                     split: [
@@ -126,8 +127,8 @@ def run(options: argparse.Namespace) -> None:
                 measured = measure(CosineScores(embeddings), links, tasks, dtype_of(options.bf16))
                 return {**measured, "head": heads, "tokens": model.max_seq_length, "encoding_seconds": seconds}
 
-            parts.finish(name, neural)
-    report(options, settings, {name: record for name in names if (record := parts.finished(name)) is not None})
+            work.finish_aloud(name, settings, neural)
+    report(options, settings, {name: cell["result"] for name in names if (cell := work.find(name, settings))})
 
 
 def read(papers: Path, citations: Path) -> tuple[list[str], np.ndarray]:

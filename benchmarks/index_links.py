@@ -25,7 +25,8 @@ from sentence_transformers import SentenceTransformer
 from tqdm.auto import tqdm
 
 from benchmarks.citation import ENGLISH, read
-from benchmarks.parts import Parts, readers
+from benchmarks.grid.work import Work
+from benchmarks.readers import readers
 from benchmarks.records import RESULTS, add_bf16, dtype_of, environment, environment_lines, write_results
 from simlte_st import Index
 from simlte_st.data import Document
@@ -123,10 +124,10 @@ def main(argv: list[str] | None = None) -> None:
     settings = {"tokens": options.tokens, "bf16": options.bf16}
     found: dict[str, dict[str, Any]] = {}
     for number, collection in enumerate((papers(options.shared), tweets(options.shared))):
-        parts = Parts(options.work / str(number), settings)
+        work = Work(options.work / str(number), dtype_of(options.bf16))
         for name, make in measures(collection, options):
-            parts.finish(name, make)
-        found[collection.name] = parts.every()
+            work.finish_aloud(name, settings, make)
+        found[collection.name] = {path.stem: cell["result"] for path, cell in work.cells("*")}
     report(found, settings, options)
 
 

@@ -7,24 +7,7 @@ import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
 
-from benchmarks.parts import Parts, readers
-
-
-def test_a_finished_part_is_not_made_again(tmp_path: Path) -> None:
-    calls: list[str] = []
-
-    def make() -> dict[str, Any]:
-        calls.append("made")
-        return {"value": len(calls)}
-
-    for _ in range(2):
-        parts = Parts(tmp_path, {"seeds": [0, 1]})
-        parts.finish("one", make)
-        assert parts.finished("one") == {"value": 1}
-    assert parts.finished("two") is None
-    assert parts.every() == {"one": {"value": 1}}
-    with pytest.raises(SystemExit, match="other settings"):
-        Parts(tmp_path, {"seeds": [0]})
+from benchmarks.readers import embed, readers
 
 
 def test_an_interrupted_encoding_keeps_its_pieces(
@@ -41,8 +24,8 @@ def test_an_interrupted_encoding_keeps_its_pieces(
 
     monkeypatch.setattr(model, "encode", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        Parts(tmp_path, {}).embed("tiny", model, documents, piece=20)
-    embeddings = Parts(tmp_path, {}).embed("tiny", model, documents, piece=20)
+        embed(tmp_path, "tiny", model, documents, piece=20)
+    embeddings = embed(tmp_path, "tiny", model, documents, piece=20)
     assert calls == [20, 20, 8, 8]
     assert embeddings == pytest.approx(whole, abs=1e-5)
 

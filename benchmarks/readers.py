@@ -1,0 +1,60 @@
+"""What reads long documents in benchmarks: the base, its mean over chunks, other models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sentence_transformers import SentenceTransformer
+
+from simlte_st.chunk_mean import to_chunk_mean
+from simlte_st.compat import readable_tokens
+from simlte_st.files import atomic_path
+from simlte_st.models.base import load_model
+
+
+def embed(
+    folder: Path, name: str, model: SentenceTransformer, texts: Sequence[str], piece: int = 64
+) -> NDArray[np.float32]:
+    """Encode texts, keeping every ``piece`` of them in a folder when it is done: an interrupted run goes on there."""
+    pieces = []
+    for start in range(0, len(texts), piece):
+        path = folder / f"{name}.embeddings" / f"{start:07d}.npy"
+        if not path.exists():
+            vectors = model.encode(list(texts[start : start + piece]), batch_size=16, convert_to_numpy=True)
+            with atomic_path(path) as temporary:
+                np.save(temporary, np.asarray(vectors, dtype=np.float32))
+            print(f"{name}: {min(start + piece, len(texts))} of {len(texts)} texts", flush=True)
+        pieces.append(np.load(path))
+    return np.concatenate(pieces)
+
+
+def readers(
+    base: str, models: Sequence[str], tokens: int, dtype: torch.dtype = torch.float32
+) -> dict[str, Callable[[], SentenceTransformer]]:
+    """The models of a benchmark by name: the base truncated, its chunk-mean, and others as long as they can read.
+
+    Args:
+        base: Name or folder of the base model, read as far as it is made for.
+        models: Names or folders of other models.
+        tokens: Tokens that chunk-mean and the others read of a text at most.
+        dtype: What all of them compute in.
+    """
+
+    def other(name: str) -> SentenceTransformer:
+        model = load_model(name, dtype=dtype).model
+        model.max_seq_length = min(tokens, readable_tokens(model) or tokens)
+        return model
+
+    made: dict[str, Callable[[], SentenceTransformer]] = {
+        f"{Path(base).name}, truncated": lambda: load_model(base, dtype=dtype).model,
+        f"{Path(base).name}, chunk-mean": lambda: to_chunk_mean(load_model(base, dtype=dtype).model, max_length=tokens),
+    }
+    for name in models:
+        if Path(name).name in made:
+            raise SystemExit(f"Two models are called {Path(name).name!r}: rename a folder.")
+        made[Path(name).name] = lambda name=name: other(name)  # type: ignore[misc]
+    return made
