@@ -96,16 +96,6 @@ def test_views_are_disjoint_ordered_nonempty_and_complete(
     assert pair.seen == sum(kept if budget is None else (min(budget, size) for size in kept))
 
 
-def test_a_document_that_fits_loses_nothing() -> None:
-    document = make([2, 3, 4, 5, 6])
-    for epoch in range(50):
-        pair = draw_views(document, DocSplit(), epoch=epoch, budget=20)
-        assert pair is not None
-        sentences = sorted((pair.anchor + " " + pair.positive).split())
-        assert sentences == sorted(" ".join(document.sentences).split())
-        assert (pair.tokens, pair.seen) == (20, 20)
-
-
 @settings(deadline=None, max_examples=100)
 @given(segmented(), st.integers(0, 1000))
 def test_paragraphs_are_dealt_whole(document: SegmentedDocument, epoch: int) -> None:
@@ -227,11 +217,6 @@ def test_documents_without_two_words_are_not_accepted(single: Any) -> None:
         assert not has_two_words(document)
         assert draw_views(document, view) is None
     assert view.accepts(make([1, 1]))
-
-
-def test_one_sentence_can_be_skipped() -> None:
-    assert draw_views(make([9]), DocSplit(single="skip")) is None
-    assert draw_views(make([9]), DocSplit(single="halve")) is not None
 
 
 def test_views_depend_on_seed_epoch_and_id_only() -> None:

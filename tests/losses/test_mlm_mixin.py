@@ -1,24 +1,18 @@
 from __future__ import annotations
 
 import statistics
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
 import torch
-from datasets import Dataset
-from losses_support import columns_of, cut, first_batch
+from losses_support import columns_of, first_batch
 from sentence_transformers import SentenceTransformer
 from torch import Tensor
-from training_support import stock_trainer
-from transformers import TrainerCallback
 
 from simlte_st.errors import ConfigurationError, DataError, ModelError
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
 from simlte_st.losses.mlm_head import make_mlm_head
 from simlte_st.losses.mlm_mixin import MLMLossMixin
-from simlte_st.training import LossStateCallback
-from simlte_st.training.batching import SeededBatchSampler
 
 Kind: TypeAlias = Any
 
@@ -114,40 +108,6 @@ def test_the_extra_state_of_other_settings_is_refused(kind: Kind, model: Sentenc
         without.load_extra_state(with_mlm.extra_state())
     with pytest.raises(ConfigurationError, match="resume with the loss"):
         with_mlm.load_extra_state({**with_mlm.extra_state(), "mlm_head.decoder": torch.zeros(1)})
-
-
-class Weights(TrainerCallback):
-    """Keeps all weights after each step."""
-
-    def __init__(self, loss: Any) -> None:
-        self.loss = loss
-        self.steps: dict[int, dict[str, Tensor]] = {}
-
-    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        weights = {**dict(self.loss.model.named_parameters()), **self.loss.extra_state()}
-        self.steps[state.global_step] = {name: value.detach().clone() for name, value in weights.items()}
-
-
-def test_a_resumed_run_is_the_whole_run(kind: Kind, encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
-    anchors, positives, _ = cut(documents, rows=16)
-    dataset = Dataset.from_dict({"anchor": anchors, "positive": positives})
-
-    def train(checkpoint: str | None) -> dict[int, dict[str, Tensor]]:
-        torch.manual_seed(0)
-        model = SentenceTransformer(str(encoder_path), device="cpu")
-        loss = kind(model, mlm_share=0.5)
-        kept = Weights(loss)
-        settings = {"max_steps": 5, "per_device_train_batch_size": 4, "learning_rate": 1e-3, "save_steps": 2}
-        callbacks = [LossStateCallback(loss), kept]
-        trainer = stock_trainer(model, loss, dataset, tmp_path, callbacks, batch_sampler=SeededBatchSampler, **settings)
-        trainer.train(resume_from_checkpoint=checkpoint)
-        return kept.steps
-
-    whole = train(None)
-    resumed = train(str(tmp_path / "checkpoint-2"))
-    assert resumed.keys() == {3, 4, 5}
-    for number, weights in resumed.items():
-        assert all(torch.equal(value, whole[number][name]) for name, value in weights.items())
 
 
 # On a share of the rows.

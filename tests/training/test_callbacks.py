@@ -135,20 +135,6 @@ def test_the_callbacks_are_those_that_a_loss_needs(model: SentenceTransformer) -
         assert [(type(callback), callback.loss) for callback in others] == wanted  # type: ignore[attr-defined]
 
 
-def test_without_the_callback_a_resumed_run_has_another_head(
-    make_trainer: Callable[..., SentenceTransformerTrainer], tmp_path: Path
-) -> None:
-    whole = make_trainer(lambda loss: [LossStateCallback(loss)], max_steps=2)
-    whole.train()
-    checkpoint = tmp_path / "run" / "checkpoint-2"
-    restored: list[dict[str, Tensor]] = []
-    resumed = make_trainer(
-        lambda loss: [Calls("on_step_begin", lambda step: restored.append(head_of(resumed)))], max_steps=3
-    )
-    resumed.train(resume_from_checkpoint=str(checkpoint))
-    assert not same(restored[0], load_file(checkpoint / LOSS_FILE))
-
-
 def test_a_checkpoint_without_the_file_is_not_resumed(
     make_trainer: Callable[..., SentenceTransformerTrainer], tmp_path: Path
 ) -> None:
