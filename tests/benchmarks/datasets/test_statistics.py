@@ -3,7 +3,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from benchmarks.datasets import SETS, PrintedStatistics, statistics, statistics_table
+from benchmarks.datasets import PrintedStatistics, statistics, statistics_table
 from simlte_st.data import Document
 
 DOCUMENTS = [
@@ -46,15 +46,3 @@ def test_the_table() -> None:
         "                here",
         "documents          1",
     ]
-
-
-def test_what_the_papers_print() -> None:
-    printed = {name: item.card.printed for name, item in SETS.items()}
-    assert printed == {
-        "fakenews": PrintedStatistics(8_558_957, 15, 467, 299, 33_936),
-        "20news": PrintedStatistics(18_846, 20, 258, 153, 11_554),
-        "arxiv": PrintedStatistics(2_162_833, 38, 138, 131, 925),
-        "nyt": PrintedStatistics(13_081, 5, 650, 683, 5_503),
-        "bbc": PrintedStatistics(2_225, 5, 133, 130, 445),
-        "aan": None,
-    }
