@@ -231,9 +231,9 @@ def figure() -> str:
         'font-family="sans-serif" font-size="13" fill="#333">',
         '<rect width="760" height="250" fill="#fff"/>',
         '<text x="20" y="22">Macro-F1 with 5 labelled documents a class:</text>',
-        '<rect x="300" y="11" width="12" height="12" fill="#c9ced6"/><text x="318" y="22">all-MiniLM-L6-v2</text>',
-        '<rect x="440" y="11" width="12" height="12" fill="#2b6cb0"/>'
-        '<text x="458" y="22">adapted without labels (simlte train)</text>',
+        '<rect x="340" y="11" width="12" height="12" fill="#c9ced6"/><text x="358" y="22">all-MiniLM-L6-v2</text>',
+        '<rect x="480" y="11" width="12" height="12" fill="#2b6cb0"/>'
+        '<text x="498" y="22">adapted without labels (simlte train)</text>',
     ]
     for number, (name, base, gained) in enumerate(zip(names, before, gains, strict=True)):
         for shift, value, colour in ((0, base, "#c9ced6"), (40, base + gained, "#2b6cb0")):

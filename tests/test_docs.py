@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import transformers
+from browsers import chromium
 from packaging.version import Version
 from sentence_transformers import SentenceTransformer
 
@@ -133,6 +134,24 @@ def test_numbers_are_those_of_the_results(path: Path) -> None:
 
 def test_the_figure_is_that_of_the_results() -> None:
     assert FIGURE.read_text(encoding="utf-8") == figure()
+
+
+def test_the_texts_of_figures_are_whole(tmp_path: Path) -> None:
+    """Nothing sticks out, and nothing that is drawn later lies upon a text, in whichever font the browser has."""
+    script = """
+        const drawn = [...document.querySelectorAll("text, rect, circle")], view = document.documentElement.viewBox.baseVal;
+        const inside = box => box.x >= 0 && box.y >= 0 && box.x + box.width <= view.width
+            && box.y + box.height <= view.height;
+        const apart = (one, other) => one.x + one.width <= other.x || other.x + other.width <= one.x
+            || one.y + one.height <= other.y || other.y + other.height <= one.y;
+        return drawn.filter((each, place) => each.tagName === "text" && !(inside(each.getBBox())
+            && drawn.slice(place + 1).every(later => apart(each.getBBox(), later.getBBox())))).map(each => each.textContent);
+    """
+    with chromium(tmp_path / "chromium") as driver:
+        for path in DOCS.rglob("*.svg"):
+            if "results" not in path.parts:
+                driver.get(path.as_uri())
+                assert driver.execute_script(script) == [], path
 
 
 def test_the_run_in_the_readme_says_what_the_package_says_now() -> None:

@@ -61,13 +61,13 @@ def add_search_arguments(parser: argparse.ArgumentParser, top_help: str) -> None
     add_arguments(parser, "--overwrite", "common")
 
 
-def add_shown_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what a hit is headed by, and which columns are shown of it."""
+def add_shown_arguments(parser: argparse.ArgumentParser, columns: str = "none") -> None:
+    """Add what a hit is headed by, and which columns are shown of it, by default as ``columns`` says."""
     parser.add_argument(
         "--title", metavar="COLUMN", help="column of titles (default: the usual names, else first lines of texts)"
     )
     parser.add_argument(
-        "--show", type=_names, metavar="COLUMN,…", help="columns that are shown (default: none; of serve, all)"
+        "--show", type=_names, metavar="COLUMN,…", help=f"columns that are shown (default: {columns})"
     )
 
 

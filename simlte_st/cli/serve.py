@@ -35,7 +35,7 @@ def add_parser(subparsers: Any) -> None:
         ),
     )
     add_arguments(parser, "index", "--model")
-    add_shown_arguments(parser)
+    add_shown_arguments(parser, "all")
     parser.add_argument("--port", type=count, default=8501, metavar="N", help="default: %(default)s")
     parser.add_argument("--open", action=argparse.BooleanOptionalAction, default=False, help="open the browser too")
     add_arguments(parser, "common")

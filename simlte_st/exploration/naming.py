@@ -19,9 +19,10 @@ WORDS = 4
 _READ = 5_000  # characters of a document
 _VOCABULARY = 50_000
 _APOSTROPHES = "'\u2019\u02bc"
-_WORD = rf"[^\W\d_{CJK}][^\W{CJK}]+"
-# Of "didn't", "they've" and "she'll" neither part is a word.
-_PATTERN = rf"[{CJK}]|(?!(?<=\w[{_APOSTROPHES}])(?:ll|re|ve)\b){_WORD}(?![{_APOSTROPHES}]t\b|\w)"
+# A word begins with a letter, and is whole: not the end of "1.5bn", and neither part of "didn't", "they've" or "we'll".
+_SIGN = rf"[^\W_{CJK}]"
+_WORD = rf"(?<!{_SIGN})[^\W\d_{CJK}][^\W{CJK}]*{_SIGN}(?![{_APOSTROPHES}]t\b|{_SIGN})"
+_PATTERN = rf"[{CJK}]|(?!(?<=\w[{_APOSTROPHES}])(?:ll|re|ve)\b){_WORD}"
 _ADDRESS = re.compile(r"(?:https?://|www\.)\S+|\S+@\S+\.\S+")
 _CJK_PAIR = re.compile(rf"(?<=[{CJK}]) (?=[{CJK}])")
 
