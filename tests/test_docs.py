@@ -139,13 +139,16 @@ def test_the_figure_is_that_of_the_results() -> None:
 def test_the_texts_of_figures_are_whole(tmp_path: Path) -> None:
     """Nothing sticks out, and nothing that is drawn later lies upon a text, in whichever font the browser has."""
     script = """
-        const drawn = [...document.querySelectorAll("text, rect, circle")], view = document.documentElement.viewBox.baseVal;
-        const inside = box => box.x >= 0 && box.y >= 0 && box.x + box.width <= view.width
-            && box.y + box.height <= view.height;
+        const view = document.documentElement.viewBox.baseVal;
+        const drawn = [...document.querySelectorAll("text, rect, circle")];
+        const inside = box => box.x >= 0 && box.y >= 0
+            && box.x + box.width <= view.width && box.y + box.height <= view.height;
         const apart = (one, other) => one.x + one.width <= other.x || other.x + other.width <= one.x
             || one.y + one.height <= other.y || other.y + other.height <= one.y;
-        return drawn.filter((each, place) => each.tagName === "text" && !(inside(each.getBBox())
-            && drawn.slice(place + 1).every(later => apart(each.getBBox(), later.getBBox())))).map(each => each.textContent);
+        const whole = (each, place) => inside(each.getBBox())
+            && drawn.slice(place + 1).every(later => apart(each.getBBox(), later.getBBox()));
+        return drawn.filter((each, place) => each.tagName === "text" && !whole(each, place))
+            .map(each => each.textContent);
     """
     with chromium(tmp_path / "chromium") as driver:
         for path in DOCS.rglob("*.svg"):
