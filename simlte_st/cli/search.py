@@ -66,9 +66,7 @@ def add_shown_arguments(parser: argparse.ArgumentParser, columns: str = "none") 
     parser.add_argument(
         "--title", metavar="COLUMN", help="column of titles (default: the usual names, else first lines of texts)"
     )
-    parser.add_argument(
-        "--show", type=_names, metavar="COLUMN,…", help=f"columns that are shown (default: {columns})"
-    )
+    parser.add_argument("--show", type=_names, metavar="COLUMN,…", help=f"columns that are shown (default: {columns})")
 
 
 def _names(text: str) -> list[str]:
