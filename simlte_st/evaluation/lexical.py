@@ -91,8 +91,7 @@ class TfidfScores(CosineScores):
     """Cosine similarity of TF-IDF vectors, as :func:`fit_tfidf` makes them.
 
     Args:
-        texts: The texts.
-        corpus: Texts that vocabulary and idf are taken from; None for the texts themselves.
+        texts: The texts; vocabulary and idf are taken from them.
         **settings: Further settings of scikit-learn's ``TfidfVectorizer``. English papers are retrieved best with
             ``stop_words="english", min_df=2``.
 
@@ -100,8 +99,8 @@ class TfidfScores(CosineScores):
         DataError: The texts hold no words.
     """
 
-    def __init__(self, texts: Sequence[str], corpus: Sequence[str] | None = None, **settings: Any) -> None:
-        self._set_rows(fit_tfidf(texts if corpus is None else corpus, **settings).transform(texts))
+    def __init__(self, texts: Sequence[str], **settings: Any) -> None:
+        self._set_rows(fit_tfidf(texts, **settings).transform(texts))
 
 
 class Bm25Scores:
@@ -157,7 +156,7 @@ def tfidf_probe(
     Raises:
         DataError: Texts and labels differ in number, hold no words, or there are fewer than two classes.
     """
-    train_x, test_x = _vectors(train_texts, train_labels, test_texts, test_labels, train_texts)
+    train_x, test_x = _vectors(train_texts, train_labels, test_texts, test_labels)
     return fit_probe(train_x, train_labels, test_x, test_labels, head="logistic", inverse_l2=inverse_l2)
 
 
@@ -167,21 +166,19 @@ def tfidf_few_shot(
     test_texts: Sequence[str],
     test_labels: Sequence[Label],
     *,
-    corpus: Sequence[str] | None = None,
     inverse_l2: float | None = None,
     **settings: Any,
 ) -> FewShotResult:
     """:func:`tfidf_probe` on the very draws of :func:`~simlte_st.evaluation.few_shot_probe`.
 
-    Vocabulary and idf come from unlabelled texts, as an encoder's training does: from ``corpus``, or from all training
-    texts, drawn or not, where it is None. No test text and no label enters them.
+    Vocabulary and idf come from unlabelled texts, as an encoder's training does: from all training texts, drawn or not.
+    No test text and no label enters them.
 
     Args:
         train_texts: Texts the examples are drawn from.
         train_labels: Their classes.
         test_texts: Texts to score on.
         test_labels: Their classes.
-        corpus: Texts to fit the vectorizer on.
         inverse_l2: ``C`` of the logistic regression; None to choose it, as :func:`~simlte_st.evaluation.fit_probe`.
         **settings: ``shots``, ``draws`` and ``seed`` of :func:`~simlte_st.evaluation.few_shot_probe`.
 
@@ -192,8 +189,7 @@ def tfidf_few_shot(
         DataError: Texts and labels differ in number, hold no words, or there are fewer than two classes.
         ConfigurationError: A number of shots or draws below 1.
     """
-    fitted_on = train_texts if corpus is None else corpus
-    train_x, test_x = _vectors(train_texts, train_labels, test_texts, test_labels, fitted_on)
+    train_x, test_x = _vectors(train_texts, train_labels, test_texts, test_labels)
     return few_shot_probe(
         train_x, train_labels, test_x, test_labels, head="logistic", inverse_l2=inverse_l2, **settings
     )
@@ -204,9 +200,8 @@ def _vectors(
     train_labels: Sequence[Label],
     test_texts: Sequence[str],
     test_labels: Sequence[Label],
-    corpus: Sequence[str],
 ) -> tuple[Rows, Rows]:
     check_lengths(train_texts, train_labels, "training")
     check_lengths(test_texts, test_labels, "test")
-    vectorizer = fit_tfidf(corpus)
+    vectorizer = fit_tfidf(train_texts)
     return vectorizer.transform(train_texts), vectorizer.transform(test_texts)
