@@ -34,6 +34,11 @@ def make_tokenizer() -> PreTrainedTokenizerFast:
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",
         special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
     )
+    return as_fast(tokenizer)
+
+
+def as_fast(tokenizer: Tokenizer, max_length: int = 64) -> PreTrainedTokenizerFast:
+    """Wrap a tokenizer that has BERT's special tokens for transformers."""
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         unk_token="[UNK]",
@@ -41,5 +46,5 @@ def make_tokenizer() -> PreTrainedTokenizerFast:
         cls_token="[CLS]",
         sep_token="[SEP]",
         mask_token="[MASK]",
-        model_max_length=64,
+        model_max_length=max_length,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from support import WORDS, make_document
+from support import WORDS, as_fast, make_document
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerFast
 
@@ -21,15 +21,7 @@ def _finish(tokenizer: Tokenizer, template: str = "[CLS] $A [SEP]") -> PreTraine
     special = [(token, tokenizer.token_to_id(token)) for token in ("[CLS]", "[SEP]") if token in template]
     if special:
         tokenizer.post_processor = processors.TemplateProcessing(single=template, special_tokens=special)
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        unk_token="[UNK]",
-        pad_token="[PAD]",
-        cls_token="[CLS]",
-        sep_token="[SEP]",
-        mask_token="[MASK]",
-        model_max_length=64,
-    )
+    return as_fast(tokenizer)
 
 
 def word_piece() -> PreTrainedTokenizerFast:

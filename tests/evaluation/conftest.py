@@ -9,6 +9,7 @@ import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+from support import as_fast
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
@@ -16,12 +17,13 @@ from tokenizers.processors import TemplateProcessing
 from transformers import (
     BertConfig,
     BertModel,
-    PreTrainedTokenizerFast,
     RobertaConfig,
     RobertaModel,
     T5Config,
     T5EncoderModel,
 )
+
+from simlte_st.data import Document
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 WORDS = [f"w{i}" for i in range(60)]
@@ -35,15 +37,7 @@ def _save_tokenizer(path: Path, max_length: int) -> int:
         single="[CLS] $A [SEP]",
         special_tokens=[("[CLS]", vocabulary["[CLS]"]), ("[SEP]", vocabulary["[SEP]"])],
     )
-    PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        pad_token="[PAD]",
-        unk_token="[UNK]",
-        cls_token="[CLS]",
-        sep_token="[SEP]",
-        mask_token="[MASK]",
-        model_max_length=max_length,
-    ).save_pretrained(path)
+    as_fast(tokenizer, max_length).save_pretrained(path)
     return len(vocabulary)
 
 
@@ -73,6 +67,12 @@ def tiny_model_for_evaluation(
         return _build(tmp_path_factory.mktemp(family), family, positions, max_length)
 
     return build
+
+
+@pytest.fixture
+def corpus(documents: list[str]) -> list[Document]:
+    """The made-up documents, in three classes."""
+    return [Document(f"d{index}", text, f"class {index % 3}") for index, text in enumerate(documents)]
 
 
 @pytest.fixture(scope="session")

@@ -22,11 +22,6 @@ from simlte_st.evaluation.split_half import SplitHalfResult, split_half_of_score
 from simlte_st.evaluation.structure import neighbours_by_words, words_agreement
 
 
-@pytest.fixture
-def corpus(documents: list[str]) -> list[Document]:
-    return [Document(f"d{index}", text, f"class {index % 3}") for index, text in enumerate(documents)]
-
-
 def tfidf(anchors: list[str], positives: list[str], seed: int = 0) -> SplitHalfResult:
     return split_half_of_scores(TfidfScores([*anchors, *positives]), seed=seed)
 

@@ -21,11 +21,6 @@ from simlte_st.evaluation import (
 from simlte_st.evaluation.comparison import TFIDF
 
 
-@pytest.fixture
-def corpus(documents: list[str]) -> list[Document]:
-    return [Document(f"d{index}", text, f"class {index % 3}") for index, text in enumerate(documents)]
-
-
 def test_documents_are_divided_for_halves_and_probes(corpus: list[Document]) -> None:
     unlabelled = EvaluationDocuments.divide(iter(corpus), halves=20, seed=3)
     assert (len(unlabelled.halved), unlabelled.train, unlabelled.test) == (20, [], [])
