@@ -189,6 +189,9 @@ CANDIDATES: dict[str, Callable[[Vectors, Texts], np.ndarray | float]] = {
 }
 """Every candidate by name: its value, or one a document."""
 
+CLUSTERED = ("same clusters", "clusters by words", "probe of topics")
+"""Those that stand on k-means, which another machine's rounding leads to other clusters."""
+
 
 def _masked(similarities: np.ndarray) -> np.ndarray:
     masked = similarities.astype(np.float64)  # a copy

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.bank.candidates import CANDIDATES, Texts
+from benchmarks.bank.candidates import CANDIDATES, CLUSTERED, Texts
 from benchmarks.bank.make import BASE, ORDER, Bank, file_name
 from benchmarks.bank.outcomes import outcomes, outcomes_of_words
 from benchmarks.bank.sets import SAMPLES
@@ -81,8 +81,9 @@ def with_earlier(
 
 
 def _values(entry: Mapping[str, Any]) -> dict[str, float]:
-    """Give the numbers of an encoder."""
-    return {key: value["value"] for part in ("outcomes", "candidates") for key, value in entry[part].items()}
+    """Give the numbers of an encoder that are the same on every machine."""
+    values = {key: value["value"] for part in ("outcomes", "candidates") for key, value in entry[part].items()}
+    return {key: value for key, value in values.items() if key not in CLUSTERED}
 
 
 def _alike(ours: Mapping[str, float], theirs: Mapping[str, float]) -> bool:

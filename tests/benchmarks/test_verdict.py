@@ -357,6 +357,13 @@ def test_another_base_is_not_mixed_in() -> None:
         with_earlier({"brown": [base]}, {"brown": [entry("base", 0.1, 0)]})
 
 
+def test_another_machines_clusters_are_no_other_base() -> None:
+    base, same = entry("base", 0, 0), entry("base", 0, 0)
+    same["candidates"]["probe of topics"] = dict(same["candidates"]["split-half retrieval"], value=0.3)
+    base["candidates"]["probe of topics"] = dict(same["candidates"]["split-half retrieval"], value=0.31)
+    assert with_earlier({"brown": [base]}, {"brown": [same]})["brown"] == [base]
+
+
 def test_the_package_says_what_the_page_says() -> None:
     assert read_json(RECORD_FILE) == record(read_json(RESULTS / "verdict.json")["judged"])
     page = (RESULTS / "verdict.md").read_text(encoding="utf-8")
