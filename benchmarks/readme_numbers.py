@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.records import RESULTS
+from simlte_st.evaluation.verdict import RECORD_FILE
+from simlte_st.files import read_json
 
 CHECKOUT = Path(__file__).parent.parent
 FIGURE = CHECKOUT / "docs" / "gain.svg"
@@ -120,6 +122,17 @@ def verdict() -> str:
     )
 
 
+def longer_trainings() -> str:
+    """How often labels agreed with a verdict of "helped" on trainings longer than the default."""
+    than = read_json(RECORD_FILE)["longer"]
+    better, unclear, worse = (than[word] for word in ("better", "unclear", "worse"))
+    return (
+        f"Of {better + unclear + worse} longer trainings (more than {than['steps']} steps, or views of more than "
+        f'{than["tokens"]} tokens) that it called "helped" with their data set left out, labels called {better} '
+        f"better, {unclear} unclear and {worse} worse."
+    )
+
+
 def second_base() -> str:
     """What another base gains, and what the verdict says of it."""
     titles = {"20news": "20 Newsgroups", "ag_news": "AG News", "bbc": "BBC News", "brown": "Brown"}
@@ -200,7 +213,8 @@ def ast() -> str:
 
 
 _BLOCKS = (
-    readers, gain, lsa, verdict, second_base, paper, paper_longer, language_model, citation, ta_sbert, ast
+    readers, gain, lsa, verdict, longer_trainings, second_base, paper, paper_longer, language_model, citation, ta_sbert,
+    ast,
 )  # fmt: skip
 BLOCKS: dict[str, Callable[[], str]] = {block.__name__: block for block in _BLOCKS}
 

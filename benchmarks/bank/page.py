@@ -30,6 +30,7 @@ from benchmarks.bank.trust import (
     family,
     happened,
     left_out,
+    longer,
     of_set,
     probabilities,
     rank_correlation,
@@ -95,6 +96,7 @@ def record(judged: Judged) -> dict[str, Any]:
         "measures": ["structure", "words", "split_half"],
         "regression": coefficients(every),
         "calibration": calibration(judged),
+        "longer": longer(judged),
     }
 
 

@@ -141,8 +141,12 @@ class Verdict:
             return "no clear difference"
         return "helped" if 1 in signs else "hurt"
 
-    def summary(self) -> str:
-        """Say it in a few sentences that need no knowledge of the method."""
+    def summary(self, longer: bool = False) -> str:
+        """Say it in a few sentences that need no knowledge of the method.
+
+        Args:
+            longer: Whether the training was longer than those that the verdict was fitted to, see :func:`is_longer`.
+        """
         lines = [
             {
                 "helped": "Training helped.",
@@ -162,6 +166,7 @@ class Verdict:
         elif self.word != "too few documents":
             lines += [
                 record_in_words(self.probability),
+                *([longer_in_words()] if longer else []),
                 "What you will use the vectors for it cannot know: a few labels can tell.",
             ]
         return " ".join(lines)
@@ -203,6 +208,28 @@ def record_in_words(probability: float) -> str:
     return (
         f"Of {runs} runs of our benchmark that looked like this one, labels called {bin_['better']} better and "
         f"{bin_['worse'] or 'none'} worse."
+    )
+
+
+def is_longer(steps: int, tokens: int | None) -> bool:
+    """Tell whether a training is longer than almost all that the verdict was fitted to.
+
+    Args:
+        steps: Optimizer steps.
+        tokens: Most tokens of a view; None for as many as the model reads.
+    """
+    than = _record()["longer"]
+    return steps > than["steps"] or tokens is None or tokens > than["tokens"]
+
+
+def longer_in_words() -> str:
+    """Say in a sentence how far the verdict can be trusted where a training is longer than those of the benchmark."""
+    than = _record()["longer"]
+    better, worse = than["better"], than["worse"]
+    return (
+        f"Almost all of those had {than['steps']} steps and views of {than['tokens']} tokens; of "
+        f"{better + than['unclear'] + worse} longer ones that would have been called helped, labels called {better} "
+        f"better and {worse or 'none'} worse."
     )
 
 

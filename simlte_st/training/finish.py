@@ -15,7 +15,7 @@ from simlte_st.errors import DataError
 from simlte_st.evaluation.classification_probe import FewShotResult
 from simlte_st.evaluation.comparison import compare_halves, compare_probes
 from simlte_st.evaluation.splits import split_by_label
-from simlte_st.evaluation.verdict import give_verdict
+from simlte_st.evaluation.verdict import give_verdict, is_longer
 from simlte_st.files import RUN_FILE, atomic_path, write_json
 from simlte_st.models.cards import write_model_card
 from simlte_st.models.lsa import end_with_lsa
@@ -75,7 +75,8 @@ def finish(
         # The readers first: the analysis counts as much of a document as they read.
         ending = readers if whole is None else [*readers, *models]
         end_with_lsa(ending, texts, options.lsa, options.seed, options.progress)
-    gain = None if base is None else measure_gain(base, model, prepared.held_out, options)
+    longer = is_longer(fitted.steps, trainee.preset.max_view_length)
+    gain = None if base is None else measure_gain(base, model, prepared.held_out, options, longer)
     helped = gain is not None and gain["verdict"] == "helped"
     trained, kept = readers[0], readers[0] if base is None or helped or options.keep == "trained" else readers[1]
     truncation = Truncation.of(trained)
@@ -115,9 +116,20 @@ def finish(
 
 
 def measure_gain(
-    base: SentenceTransformer, model: SentenceTransformer, held_out: Sequence[Document], options: RunOptions
+    base: SentenceTransformer,
+    model: SentenceTransformer,
+    held_out: Sequence[Document],
+    options: RunOptions,
+    longer: bool = False,
 ) -> dict[str, Any] | None:
     """Compare base and trained model on documents held out, with a probe where the run has a column of labels.
+
+    Args:
+        base: The base.
+        model: What was trained.
+        held_out: The documents.
+        options: The run's options.
+        longer: See :func:`~simlte_st.evaluation.verdict.is_longer`.
 
     Returns:
         The verdict and what it is made of as JSON values; None where fewer than two documents can be split.
@@ -133,7 +145,7 @@ def measure_gain(
         logger.warning("The gain cannot be measured: %s", error)
         return None
     numbers = {name: result.metrics() for name, result in halves.items()}
-    return {**verdict.to_dict(), "summary": verdict.summary(), "halves": numbers}
+    return {**verdict.to_dict(), "summary": verdict.summary(longer), "halves": numbers}
 
 
 def probe_held_out(

@@ -16,6 +16,7 @@ from simlte_st.evaluation.verdict import (
     LIKELY,
     RECORD_FILE,
     in_errors,
+    is_longer,
     probability_of,
     record_in_words,
     why_not_compared,
@@ -110,6 +111,20 @@ def test_the_record_is_counted() -> None:
         )
     verdict = give_verdict(halves(), halves(0.1))
     assert record_in_words(verdict.probability) in verdict.summary()
+
+
+def test_of_longer_trainings_less_is_known() -> None:
+    than = read_json(RECORD_FILE)["longer"]
+    assert than["better"] + than["unclear"] + than["worse"] > 0
+    steps, tokens = than["steps"], than["tokens"]
+    assert not is_longer(steps, tokens)
+    assert is_longer(steps + 1, tokens)
+    assert is_longer(steps, tokens + 1)
+    assert is_longer(steps, None), "as many tokens as the model reads"
+    verdict = give_verdict(halves(), halves(0.1))
+    said = f"labels called {than['better']} better and {than['worse'] or 'none'} worse. What you"
+    assert said in verdict.summary(longer=True)
+    assert said not in verdict.summary()
 
 
 def test_few_documents_get_no_verdict() -> None:

@@ -12,6 +12,7 @@ from training_support import assert_same_bytes, weights
 
 from simlte_st import train
 from simlte_st.errors import ConfigurationError
+from simlte_st.evaluation.verdict import longer_in_words
 from simlte_st.modules import LatentSemanticAnalysis
 from simlte_st.training import finish as finishing
 
@@ -63,6 +64,17 @@ def test_after_bfloat16_both_are_measured_in_float32(
     trained = SentenceTransformer(str(tmp_path / "m"), device="cpu").encode(texts)
     np.testing.assert_allclose(found[1], trained, atol=1e-6)
     assert np.abs(found[0] - found[1]).max() > 1e-3, "training changed something"
+
+
+def test_the_verdict_on_a_longer_training_says_that_it_knows_few(
+    encoder_path: Path, labelled: list[dict[str, str]], tmp_path: Path
+) -> None:
+    said = {}
+    for steps in (2, 31):
+        result = train(labelled, tmp_path / f"{steps}", base=encoder_path, **{**OPTIONS, "max_steps": steps})
+        assert result.gain is not None
+        said[steps] = longer_in_words() in result.summary()
+    assert said == {2: False, 31: True}
 
 
 def test_what_was_trained_is_kept_where_it_helped_or_was_asked_for(
