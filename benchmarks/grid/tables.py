@@ -74,7 +74,7 @@ def gain_table(found: Mapping[str, Mapping[str, Any]], of: str = "BERT") -> str:
         if any(kinds.values()):
             last = [kind for kind in kinds.values() if kind is not None][-1]
             count = [f"{len(last[key])}" for key in ("of_each", "seeds")]
-            rows.append([title(name), title(other), *(_gain(kinds[kind]) for kind in KINDS), *count])
+            rows.append([title(name), title(other), *(gain_text(kinds[kind]) for kind in KINDS), *count])
     row = [f"{100 * papers_gain(SETTINGS[kind], of):+.1f}%" for kind in KINDS]
     rows.append(["DocSplit, as the papers print it", printed.COMPARED[of][1], *row, f"{len(printed.DATA)}", ""])
     return markdown_table(["system", "over", *GAIN_HEADERS, "data sets", "seeds"], rows)
@@ -93,12 +93,13 @@ def gain_by_data_table(found: Mapping[str, Mapping[str, Any]], of: str = "BERT")
     rows = []
     for data in CLASSIFICATION:
         if any(data in by_data for by_data in ours.values()):
-            cells = [f"{_gain(ours[kind].get(data))} ({100 * theirs[kind][data]:+.1f}%)".strip() for kind in KINDS]
+            cells = [f"{gain_text(ours[kind].get(data))} ({100 * theirs[kind][data]:+.1f}%)".strip() for kind in KINDS]
             rows.append([data, *cells])
     return markdown_table([f"gain of {title(name)}", *GAIN_HEADERS], rows) if rows else ""
 
 
-def _gain(found: Mapping[str, Any] | None) -> str:
+def gain_text(found: Mapping[str, Any] | None) -> str:
+    """Write a gain and its interval; nothing where there is none."""
     if found is None:
         return ""
     interval = found["interval"]

@@ -1,0 +1,138 @@
+"""A language model, and a user's own documents without labels: is DocSplit worth more than SimCSE there?
+
+    python -m benchmarks.own_documents --shared SHARED_DATA --base MODEL --bf16
+
+The papers train on Wikipedia and look at other data sets. A user has one pile: here encoders are trained for a few
+steps on the documents of each data set itself, all without labels, and then judged by labels as in the papers'
+experiments (:mod:`benchmarks.paper`, which this runs once a set). What is finished stays in the work folder, and the
+same command goes on. Results go to ``results/own_documents.json`` and ``.md``.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks import paper
+from benchmarks.datasets.bbc import packaged_corpus_path
+from benchmarks.grid import tables
+from benchmarks.grid.results import KINDS, Results
+from benchmarks.grid.sets import SHARED
+from benchmarks.grid.work import Work
+from benchmarks.records import add_bf16, environment_lines, write_results
+from simlte_st.evaluation.table import markdown_table
+from simlte_st.files import read_json
+
+SETS = ("20news", "arxiv", "bbc")
+BASE, SIMCSE, CROP, DOCSPLIT = "base-cls", "simcse", "contriever", "docsplit-no-mlm"
+SYSTEMS = ("tfidf", BASE, SIMCSE, CROP, DOCSPLIT)
+PAIRS = ((DOCSPLIT, BASE), (DOCSPLIT, SIMCSE), (DOCSPLIT, CROP), (SIMCSE, BASE), (CROP, BASE))
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shared", type=Path, required=True, metavar="FOLDER", help="folder of the data sets")
+    parser.add_argument("--base", required=True, help="the language model that all begin with")
+    parser.add_argument("--work", type=Path, default=Path("own.work"), help="folder of what is finished")
+    parser.add_argument("--data", nargs="+", choices=SETS, default=SETS, metavar="NAME")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--steps", type=int, default=60, help="of 36 documents (default: %(default)s)")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--report", action="store_true", help="write the page of what is finished, train nothing")
+    parser.add_argument("--results", type=Path, help=argparse.SUPPRESS)
+    add_bf16(parser)
+    options = parser.parse_args(argv)
+    if not options.report:
+        for seed in options.seeds:  # all sets have the first one before one has the second
+            for name in options.data:
+                paper.main(command(options, name, seed))
+    write(options)
+
+
+def command(options: argparse.Namespace, name: str, seed: int) -> list[str]:
+    """Give the arguments of :mod:`benchmarks.paper` for one set and one seed."""
+    own, folder = options.shared / SHARED[name], options.work / name
+    return [
+        *("--scale", "cpu", "--shared", f"{options.shared}", "--base", options.base, "--threads", f"{options.threads}"),
+        *("--corpus", f"{own if own.exists() else packaged_corpus_path()}", "--corpus-documents", "100000"),
+        *("--work", f"{folder}", "--results", f"{folder / 'page'}", "--steps", f"{options.steps}"),
+        *("--data", name, "--experiments", *KINDS, "--only", *SYSTEMS, "--seeds", f"{seed}"),
+        *(["--bf16"] if options.bf16 else []),
+    ]
+
+
+def gathered(work: Path) -> Results:
+    """Put the results of the sets together as if one run had made them.
+
+    Raises:
+        SystemExit: There are none.
+    """
+    found = [
+        Results(Work(work / name), read_json(work / name / "grid.json"))
+        for name in SETS
+        if (work / name / "grid.json").exists()
+    ]
+    if not any(each.cells for each in found):
+        raise SystemExit(f"Nothing is finished in {work}.")
+    first, *others = found
+    for other in others:
+        first.cells |= other.cells
+    return first
+
+
+def write(options: argparse.Namespace) -> None:
+    """Write the page of what is finished."""
+    results = gathered(options.work)
+    settings = results.settings
+    gains = {f"{ours} over {theirs}": {k: results.gain(k, ours, theirs) for k in KINDS} for ours, theirs in PAIRS}
+    lines = [
+        "# A language model and one's own documents",
+        "",
+        f"{settings['base']['name']}, trained on each data set's own documents without their labels: "
+        f"{settings['steps']} steps of {settings['batch_size']} documents, {settings['tokens']} tokens a view, "
+        f"{settings['dtype']}; the rest is as in [the papers' experiments](paper.md). Texts are read up to "
+        f"{settings['read']} tokens.",
+        "After ± is the standard deviation over seeds and draws. (Numbers in parentheses) are the papers', whose "
+        "models are trained on Wikipedia.",
+        "",
+    ]
+    for kind, words in zip(KINDS, ("few documents a class", "all documents"), strict=True):
+        lines += [f"## Macro-F1, {words}", "", tables.score_table(results, kind, "macro_f1"), ""]
+    lines += [
+        "## Relative gain in macro-F1",
+        "",
+        "In brackets 95% of a bootstrap over trainings and draws, in pairs; with all documents, the least and the "
+        "largest of a training. They say how sure the gain is on these sets, not on others.",
+        "",
+        gain_table(gains),
+        "",
+        "## How it was made",
+        "",
+        *environment_lines(results.environments),
+        "",
+        f"    python -m benchmarks.own_documents --shared SHARED_DATA --base {settings['base']['name']}"
+        + " --bf16" * (settings["dtype"] == "bfloat16"),
+        "",
+    ]
+    cells = {name.removeprefix("results/"): cell["result"] for name, cell in results.cells.items()}
+    record = {"settings": settings, "environments": results.environments, "gains": gains, "results": cells}
+    write_results("own_documents", lines, record, options.results)
+
+
+def gain_table(gains: Mapping[str, Mapping[str, Any]]) -> str:
+    """Lay out the gains: all sets, then each of them."""
+    rows = []
+    for pair, kinds in gains.items():
+        ours, _, theirs = pair.partition(" over ")
+        for kind, found in kinds.items():
+            if found is not None:
+                each = [tables.gain_text(found["of_each"].get(name)) for name in SETS]
+                row = [f"{tables.title(ours)} over {tables.title(theirs)}", kind, tables.gain_text(found), *each]
+                rows.append([*row, f"{len(found['seeds'])}"])
+    return markdown_table(["", "documents", "all sets", *SETS, "trainings"], rows)
+
+
+if __name__ == "__main__":
+    main()
