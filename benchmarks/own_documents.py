@@ -21,12 +21,13 @@ from benchmarks.grid import tables
 from benchmarks.grid.results import KINDS, Results
 from benchmarks.grid.sets import SHARED
 from benchmarks.grid.work import Work
-from benchmarks.records import add_bf16, environment_lines, write_results
+from benchmarks.records import add_bf16, environment_lines, mean_deviation, write_results
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import read_json
 
 SETS = ("20news", "arxiv", "bbc")
 BASE, SIMCSE, CROP, DOCSPLIT = "base-cls", "simcse", "contriever", "docsplit-no-mlm"
+WORDS = dict(zip(KINDS, ("a few labels", "all labels"), strict=True))
 SYSTEMS = ("tfidf", BASE, SIMCSE, CROP, DOCSPLIT)
 PAIRS = ((DOCSPLIT, BASE), (DOCSPLIT, SIMCSE), (DOCSPLIT, CROP), (SIMCSE, BASE), (CROP, BASE))
 
@@ -87,6 +88,7 @@ def write(options: argparse.Namespace) -> None:
     results = gathered(options.work)
     settings = results.settings
     gains = {f"{ours} over {theirs}": {k: results.gain(k, ours, theirs) for k in KINDS} for ours, theirs in PAIRS}
+    shots = ", ".join(f"{results.shots(name)} a class of {name}" for name in SETS)
     lines = [
         "# A language model and one's own documents",
         "",
@@ -94,16 +96,16 @@ def write(options: argparse.Namespace) -> None:
         f"{settings['steps']} steps of {settings['batch_size']} documents, {settings['tokens']} tokens a view, "
         f"{settings['dtype']}; the rest is as in [the papers' experiments](paper.md). Texts are read up to "
         f"{settings['read']} tokens.",
-        "After ± is the standard deviation over seeds and draws. (Numbers in parentheses) are the papers', whose "
-        "models are trained on Wikipedia.",
+        f"A few labels: {shots}, drawn {settings['draws']} times. After ± is the standard deviation over seeds and "
+        "draws.",
         "",
     ]
-    for kind, words in zip(KINDS, ("few documents a class", "all documents"), strict=True):
-        lines += [f"## Macro-F1, {words}", "", tables.score_table(results, kind, "macro_f1"), ""]
+    for kind, words in WORDS.items():
+        lines += [f"## Macro-F1, {words}", "", score_table(results, kind), ""]
     lines += [
         "## Relative gain in macro-F1",
         "",
-        "In brackets 95% of a bootstrap over trainings and draws, in pairs; with all documents, the least and the "
+        "In brackets 95% of a bootstrap over trainings and draws, in pairs; with all labels, the least and the "
         "largest of a training. They say how sure the gain is on these sets, not on others.",
         "",
         gain_table(gains),
@@ -121,6 +123,17 @@ def write(options: argparse.Namespace) -> None:
     write_results("own_documents", lines, record, options.results)
 
 
+def score_table(results: Results, kind: str) -> str:
+    """Lay out macro-F1: a row a system, a column a set."""
+    scores = results.scores[kind, "macro_f1"]
+    rows = []
+    for system in results.systems(kind):
+        drawn = [scores[system].get(name, {}) for name in SETS]
+        values = [[value for seed in sorted(each) for value in each[seed]] for each in drawn]
+        rows.append([tables.title(system), *(mean_deviation(each) if each else "" for each in values)])
+    return markdown_table(["", *SETS], rows)
+
+
 def gain_table(gains: Mapping[str, Mapping[str, Any]]) -> str:
     """Lay out the gains: all sets, then each of them."""
     rows = []
@@ -129,9 +142,9 @@ def gain_table(gains: Mapping[str, Mapping[str, Any]]) -> str:
         for kind, found in kinds.items():
             if found is not None:
                 each = [tables.gain_text(found["of_each"].get(name)) for name in SETS]
-                row = [f"{tables.title(ours)} over {tables.title(theirs)}", kind, tables.gain_text(found), *each]
+                row = [f"{tables.title(ours)} over {tables.title(theirs)}", WORDS[kind], tables.gain_text(found), *each]
                 rows.append([*row, f"{len(found['seeds'])}"])
-    return markdown_table(["", "documents", "all sets", *SETS, "trainings"], rows)
+    return markdown_table(["", "labels", "all sets", *SETS, "trainings"], rows)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,6 @@ class Results:
         work: The folder.
         settings: What all its cells have in common; see :func:`benchmarks.grid.engine.common_settings`.
         earlier: The ``paper.json`` of another work folder with the same settings, for the cells that are not here.
-            Citations are left out: the page does not keep what their intervals need.
 
     Raises:
         Clash: The earlier page has other settings, or other numbers for a cell that is here too.
@@ -48,10 +47,8 @@ class Results:
         if different:
             raise Clash(f"The earlier page has other settings: {'; '.join(different)}.")
         for name, result in earlier["results"].items():
-            if name.startswith("citations/"):
-                continue
             cell = self.cells.setdefault(f"results/{name}", {"result": result})
-            if cell["result"] != result:
+            if {key: value for key, value in cell["result"].items() if key != "per_query"} != result:
                 raise Clash(f"{name}: the earlier page has another number than this work folder.")
         for name, model in earlier["models"].items():
             self.models.setdefault(name, {"result": model, "settings": model["settings"]})

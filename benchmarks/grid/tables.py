@@ -161,18 +161,24 @@ def retrieval_table(results: Results) -> str:
     base = found.get(title("base-mean"))
     rows = []
     for name, runs in found.items():
-        row = [name]
-        for metric in ("recall@10", "recall@100", "mrr"):
-            values = 100 * np.mean([run["per_query"][metric] for run in runs], axis=0)
-            low, high = bootstrap_interval(values)
-            row.append(f"{values.mean():.1f} [{low:.1f}, {high:.1f}]")
+        row = [name, *(_retrieved(runs, metric) for metric in ("recall@10", "recall@100", "mrr"))]
         difference = ""
-        if base is not None and runs is not base:
+        if base is not None and runs is not base and all("per_query" in run for run in (*runs, *base)):
             ours, theirs = (np.mean([run["per_query"]["recall@10"] for run in side], axis=0) for side in (runs, base))
             low, high = bootstrap_interval(100 * (ours - theirs))
             difference = f"{100 * (ours - theirs).mean():+.1f} [{low:+.1f}, {high:+.1f}]"
         rows.append([*row, difference])
     return markdown_table(["", "R@10", "R@100", "MRR", f"R@10 against {title('base-mean')}"], rows)
+
+
+def _retrieved(runs: Sequence[Mapping[str, Any]], metric: str) -> str:
+    if any("per_query" not in run for run in runs):  # of an earlier page, which keeps the interval of each run
+        [low, high] = [100 * runs[0]["retrieval"][f"{metric}_{end}"] for end in ("low", "high")]
+        mean = 100 * np.mean([run["retrieval"][metric] for run in runs])
+        return f"{mean:.1f} [{low:.1f}, {high:.1f}]" if len(runs) == 1 else f"{mean:.1f}"
+    values = 100 * np.mean([run["per_query"][metric] for run in runs], axis=0)
+    low, high = bootstrap_interval(values)
+    return f"{values.mean():.1f} [{low:.1f}, {high:.1f}]"
 
 
 def link_table(results: Results) -> str:
