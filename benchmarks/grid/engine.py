@@ -44,7 +44,7 @@ def plan(grid: Grid, systems: Sequence[System], seeds: Sequence[int], experiment
         for experiment in (classification, similarity, citations, mteb):
             yield from experiment.plan(grid, run, experiments)
     yield from redundancy.plan(grid, experiments)
-    yield from attention.plan(grid, experiments, {system.name for system in systems})
+    yield from attention.plan(grid, experiments, {system.name for system in systems}, seeds)
 
 
 def runs(systems: Sequence[System], seeds: Sequence[int]) -> Iterator[Run]:

@@ -4,12 +4,14 @@ import importlib.util
 import json
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from benchmarks import paper
 from benchmarks.grid import engine, models
+from benchmarks.grid.systems import SYSTEMS
 from benchmarks.grid.work import Clash, Work
 from benchmarks.rivals import ModelEncoder
 from simlte_st.errors import ModelError
@@ -232,3 +234,18 @@ def test_models_are_made_of_the_base_that_is_named(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"holds no model\.safetensors"):
         assert models.Base(str(tmp_path)).identity
     assert models.Base("someone/something").identity == {"name": "someone/something", "sha256": None}
+
+
+def test_attention_is_that_of_the_docsplit_that_is_asked_for(finished: Path, tmp_path: Path) -> None:
+    made = finished / "made"
+    arguments = paper.parser().parse_args(["--scale", "tiny", "--shared", str(made), "--data", "bbc"])
+    scale = replace(paper.scale_of(arguments), base=str(made / "base"))
+    grid = paper.make_grid(arguments, scale, Work(tmp_path))
+
+    def asked(*names: str) -> list[tuple[str, int]]:
+        cells = engine.plan(grid, [SYSTEMS[name] for name in ("base-cls", "simcse", *names)], [1], ["attention"])
+        return [(title, of["seed"]) for cell in cells for title, of in cell.settings["systems"].items() if "seed" in of]
+
+    assert asked("docsplit-no-mlm") == [("SimCSE", 1), ("DocSplit, without MLM", 1)]
+    assert asked("docsplit", "docsplit-no-mlm") == [("SimCSE", 1), ("DocSplit", 1)]
+    assert asked() == []

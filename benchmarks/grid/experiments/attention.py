@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.grid.cells import Cell, Grid
 from benchmarks.grid.sets import sampled
-from benchmarks.grid.systems import DOCSPLIT, SIMCSE, SYSTEMS, System
+from benchmarks.grid.systems import DOCSPLIT, SIMCSE, SYSTEMS, WITHOUT_MLM, System
 from simlte_st.analysis import (
     AttentionResult,
     SpacyTagger,
@@ -24,17 +24,20 @@ DATA = ("nyt", "bbc", "20news", "arxiv", "fakenews")
 """Data sets in the order of preference: the papers' is NYT."""
 
 
-def plan(grid: Grid, experiments: Sequence[str], names: Collection[str]) -> Iterator[Cell]:
+def plan(grid: Grid, experiments: Sequence[str], names: Collection[str], seeds: Sequence[int]) -> Iterator[Cell]:
     """Plan the one cell: base, SimCSE and DocSplit on documents of a data set, where all three are asked for.
+
+    DocSplit is the one without MLM where that alone is; of the seeds it is the first.
 
     All three pool ``[CLS]``, whatever the scale's pooling: the ``[CLS]`` of a model that was trained on the mean of its
     tokens has been taught nothing.
     """
     data = next((grid.data[name] for name in DATA if name in grid.data), None)
-    if NAME not in experiments or data is None or not {"base-cls", SIMCSE, DOCSPLIT} <= set(names):
+    docsplit = DOCSPLIT if DOCSPLIT in names else WITHOUT_MLM
+    if NAME not in experiments or data is None or not {"base-cls", SIMCSE, docsplit} <= set(names):
         return
-    systems = [SYSTEMS["base-cls"], *(cls_pooled(SYSTEMS[name], grid) for name in (SIMCSE, DOCSPLIT))]
-    seed = grid.scale.seeds[0]
+    systems = [SYSTEMS["base-cls"], *(cls_pooled(SYSTEMS[name], grid) for name in (SIMCSE, docsplit))]
+    seed = seeds[0]
 
     def make() -> Mapping[str, Any]:
         tagger = SpacyTagger(lemmas=False)
