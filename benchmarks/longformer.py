@@ -275,16 +275,17 @@ def write(parts: Sequence[Bench], options: argparse.Namespace) -> None:
         "# The Longformer's speed and memory",
         "",
         f"MiniLM's size (6 layers, 384 hidden, 12 heads), window {options.window}, {found['device']}, "
-        f"{options.threads} threads; torch {found['torch']}, transformers {found['transformers']}. Ratios of medians "
-        f"of {options.repeats} turns, taken side by side in one process, with the lowest and highest of one turn; "
-        "`>=` rows are times faster than transformers' Longformer. The last column is the time that the matrix "
-        "products must take at the rate of one large product over the time measured.",
+        f"{options.threads} thread{'s' * (options.threads > 1)}; torch {found['torch']}, transformers "
+        f"{found['transformers']}. Ratios of medians of {options.repeats} turns, taken side by side in one process, "
+        "with the lowest and highest of one turn; `>=` rows are times faster than transformers' Longformer. The last "
+        "column is the time that the matrix products must take at the rate of one large product over the time measured.",
         "",
     ]
     for part in parts:
         text += [f"## {part.name} (a large product: {part.rate / 1e9:,.0f} GFLOP/s)", "", table(part.rows), ""]
     source = f" --lengths-from {Path(options.lengths_from).name}" if options.lengths_from else ""
-    text += [f"    python -m benchmarks.longformer --device {options.device} --repeats {options.repeats}{source}", ""]
+    chosen = f"--device {options.device} --repeats {options.repeats} --threads {options.threads}{source}"
+    text += [f"    python -m benchmarks.longformer {chosen}", ""]
     write_results(
         "longformer" if options.device == "cpu" else "longformer_gpu", text, record, options.output, aloud=False
     )
