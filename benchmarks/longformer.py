@@ -278,7 +278,8 @@ def write(parts: Sequence[Bench], options: argparse.Namespace) -> None:
         f"{options.threads} thread{'s' * (options.threads > 1)}; torch {found['torch']}, transformers "
         f"{found['transformers']}. Ratios of medians of {options.repeats} turns, taken side by side in one process, "
         "with the lowest and highest of one turn; `>=` rows are times faster than transformers' Longformer. The last "
-        "column is the time that the matrix products must take at the rate of one large product over the time measured.",
+        "column is the time that the matrix products must take at the rate of one large product, over the time "
+        "measured.",
         "",
     ]
     for part in parts:

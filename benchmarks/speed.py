@@ -214,9 +214,12 @@ def write(found: dict[str, Any], options: argparse.Namespace, aloud: bool) -> No
         "",
         "## The Longformer",
         "",
-        f"MiniLM's size, one document of {options.length:,} tokens, against transformers' with the same weights. More, "
-        "with the share of the machine's matrix rate, is in [longformer.md](longformer.md); the whole training step is "
-        "in [training.md](training.md), the quality of exported models in [export.md](export.md).",
+        f"MiniLM's size, one document of {options.length:,} tokens, against transformers' with the same weights. This "
+        "process has held much memory before, and has it at hand. A fresh process asks the system for it in each step "
+        "anew, and transformers' Longformer, which needs several times as much as ours, is then slower, in bfloat16 "
+        "most of all: that is in [longformer.md](longformer.md), with the share of the machine's matrix rate. The "
+        "whole training step is in [training.md](training.md), the quality of exported models in "
+        "[export.md](export.md).",
         "",
         markdown_table(["dtype", "pass", "attention dropout", "tokens a second", "times transformers'"], layers),
         "",
