@@ -55,7 +55,7 @@ def report(work: Work, folder: Path, earlier: Path | None = None) -> str:
         "data": data_sets(results),
         "gains": gains,
         "ablations": ablations,
-        "skipped": work.skipped(),
+        "skipped": results.skipped,
         "environments": results.environments,
         "models": {name: cell["result"] | {"settings": cell["settings"]} for name, cell in results.models.items()},
         "results": {
@@ -234,9 +234,8 @@ def _end(results: Results) -> Iterator[str]:
             set_table(found),
             "\n".join(notes),
         )
-    skipped = results.work.skipped()
-    if skipped:
-        yield from _section("Skipped", "\n".join(f"- {what}: {why}" for what, why in skipped.items()))
+    if results.skipped:
+        yield from _section("Skipped", "\n".join(f"- {what}: {why}" for what, why in results.skipped.items()))
     yield "## How it was made"
     yield ""
     yield from environment_lines(results.environments)

@@ -38,6 +38,7 @@ class Results:
         self.cells = {str(path.with_suffix("")): cell for path, cell in work.cells("results/**/*")}
         self.models = {path.stem: cell for path, cell in work.cells("models/*")}
         self.data = {path.stem: cell for path, cell in work.cells("sets/*")}
+        self.skipped = work.skipped()
         self.environments = environments([*self.cells.values(), *self.models.values()])
         if earlier is not None:
             self._add(earlier)
@@ -53,6 +54,7 @@ class Results:
         for name, model in earlier["models"].items():
             self.models.setdefault(name, {"result": model, "settings": model["settings"]})
         self.data = {**earlier["data"], **self.data}
+        self.skipped = {**earlier["skipped"], **self.skipped}
         self.environments += [each for each in earlier["environments"] if each not in self.environments]
 
     def of(self, experiment: str) -> list[tuple[str, str, int, dict[str, Any]]]:

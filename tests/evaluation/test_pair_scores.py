@@ -44,15 +44,6 @@ def test_cosine_and_tfidf_are_cosines() -> None:
     assert whole != pytest.approx(whole.T)  # which text is the query matters
 
 
-def test_tfidf_takes_frequencies_from_another_corpus() -> None:
-    texts = ["alpha beta", "alpha gamma", "delta beta"]
-    own = TfidfScores(texts).pairs(np.array([(0, 1), (0, 2)]))
-    assert own[0] == pytest.approx(own[1])
-    # Where alpha is everywhere and beta is rare, sharing beta says more.
-    other = TfidfScores(texts, [*texts, *["alpha"] * 20]).pairs(np.array([(0, 1), (0, 2)]))
-    assert other[0] < own[0] < other[1]
-
-
 def test_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DataError, match="not finite"):
         CosineScores([[1.0, np.nan]])
