@@ -228,7 +228,7 @@ class Bench:
                 "--dtypes", self.name, "--length", str(self.options.length),
                 "--window", str(self.options.window), "--threads", str(self.options.threads),
             ]  # fmt: skip
-            run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+            run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=RESULTS.parents[1])
             peaks[side] = int(json.loads(run.stdout.splitlines()[-1])["bytes"])
         self.rows.append(
             {

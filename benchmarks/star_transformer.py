@@ -87,7 +87,7 @@ def measure(length: int, options: argparse.Namespace) -> dict[str, Any]:
     for name in SIDES:
         command = [sys.executable, "-m", "benchmarks.star_transformer", "--peak", name, "--lengths", str(length)]
         command += ["--window", str(options.window), "--threads", str(options.threads)]
-        run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+        run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=RESULTS.parents[1])
         memory[name] = int(json.loads(run.stdout.splitlines()[-1]))
     return {"length": length, "seconds": seconds, "bytes": memory}
 
