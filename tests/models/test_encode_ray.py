@@ -165,7 +165,8 @@ def test_what_cannot_start_is_refused_with_the_numbers() -> None:
         _resources({"CPU": 8}, 0, None)
 
 
-def test_errors_of_reading_come_home(tmp_path: Path) -> None:
+def test_errors_of_reading_come_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # where the reader goes and stays; this goes back
     parts = DocumentParts(read_documents([" ", ""]), tmp_path, 10)
     (message,) = (row["message"][0].as_py() for row in _rows(parts, str(tmp_path), "run"))
     failure = ray.cloudpickle.loads(message)
@@ -179,7 +180,8 @@ def test_errors_of_reading_come_home(tmp_path: Path) -> None:
     assert repr(ray.cloudpickle.loads(_failed(Local("of this process"))).error) == "RuntimeError('of this process')"
 
 
-def test_a_folder_that_is_not_shared(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # where the reader goes and stays; this goes back
     parts = DocumentParts(read_documents(["a text"]), tmp_path / "elsewhere", 10)
     (message,) = (row["message"][0].as_py() for row in _rows(parts, str(tmp_path), "run"))
     assert "elsewhere is not seen from" in str(ray.cloudpickle.loads(message).error)
