@@ -16,8 +16,6 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,7 +25,7 @@ from transformers import BertConfig, BertModel, LongformerConfig, LongformerMode
 
 from benchmarks.longformer_cost import attention_operations, encoder_operations
 from benchmarks.records import RESULTS, environment, write_results
-from benchmarks.timing import matrix_rate, ratio, resident, side_by_side, spread
+from benchmarks.timing import matrix_rate, own_process, ratio, resident, side_by_side, spread
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.longformer import SimlteLongformerModel
 from simlte_st.longformer.packing import pack_batch
@@ -224,12 +222,11 @@ class Bench:
         peaks = {}
         for side in ("ours", "stock"):
             command = [
-                sys.executable, "-m", "benchmarks.longformer", "--peak", side, "--device", self.device,
+                "benchmarks.longformer", "--peak", side, "--device", self.device,
                 "--dtypes", self.name, "--length", str(self.options.length),
                 "--window", str(self.options.window), "--threads", str(self.options.threads),
             ]  # fmt: skip
-            run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=RESULTS.parents[1])
-            peaks[side] = int(json.loads(run.stdout.splitlines()[-1])["bytes"])
+            peaks[side] = int(own_process(command)["bytes"])
         self.rows.append(
             {
                 "measure": f"peak memory, forward + backward, 4 documents of {self.options.length} tokens",

@@ -15,8 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -31,7 +29,7 @@ import torch
 
 from benchmarks.longformer import SIZE, both, first_column, model_step
 from benchmarks.records import environment, environment_lines, write_results
-from benchmarks.timing import ratio, resident, side_by_side, spread
+from benchmarks.timing import own_process, ratio, resident, side_by_side, spread
 from simlte_st import SentenceTransformer
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.models.base import find_model
@@ -132,10 +130,9 @@ def peaks(models: dict[str, Path], file: Path, documents: int) -> dict[str, int]
     """Measure what encoding takes of memory in both classes, each in a process of its own, in bytes."""
     found = {}
     for side in (STOCK, OURS):
-        command = [sys.executable, "-m", "benchmarks.speed", "--shared", str(file.parent)]
+        command = ["benchmarks.speed", "--shared", str(file.parent)]
         command += ["--peak", side, str(models[side]), str(file), str(documents)]
-        run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-        found[side] = int(json.loads(run.stdout.splitlines()[-1]))
+        found[side] = int(own_process(command))
     return found
 
 

@@ -12,10 +12,7 @@ side stood, in a forward and backward pass.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,7 +22,7 @@ from torch import Tensor, nn
 
 from benchmarks.longformer import SIZE, both, step
 from benchmarks.records import RESULTS, environment, environment_lines, write_results
-from benchmarks.timing import ratio, resident, side_by_side, spread
+from benchmarks.timing import own_process, ratio, resident, side_by_side, spread
 from simlte_st.analysis.figures import drawn_figure
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.longformer.packing import pack_batch
@@ -85,10 +82,9 @@ def measure(length: int, options: argparse.Namespace) -> dict[str, Any]:
     }
     memory = {}
     for name in SIDES:
-        command = [sys.executable, "-m", "benchmarks.star_transformer", "--peak", name, "--lengths", str(length)]
+        command = ["benchmarks.star_transformer", "--peak", name, "--lengths", str(length)]
         command += ["--window", str(options.window), "--threads", str(options.threads)]
-        run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=RESULTS.parents[1])
-        memory[name] = int(json.loads(run.stdout.splitlines()[-1]))
+        memory[name] = int(own_process(command))
     return {"length": length, "seconds": seconds, "bytes": memory}
 
 

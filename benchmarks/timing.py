@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import gc
+import json
+import os
 import statistics
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
+
+CHECKOUT = Path(__file__).parents[1]
 
 Seconds = list[float]
 """Of each turn."""
@@ -107,6 +113,19 @@ def resident(peak: bool = False) -> int:
     name = "VmHWM:" if peak else "VmRSS:"
     lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
+
+
+def own_process(command: Sequence[str]) -> Any:
+    """Run ``python -m`` with a benchmark's own arguments, from any folder; give the JSON of the last line it prints."""
+    path = os.pathsep.join([str(CHECKOUT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    run = subprocess.run(
+        [sys.executable, "-m", *command],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    return json.loads(run.stdout.splitlines()[-1])
 
 
 def _wait(device: str) -> None:

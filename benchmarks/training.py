@@ -27,8 +27,6 @@ import argparse
 import functools
 import json
 import logging
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -40,7 +38,7 @@ from datasets import Dataset
 from transformers import TrainerCallback
 
 from benchmarks.records import RESULTS, add_bf16, dtype_of, environment, write_results
-from benchmarks.timing import resident
+from benchmarks.timing import own_process, resident
 from benchmarks.training_sides import SIDES, ours, plain_model
 from simlte_st.data import DocSplit, DocSplitTransform, read_documents, write_corpus
 from simlte_st.data.sentences import tokenizer_counter
@@ -128,12 +126,11 @@ def measure_memory(source: str, corpus: Dataset, length: int, options: argparse.
     peaks: dict[str, dict[str, int]] = {"step": {}, "process": {}}
     for side in SIDES:
         command = [
-            sys.executable, "-m", "benchmarks.training", "--data", source, "--lengths", str(length), "--documents",
+            "benchmarks.training", "--data", source, "--lengths", str(length), "--documents",
             str(options.documents), "--batch-size", str(options.batch_size), "--threads", str(options.threads),
             "--bf16" if options.bf16 else "--no-bf16", "--peak", side,
         ]  # fmt: skip
-        run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-        found = json.loads(run.stdout.splitlines()[-1])
+        found = own_process(command)
         for name, by_side in peaks.items():
             by_side[side] = found[name]
         print(f"{Path(source).name}, {length} tokens: {side}: {found['step'] / 2**20:,.0f} MiB", flush=True)

@@ -6,6 +6,7 @@ import importlib
 import json
 import pkgutil
 import shutil
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -136,7 +137,7 @@ def test_speed_where_users_are(
         speed.main(command[3:])
         return SimpleNamespace(stdout=capsys.readouterr().out)
 
-    monkeypatch.setattr(speed.subprocess, "run", inside)
+    monkeypatch.setattr(subprocess, "run", inside)
     speed.main(
         ["--shared", str(tmp_path), "--part", "0.1", "--length", "64", "--repeats", "1", "--output", str(tmp_path)]
     )
