@@ -27,6 +27,7 @@ BINS = (0.0, 0.1, 0.3, 0.5, LIKELY, 0.9, 1.0)
 """Ends of the bins of probabilities by which labels are counted."""
 
 STEPS, TOKENS = 30, 64
+COMMON = f"{STEPS} steps, {TOKENS} tokens"
 """How long recipes train, and on views of how many tokens, where their names say nothing else."""
 
 Judged = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -73,14 +74,13 @@ def family(name: str, entry: Mapping[str, Any]) -> str:
 def training_of(name: str, entry: Mapping[str, Any]) -> str:
     """Name how long an encoder was trained, and on how long views, where it is not the common 30 steps of 64 tokens."""
     named = re.search(r"(\d+) steps, (\d+) tokens", entry["recipe"])
-    return named.group() if named else f"{STEPS} steps, {TOKENS} tokens"
+    return named.group() if named else COMMON
 
 
 def longer(judged: Judged) -> dict[str, int]:
     """Count what labels say of longer trainings, and of longer views, that were called helped, their set left out."""
-    common = training_of("", {"recipe": ""})
     helped = [each.entry for each in left_out(judged, of_set) if each.helped]
-    says = Counter(happened(entry) for entry in helped if training_of("", entry) != common)
+    says = Counter(happened(entry) for entry in helped if training_of("", entry) != COMMON)
     return {"steps": STEPS, "tokens": TOKENS, "better": says[1], "unclear": says[0], "worse": says[-1]}
 
 
