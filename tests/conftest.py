@@ -18,11 +18,16 @@ from pathlib import Path
 import jinja2
 import pytest
 import torch
+from hypothesis import settings
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from support import make_document, make_tokenizer
-from transformers import BertConfig, BertForMaskedLM
+from transformers import BertConfig, BertForMaskedLM, set_seed
+
+# The same examples everywhere, and a busy machine may take its time: a failure is one that comes again.
+settings.register_profile("simlte_st", derandomize=True, deadline=None)
+settings.load_profile("simlte_st")
 
 
 def pytest_collection_finish() -> None:
@@ -45,6 +50,12 @@ def caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SIMLTE_ST_HOME", str(tmp_path_factory.mktemp("home")))
         yield
+
+
+@pytest.fixture(autouse=True)
+def seeds() -> None:
+    """Begin each test with the same random numbers, in whatever order and process it runs."""
+    set_seed(0)
 
 
 @pytest.fixture(autouse=True)

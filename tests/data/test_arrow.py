@@ -64,7 +64,7 @@ def columns(draw: st.DrawFn, depth: int = 2) -> pa.Array:
     return column
 
 
-@settings(deadline=None, max_examples=300, derandomize=True)
+@settings(max_examples=300)
 @given(column=columns(), other=columns(), name=st.sampled_from(("text", "abstract", "other")), on_disk=st.booleans())
 def test_a_column_of_any_type_is_read_or_named(
     column: pa.Array, other: pa.Array, name: str, on_disk: bool, tmp_path_factory: pytest.TempPathFactory

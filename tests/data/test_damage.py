@@ -72,7 +72,7 @@ def damages(draw: st.DrawFn, data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("suffix", [*SUFFIXES, *FORMATTED])
-@settings(deadline=None, max_examples=40, derandomize=True)
+@settings(max_examples=40)
 @given(data=st.data(), rows=st.lists(texts, min_size=1, max_size=4))
 def test_damaged_files_are_an_error_or_counted(
     suffix: str, data: st.DataObject, rows: list[str], tmp_path_factory: pytest.TempPathFactory
@@ -100,7 +100,7 @@ def test_damaged_files_are_an_error_or_counted(
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-@settings(deadline=None, max_examples=15, derandomize=True)
+@settings(max_examples=15)
 @given(rows=st.lists(texts.filter(lambda text: "\0" not in text and text.strip()), min_size=1, max_size=4))
 def test_sound_files_are_read_to_the_letter(
     suffix: str, rows: list[str], tmp_path_factory: pytest.TempPathFactory

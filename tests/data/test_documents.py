@@ -309,7 +309,7 @@ def test_a_line_of_fifty_megabytes(tmp_path: Path, suffix: str) -> None:
     assert time.process_time() - start < 15  # of this process, whatever else the machine does
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.one_of(st.text(max_size=20), st.none(), st.integers(), st.text("\ud800\udfff\0 a", max_size=5))))
 def test_every_row_is_either_a_document_or_counted(texts: list[Any]) -> None:
     reader = read_documents([{"text": text} for text in texts], max_characters=15)

@@ -58,7 +58,7 @@ def test_duplicate_of_a_sentence_takes_every_sentence_in_time() -> None:
         Identity(unit="word")  # type: ignore[arg-type]
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(
     st.lists(st.integers(1, 15), min_size=2, max_size=15),
     st.floats(0.01, 1.0),

@@ -39,7 +39,7 @@ SEGMENTERS: dict[str, Segmenter] = {
 
 
 @pytest.mark.parametrize("name", SEGMENTERS)
-@settings(deadline=None, max_examples=120)
+@settings(max_examples=120)
 @given(text=texts, max_words=st.one_of(st.integers(1, 8), st.just(MAX_WORDS)))
 @example(text="a\x85b\u2028c\x1cd. e\u3000f", max_words=1)
 @example(text="\ufeff\u200b", max_words=1)

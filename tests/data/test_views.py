@@ -57,7 +57,7 @@ views = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 @given(segmented(), views, st.one_of(st.none(), st.integers(1, 80)), st.integers(0, 1000))
 def test_views_are_disjoint_ordered_nonempty_and_complete(
     document: SegmentedDocument, view: DocSplit, budget: int | None, epoch: int
@@ -96,7 +96,7 @@ def test_views_are_disjoint_ordered_nonempty_and_complete(
     assert pair.seen == sum(kept if budget is None else (min(budget, size) for size in kept))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(segmented(), st.integers(0, 1000))
 def test_paragraphs_are_dealt_whole(document: SegmentedDocument, epoch: int) -> None:
     sides = DocSplit(unit="paragraph").draw(document, None, view_rng(0, epoch, document.id))
@@ -341,7 +341,7 @@ def test_words_to_pieces_and_back() -> None:
     assert pieces_of_words([]) == []
 
 
-@settings(deadline=None, max_examples=100, derandomize=True)
+@settings(max_examples=100)
 @given(st.lists(texts, min_size=2, max_size=5, unique=True), st.integers(0, 5), st.integers(0, 5), st.randoms())
 def test_views_of_odd_texts_are_dealt_whole_in_order_and_alike_in_every_worker(
     odd: list[str], seed: int, epoch: int, draw: Random

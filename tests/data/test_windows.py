@@ -19,7 +19,7 @@ modes = st.sampled_from(MODES)
 least = st.integers(1, 3)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(sizes_of_units, st.integers(1, 200), modes, least, st.integers(0, 2**32))
 def test_windows_are_ascending_within_budget_and_full(
     sizes: list[int], budget: int, mode: WindowMode, at_least: int, seed: int
@@ -46,7 +46,7 @@ def test_windows_are_ascending_within_budget_and_full(
         assert taken + max(sizes) > budget
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=12), st.integers(1, 40), least)
 def test_random_windows_reach_every_unit(sizes: list[int], budget: int, at_least: int) -> None:
     rng = Random(0)

@@ -8,7 +8,7 @@ from odd_texts import letters, texts
 from simlte_st.data.words import LONGEST_WORD, count_words, word_spans
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(texts)
 def test_words_are_all_there_is_but_white_space(text: str) -> None:
     spans = word_spans(text)

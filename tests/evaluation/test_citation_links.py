@@ -134,7 +134,7 @@ def test_threshold_by_hand() -> None:
     assert (result.low, result.high) == bootstrap_interval([1, 1, 0, 1, 1])
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 10**6))
 def test_accuracy_lies_between_0_and_1(seed: int) -> None:
     generator = np.random.default_rng(seed)

@@ -137,7 +137,7 @@ def test_perfect_model() -> None:
     assert all(value == 1.0 for name in METRICS for value in result.per_query[name])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 10**6), papers=st.integers(4, 40))
 def test_metrics_lie_between_0_and_1(seed: int, papers: int) -> None:
     generator = np.random.default_rng(seed)

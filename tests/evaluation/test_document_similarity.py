@@ -99,7 +99,7 @@ def test_a_collapsed_model_knows_nothing() -> None:
         assert (result.pearson, result.spearman, result.spearman_high) == (0.0, 0.0, 0.0)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 10**6), n=st.integers(4, 12))
 def test_correlations_lie_between_minus_1_and_1(seed: int, n: int) -> None:
     x, pairs, people = judged(n, noise=1.0, seed=seed)

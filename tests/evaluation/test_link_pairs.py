@@ -28,7 +28,7 @@ def unordered(pairs: np.ndarray) -> list[tuple[int, int]]:
     return [(min(pair), max(pair)) for pair in pairs.tolist()]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 10**6),
     split=st.sampled_from(["links", "papers"]),

@@ -81,7 +81,7 @@ JOINED = st.lists(WORDS, min_size=1, max_size=4).flatmap(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.one_of(WORDS, JOINED), min_size=1, max_size=12))
 def test_any_word_of_any_text_is_a_term_of_it(words: list[str]) -> None:
     """Whatever stands between spaces in a text has, by itself, terms that the text has too: all of them."""
@@ -95,7 +95,7 @@ def test_any_word_of_any_text_is_a_term_of_it(words: list[str]) -> None:
         assert not any(set(term) & set(" \t\n\r\x0b\x0c") or not term for term in have)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.lists(st.one_of(WORDS, JOINED), min_size=1, max_size=5), min_size=1, max_size=8))
 def test_any_word_of_any_document_finds_it(model: SentenceTransformer, tmp_path: Path, texts: list[list[str]]) -> None:
     index = Index.create(tmp_path / f"index{time.monotonic_ns()}", model)

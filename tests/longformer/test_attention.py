@@ -107,7 +107,7 @@ def test_blocks_without_the_cpu_kernel_equal_the_reference(
     compare("sdpa", *case)
 
 
-@settings(deadline=None, max_examples=25, derandomize=True)
+@settings(max_examples=25)
 @given(
     lengths=st.lists(
         st.one_of(st.integers(1, 40), st.sampled_from([31, 32, 33, 63, 64, 65, 127, 200])), min_size=1, max_size=5

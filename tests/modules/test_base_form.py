@@ -91,7 +91,7 @@ TOLD = [("won't", "will not"), ("It\u2019s", "It is"), ("I'D", "I WOULD"), ("Tom
 TOLD += [(word, word) for word in ("Ann's", "ain't", "dogs'", "a_b", "\u0130x", "5'6")]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.sampled_from(TOLD), st.sampled_from([" ", "\n", ") (", "--", '." ', "  \t", "\u2026"]))))
 def test_only_contractions_change(parts: list[tuple[tuple[str, str], str]]) -> None:
     text = "".join(written + between for (written, _), between in parts)
@@ -102,7 +102,7 @@ PIECES = ["it", "I", "you", "Ca", "ai", "how", "Ann", "been", "not", "have", "n'
 PIECES += ["'ll", "'m", "'re", "'", " ", " ", " ", "\n", "-", "\u017f", "\u0130"]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
 def test_what_is_converted_stays_when_converted_again(text: str) -> None:
     assert expanded(expanded(text)) == expanded(text)

@@ -219,7 +219,7 @@ def contents(draw: st.DrawFn, depth: int = 3) -> Any:
     return [draw(st.sampled_from(KINDS)), *draw(st.lists(contents(depth - 1), min_size=1, max_size=3))]
 
 
-@settings(deadline=None, max_examples=150, derandomize=True)
+@settings(max_examples=150)
 @given(trees=st.lists(contents(), min_size=1, max_size=4))
 def test_whatever_is_not_taken_back_or_hidden_is_in_the_text(
     trees: list[Any], tmp_path_factory: pytest.TempPathFactory

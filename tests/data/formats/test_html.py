@@ -165,7 +165,7 @@ def test_odd_html_is_counted(tmp_path: Path) -> None:
     assert skipped(tmp_path, max_characters=1000) == {"damaged": 1, "too long": 2, "binary": 1, "empty": 2}
 
 
-@settings(deadline=None, max_examples=30, derandomize=True)
+@settings(max_examples=30)
 @given(rows=st.lists(odd_texts, min_size=1, max_size=4))
 def test_any_html_is_a_document_or_counted(rows: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.getbasetemp() / "odd.html"
@@ -189,7 +189,7 @@ def trees(draw: st.DrawFn, depth: int = 4) -> list[Any]:
     return [draw(st.sampled_from(SEEN + UNSEEN)), *draw(st.lists(inside, max_size=3))]
 
 
-@settings(deadline=None, max_examples=300, derandomize=True)
+@settings(max_examples=300)
 @given(trees=st.lists(trees(), min_size=1, max_size=5), ends=st.randoms(use_true_random=False))
 def test_whatever_a_browser_shows_is_in_the_text(trees: list[Any], ends: random.Random) -> None:
     """html5lib builds the tree by the same rules, but for templates: what is seen in it must be in the text."""
