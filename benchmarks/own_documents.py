@@ -21,7 +21,7 @@ from benchmarks.grid import tables
 from benchmarks.grid.results import KINDS, Results
 from benchmarks.grid.sets import SHARED
 from benchmarks.grid.work import Work
-from benchmarks.records import add_bf16, environment_lines, mean_deviation, write_results
+from benchmarks.records import add_bf16, environment_lines, write_results
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import read_json
 
@@ -101,7 +101,7 @@ def write(options: argparse.Namespace) -> None:
         "",
     ]
     for kind, words in WORDS.items():
-        lines += [f"## Macro-F1, {words}", "", score_table(results, kind), ""]
+        lines += [f"## Macro-F1, {words}", "", tables.score_table(results, kind, "macro_f1", papers=False), ""]
     lines += [
         "## Relative gain in macro-F1",
         "",
@@ -121,17 +121,6 @@ def write(options: argparse.Namespace) -> None:
     cells = {name.removeprefix("results/"): cell["result"] for name, cell in results.cells.items()}
     record = {"settings": settings, "environments": results.environments, "gains": gains, "results": cells}
     write_results("own_documents", lines, record, options.results)
-
-
-def score_table(results: Results, kind: str) -> str:
-    """Lay out macro-F1: a row a system, a column a set."""
-    scores = results.scores[kind, "macro_f1"]
-    rows = []
-    for system in results.systems(kind):
-        drawn = [scores[system].get(name, {}) for name in SETS]
-        values = [[value for seed in sorted(each) for value in each[seed]] for each in drawn]
-        rows.append([tables.title(system), *(mean_deviation(each) if each else "" for each in values)])
-    return markdown_table(["", *SETS], rows)
 
 
 def gain_table(gains: Mapping[str, Mapping[str, Any]]) -> str:

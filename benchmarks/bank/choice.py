@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.bank.outcomes import FEW, FULL
-from benchmarks.bank.trust import Judged, probabilities
+from benchmarks.bank.trust import Chances, Judged
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.evaluation.verdict import LIKELY
 
@@ -32,14 +32,14 @@ CHOICES: dict[str, list[tuple[str, str]]] = {
 
 
 def chosen(
-    entries: Sequence[Mapping[str, Any]], choices: Sequence[tuple[str, str]], chances: Mapping[int, float]
+    entries: Sequence[Mapping[str, Any]], choices: Sequence[tuple[str, str]], chances: Chances
 ) -> Mapping[str, Any] | None:
     """Choose the encoder that is most likely to have helped; the base, the first, where none is likely.
 
     Args:
         entries: The encoders of a set.
         choices: What can be chosen: recipes, each with its stage.
-        chances: Of :func:`~benchmarks.bank.trust.probabilities`.
+        chances: The probability of each.
 
     Returns:
         The entry; None where the set lacks one of the choices.
@@ -51,9 +51,8 @@ def chosen(
     return best if chances[id(best)] >= LIKELY else entries[0]
 
 
-def choices_section(judged: Judged) -> list[str]:
+def choices_section(judged: Judged, chances: Chances) -> list[str]:
     """Lay out what each choice gains, over the sets that have all of what is chosen from."""
-    chances = probabilities(judged)
     picked: dict[str, list[Mapping[str, Any]]] = {}
     for name, entries in judged.items():
         found = [entry for choices in CHOICES.values() if (entry := chosen(entries, choices, chances))]

@@ -19,14 +19,13 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.bank.make import BASE, Bank
 from benchmarks.bank.outcomes import FEW, FULL, Probe, probes
 from benchmarks.bank.sets import SAMPLES, BankSet, load_sets
 from benchmarks.grid.work import Work
 from benchmarks.records import RESULTS, add_bf16, dtype_of, environment
-from simlte_st.evaluation.probe_difference import RESAMPLES, macro_f1
+from simlte_st.evaluation.probe_difference import resampled_macro_f1
 from simlte_st.files import read_json, write_json
 
 FILE = "verdict_documents.json"
@@ -77,16 +76,8 @@ def wider(model: Sequence[Probe], base: Sequence[Probe], documents: int) -> floa
         base: Those of the base, of the same divisions and draws.
         documents: Number of all documents.
     """
-    generator = np.random.default_rng(0)
-    weights = generator.multinomial(documents, np.full(documents, 1 / documents), size=RESAMPLES).astype(np.float64)
-    draws = generator.multinomial(len(model), np.full(len(model), 1 / len(model)), size=RESAMPLES) / len(model)
-    both, plain = np.zeros(RESAMPLES), []
-    for draw, ((tested, ours), (_, theirs)) in enumerate(zip(model, base, strict=True)):
-        here: list[NDArray[np.float64]] = [
-            macro_f1(weights[:, tested], result.test, result.predicted) for result in (ours, theirs)
-        ]
-        both += draws[:, draw] * (here[0] - here[1])
-        plain.append(ours.macro_f1 - theirs.macro_f1)
+    both = resampled_macro_f1(model, documents) - resampled_macro_f1(base, documents)
+    plain = [ours.macro_f1 - theirs.macro_f1 for (_, ours), (_, theirs) in zip(model, base, strict=True)]
     spread = float(np.std(plain)) / len(plain) ** 0.5
     return float(both.std()) / spread if spread else 1.0  # a model that is the base
 

@@ -9,7 +9,7 @@ package says of its record.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,9 @@ from benchmarks.bank.outcomes import CITES, FEW, FULL
 from benchmarks.bank.recipe_page import OUTCOMES, Words, gains, recipe_page
 from benchmarks.bank.trust import (
     MEASURES,
+    Chances,
     Judged,
+    Judgement,
     base_of,
     calibration,
     coefficients,
@@ -61,17 +63,22 @@ def write_page(judged: Judged, words: Words, settings: Mapping[str, Any], folder
         folder: Where to.
     """
     trust = {name: trust_of(judged, name) for name in CANDIDATES}
+    judgements = left_out(judged, of_set)
+    chances = probabilities(judgements)
     write_results(
         "verdict",
-        verdict_page(judged, trust, settings),
+        verdict_page(judged, trust, settings, judgements),
         rounded({**settings, "trust": trust, "judged": judged}),
         folder,
     )
     write_results(
-        "recipe", recipe_page(judged, words, settings), {**settings, "words": words, "gains": gains(judged)}, folder
+        "recipe",
+        recipe_page(judged, words, settings, chances),
+        {**settings, "words": words, "gains": gains(judged, chances)},
+        folder,
     )
     draw(judged, folder / "verdict.svg")
-    draw_calibration(judged, folder / "verdict_calibration.svg")
+    draw_calibration(judgements, folder / "verdict_calibration.svg")
 
 
 def settings_of(bank: Bank, shown: Mapping[str, str]) -> dict[str, Any]:
@@ -88,15 +95,15 @@ def settings_of(bank: Bank, shown: Mapping[str, str]) -> dict[str, Any]:
 
 def record(judged: Judged) -> dict[str, Any]:
     """Give the regression that the package's verdict is, and how it did on sets that it had not seen."""
-    every = [entry for _, entry in runs(judged)]
+    every, judgements = [entry for _, entry in runs(judged)], left_out(judged, of_set)
     return {
         "command": "python -m benchmarks.bank.page",
         "sets": len({of_set(name, entry) for name, entry in runs(judged)}),
         "encoders": len(every),
         "measures": ["structure", "words", "split_half"],
         "regression": coefficients(every),
-        "calibration": calibration(judged),
-        "longer": longer(judged),
+        "calibration": calibration(judgements),
+        "longer": longer(judgements),
     }
 
 
@@ -127,8 +134,10 @@ def trust_of(judged: Judged, candidate: str) -> dict[str, Any]:
     }
 
 
-def verdict_page(judged: Judged, trust: Mapping[str, Any], settings: Mapping[str, Any]) -> list[str]:
-    """Lay out the page of the verdict."""
+def verdict_page(
+    judged: Judged, trust: Mapping[str, Any], settings: Mapping[str, Any], judgements: Sequence[Judgement]
+) -> list[str]:
+    """Lay out the page of the verdict; the judgements are those with each data set left out."""
     encoders = sum(len(entries) for entries in judged.values())
     lines = [
         "# Which verdict can be trusted",
@@ -166,10 +175,10 @@ def verdict_page(judged: Judged, trust: Mapping[str, Any], settings: Mapping[str
         "said hurt",
     ]
     lines += [
-        markdown_table(header, rows), "", *best_of_others(judged), "", *rule_section(judged),
+        markdown_table(header, rows), "", *best_of_others(judged), "", *rule_section(judged, judgements),
         "![structure against labels](verdict.svg)", "",
     ]  # fmt: skip
-    chances = probabilities(judged)
+    chances = probabilities(judgements)
     for name, entries in judged.items():
         lines += ["", f"## {name}", "", set_table(entries, chances)]
     return lines
@@ -196,7 +205,7 @@ def best_of_others(judged: Judged) -> list[str]:
     return lines
 
 
-def rule_section(judged: Judged) -> list[str]:
+def rule_section(judged: Judged, judgements: Sequence[Judgement]) -> list[str]:
     """Lay out what the package's verdict is, and how often it was right about what it had not seen."""
     every = [entry for _, entry in runs(judged)]
     if len({happened(entry) == 1 for entry in every}) < 2:
@@ -221,10 +230,12 @@ def rule_section(judged: Judged) -> list[str]:
         "",
     ]
     for title, part in (
-        ("data set left out", of_set), ("family of recipes left out", family), ("training left out", training_of),
-        ("base left out", base_of),
-    ):  # fmt: skip
-        rows = _left_out(judged, part)
+        ("data set left out", judgements),
+        ("family of recipes left out", left_out(judged, family)),
+        ("training left out", left_out(judged, training_of)),
+        ("base left out", left_out(judged, base_of)),
+    ):
+        rows = _left_out(part)
         if rows:
             header = [title, "encoders", "helped", "over documents", "structure alone", "better without a verdict"]
             lines += [markdown_table(header, rows), ""]
@@ -237,7 +248,7 @@ def rule_section(judged: Judged) -> list[str]:
                 [f"{each['from']} to {each['to']}", f"{100 * each['mean']:.0f}%"]
                 + [str(each[word]) for word in ("better", "unclear", "worse")]
                 + [_share(each["better"], each["better"] + each["unclear"] + each["worse"])]
-                for each in calibration(judged)
+                for each in calibration(judgements)
             ],
         ),
         "",
@@ -247,10 +258,9 @@ def rule_section(judged: Judged) -> list[str]:
     return lines
 
 
-def _left_out(judged: Judged, part: Callable[[str, Mapping[str, Any]], str]) -> list[list[str]]:
+def _left_out(judgements: Sequence[Judgement]) -> list[list[str]]:
     """Count, part by part and in all, what labels say of encoders that two judges call helped."""
-    judgements, wider = left_out(judged, part), documents.record()["wider"]
-    rows = []
+    wider, rows = documents.record()["wider"], []
     parts: list[str | None] = list(dict.fromkeys(each.part for each in judgements))
     for left in [*parts, None] if len(parts) > 1 else parts:
         here = [each for each in judgements if left in (None, each.part)]
@@ -271,7 +281,7 @@ def _share(part: int, whole: int) -> str:
     return f"{100 * part / whole:.0f}%" if whole else ""
 
 
-def set_table(entries: Sequence[Mapping[str, Any]], chances: Mapping[int, float]) -> str:
+def set_table(entries: Sequence[Mapping[str, Any]], chances: Chances) -> str:
     """Lay out the encoders of a set: what labels say, and the verdict's probability, fitted on other data sets."""
     names = list(entries[0]["outcomes"])
     rows = []
@@ -316,9 +326,9 @@ def draw(judged: Judged, path: Path) -> None:
         figure.tight_layout()
 
 
-def draw_calibration(judged: Judged, path: Path) -> None:
+def draw_calibration(judgements: Sequence[Judgement], path: Path) -> None:
     """Draw the share of encoders that labels call better, and worse, against the probability that they were given."""
-    bins = [each for each in calibration(judged) if each["better"] + each["unclear"] + each["worse"]]
+    bins = [each for each in calibration(judgements) if each["better"] + each["unclear"] + each["worse"]]
     with drawn_figure(path, (4, 4)) as figure:
         axes = figure.subplots()
         for word, colour in (("better", "C0"), ("worse", "C3")):

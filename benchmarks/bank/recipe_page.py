@@ -11,7 +11,7 @@ from benchmarks.bank.choice import PRESET, choices_section
 from benchmarks.bank.make import BASE
 from benchmarks.bank.outcomes import CITES, FEW, FULL
 from benchmarks.bank.sets import FILES
-from benchmarks.bank.trust import Judged, probabilities, runs
+from benchmarks.bank.trust import Chances, Judged, runs
 from benchmarks.records import mean_deviation
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.evaluation.verdict import LIKELY
@@ -25,10 +25,9 @@ Words = Mapping[str, Mapping[str, float]]
 """What :func:`~benchmarks.bank.judge.judge_words` gave, by set."""
 
 
-def gains(judged: Judged) -> dict[str, dict[str, dict[str, list[float]]]]:
+def gains(judged: Judged, chances: Chances) -> dict[str, dict[str, dict[str, list[float]]]]:
     """Give each recipe's gain over the base at its end and half way back, of each seed, by outcome and set."""
     found: dict[str, dict[str, dict[str, list[float]]]] = {}
-    chances = probabilities(judged)
     for name, entries in judged.items():
         for entry in entries:
             if entry["recipe"] != BASE and entry["stage"] != "third":
@@ -43,7 +42,7 @@ def gains(judged: Judged) -> dict[str, dict[str, dict[str, list[float]]]]:
     return found
 
 
-def recipe_page(judged: Judged, words: Words, settings: Mapping[str, Any]) -> list[str]:
+def recipe_page(judged: Judged, words: Words, settings: Mapping[str, Any], chances: Chances) -> list[str]:
     """Lay out the page of the recipes."""
     where = settings["environment"]
     lines = [
@@ -59,7 +58,7 @@ def recipe_page(judged: Judged, words: Words, settings: Mapping[str, Any]) -> li
         f"{where['dtype']} (CPU: {where['cpu_bf16']}).",
         "",
     ]
-    found = gains(judged)
+    found = gains(judged, chances)
     whole = [name for name in judged if name in FILES] or list(judged)
     for outcome in OUTCOMES:
         names = [name for name in whole if outcome in judged[name][0]["outcomes"]]
@@ -81,10 +80,10 @@ def recipe_page(judged: Judged, words: Words, settings: Mapping[str, Any]) -> li
             rows.append([recipe, *shown, _gain(_means(by)) if len(by) == len(names) else ""])
         header = ["recipe", *names, *(["mean"] if len(names) > 1 else [])]
         lines += [f"## {outcome}", "", markdown_table(header, [row[: len(header)] for row in rows]), ""]
-    return [*lines, *lengths_section(judged), *choices_section(judged)]
+    return [*lines, *lengths_section(judged, chances), *choices_section(judged, chances)]
 
 
-def lengths_section(judged: Judged) -> list[str]:
+def lengths_section(judged: Judged, chances: Chances) -> list[str]:
     """Lay out what the preset gains by other numbers of steps and lengths of views, other piles and another base."""
     columns = {PRESET: "30 steps, 64 tokens"}
     for _, entry in runs(judged):
@@ -92,7 +91,7 @@ def lengths_section(judged: Judged) -> list[str]:
             columns[entry["recipe"]] = entry["recipe"].removeprefix(f"{PRESET}, ")
     if len(columns) == 1:
         return []
-    chances, rows = probabilities(judged), []
+    rows = []
     for name, entries in judged.items():
         for outcome in entries[0]["outcomes"]:
             made = {entry["recipe"]: entry for entry in entries if entry["seed"] == 0 and not entry["stage"]}

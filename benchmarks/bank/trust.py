@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -32,6 +32,10 @@ COMMON = f"{STEPS} steps, {TOKENS} tokens"
 
 Judged = Mapping[str, Sequence[Mapping[str, Any]]]
 """What :func:`~benchmarks.bank.judge.judge` gave, by set."""
+
+
+Chances = Mapping[int, float]
+"""What :func:`probabilities` gives, each data set left out in turn."""
 
 
 def rank_correlation(judged: Judged, candidate: str, outcome: str) -> dict[str, float]:
@@ -77,9 +81,9 @@ def training_of(name: str, entry: Mapping[str, Any]) -> str:
     return named.group() if named else COMMON
 
 
-def longer(judged: Judged) -> dict[str, int]:
-    """Count what labels say of longer trainings, and of longer views, that were called helped, their set left out."""
-    helped = [each.entry for each in left_out(judged, of_set) if each.helped]
+def longer(judgements: Iterable[Judgement]) -> dict[str, int]:
+    """Count what labels say of longer trainings, and of longer views, that were called helped."""
+    helped = [each.entry for each in judgements if each.helped]
     says = Counter(happened(entry) for entry in helped if training_of("", entry) != COMMON)
     return {"steps": STEPS, "tokens": TOKENS, "better": says[1], "unclear": says[0], "worse": says[-1]}
 
@@ -150,14 +154,14 @@ def left_out(judged: Judged, part: Callable[[str, Mapping[str, Any]], str]) -> l
     return made
 
 
-def probabilities(judged: Judged) -> dict[int, float]:
-    """Give the probability of each encoder by the ``id`` of its entry, with its data set left out."""
-    return {id(each.entry): each.probability for each in left_out(judged, of_set)}
+def probabilities(judgements: Iterable[Judgement]) -> Chances:
+    """Give the probability of each encoder by the ``id`` of its entry."""
+    return {id(each.entry): each.probability for each in judgements}
 
 
-def calibration(judged: Judged) -> list[dict[str, Any]]:
-    """Count what labels say by the probability that was given with the encoder's set left out."""
-    judgements, counted = left_out(judged, of_set), []
+def calibration(judgements: Sequence[Judgement]) -> list[dict[str, Any]]:
+    """Count what labels say by the probability that was given."""
+    counted = []
     for low, high in pairwise(BINS):
         inside = [each for each in judgements if is_between(each.probability, low, high)]
         says = Counter(happened(each.entry) for each in inside)

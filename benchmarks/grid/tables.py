@@ -107,18 +107,18 @@ def gain_text(found: Mapping[str, Any] | None) -> str:
     return f"{100 * found['gain']:+.1f}%{between}"
 
 
-def score_table(results: Results, kind: str, metric: str) -> str:
-    """Lay out scores of a kind: a row a system, a column a data set."""
+def score_table(results: Results, kind: str, metric: str, papers: bool = True) -> str:
+    """Lay out scores of a kind: a row a system, a column a data set; those of the papers too, or not."""
     place = ("accuracy", "macro_f1").index(metric)
     scores = results.scores[kind, metric]
     data = [name for name in CLASSIFICATION if any(name in scores[system] for system in scores)]
-    answers = PRINTED[architecture(results)]
+    answers, table = (PRINTED[architecture(results)], TABLES[kind]) if papers else ({}, {})
     rows = []
     for system in results.systems(kind, metric):
         if SYSTEMS[system].group == "ablations":
             continue
         row = [title(system)]
-        theirs = TABLES[kind].get(answers.get(system, ""), {})
+        theirs = table.get(answers.get(system, ""), {})
         for name in data:
             drawn = scores[system].get(name)
             ours = mean_deviation(np.concatenate([drawn[seed] for seed in sorted(drawn)])) if drawn else ""
@@ -126,7 +126,7 @@ def score_table(results: Results, kind: str, metric: str) -> str:
             row.append(f"{ours} ({theirs[name][place]:.1f})" if name in theirs else ours)
         rows.append(row)
     shown = {answers.get(system) for system in results.systems(kind, metric)}
-    for theirs_name, theirs in TABLES[kind].items():
+    for theirs_name, theirs in table.items():
         if theirs_name not in shown:
             values = [f"({theirs[name][place]:.1f})" if name in theirs else "" for name in data]
             rows.append([f"papers: {theirs_name}", *values])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from simlte_st.errors import DataError
 from simlte_st.evaluation.classification_probe import FewShotResult
+from simlte_st.evaluation.probe import ProbeResult
 
 RESAMPLES = 1000
 
@@ -45,12 +48,25 @@ def macro_f1_resamples(probe: FewShotResult, seed: int = 0) -> NDArray[np.float6
     Returns:
         The mean over draws of each of 1,000 resamples.
     """
-    generator, test, count = np.random.default_rng(seed), probe.draws[0].test, len(probe.draws)
-    texts = generator.multinomial(len(test), np.full(len(test), 1 / len(test)), size=RESAMPLES).astype(np.float64)
-    draws = generator.multinomial(count, np.full(count, 1 / count), size=RESAMPLES) / count
+    return resampled_macro_f1([(slice(None), result) for result in probe.draws], len(probe.draws[0].test), seed)
+
+
+def resampled_macro_f1(
+    draws: Sequence[tuple[NDArray[np.int64] | slice, ProbeResult]], texts: int, seed: int = 0
+) -> NDArray[np.float64]:
+    """Compute :func:`macro_f1_resamples` of draws that were scored on different ones of the same texts.
+
+    Args:
+        draws: The numbers of the texts that each draw was scored on, and its result.
+        texts: How many texts there are.
+        seed: As there.
+    """
+    generator, count = np.random.default_rng(seed), len(draws)
+    weights = generator.multinomial(texts, np.full(texts, 1 / texts), size=RESAMPLES).astype(np.float64)
+    shares = generator.multinomial(count, np.full(count, 1 / count), size=RESAMPLES) / count
     scores = np.zeros(RESAMPLES)
-    for draw, result in enumerate(probe.draws):
-        scores += draws[:, draw] * macro_f1(texts, test, result.predicted)
+    for draw, (tested, result) in enumerate(draws):
+        scores += shares[:, draw] * macro_f1(weights[:, tested], result.test, result.predicted)
     return scores
 
 

@@ -22,6 +22,7 @@ from benchmarks.bank.recipe_page import KEPT, gains, lengths_section
 from benchmarks.bank.sets import FILES, SAMPLES, BankSet, Sample, load_set, shown_name
 from benchmarks.bank.trust import (
     MEASURES,
+    Chances,
     base_of,
     coefficients,
     confusion,
@@ -139,6 +140,10 @@ def judged_by_chance(misled: str = "") -> dict[str, list[dict[str, Any]]]:
     return every
 
 
+def chances(judged: dict[str, list[dict[str, Any]]]) -> Chances:
+    return probabilities(left_out(judged, of_set))
+
+
 def test_the_record_is_what_the_package_reads() -> None:
     judged = judged_by_chance()
     made = record(judged)
@@ -146,7 +151,7 @@ def test_the_record_is_what_the_package_reads() -> None:
     assert made["regression"]["weights"][0] > 0
     counted = {word: sum(each[word] for each in made["calibration"]) for word in ("better", "unclear", "worse")}
     assert counted == {"better": 16, "unclear": 0, "worse": 24}
-    page = "\n".join(rule_section(judged))
+    page = "\n".join(rule_section(judged, left_out(judged, of_set)))
     [line] = [line for line in page.splitlines() if line.startswith("| all ")][:1]
     assert line.split("|")[2].strip() == "40"
 
@@ -179,7 +184,7 @@ def test_a_regression_has_not_seen_what_it_judges() -> None:
             assert (each.probability > 0.5) == ((structure > 0) == (each.part == "bbc")), (
                 "it learned from the other set"
             )
-    assert set(probabilities(judged)) == {id(item) for entries in judged.values() for item in entries[1:]}
+    assert set(chances(judged)) == {id(item) for entries in judged.values() for item in entries[1:]}
 
 
 def test_parts_of_the_bank() -> None:
@@ -196,9 +201,10 @@ def test_parts_of_the_bank() -> None:
 
 def test_other_trainings_and_piles_have_a_table() -> None:
     judged = judged_by_chance()
-    assert lengths_section(judged) == []
+    assert lengths_section(judged, chances(judged)) == []
     judged["20news"] += [entry(PRESET, 0.01, 0.02), entry(f"{PRESET}, 100 steps, 64 tokens", 0.01, 0.03)]
-    [row] = [line for line in "\n".join(lengths_section(judged)).splitlines() if "20news" in line and FEW in line]
+    lines = "\n".join(lengths_section(judged, chances(judged))).splitlines()
+    [row] = [line for line in lines if "20news" in line and FEW in line]
     cells = [cell.strip() for cell in row.split("|")]
     assert cells[4].startswith("+2.0 (")
     assert cells[5].startswith("+3.0 (")
@@ -216,10 +222,11 @@ def test_the_most_likely_training_is_taken() -> None:
 
 def test_choices_have_a_table() -> None:
     judged = judged_by_chance()
-    assert choices_section(judged) == []
+    assert choices_section(judged, chances(judged)) == []
     for recipe, stage in {choice for choices in CHOICES.values() for choice in choices}:
         judged["20news"].append({**entry(recipe, 0.01, 0.02 if recipe == "tuned" else 0.01), "stage": stage})
-    rows = [[cell.strip() for cell in line.split("|")] for line in "\n".join(choices_section(judged)).splitlines()]
+    lines = "\n".join(choices_section(judged, chances(judged))).splitlines()
+    rows = [[cell.strip() for cell in line.split("|")] for line in lines]
     found = {row[1]: row[2:5] for row in rows if len(row) > 4}
     assert found["choice"] == ["20news", "mean", "mean, all labels"]
     assert found["tuned"] == ["+2.0", "+2.00", "+2.00"]
@@ -335,7 +342,7 @@ def test_a_bank_is_made_once_and_reported(
 def test_without_help_the_base_is_kept() -> None:
     judged = judged_by_chance()
     judged["20news"] += [entry(PRESET, value, label) for value, label in ((0.2, 0.1), (-0.2, 0.3))]
-    found = gains(judged)
+    found = gains(judged, chances(judged))
     assert found[PRESET][FEW]["20news"] == [0.1, 0.3]
     assert found[KEPT][FEW]["20news"] == [0.1, 0.0]
 
