@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
-import threading
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,6 +23,7 @@ import pyarrow.parquet as pq
 import torch
 
 from benchmarks.records import environment, environment_lines, write_results
+from benchmarks.timing import looked_at, one_thread
 from simlte_st.data import read_documents
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.models.base import load_model
@@ -45,17 +45,15 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     import ray
 
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
     ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     try:
-        encoder = PartEncoder(load_model(options.model, device="cpu", dtype=torch.float32).model)
-        turns: list[dict[Engine, dict[str, Any]]] = [
-            {engine: run(engine, encoder, options) for engine in ENGINES} for _ in range(options.repeats)
-        ]
+        with one_thread():
+            encoder = PartEncoder(load_model(options.model, device="cpu", dtype=torch.float32).model)
+            turns: list[dict[Engine, dict[str, Any]]] = [
+                {engine: run(engine, encoder, options) for engine in ENGINES} for _ in range(options.repeats)
+            ]
     finally:
         ray.shutdown()
-        torch.set_num_threads(threads)
     write(turns, options)
 
 
@@ -65,8 +63,10 @@ def run(engine: Engine, encoder: PartEncoder, options: argparse.Namespace) -> di
         folder, usage = Path(name), _Usage()
         parts = DocumentParts(read_documents(options.source, limit=options.limit), folder, options.part_size)
         began = time.time()
-        with usage:
+        usage.look()
+        with looked_at(usage.look, every=1):
             Workers(engine=engine, actors=1 if engine == "ray" else None).make(parts, encoder, progress=False)
+        usage.look()
         tables = [pq.read_table(path) for path in part_files(folder)]
         ends = sorted(
             (path.stat().st_mtime, len(table)) for path, table in zip(part_files(folder), tables, strict=True)
@@ -83,28 +83,14 @@ def run(engine: Engine, encoder: PartEncoder, options: argparse.Namespace) -> di
 
 
 class _Usage:
-    """Samples the CPU seconds of this process and all below it while the block runs."""
+    """Samples of the CPU seconds of this process and all below it."""
 
     def __init__(self) -> None:
         self._seconds: dict[tuple[int, float], float] = {}
         self._samples: list[tuple[float, float]] = []
-        self._stop = threading.Event()
 
-    def __enter__(self) -> None:
-        self._look()
-        self._thread = threading.Thread(target=self._sample)
-        self._thread.start()
-
-    def __exit__(self, *error: object) -> None:
-        self._stop.set()
-        self._thread.join()
-        self._look()
-
-    def _sample(self) -> None:
-        while not self._stop.wait(1):
-            self._look()
-
-    def _look(self) -> None:
+    def look(self) -> None:
+        """Take one."""
         own = psutil.Process(os.getpid())
         for process in (own, *own.children(recursive=True)):
             try:

@@ -23,6 +23,7 @@ import torch
 from scipy.stats import spearmanr
 
 from benchmarks.records import environment, environment_lines, write_results
+from benchmarks.timing import one_thread
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.models.base import load_model
 from simlte_st.models.export import export_onnx
@@ -45,14 +46,10 @@ def main(arguments: list[str] | None = None) -> None:
     if missing:
         print(f"Skipped: there is no {' and no '.join(missing)} in {options.shared}.")
         return
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with one_thread():
         data = read(options.shared, options.pairs, options.links)
         rows = [row for name in options.models for row in measure(name, data, options.repeats)]
         write(rows, data, options.output)
-    finally:
-        torch.set_num_threads(threads)
 
 
 def read(folder: Path, pairs: int, links: int) -> dict[str, Any]:

@@ -35,7 +35,6 @@ from simlte_st.evaluation.table import markdown_table
 from simlte_st.models.names import PACKAGED_BASE
 
 WIDTH = 80
-SIMLTE = "from simlte_st.cli.main import main; raise SystemExit(main())"
 HUGE = 20_000_001
 """Characters of the file that is too large: one more than a document may have by default."""
 
@@ -178,8 +177,7 @@ def fill(folder: Path, documents: Sequence[Document]) -> None:
 
 def take(step: Step, folder: Path) -> Outcome:
     """Run a step in a process of its own."""
-    program = step.command[0] if step.python else SIMLTE
-    command = [sys.executable, "-c", program, *(() if step.python else step.command)]
+    command = [sys.executable, *(("-c",) if step.python else ("-m", "simlte_st")), *step.command]
     environment = {**os.environ, "COLUMNS": str(WIDTH), "SIMLTE_ST_HOME": str(folder / "home"), "HF_HUB_OFFLINE": "1"}
     began = time.perf_counter()
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}

@@ -19,18 +19,18 @@ from statistics import median
 from typing import Any, get_args
 
 import numpy as np
-import pyarrow.parquet as pq
 import torch
 from sentence_transformers import SentenceTransformer
 from tqdm.auto import tqdm
 
 from benchmarks.citation import ENGLISH, read
 from benchmarks.grid.work import Work
+from benchmarks.linking.data import load
 from benchmarks.readers import readers
 from benchmarks.records import RESULTS, add_bf16, dtype_of, environment, environment_lines, write_results
 from simlte_st import Index
 from simlte_st.data import Document
-from simlte_st.evaluation import PairScores, TfidfScores, citation_retrieval, number_links
+from simlte_st.evaluation import PairScores, TfidfScores, citation_retrieval
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.index import Hits
 from simlte_st.index.queries import Mode
@@ -72,19 +72,15 @@ def papers(shared: Path) -> Collection:
 
 def tweets(shared: Path) -> Collection:
     """Tweets, and PolitiFact's articles after them."""
-    asked = pq.read_table(shared / "politifact_tweets.parquet").to_pylist()
-    articles = pq.read_table(shared / "politifact_articles.parquet").to_pylist()
-    names = [*(f"tweet {row['id']}" for row in asked), *(str(row["id"]) for row in articles)]
-    pairs = [(f"tweet {row['id']}", str(article)) for row in asked for article in row["article_ids"]]
-    texts = [row["text"] for row in (*asked, *articles)]
-    documents = [Document(str(len(asked) + row), article["text"]) for row, article in enumerate(articles)]
+    data = load(shared)
+    first = len(data.posts)
+    documents = [Document(str(first + row), article) for row, article in enumerate(data.articles)]
 
     def ask(index: Index, number: int, mode: Mode, top: int) -> Hits:
-        return index.search(texts[number], top=top, mode=mode)
+        return index.search(data.posts[number], top=top, mode=mode)
 
-    known = {*names}
-    links = number_links(names, [pair for pair in pairs if pair[1] in known])
-    return Collection("PolitiFact, tweets to articles", documents, texts, links, ask)
+    texts = [*data.posts, *data.articles]
+    return Collection("PolitiFact, tweets to articles", documents, texts, data.links + np.array([0, first]), ask)
 
 
 class Ranks:

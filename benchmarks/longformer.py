@@ -18,17 +18,20 @@ import json
 import statistics
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import torch
-from transformers import BertConfig, BertModel, LongformerConfig, LongformerModel, PreTrainedModel
+from transformers import AutoTokenizer, BertConfig, BertModel, LongformerConfig, LongformerModel, PreTrainedModel
 
 from benchmarks.longformer_cost import attention_operations, encoder_operations
 from benchmarks.records import RESULTS, environment, write_results
 from benchmarks.timing import matrix_rate, own_process, ratio, resident, side_by_side, spread
+from simlte_st.data import read_documents
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.longformer import SimlteLongformerModel
 from simlte_st.longformer.packing import pack_batch
+from simlte_st.models.names import packaged_base_path
 from simlte_st.training.dropout import set_attention_dropout
 
 SIZE: dict[str, Any] = {
@@ -92,28 +95,48 @@ class Bench:
         return torch.nn.Module.to(model, device=self.device, dtype=self.dtype)
 
     def compare(
-        self, name: str, jobs: dict[str, Job], floor: str, aim: str, *, ours_over_other: bool = False, work: float = 0.0
+        self,
+        name: str,
+        jobs: dict[str, Job],
+        floor: str,
+        aim: str,
+        *,
+        ours_over_other: bool = False,
+        work: float = 0.0,
+        sizes: tuple[int, int] = (1, 1),
+        **more: Any,
     ) -> None:
-        """Measure ours against one other and keep a row; ``work`` is what ours has to compute, in operations."""
+        """Measure ours against one other and keep a row.
+
+        Args:
+            name: What is measured.
+            jobs: Ours, then the other.
+            floor: What the ratio must reach.
+            aim: What it shall reach.
+            ours_over_other: The ratio is that of our time to the other's; else how many times as fast ours is.
+            work: What ours has to compute, in operations.
+            sizes: How much each job does, where that differs: then speeds are compared, not times.
+            **more: What else the row has.
+        """
         seconds = side_by_side(jobs, self.options.repeats, self.device)
         (mine, ours), (other, others) = seconds.items()
-        over, under = (ours, others) if ours_over_other else (others, ours)
+        times = [[each / size for each in turns] for turns, size in zip((ours, others), sizes, strict=True)]
+        over, under = times if ours_over_other else times[::-1]
         low, high = spread(over, under)
-        self.rows.append(
-            {
-                "measure": name,
-                "ours": mine,
-                "other": other,
-                "seconds": seconds,
-                "ratio": ratio(over, under),
-                "lowest": low,
-                "highest": high,
-                "floor": floor,
-                "aim": aim,
-                "share_of_matrix_rate": work / self.rate / statistics.median(ours) if work else None,
-            }
-        )
-        row = self.rows[-1]
+        row = {
+            "measure": name,
+            "ours": mine,
+            "other": other,
+            "seconds": seconds,
+            **more,
+            "ratio": ratio(over, under),
+            "lowest": low,
+            "highest": high,
+            "floor": floor,
+            "aim": aim,
+            "share_of_matrix_rate": work / self.rate / statistics.median(ours) if work else None,
+        }
+        self.rows.append(row)
         print(f"{name}: {row['ratio']:.2f} [{low:.2f}, {high:.2f}]", flush=True)
         self.write()
 
@@ -194,28 +217,11 @@ class Bench:
                 "mix": model_step(self.ours, self.random_batch(lengths), grad),
                 "uniform": model_step(self.ours, self.random_batch(uniform), grad),
             }
-            seconds = side_by_side(jobs, self.options.repeats, self.device)
-            mix = [sum(lengths) / each for each in seconds["mix"]]
-            level = [sum(uniform) / each for each in seconds["uniform"]]
-            low, high = spread(mix, level)
-            self.rows.append(
-                {
-                    "measure": f"mix of lengths ({sum(lengths)} tokens in 32 documents), {name}, tokens a second "
-                    "against 32 of 512",
-                    "ours": "mix",
-                    "other": "uniform",
-                    "seconds": seconds,
-                    "lengths": lengths,
-                    "ratio": ratio(mix, level),
-                    "lowest": low,
-                    "highest": high,
-                    "floor": ">= 0.8x",
-                    "aim": ">= 0.95x",
-                    "share_of_matrix_rate": times * self.work(lengths) / self.rate / statistics.median(seconds["mix"]),
-                }
-            )
-            print(f"mix of lengths, {name}: {ratio(mix, level):.2f} [{low:.2f}, {high:.2f}]", flush=True)
-            self.write()
+            self.compare(
+                f"mix of lengths ({sum(lengths)} tokens in 32 documents), {name}, tokens a second against 32 of 512",
+                jobs, ">= 0.8x", ">= 0.95x",
+                work=times * self.work(lengths), sizes=(sum(lengths), sum(uniform)), lengths=lengths,
+            )  # fmt: skip
 
     def memory(self) -> None:
         """Measure the peak of memory."""
@@ -347,18 +353,11 @@ def first_column(ids: torch.Tensor) -> torch.Tensor:
     return marks
 
 
-def token_lengths(source: str, most: int, documents: int = 32) -> list[int]:
-    """Count MiniLM's tokens of documents drawn from a source, special tokens included, at most ``most``."""
-    from random import Random
-
-    from transformers import AutoTokenizer
-
-    from simlte_st.data import read_documents
-    from simlte_st.models.names import packaged_base_path
-
+def token_lengths(source: str, most: int) -> list[int]:
+    """Count MiniLM's tokens of 32 documents drawn from a source, special tokens included, at most ``most``."""
     tokenizer = AutoTokenizer.from_pretrained(packaged_base_path())
     texts = [document.text for document in read_documents(source)]
-    drawn = Random(0).sample(texts, documents)
+    drawn = Random(0).sample(texts, 32)
     return [min(most, len(ids)) for ids in tokenizer(drawn, truncation=False, verbose=False)["input_ids"]]
 
 

@@ -13,30 +13,27 @@ Intervals are over sets (bootstrap): what a next set will show, and not how well
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-import torch
 
-from benchmarks.bank.outcomes import SHOTS
+from benchmarks.bank.outcomes import FEW, FULL, probes
 from benchmarks.bank.sets import BankSet, load_sets
 from benchmarks.grid.work import Work
 from benchmarks.records import RESULTS, add_bf16, dtype_of, environment
 from simlte_st.chunk_mean import to_chunk_mean
-from simlte_st.evaluation import bootstrap_interval, few_shot_probe, fit_probe
-from simlte_st.evaluation.splits import TEST, stratified_split
+from simlte_st.evaluation import bootstrap_interval
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import atomic_path, write_json
 from simlte_st.models.base import load_model
+from simlte_st.models.lsa import lengthened
 from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.modules import LatentSemanticAnalysis, latent_semantic_analysis
-from simlte_st.vectors import unit_rows
 
 SETS = ("sotu", "fakenews", "bbc", "ag_news", "arxiv", "20news", "brown", "movie_reviews")
-HALVES, DRAWS = 6, 3
+HALVES = 6
 ENCODER = "the encoder"
 FITTED = {
     "of the same documents": ("held", False),
@@ -77,31 +74,16 @@ def judge(data: BankSet, model: Any) -> dict[str, Any]:
         scaling = (lambda sizes, count: 1 / np.sqrt(sizes)) if unshrunk else latent_semantic_analysis.scaling
         with patch.object(latent_semantic_analysis, "scaling", scaling):
             analysis = LatentSemanticAnalysis.fit(model, getattr(data, part))
-        both = np.concatenate(list(appended(model, analysis, texts, own)))
+        both = lengthened(model, analysis, texts, own)
         rows[f"with LSA {name}"] = both
         rows[f"LSA by itself, {name}"] = both[:, own.shape[1] :]
     return {"documents": len(texts), "fitted": len(data.train), "scores": {n: scores(data, x) for n, x in rows.items()}}
 
 
-def appended(model: Any, analysis: Callable[..., Any], texts: list[str], own: np.ndarray) -> Iterator[np.ndarray]:
-    """Lengthen vectors by an analysis."""
-    for start in range(0, len(texts), 32):
-        rows = slice(start, start + 32)
-        read = {**model.preprocess(texts[rows]), "sentence_embedding": torch.from_numpy(own[rows])}
-        yield analysis(read)["sentence_embedding"].numpy()
-
-
 def scores(data: BankSet, vectors: np.ndarray) -> list[float]:
     """Give macro-F1 with few and with all labels, means over divisions of the documents and draws."""
-    rows, classes = unit_rows(vectors), np.unique(data.labels, return_inverse=True)[1].astype(np.int32)
-    few, full = [], []
-    for half in range(HALVES):
-        test = stratified_split(classes, np.arange(len(classes)), 0.5, seed=half) == TEST
-        parts = (rows[~test], classes[~test].tolist(), rows[test], classes[test].tolist())
-        drawn = few_shot_probe(*parts, shots=SHOTS, draws=DRAWS, seed=half, head="logistic")
-        few += [draw.macro_f1 for draw in drawn.draws]
-        full.append(fit_probe(*parts, head="logistic").macro_f1)
-    return [float(np.mean(few)), float(np.mean(full))]
+    found = [probes(data, vectors, outcome, inverse_l2=None, halves=HALVES) for outcome in (FEW, FULL)]
+    return [float(np.mean([result.macro_f1 for _, result in each])) for each in found]
 
 
 def page(results: dict[str, Any], settings: dict[str, Any], environment: dict[str, Any]) -> str:

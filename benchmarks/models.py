@@ -72,6 +72,7 @@ from simlte_st.evaluation.lexical import fit_tfidf
 from simlte_st.files import atomic_path
 from simlte_st.models.base import load_model
 from simlte_st.models.conversion import convert_base
+from simlte_st.models.lsa import lengthened
 from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.modules import LatentSemanticAnalysis
 from simlte_st.modules.latent_semantic_analysis import DIMENSION, scaling
@@ -246,16 +247,13 @@ class Table:
         """Lengthen the vectors of a model by a latent semantic analysis of the texts."""
         began = time.perf_counter()
         model = load_model(self._source(row), dtype=self.dtype).model  # of the same tokens
-        model.append(LatentSemanticAnalysis.fit(model, task.texts))
+        analysis = LatentSemanticAnalysis.fit(model, task.texts)
         found: Result = {"fitting_seconds": time.perf_counter() - began}
-        longer = []
-        for start in range(0, len(vectors), BATCH):
-            rows = slice(start, start + BATCH)
-            read = {**model.preprocess(task.texts[rows]), "sentence_embedding": torch.from_numpy(vectors[rows])}
-            longer.append(model[-1](read)["sentence_embedding"].numpy())
+        longer = lengthened(model, analysis, task.texts, vectors)
         if (short := self._short()) is not None:
+            model.append(analysis)
             found["stsb"] = similarity(model, short)
-        return np.concatenate(longer), found
+        return longer, found
 
     def _encode(self, task: Task, row: str, path: Path) -> Result:
         """Encode the texts of a set."""

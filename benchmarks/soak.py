@@ -21,7 +21,6 @@ import random
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -33,7 +32,7 @@ from transformers import AutoTokenizer, BertConfig, BertForMaskedLM
 
 from benchmarks.datasets.bbc import packaged_corpus_path
 from benchmarks.records import RESULTS, environment, environment_lines, write_results
-from benchmarks.timing import resident
+from benchmarks.timing import looked_at, one_thread, resident
 from simlte_st.data import read_documents
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import SETTINGS_FILE
@@ -45,7 +44,6 @@ from simlte_st.training.callbacks import last_complete_checkpoint
 SETTLED = 0.2
 """Share of the minutes after which memory should not grow any more: by then allocators have what they need."""
 MEBIBYTE = 1 << 20
-SIMLTE = "from simlte_st.cli.main import main; raise SystemExit(main())"
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -59,16 +57,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder (default: %(default)s)")
     options = parser.parse_args(argv)
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            killed = kill_and_resume(Path(folder), options)
-            encoded = encode_for(options.minutes, options.every, Path(folder) / "vectors.parquet", options.seed)
+    with one_thread(), tempfile.TemporaryDirectory() as folder:
+        killed = kill_and_resume(Path(folder), options)
+        encoded = encode_for(options.minutes, options.every, Path(folder) / "vectors.parquet", options.seed)
         settings = {name: value for name, value in vars(options).items() if name != "output"}
         record = {"options": settings, "environment": environment(), "killed": killed, "encoded": encoded}
-    finally:
-        torch.set_num_threads(threads)
     report(options, record)
 
 
@@ -87,7 +80,7 @@ def make_base(path: Path) -> None:
 def start(folder: Path, options: argparse.Namespace, *, resume: bool) -> subprocess.Popen[bytes]:
     """Begin the training, or go on with it, as a process."""
     command = [
-        sys.executable, "-c", SIMLTE, "train", str(packaged_corpus_path()), "--encoding", "latin-1",
+        sys.executable, "-m", "simlte_st", "train", str(packaged_corpus_path()), "--encoding", "latin-1",
         "--limit", str(options.documents), "--base", str(folder / "base"), "--output", str(folder / "run" / "model"),
         "--preset", "docsplit-bert", "--max-view-length", "48", "--batch-size", "8", "--max-steps", str(options.steps),
         "--save-steps", "2", "--keep", "trained", "--no-bf16", "--seed", str(options.seed), "--quiet",
@@ -185,21 +178,14 @@ def encode_for(minutes: float, every: float, output: Path, seed: int) -> dict[st
     model = load_model(PACKAGED_BASE, dtype=torch.float32).model.to("cpu")
     began = time.monotonic()
     samples: list[tuple[float, float, float]] = []
-    stop = threading.Event()
 
     def look() -> None:
-        while not stop.wait(every):
-            samples.append((time.monotonic() - began, resident() / MEBIBYTE, allocated() / MEBIBYTE))
+        samples.append((time.monotonic() - began, resident() / MEBIBYTE, allocated() / MEBIBYTE))
 
-    watcher = threading.Thread(target=look)
-    watcher.start()
-    try:
+    with looked_at(look, every):
         made = encode_documents(
             model, mixed_texts(60 * minutes, seed), output, settings={"model": PACKAGED_BASE}, part_size=256
         )
-    finally:
-        stop.set()
-        watcher.join()
     return {
         "documents": made.documents,
         "tokens": made.truncation.tokens,

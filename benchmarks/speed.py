@@ -29,7 +29,7 @@ import torch
 
 from benchmarks.longformer import SIZE, both, first_column, model_step
 from benchmarks.records import environment, environment_lines, write_results
-from benchmarks.timing import own_process, ratio, resident, side_by_side, spread
+from benchmarks.timing import one_thread, own_process, ratio, resident, side_by_side, spread
 from simlte_st import SentenceTransformer
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.models.base import find_model
@@ -59,9 +59,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--output", type=Path, metavar="FOLDER", help="default: results/")
     parser.add_argument("--peak", nargs=4, help=argparse.SUPPRESS)  # side, folder of the model, file, documents
     options = parser.parse_args(arguments)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with one_thread():
         if options.peak:
             print(json.dumps(memory_of(*options.peak)))
             return
@@ -78,8 +76,6 @@ def main(arguments: list[str] | None = None) -> None:
             for row, (_, file, _, whole) in zip(found["encoding"], CASES, strict=True):
                 row["bytes"] = peaks(models[whole], options.shared / file, row["documents"])
         write(found, options, aloud=True)
-    finally:
-        torch.set_num_threads(threads)
 
 
 def make_models(folder: Path) -> dict[bool, dict[str, Path]]:

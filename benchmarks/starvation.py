@@ -29,7 +29,7 @@ from torch.utils.data import DataLoader
 
 from benchmarks.datasets.bbc import packaged_corpus_path
 from benchmarks.records import RESULTS, add_bf16, dtype_of, environment, write_results
-from benchmarks.timing import Seconds, TrainingStep, columns_of, side_by_side
+from benchmarks.timing import Seconds, TrainingStep, columns_of, one_thread, side_by_side
 from simlte_st.data import DocSplit, DocSplitTransform, read_documents, write_corpus
 from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.evaluation.table import markdown_table
@@ -57,13 +57,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     add_bf16(parser)
     options = parser.parse_args(argv)
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # a process is a core, with workers or without
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            record = measure(options, folder)
-    finally:
-        torch.set_num_threads(threads)
+    with one_thread(), tempfile.TemporaryDirectory() as folder:
+        record = measure(options, folder)
     report(options, record)
 
 

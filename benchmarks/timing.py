@@ -8,8 +8,10 @@ import os
 import statistics
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -66,9 +68,38 @@ def spread(over: Seconds, under: Seconds) -> tuple[float, float]:
     return min(ratios), max(ratios)
 
 
-def matrix_rate(dtype: torch.dtype, device: str, repeats: int, size: int | None = None) -> float:
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let torch compute on one thread while the block runs."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+@contextmanager
+def looked_at(look: Callable[[], object], every: float) -> Iterator[None]:
+    """Call ``look`` again and again while the block runs, ``every`` so many seconds, in a thread beside it."""
+    stop = threading.Event()
+
+    def run() -> None:
+        while not stop.wait(every):
+            look()
+
+    watcher = threading.Thread(target=run)
+    watcher.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        watcher.join()
+
+
+def matrix_rate(dtype: torch.dtype, device: str, repeats: int) -> float:
     """Measure the floating-point operations a second of a large matrix product: the best of some turns."""
-    size = size or (8192 if device == "cuda" else 2048)
+    size = 8192 if device == "cuda" else 2048
     left, right = (torch.randn(size, size, dtype=dtype, device=device) for _ in range(2))
     seconds = side_by_side({"product": lambda: left @ right}, repeats, device)["product"]
     return 2 * size**3 / min(seconds)

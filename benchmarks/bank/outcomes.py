@@ -62,7 +62,9 @@ def outcomes(data: BankSet, vectors: np.ndarray, inverse_l2: float | None = INVE
     return {key: [result.macro_f1 for _, result in found] for key, found in scores.items()}
 
 
-def probes(data: BankSet, vectors: np.ndarray, outcome: str, inverse_l2: float | None = INVERSE_L2) -> list[Probe]:
+def probes(
+    data: BankSet, vectors: np.ndarray, outcome: str, inverse_l2: float | None = INVERSE_L2, halves: int = HALVES
+) -> list[Probe]:
     """Probe an encoder's vectors of held-out documents with labels.
 
     Args:
@@ -70,13 +72,15 @@ def probes(data: BankSet, vectors: np.ndarray, outcome: str, inverse_l2: float |
         vectors: A row for each of its held-out documents.
         outcome: :data:`FEW`, with several draws of each division, or :data:`FULL`.
         inverse_l2: See :func:`outcomes`.
+        halves: Divisions.
 
     Returns:
         The rows that are tested on, and what came out, of each division and draw.
     """
-    rows, classes, found = unit_rows(vectors), _classes(data), []
+    rows, found = unit_rows(vectors), []
+    classes = np.unique(data.labels, return_inverse=True)[1].astype(np.int32)
     settings: dict[str, Any] = {"head": "logistic", "inverse_l2": inverse_l2}
-    for half, (train, test) in enumerate(_divisions(classes)):
+    for half, (train, test) in enumerate(_divisions(classes, halves)):
         parts = (rows[train], classes[train].tolist(), rows[test], classes[test].tolist())
         if outcome == FEW:
             drawn = few_shot_probe(*parts, shots=SHOTS, draws=DRAWS, seed=half, **settings).draws
@@ -105,12 +109,8 @@ def shares_right(data: BankSet, vectors: np.ndarray, inverse_l2: float | None = 
     return shares
 
 
-def _classes(data: BankSet) -> np.ndarray:
-    return np.unique(data.labels, return_inverse=True)[1].astype(np.int32)
-
-
-def _divisions(classes: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _divisions(classes: np.ndarray, halves: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Give the rows to learn from and those to be tested on, of each division."""
-    for half in range(HALVES):
+    for half in range(halves):
         sides = stratified_split(classes, np.arange(len(classes)), 0.5, seed=half) == TEST
         yield np.flatnonzero(~sides), np.flatnonzero(sides)

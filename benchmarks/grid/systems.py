@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from benchmarks.grid.scales import Scale
@@ -159,7 +159,7 @@ def preset_of(system: System, scale: Scale, seed: int = 0) -> Preset:
         # One pair in eight is positive. The budget stays that of documents: see steps_of.
         preset = preset.changed(batch_size=max(8, preset.batch_size // 8 * 8))
     if isinstance(preset.view, FrozenView):
-        preset = preset.changed(view=preset.view.seeded(seed))
+        preset = preset.changed(view=replace(preset.view, seed=seed))
     return preset
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 
 from simlte_st.data.document import Outline
@@ -48,10 +48,6 @@ class FrozenView:
 
     view: View
     seed: int = 0
-
-    def seeded(self, seed: int) -> FrozenView:
-        """Give the same with another seed."""
-        return replace(self, seed=seed)
 
     def accepts(self, document: Outline) -> bool:
         """Accept what the view accepts."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -12,6 +10,7 @@ import pyarrow.parquet as pq
 from sentence_transformers import SentenceTransformer
 
 from benchmarks.nli.tasks import drawn
+from benchmarks.timing import side_by_side
 from simlte_st.modules.base_form import expand_contractions
 
 SETS = {
@@ -51,20 +50,17 @@ def conversion(path: Path, model: SentenceTransformer) -> dict[str, Any]:
     texts = load_texts(path)
     converted = list(expand_contractions(texts))
     some = texts[:EMBEDDED]
-
-    def timed(action: Callable[[], Any], count: int) -> float:
-        seconds = []
-        for _ in range(REPEATS):
-            began = time.perf_counter()
-            action()
-            seconds.append((time.perf_counter() - began) / count)
-        return median(seconds)
-
+    jobs = {
+        "convert": lambda: list(expand_contractions(texts)),
+        "tokenize": lambda: model.tokenizer(texts),
+        "embed": lambda: model.encode(some, show_progress_bar=False),
+    }
+    seconds = {name: median(turns) for name, turns in side_by_side(jobs, REPEATS).items()}
     return {
         "texts": len(texts),
         "changed": sum(before != after for before, after in zip(texts, converted, strict=True)),
         "characters": sum(map(len, texts)),
-        "convert": timed(lambda: list(expand_contractions(texts)), len(texts)),
-        "tokenize": timed(lambda: model.tokenizer(texts), len(texts)),
-        "embed": timed(lambda: model.encode(some, show_progress_bar=False), len(some)),
+        "convert": seconds["convert"] / len(texts),
+        "tokenize": seconds["tokenize"] / len(texts),
+        "embed": seconds["embed"] / len(some),
     }

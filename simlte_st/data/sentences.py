@@ -129,8 +129,8 @@ def _bounded(text: str, max_words: int) -> Iterator[str]:
         yield text[spans[first][0] : spans[last - 1][1]]
 
 
-def _shorten(text: str, length: int = 80) -> str:
-    return text if len(text) <= length else text[: length - 3] + "..."
+def _shorten(text: str) -> str:
+    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def tokenizer_counter(tokenizer: PreTrainedTokenizerBase) -> TokenCounter:

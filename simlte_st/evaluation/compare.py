@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from simlte_st.chunk_mean.backbone import WHOLE_DOCUMENTS
 from simlte_st.chunk_mean.convert import can_read_in_chunks, chunk_length, read_in_chunks
@@ -32,6 +31,7 @@ from simlte_st.evaluation.splits import divide_rows, sample_documents, sample_ro
 from simlte_st.evaluation.verdict import FEWEST, Verdict, give_verdict
 from simlte_st.models.base import load_model
 from simlte_st.models.loading import check_symmetric
+from simlte_st.models.lsa import lengthened
 from simlte_st.models.names import OWN_MODELS, PACKAGED_BASE, local_folder, trained_from
 from simlte_st.models.truncation import CUT_SHARE, Truncation, text_lengths
 from simlte_st.modules.latent_semantic_analysis import DIMENSION, LatentSemanticAnalysis
@@ -235,12 +235,7 @@ class _Bench:
         model, vectors = self.encoded[name]
         began = time.perf_counter()
         analysis = LatentSemanticAnalysis.fit(model, self.texts, seed=self.seed, progress=self.progress)
-        made = []
-        for start in range(0, len(self.texts), 32):
-            rows = slice(start, start + 32)
-            read = {**model.preprocess(self.texts[rows]), "sentence_embedding": torch.from_numpy(vectors[rows])}
-            made.append(analysis(read)["sentence_embedding"].numpy())
-        own, latent = np.split(np.concatenate(made), [vectors.shape[1]], axis=1)
+        own, latent = np.split(lengthened(model, analysis, self.texts, vectors), [vectors.shape[1]], axis=1)
         return own, latent, time.perf_counter() - began
 
 

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
+from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
 from simlte_st.data.documents import read_documents
@@ -128,3 +131,25 @@ def end_with_lsa(
     for model in models:
         model.append(analysis.to(model.device))
     return analysis
+
+
+def lengthened(
+    model: SentenceTransformer, analysis: LatentSemanticAnalysis, texts: Sequence[str], vectors: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """Lengthen vectors that a model gave before an analysis was fitted, without encoding again.
+
+    Args:
+        model: The model; it preprocesses.
+        analysis: The analysis, on the CPU.
+        texts: N texts.
+        vectors: What the model gave of them, ``[N, d]``.
+
+    Returns:
+        What the model with the analysis behind it would give, ``[N, d + k]``.
+    """
+    parts = []
+    for start in range(0, len(texts), 32):
+        rows = slice(start, start + 32)
+        read = {**model.preprocess(list(texts[rows])), "sentence_embedding": torch.from_numpy(vectors[rows])}
+        parts.append(analysis(read)["sentence_embedding"].numpy())
+    return np.concatenate(parts)

@@ -28,8 +28,8 @@ FORMATS: tuple[Format, ...] = (
 _BY_SUFFIX = {suffix: each for each in FORMATS for suffix in each.suffixes}
 
 
-def _listed(suffixes: list[str], last: str = "or") -> str:
-    return f" {last} ".join(filter(None, (", ".join(suffixes[:-1]), suffixes[-1])))
+def _listed(suffixes: list[str]) -> str:
+    return " or ".join(filter(None, (", ".join(suffixes[:-1]), suffixes[-1])))
 
 
 def _suffixes(kind: type[Format], packable: bool) -> list[str]:
