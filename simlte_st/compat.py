@@ -263,6 +263,12 @@ def _by_reference(classes: Sequence[type[torch.nn.Module]]) -> dict[str, type[to
     return {f"{module.__module__}.{module.__qualname__}": module for module in classes}
 
 
+def onednn_linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Compute a linear layer by oneDNN, without gradients: float32 on a CPU, of any shape that such a layer takes."""
+    found: Tensor = torch.ops.mkldnn._linear_pointwise(inputs, weight, bias, "none", [], "")
+    return found
+
+
 def mask_without_prompt(mask: Tensor, prompt_length: Any) -> Tensor:
     """Leave a prompt's tokens out of an attention mask, as ``Pooling`` does without ``include_prompt``.
 

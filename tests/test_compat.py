@@ -36,6 +36,7 @@ from simlte_st.compat import (
     load_masked_lm,
     merge_feature_batches,
     mini_batch_ranges,
+    onednn_linear,
     readable_length,
     readable_tokens,
     slice_rows,
@@ -94,6 +95,16 @@ def test_the_checkpoint_of_an_encoder_is_known(encoder_path: Path, bert_path: Pa
 def test_a_model_made_from_nothing_has_none() -> None:
     config = BertConfig(vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8)
     assert checkpoint_name(BertModel(config)) == ""
+
+
+@pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="PyTorch is built without oneDNN")
+@torch.no_grad()
+def test_a_linear_layer_by_onednn() -> None:
+    inputs, layer = torch.randn(2, 9, 32), torch.nn.Linear(32, 7)
+    torch.testing.assert_close(onednn_linear(inputs, layer.weight, layer.bias), layer(inputs))
+    torch.testing.assert_close(
+        onednn_linear(inputs[0], layer.weight), torch.nn.functional.linear(inputs[0], layer.weight)
+    )
 
 
 def padded(lengths: list[int]) -> dict[str, Any]:

@@ -40,6 +40,13 @@ def check_device(device: str | None) -> None:
         ) from None
 
 
+def cpu_capabilities() -> dict[str, Any]:
+    """List what the CPU is and has, by the names that PyTorch gives it (``cpu_name``, ``avx512_f``, ``amx_bf16``)."""
+    # Not in every torch that we allow; without it nothing is known, which is only slower.
+    found: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
+    return found
+
+
 @contextmanager
 def device_pool(model: SentenceTransformer, devices: Sequence[str]) -> Iterator[Any]:
     """Start a process on each of several devices, which encode what one would; a device may be there several times.

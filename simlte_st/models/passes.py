@@ -2,7 +2,8 @@
 
 sentence-transformers sorts texts by characters and pads each ``batch_size`` of them to the longest. Here several such
 batches are tokenized together, sorted by tokens, and cut into passes with next to no padding. What a pass holds is
-bound in tokens: a CPU is fastest while what it works on stays in its caches.
+bound in tokens: a CPU is fastest while what it works on stays in its caches. Matrix products are those of the faster
+library.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from torch import Tensor
 from simlte_st.chunk_mean.chunks import split_by_length
 from simlte_st.compat import encodes_here, mini_batch_ranges, slice_rows, taken_tokens, tokens_read
 from simlte_st.data.sentences import TOKENIZED_CHARACTERS
+from simlte_st.models.matrix_products import fast_products
 from simlte_st.models.truncation import Truncation, prompt_as_read, text_lengths
 
 BATCHES = 4
@@ -115,7 +117,8 @@ class TextReader:
         else:  # flattened, without padding
             ranges = mini_batch_ranges(features, self._rows, None)
             passes, back = [slice_rows(features, *bounds) for bounds in ranges], torch.arange(ranges[-1][1])
-        found = torch.cat([self._model.forward(each, **options)["sentence_embedding"] for each in passes])
+        with fast_products():
+            found = torch.cat([self._model.forward(each, **options)["sentence_embedding"] for each in passes])
         return {**features, "sentence_embedding": found[back.to(found.device)]}
 
 

@@ -33,7 +33,7 @@ from simlte_st.files import (
     sweep,
     write_json,
 )
-from simlte_st.models.device import check_device
+from simlte_st.models.device import check_device, cpu_capabilities
 from simlte_st.processes import world
 from simlte_st.training.callbacks import last_complete_checkpoint
 from simlte_st.training.presets import Preset, get_preset
@@ -42,9 +42,8 @@ from simlte_st.training.result import trained_path
 
 def cpu_bf16() -> list[str]:
     """List what the CPU has for bfloat16 in hardware: ``"avx512_bf16"``, ``"amx_bf16"``."""
-    # Not in every torch that we allow; without it the answer is none, which is only slower.
-    capabilities: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
-    return [name for name in ("avx512_bf16", "amx_bf16") if capabilities.get(name)]
+    found = cpu_capabilities()
+    return [name for name in ("avx512_bf16", "amx_bf16") if found.get(name)]
 
 
 def bf16_available(device: str | None = None) -> bool:
