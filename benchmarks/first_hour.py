@@ -111,10 +111,31 @@ def steps(base: str, max_steps: int) -> Iterator[Step]:
     shape = r"\(1, \d+\)"
     yield Step("The model in Python", (LOAD.format("import simlte_st; ", "model"),), (shape,), python=True)
     yield Step("The longer one", (LOAD.format("import simlte_st; ", "longer"),), (shape,), python=True)
+    yield from looking_steps(base)
     yield Step("By name", ("train", "pile", "--base", base, "--name", "mine", *few), ('SentenceTransformer\\("mine"',))
     yield from odd_steps(base)
     yield Step("Which names?", ("models", "list"), ("mine",))
     yield Step("Away with it", ("models", "remove", "mine"), ("mine",))
+
+
+def looking_steps(base: str) -> Iterator[Step]:
+    """Give the commands that search documents and show what there is."""
+    index = ("index", "model", "pile", "--output", "pile.index")
+    yield Step("An index", index, (r"\d+ documents added",))
+    yield Step("Nothing is new", index, (r"\b0 documents added",))
+    question = ("search", "pile.index", "a new film wins a prize")
+    yield Step("Search", (*question, "--why"), ("cosine", "words"))
+    yield Step("A column that is not there", (*question, "--where", "yaer > 3"), ("on the columns: id",), status=1)
+    each = ("link", "pile.index", "--each", "pile/rows.jsonl", "--output", "links.parquet")
+    yield Step("Each its neighbours", each, (r"links\.parquet",))
+    yield Step("Without copies", ("dedupe", "pile/rows.jsonl", "--output", "kept.jsonl"), (r"\(5 exact, 0 near\)",))
+    yield Step("What is there to see?", ("explore", base, "pile", "--output", "pile.html"), ("topics", r"pile\.html"))
+    yield Step(
+        "Which model?",
+        ("compare", "pile/rows.jsonl", base, "--probe", "topic", "--sample", "100"),
+        ("TF-IDF", "simlte "),
+    )
+    yield Step("For elsewhere", ("export", base, "--format", "onnx", "--output", "onnx"), ("onnx",))
 
 
 def odd_steps(base: str) -> Iterator[Step]:
