@@ -31,7 +31,8 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
        the platform's cache place), the models that packages carry, and the Hub, in this order. The models of this
        package are put together from their base when they are first asked for, and kept beside the others.
     2. ``encode`` puts texts of like lengths together by their tokens, with next to no padding: ``batch_size`` is how
-       many of the longest may go through the model at once.
+       many of the longest may go through the model at once. On AMD's processors with AVX-512 it computes linear layers
+       in float32 by oneDNN, twice as fast as PyTorch does there; numbers of a vector differ by some 1e-7.
     3. It logs a warning when it had to cut texts: how many, and what share of all tokens. ``max_seq_length`` never
        exceeds the positions that the model has.
     4. Models with modules of this package (:mod:`simlte_st.modules`) load; the stock class wants
