@@ -121,7 +121,12 @@ def add_parser(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Train."""
     from simlte_st.errors import ConfigurationError
-    from simlte_st.processes import is_main, stop
+
+    output = _target(arguments)
+    if arguments.public and arguments.push_to_hub is None:
+        raise ConfigurationError("--public is for --push-to-hub: without it nothing is uploaded.")
+
+    from simlte_st.processes import is_main, stop  # what follows takes seconds to import
     from simlte_st.training.train import train
     from simlte_st.training.upload import check_upload
 
@@ -129,9 +134,7 @@ def run(arguments: argparse.Namespace) -> int:
     options |= {
         item.name: getattr(arguments, item.name) for item in fields(Preset) if item.name not in ("view", "steps")
     }
-    options |= {"output": _target(arguments), "progress": not arguments.quiet, "view": _view(arguments)}
-    if arguments.public and arguments.push_to_hub is None:
-        raise ConfigurationError("--public is for --push-to-hub: without it nothing is uploaded.")
+    options |= {"output": output, "progress": not arguments.quiet, "view": _view(arguments)}
     if arguments.push_to_hub is not None:
         check_upload(arguments.push_to_hub)
     result, speaks = train(**options), is_main()
