@@ -34,7 +34,7 @@ import torch
 
 from benchmarks.grid.work import Work
 from benchmarks.readers import embed, readers
-from benchmarks.records import add_bf16, difference, dtype_of, environment, mean_deviation, write_results
+from benchmarks.records import add_bf16, difference, dtype_of, environment, mean_deviation, with_interval, write_results
 from simlte_st.evaluation import (
     Bm25Scores,
     CosineScores,
@@ -215,10 +215,7 @@ def retrieval_table(records: dict[str, dict[str, Any]], base: str) -> str:
     rows = []
     for reader, record in records.items():
         values = record["retrieval"]
-        row = [reader] + [
-            f"{100 * values[name]:.1f} [{100 * values[f'{name}_low']:.1f}, {100 * values[f'{name}_high']:.1f}]"
-            for name in names
-        ]
+        row = [reader, *(with_interval(values, name) for name in names)]
         gain = ""
         if base in records:
             queries = (each["per_query"]["recall@10"] for each in (record, records[base]))

@@ -27,7 +27,15 @@ from benchmarks.citation import ENGLISH, read
 from benchmarks.grid.work import Work
 from benchmarks.linking.data import load
 from benchmarks.readers import readers
-from benchmarks.records import RESULTS, add_bf16, dtype_of, environment, environment_lines, write_results
+from benchmarks.records import (
+    RESULTS,
+    add_bf16,
+    dtype_of,
+    environment,
+    environment_lines,
+    with_interval,
+    write_results,
+)
 from simlte_st import Index
 from simlte_st.data import Document
 from simlte_st.evaluation import PairScores, TfidfScores, citation_retrieval
@@ -175,10 +183,7 @@ def report(found: dict[str, dict[str, Any]], settings: dict[str, Any], options: 
             modes = {"": record} if reader == TFIDF else {mode: record[mode] for mode in ("dense", "text", "hybrid")}
             environments += [] if reader == TFIDF else [record["environment"]]
             for mode, values in modes.items():
-                cells = [
-                    f"{values[key]:.1f} [{values[f'{key}_low']:.1f}, {values[f'{key}_high']:.1f}]"
-                    for key in ("recall@10", "recall@100", "mrr")
-                ]
+                cells = [with_interval(values, key, 1) for key in ("recall@10", "recall@100", "mrr")]
                 took = f"{1000 * values['median_seconds']:.0f}" if mode else ""
                 rows.append([(values["recall@10"]), [reader, mode, *cells, took]])
         first = records[TFIDF]

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from benchmarks.bank.outcomes import DRAWS, FEW, FULL, HALVES, SHOTS
 from benchmarks.bank.page import rounded
 from benchmarks.grid.work import Work
-from benchmarks.records import difference, environment_lines, environments, write_results
+from benchmarks.records import difference, environment_lines, environments, with_interval, write_results
 from benchmarks.timing import ratio, spread
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import atomic_path
@@ -299,10 +299,7 @@ def similarity_lines(results: Results) -> list[str]:
     rows = []
     for row in present(results):
         lee, short = results.get(LEE, {}).get(row, {}), short_texts(results, row)
-        cells = [
-            f"{100 * lee[key]:.1f} [{100 * lee[f'{key}_low']:.1f}, {100 * lee[f'{key}_high']:.1f}]" if lee else ""
-            for key in ("pearson", "spearman")
-        ]
+        cells = [with_interval(lee, key) if lee else "" for key in ("pearson", "spearman")]
         span = f"{100 * mean(short):.1f}" if short else ""
         span += f" ({100 * min(short):.1f} to {100 * max(short):.1f})" if len(short) > 1 else ""
         if any([*cells, span]):

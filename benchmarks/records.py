@@ -97,6 +97,12 @@ def difference(values: np.ndarray) -> str:
     return f"{values.mean():+.1f} [{low:+.1f}, {high:+.1f}]"
 
 
+def with_interval(values: Mapping[str, float], name: str, factor: float = 100.0) -> str:
+    """Write a number and the ends of its interval, in percent if nothing else is said."""
+    value, low, high = (factor * values[key] for key in (name, f"{name}_low", f"{name}_high"))
+    return f"{value:.1f} [{low:.1f}, {high:.1f}]"
+
+
 def mean_deviation(
     values: Sequence[float] | np.ndarray, digits: int = 1, factor: float = 100.0, sign: Literal["-", "+"] = "-"
 ) -> str:

@@ -317,6 +317,16 @@ def _nearest_folder(path: Path) -> Path:
     return next(each for each in (path.absolute(), *path.absolute().parents) if os.path.lexists(each))
 
 
+def check_new(path: Path, overwrite: bool) -> None:
+    """Check that nothing is at a path, or may be replaced.
+
+    Raises:
+        ConfigurationError: Something is there, and may not.
+    """
+    if path.exists() and not overwrite:
+        raise ConfigurationError(f"{path} exists already: choose another output, or replace it with overwrite=True.")
+
+
 def check_free(target: Path, overwrite: bool, mark: str = MODEL_FILE) -> None:
     """Check that a model can be written to ``target`` without losing anything.
 
@@ -333,8 +343,7 @@ def check_free(target: Path, overwrite: bool, mark: str = MODEL_FILE) -> None:
     restore(target)
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return
-    if not overwrite:
-        raise ConfigurationError(f"{target} exists already: choose another output, or replace it with overwrite=True.")
+    check_new(target, overwrite)
     if not os.path.isfile(target / mark):
         raise ConfigurationError(
             f"{target} is not replaced: it has no {mark}, so it is no model. "

@@ -34,14 +34,9 @@ Probe: TypeAlias = "tuple[np.ndarray, ProbeResult]"
 
 def outcomes_of_words(data: BankSet) -> dict[str, list[float]]:
     """Measure TF-IDF of the whole held-out documents, fitted on those that encoders are trained on."""
-    return outcomes(data, word_rows(data), inverse_l2=TFIDF_INVERSE_L2)
-
-
-def word_rows(data: BankSet) -> np.ndarray:
-    """Give those TF-IDF vectors, float32, a row for each held-out document."""
     vectorizer = fit_tfidf([document.text for document in data.train])
     rows = vectorizer.transform([document.text for document in data.held]).toarray()
-    return np.asarray(rows, dtype=np.float32)
+    return outcomes(data, rows.astype(np.float32), inverse_l2=TFIDF_INVERSE_L2)
 
 
 def outcomes(data: BankSet, vectors: np.ndarray, inverse_l2: float | None = INVERSE_L2) -> dict[str, list[float]]:

@@ -196,8 +196,6 @@ def signs_right(judged: Judged, candidate: str) -> dict[str, float]:
 def confusion(judged: Judged, candidate: str) -> np.ndarray:
     """Count encoders by what a candidate says (rows) and labels say (columns): hurt, no clear difference, helped."""
     table = np.zeros((3, 3), dtype=np.int64)
-    for entries in judged.values():
-        for entry in entries:
-            if entry["recipe"] != BASE:
-                table[said(entry, candidate) + 1, happened(entry) + 1] += 1
+    for _, entry in runs(judged):
+        table[said(entry, candidate) + 1, happened(entry) + 1] += 1
     return table

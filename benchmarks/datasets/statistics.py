@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from benchmarks.datasets.benchmark import Benchmark, CitationBenchmark, PrintedStatistics
+from simlte_st.evaluation.table import markdown_table
 
 _ROWS = (
     ("documents", "documents", ",.0f"),
@@ -61,17 +62,9 @@ def statistics(data: Benchmark | CitationBenchmark) -> Statistics:
 
 def statistics_table(measured: Statistics, printed: PrintedStatistics | None = None) -> str:
     """Put the numbers beside those that the papers print, as text."""
-    lines = [("", "here", *(["papers"] if printed else []))]
+    rows = []
     for name, title, form in _ROWS:
-        if name == "classes" and not measured.classes and printed is None:
-            continue
-        values = [getattr(measured, name), *([getattr(printed, name)] if printed else [])]
-        lines.append((title, *(format(value, form).removesuffix(".0") for value in values)))
-    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if column == 0 else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    )
+        if name != "classes" or measured.classes or printed is not None:
+            values = [getattr(numbers, name) for numbers in (measured, printed) if numbers is not None]
+            rows.append([title, *(format(value, form).removesuffix(".0") for value in values)])
+    return markdown_table(["", "here", *(["papers"] if printed else [])], rows)

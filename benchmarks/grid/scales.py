@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from benchmarks.grid.printed import DATA
 from simlte_st.models.names import PACKAGED_BASE
 
 PAPERS_SHOTS = {"fakenews": 10, "arxiv": 10}
@@ -103,7 +104,7 @@ SCALES = {
         test_documents=40,
         head="logistic",
         draws=2,
-        shots=dict.fromkeys(("fakenews", "20news", "arxiv", "nyt", "bbc"), 2),
+        shots=dict.fromkeys(DATA, 2),
         curve=(1, 2, 4),
         ablation_data=("20news",),
         link_seeds=1,

@@ -13,6 +13,7 @@ import numpy as np
 from datasets import Dataset, concatenate_datasets
 
 from benchmarks.datasets import Benchmark, load_benchmark, statistics
+from benchmarks.grid.printed import DATA
 from benchmarks.grid.scales import Scale
 from benchmarks.grid.work import Work
 from benchmarks.rivals.hub_models import Task
@@ -23,7 +24,7 @@ from simlte_st.evaluation import JudgedPairs, load_lee, number_links
 from simlte_st.evaluation.splits import sample_rows
 from simlte_st.files import read_json, write_json
 
-CLASSIFICATION = ("fakenews", "20news", "arxiv", "nyt", "bbc")
+CLASSIFICATION = DATA
 CITATIONS = "aan"
 SIMILARITY = "lee"
 LONG = ("brown", "sotu")

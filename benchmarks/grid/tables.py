@@ -14,7 +14,7 @@ from benchmarks.grid.experiments.classification import FEW, FULL
 from benchmarks.grid.results import KINDS, Results, run_of
 from benchmarks.grid.sets import ALL, CLASSIFICATION
 from benchmarks.grid.systems import ABLATIONS, DOCSPLIT, SIMCSE, SYSTEMS, WITHOUT_MLM
-from benchmarks.records import mean_deviation
+from benchmarks.records import difference, mean_deviation, with_interval
 from benchmarks.relative_gain import papers_gain, papers_gains
 from simlte_st.evaluation import bootstrap_interval
 from simlte_st.evaluation.table import markdown_table
@@ -162,20 +162,19 @@ def retrieval_table(results: Results) -> str:
     rows = []
     for name, runs in found.items():
         row = [name, *(_retrieved(runs, metric) for metric in ("recall@10", "recall@100", "mrr"))]
-        difference = ""
+        gain = ""
         if base is not None and runs is not base and all("per_query" in run for run in (*runs, *base)):
             ours, theirs = (np.mean([run["per_query"]["recall@10"] for run in side], axis=0) for side in (runs, base))
-            low, high = bootstrap_interval(100 * (ours - theirs))
-            difference = f"{100 * (ours - theirs).mean():+.1f} [{low:+.1f}, {high:+.1f}]"
-        rows.append([*row, difference])
+            gain = difference(100 * (ours - theirs))
+        rows.append([*row, gain])
     return markdown_table(["", "R@10", "R@100", "MRR", f"R@10 against {title('base-mean')}"], rows)
 
 
 def _retrieved(runs: Sequence[Mapping[str, Any]], metric: str) -> str:
     if any("per_query" not in run for run in runs):  # of an earlier page, which keeps the interval of each run
-        [low, high] = [100 * runs[0]["retrieval"][f"{metric}_{end}"] for end in ("low", "high")]
-        mean = 100 * np.mean([run["retrieval"][metric] for run in runs])
-        return f"{mean:.1f} [{low:.1f}, {high:.1f}]" if len(runs) == 1 else f"{mean:.1f}"
+        if len(runs) == 1:
+            return with_interval(runs[0]["retrieval"], metric)
+        return f"{100 * np.mean([run['retrieval'][metric] for run in runs]):.1f}"
     values = 100 * np.mean([run["per_query"][metric] for run in runs], axis=0)
     low, high = bootstrap_interval(values)
     return f"{values.mean():.1f} [{low:.1f}, {high:.1f}]"
@@ -272,8 +271,8 @@ def ablation_table(found: Sequence[Mapping[str, Any]]) -> str:
     for each in sorted(found, key=lambda each: [other["factor"] for other in found].index(each["factor"])):
         row = [f"{each['factor']}: {each['value']}", title(each["against"])]
         for kind, data in columns:
-            difference = each[kind].get(data)
-            row.append("" if difference is None else _difference(*difference))
+            found_here = each[kind].get(data)
+            row.append("" if found_here is None else _difference(*found_here))
         rows.append(row)
     header = [f"{kind if kind == FEW else 'all'}, {data}" for kind, data in columns]
     return markdown_table(["changed", "against", *header], rows)

@@ -12,7 +12,7 @@ import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 
-from benchmarks.grid.sets import CORPUS, SHARED
+from benchmarks.grid.sets import CLASSIFICATION, CORPUS, SHARED
 from simlte_st.files import atomic_path, write_json
 
 TOPICS = {
@@ -76,7 +76,7 @@ def _make_sets(folder: Path) -> None:
     def table(name: str, rows: list[dict[str, Any]]) -> None:
         pq.write_table(pa.Table.from_pylist(rows), folder / name)
 
-    for order, name in enumerate(("fakenews", "20news", "arxiv", "nyt", "bbc")):
+    for order, name in enumerate(CLASSIFICATION):
         used = topics[: 2 + order % 3]
         rows = [
             {"text": document(used[number % len(used)], 1000 * order + number), "label": used[number % len(used)]}

@@ -23,6 +23,7 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from simlte_st.analysis.reading import fast_tokenizer
 from simlte_st.backbones.registry import backbone_of
 from simlte_st.compat import eager_attention, readable_length
 from simlte_st.data.sentences import tokenizer_counter
@@ -170,9 +171,7 @@ def _parts(model: SentenceTransformer) -> tuple[PreTrainedModel, Any]:
             f"Attention is analysed in models that begin with a Transformer; this one begins with "
             f"{type(model[0]).__name__}."
         )
-    tokenizer = model.tokenizer
-    if not getattr(tokenizer, "is_fast", False):
-        raise ModelError(f"{type(tokenizer).__name__} does not tell where its tokens stand in the text.")
+    tokenizer = fast_tokenizer(model)
     if tokenizer.cls_token_id is None:
         raise ModelError(f"{type(tokenizer).__name__} has no [CLS] token: there is no attention from it.")
     return encoder, tokenizer

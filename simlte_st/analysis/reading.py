@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
@@ -72,6 +73,18 @@ def padded_inputs(model: SentenceTransformer) -> Iterator[None]:
         transformer.unpad_inputs = before
 
 
+def fast_tokenizer(model: SentenceTransformer) -> Any:
+    """Give a model's tokenizer.
+
+    Raises:
+        ModelError: It does not tell where its tokens stand in the text.
+    """
+    tokenizer = model.tokenizer
+    if not getattr(tokenizer, "is_fast", False):
+        raise ModelError(f"{type(tokenizer).__name__} does not tell where its tokens stand in the text.")
+    return tokenizer
+
+
 def read_text(model: SentenceTransformer, text: str) -> TokenizedText:
     """Find the tokens of a text, those that the model reads.
 
@@ -83,9 +96,7 @@ def read_text(model: SentenceTransformer, text: str) -> TokenizedText:
         ModelError: The tokenizer does not tell where its tokens stand in the text.
         DataError: The model reads none of the text.
     """
-    tokenizer = model.tokenizer
-    if not getattr(tokenizer, "is_fast", False):
-        raise ModelError(f"{type(tokenizer).__name__} does not tell where its tokens stand in the text.")
+    tokenizer = fast_tokenizer(model)
     [shown] = texts_as_read(model, [text])
     prompt = prompt_as_read(model)
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, get_args
 
 from transformers import AutoConfig, PretrainedConfig
 
+from simlte_st.checks import check_count
 from simlte_st.chunk_mean.backbone import ChunkWeights
 from simlte_st.errors import ConfigurationError
 
@@ -61,15 +62,13 @@ class SimlteChunkMeanConfig(PretrainedConfig):
         super().__init__(**kwargs)
         if chunk_weights not in get_args(ChunkWeights):
             raise ConfigurationError(f"weights={chunk_weights!r}: use 'tokens' or 'equal'.")
-        if chunk_overlap < 0:
-            raise ConfigurationError(f"overlap={chunk_overlap}: must not be negative.")
+        check_count("overlap", chunk_overlap, least=0)
         if chunk_length < chunk_overlap + 3:
             raise ConfigurationError(
                 f"chunk_length={chunk_length}: with overlap={chunk_overlap} and two special tokens it has no room for "
                 f"a new token; it must be at least {chunk_overlap + 3}."
             )
-        if max_position_embeddings < 1:
-            raise ConfigurationError(f"max_length={max_position_embeddings}: must be at least 1.")
+        check_count("max_length", max_position_embeddings)
 
     @property
     def usable_length(self) -> int:

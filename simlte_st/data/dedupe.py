@@ -9,12 +9,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from simlte_st.checks import check_number
 from simlte_st.data.document import Document
 from simlte_st.data.documents import DocumentReader, read_documents
 from simlte_st.data.duplicates import DuplicateReport, find_duplicates
 from simlte_st.data.report import ReadReport
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.files import atomic_path, check_apart, check_place
+from simlte_st.files import atomic_path, check_apart, check_new, check_place
 
 KINDS = (".jsonl", ".ndjson")
 """What the names of the files end in."""
@@ -90,12 +91,8 @@ def dedupe(
     for path in (place, removed):
         check_apart(documents, path)
         check_place(path)
-        if path.exists() and not overwrite:
-            raise ConfigurationError(
-                f"{path} exists already: choose another output, or replace it with overwrite=True."
-            )
-    if not 0 < similarity <= 1:
-        raise ConfigurationError(f"similarity={similarity:g}: must be above 0 and at most 1.")
+        check_new(path, overwrite)
+    check_number("similarity", similarity, above=0, most=1)
     reader = documents if isinstance(documents, DocumentReader) else read_documents(documents, metadata=True)
     copies = find_duplicates(reader, near=near, threshold=similarity, seed=seed, progress=progress)
     firsts: dict[int, str] = {}

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from simlte_st.checks import check_count
 from simlte_st.data.document import Document, content_id
 from simlte_st.data.report import ReadReport
 from simlte_st.data.rows import NOT_A_STRING, Columns, ReadSettings, Row, Skip
@@ -286,10 +287,9 @@ def read_documents(
         ConfigurationError: ``max_characters`` or ``limit`` is below 1, or a reader is given with a limit or columns.
     """
     columns = Columns(text_column, id_column, label_column, metadata)
-    if max_characters < 1:
-        raise ConfigurationError(f"max_characters={max_characters}: must be at least 1.")
-    if limit is not None and limit < 1:
-        raise ConfigurationError(f"limit={limit}: must be at least 1, or None for all documents.")
+    check_count("max_characters", max_characters)
+    if limit is not None:
+        check_count("limit", limit)
     if isinstance(source, DocumentReader):
         if limit is not None or columns.named() or metadata:
             raise ConfigurationError("A DocumentReader is read as it was made: give limit=, columns, metadata= there.")

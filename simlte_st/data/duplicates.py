@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import DisjointSet
 
 from simlte_st.bars import with_progress_bar
+from simlte_st.checks import check_number
 from simlte_st.data.documents import read_documents
 from simlte_st.data.words import word_spans
-from simlte_st.errors import ConfigurationError
 from simlte_st.extras import require
 
 logger = logging.getLogger(__name__)
@@ -112,8 +112,7 @@ def find_duplicates(
         Broder, "On the resemblance and containment of documents", 1997. Five words and 0.75 are the settings of
         FineWeb (Penedo et al., 2024).
     """
-    if not 0 < threshold <= 1:
-        raise ConfigurationError(f"threshold={threshold}: must be above 0 and at most 1.")
+    check_number("threshold", threshold, above=0, most=1)
     index = _NearIndex(threshold, seed) if near else None
     texts: Iterable[str]
     if isinstance(documents, (list, tuple)) and all(isinstance(text, str) for text in documents):

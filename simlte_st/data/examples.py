@@ -17,6 +17,7 @@ from sentence_transformers.sentence_transformer.readers import InputExample
 from torch import nn
 from torch.utils.data import DataLoader
 
+from simlte_st.checks import check_count
 from simlte_st.compat import view_budget
 from simlte_st.data.corpus import too_few_documents
 from simlte_st.data.document import SegmentedDocument
@@ -24,7 +25,7 @@ from simlte_st.data.documents import read_documents
 from simlte_st.data.segmenters import Segmenter, make_segmenter, peek
 from simlte_st.data.sentences import estimate_tokens, segment_document, tokenizer_counter
 from simlte_st.data.views import DocSplit, View, draw_views
-from simlte_st.errors import ConfigurationError, EmptyCorpusError
+from simlte_st.errors import EmptyCorpusError
 
 logger = logging.getLogger(__name__)
 
@@ -106,8 +107,7 @@ def docsplit_objectives(
         ConfigurationError: Fewer than one epoch.
         EmptyCorpusError: Fewer than two documents can be used.
     """
-    if epochs < 1:
-        raise ConfigurationError(f"epochs={epochs}: at least one pass is needed.")
+    check_count("epochs", epochs)
     view = DocSplit() if view is None else view
     budget = None if model is None else view_budget(model)
     segmented = [document for document in _segmented(documents, model, segmenter) if view.accepts(document)]

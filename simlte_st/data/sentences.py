@@ -13,11 +13,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from simlte_st.checks import check_count
 from simlte_st.data.document import Document, SegmentedDocument
 from simlte_st.data.documents import read_documents
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.data.words import count_words, word_spans
-from simlte_st.errors import ConfigurationError, DataError
+from simlte_st.errors import DataError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -187,8 +188,7 @@ def segment_document(
         DataError: The segmenter changed the text.
         ConfigurationError: ``max_words`` is less than 1.
     """
-    if max_words < 1:
-        raise ConfigurationError(f"max_words={max_words}: a sentence needs room for at least 1 word.")
+    check_count("max_words", max_words)
     sentences: list[str] = []
     starts: list[int] = []
     for paragraph in paragraphs_of(document.text):

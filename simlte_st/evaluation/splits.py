@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simlte_st.checks import check_count, check_number
+from simlte_st.checks import check_count, check_number, check_seed
 from simlte_st.data.document import Document, text_key
 from simlte_st.data.documents import list_documents, read_documents
 from simlte_st.errors import ConfigurationError, DataError
@@ -182,10 +182,9 @@ def draw_shots(labels: Sequence[Label], shots: int, draw: int, seed: int) -> lis
         DataError: No labels, or labels that cannot be used.
         ConfigurationError: ``shots`` below 1, or a negative ``draw`` or ``seed``.
     """
-    if shots < 1 or draw < 0 or seed < 0:
-        raise ConfigurationError(
-            f"shots must be at least 1, draw and seed at least 0; got shots={shots}, draw={draw}, seed={seed}."
-        )
+    check_count("shots", shots)
+    check_count("draw", draw, least=0)
+    check_seed(seed)
     if len(labels) == 0:
         raise DataError("There are no labels to draw from.")
     members: dict[Label, list[int]] = {}

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from simlte_st.checks import check_count, check_number
 from simlte_st.errors import ConfigurationError
 from simlte_st.exploration.columns import Column, apart_from_ours, columns_of, titles_of
 from simlte_st.exploration.copies import Copies, find_copies
@@ -34,7 +35,7 @@ from simlte_st.exploration.sections import (
 )
 from simlte_st.exploration.topics import Stability, Topics, find_topics
 from simlte_st.extras import require
-from simlte_st.files import atomic_path, check_apart, check_place
+from simlte_st.files import atomic_path, check_apart, check_new, check_place
 from simlte_st.index import Index
 from simlte_st.index.encoder import Model
 
@@ -137,10 +138,9 @@ def explore(
         MissingExtraError: The extra ``explore`` is not installed.
     """
     page = check_output(output, documents, overwrite)
-    if not 0 < similarity <= 1:
-        raise ConfigurationError(f"similarity={similarity:g}: must be above 0 and at most 1.")
-    if topics is not None and topics < 2:
-        raise ConfigurationError(f"topics={topics}: must be at least 2.")
+    check_number("similarity", similarity, above=0, most=1)
+    if topics is not None:
+        check_count("topics", topics, least=2)
     named = {parameter: name for parameter, name in (("label", label), ("title", title)) if name is not None}
     pile, encoder = open_pile(
         model,
@@ -192,10 +192,7 @@ def check_output(output: str | os.PathLike[str], documents: Any, overwrite: bool
                 f"{page}: the table beside it, {path}, would replace the documents: choose another name for the page."
             ) from error
         check_place(path)
-        if path.exists() and not (overwrite and path.is_file()):
-            raise ConfigurationError(
-                f"{path} exists already: choose another output, or replace it with overwrite=True."
-            )
+        check_new(path, overwrite and path.is_file())
     bokeh("bokeh")
     require("datasketch", "explore", "finding near copies")
     require("py3langid", "explore", "finding documents of another language")

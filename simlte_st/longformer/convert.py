@@ -15,6 +15,7 @@ from transformers import (
     PreTrainedModel,
 )
 
+from simlte_st.checks import check_count
 from simlte_st.compat import MLM_HEADS, checkpoint_name, load_masked_lm, quiet_transformers
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.longformer.backbone import GlobalTokens, Positions
@@ -101,8 +102,7 @@ def convert_to_longformer(
     References:
         Longformer, section 5, "Attention pattern" and "Position Embeddings".
     """
-    if max_length < 1:
-        raise ConfigurationError(f"max_length={max_length}: must be at least 1.")
+    check_count("max_length", max_length)
     if positions not in ("tile", "interpolate"):
         raise ConfigurationError(f"positions={positions!r}: use 'tile' or 'interpolate'.")
     source = model_or_path if isinstance(model_or_path, PreTrainedModel) else _load(model_or_path)

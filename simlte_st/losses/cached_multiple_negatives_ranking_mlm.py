@@ -8,7 +8,7 @@ import torch
 from sentence_transformers.sentence_transformer.losses import CachedMultipleNegativesRankingLoss
 from torch import Tensor
 
-from simlte_st.errors import ConfigurationError
+from simlte_st.checks import check_count
 from simlte_st.losses.columns import Features
 from simlte_st.losses.gradient_cache import ContrastivePass, MLMPass, joined_terms
 from simlte_st.losses.loss_state import average_gradient
@@ -82,9 +82,9 @@ class CachedMultipleNegativesRankingMLMLoss(  # type: ignore[misc]  # returns te
         mini_batch_num_tokens: int | None = None,
         **options: Any,
     ) -> None:
-        for name, value in (("mini_batch_size", mini_batch_size), ("mini_batch_num_tokens", mini_batch_num_tokens)):
-            if value is not None and value < 1:
-                raise ConfigurationError(f"{name}={value}: must be at least 1.")
+        check_count("mini_batch_size", mini_batch_size)
+        if mini_batch_num_tokens is not None:
+            check_count("mini_batch_num_tokens", mini_batch_num_tokens)
         super().__init__(
             *arguments, mini_batch_size=mini_batch_size, mini_batch_num_tokens=mini_batch_num_tokens, **options
         )

@@ -9,8 +9,6 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from simlte_st.errors import ConfigurationError
-
 
 class HeadPrecision:
     """A module with a vocabulary's logits, which computes them in the Trainer's precision.
@@ -25,16 +23,6 @@ class HeadPrecision:
     def precision(self, device: torch.device) -> AbstractContextManager[Any]:
         """Give the context in which to compute."""
         return torch.autocast(device.type, torch.bfloat16) if self.bf16 else nullcontext()
-
-
-def check_chunk_size(name: str, size: object) -> None:
-    """Refuse a chunk of no tokens: of a negative number of them the sum would be 0.
-
-    Raises:
-        ConfigurationError: The size is not a whole number from 1.
-    """
-    if not isinstance(size, int) or size < 1:
-        raise ConfigurationError(f"{name}={size!r}: must be a whole number from 1.")
 
 
 def chunked_cross_entropy(

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-from simlte_st.errors import ConfigurationError, ModelError
+from simlte_st.checks import check_number
+from simlte_st.errors import ModelError
 
 IGNORE = -100
 """Label of a token that is not predicted: what ``cross_entropy`` ignores."""
@@ -38,8 +39,7 @@ class TokenMasker:
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, probability: float = 0.15, seed: int = 0) -> None:
-        if not 0 < probability <= 1:
-            raise ConfigurationError(f"mlm_probability={probability}: must lie between 0 (exclusive) and 1.")
+        check_number("mlm_probability", probability, above=0, most=1)
         if getattr(tokenizer, "mask_token_id", None) is None:
             raise ModelError(
                 f"{type(tokenizer).__name__} has no mask token, so this model cannot train a masked language model. "

@@ -9,10 +9,10 @@ import torch
 from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
+from simlte_st.checks import check_count, check_number
 from simlte_st.compat import encoder_of
 from simlte_st.errors import ConfigurationError, DataError, ModelError
 from simlte_st.losses.batch_metrics import BatchMetrics
-from simlte_st.losses.chunked_cross_entropy import check_chunk_size
 from simlte_st.losses.columns import LABELS, Features, take_rows
 from simlte_st.losses.loss_state import LossStateMixin
 from simlte_st.losses.masking import IGNORE, TokenMasker
@@ -49,15 +49,13 @@ class MLMLossMixin(LossStateMixin):
         **options: Any,
     ) -> None:
         super().__init__(model, *arguments, **options)
-        if mlm_weight < 0:
-            raise ConfigurationError(f"mlm_weight={mlm_weight}: must not be negative.")
+        check_number("mlm_weight", mlm_weight, least=0)
         if mlm_input not in ("separate", "shared"):
             raise ConfigurationError(f"mlm_input={mlm_input!r}: use 'separate' or 'shared'.")
         if not isinstance(mlm_head, MLMHead) and mlm_head not in ("auto", "pretrained", "fresh"):
             raise ConfigurationError(f"mlm_head={mlm_head!r}: use 'auto', 'pretrained', 'fresh' or an MLMHead.")
-        check_chunk_size("mlm_chunk_size", mlm_chunk_size)
-        if not 0 < mlm_share <= 1:
-            raise ConfigurationError(f"mlm_share={mlm_share}: must lie between 0 (exclusive) and 1.")
+        check_count("mlm_chunk_size", mlm_chunk_size)
+        check_number("mlm_share", mlm_share, above=0, most=1)
         if mlm_share < 1 and mlm_input == "shared":
             raise ConfigurationError(
                 f"mlm_share={mlm_share} with mlm_input='shared': there the contrastive term needs the pass over all "

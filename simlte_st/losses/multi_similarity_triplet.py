@@ -8,7 +8,8 @@ from typing import Any
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 
-from simlte_st.errors import ConfigurationError, DataError
+from simlte_st.checks import check_number
+from simlte_st.errors import DataError
 from simlte_st.extras import require
 
 
@@ -39,8 +40,8 @@ class MultiSimilarityTripletLoss(nn.Module):
 
     def __init__(self, model: SentenceTransformer, margin: float = 0.2, epsilon: float = 0.1) -> None:
         super().__init__()
-        if margin < 0 or epsilon < 0:
-            raise ConfigurationError(f"margin={margin}, epsilon={epsilon}: neither may be negative.")
+        check_number("margin", margin, least=0)
+        check_number("epsilon", epsilon, least=0)
         self.model = model
         self.margin = margin
         self.epsilon = epsilon

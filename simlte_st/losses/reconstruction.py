@@ -10,9 +10,10 @@ from sentence_transformers.base.losses import uses_gradient_cache
 from sentence_transformers.util.tensor import repad_flattened_features
 from torch import Tensor, nn
 
+from simlte_st.checks import check_count, check_number
 from simlte_st.compat import encoder_of
 from simlte_st.errors import ConfigurationError, ModelError
-from simlte_st.losses.chunked_cross_entropy import HeadPrecision, check_chunk_size, chunked_cross_entropy
+from simlte_st.losses.chunked_cross_entropy import HeadPrecision, chunked_cross_entropy
 from simlte_st.losses.columns import row_count
 from simlte_st.losses.loss_state import LossStateMixin, average_gradient
 
@@ -58,9 +59,8 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
 
     def __init__(self, loss: nn.Module, weight: float = 0.017, chunk_size: int = 1024, seed: int = 0) -> None:
         super().__init__()
-        if weight < 0:
-            raise ConfigurationError(f"weight={weight}: must not be negative.")
-        check_chunk_size("chunk_size", chunk_size)
+        check_number("weight", weight, least=0)
+        check_count("chunk_size", chunk_size)
         inner = list(loss.modules())
         cached = [part for part in inner if uses_gradient_cache(part)]
         if cached:

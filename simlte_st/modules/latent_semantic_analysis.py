@@ -19,6 +19,7 @@ from torch.nn import functional
 from typing_extensions import Self
 
 from simlte_st.bars import progress_bar
+from simlte_st.checks import check_count, check_number
 from simlte_st.compat import mask_without_prompt, view_budget
 from simlte_st.data.documents import read_documents
 from simlte_st.data.sentences import text_groups
@@ -82,11 +83,10 @@ class LatentSemanticAnalysis(SavedModule):
         full: int = FULL,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        if min(embedding_dimension, vocabulary_size, dimension, full) < 1 or not 0 <= weight <= 1:
-            raise ConfigurationError(
-                f"embedding_dimension={embedding_dimension}, vocabulary_size={vocabulary_size}, dimension={dimension}, "
-                f"weight={weight}, full={full}: sizes are at least 1, and the weight is a share, from 0 to 1."
-            )
+        sizes = {"embedding_dimension": embedding_dimension, "vocabulary_size": vocabulary_size, "dimension": dimension}
+        for name, size in {**sizes, "full": full}.items():
+            check_count(name, size)
+        check_number("weight", weight, least=0, most=1)
         self.embedding_dimension = embedding_dimension
         self.vocabulary_size = vocabulary_size
         self.dimension = dimension

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from simlte_st.errors import ConfigurationError
+from simlte_st.checks import check_count, check_number
 from simlte_st.modules.pooling import WeightedPooling
 
 POWER = 0.25
@@ -41,11 +41,9 @@ class PositionPooling(WeightedPooling):
         self, embedding_dimension: int, power: float = POWER, flat: int = FLAT, include_prompt: bool = True
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        if embedding_dimension < 1 or flat < 1 or power < 0:
-            raise ConfigurationError(
-                f"embedding_dimension={embedding_dimension}, flat={flat}, power={power}: sizes are at least 1, and the "
-                "power is not negative."
-            )
+        check_count("embedding_dimension", embedding_dimension)
+        check_count("flat", flat)
+        check_number("power", power, least=0)
         self.embedding_dimension = embedding_dimension
         self.power = power
         self.flat = flat

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from simlte_st.checks import check_count
 from simlte_st.errors import ConfigurationError
 from simlte_st.extras import require
 from simlte_st.modules.pooling import WeightedPooling
@@ -112,8 +113,7 @@ class StarTransformer(WeightedPooling):
         super().__init__()  # type: ignore[no-untyped-call]
         sizes = {"embedding_dimension": embedding_dimension, "heads": heads, "window": window, "rounds": rounds}
         for name, size in sizes.items():
-            if size < 1:
-                raise ConfigurationError(f"{name}={size}: must be at least 1.")
+            check_count(name, size)
         if embedding_dimension % heads:
             raise ConfigurationError(f"heads={heads} do not divide embedding_dimension={embedding_dimension}.")
         self.embedding_dimension = embedding_dimension

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from simlte_st.errors import ConfigurationError
+from simlte_st.checks import check_count, check_number
 from simlte_st.modules.pooling import WeightedPooling
 
 BLOCK = 1 << 22
@@ -55,10 +55,8 @@ class TokenAttention(WeightedPooling):
         self, embedding_dimension: int, s_max: float = 128.0, include_prompt: bool = True, seed: int = 0
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        if embedding_dimension < 1 or s_max <= 0:
-            raise ConfigurationError(
-                f"embedding_dimension={embedding_dimension}, s_max={s_max}: both must be greater than 0."
-            )
+        check_count("embedding_dimension", embedding_dimension)
+        check_number("s_max", s_max, above=0)
         self.embedding_dimension = embedding_dimension
         self.s_max = s_max
         self.include_prompt = include_prompt

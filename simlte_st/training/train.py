@@ -13,7 +13,7 @@ from simlte_st.data.documents import read_documents
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.data.shards import open_shards
 from simlte_st.errors import ConfigurationError
-from simlte_st.files import check_apart
+from simlte_st.files import check_apart, check_new
 from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.processes import choose_device, is_main, main_first, on_main, result_of_main, start, together
 from simlte_st.training.finish import finish
@@ -186,8 +186,5 @@ def open_folder(
     if report:
         page = report_path(output)
         check_apart(source, page)
-        if page.exists() and not (page.is_file() and (overwrite or resume)):
-            raise ConfigurationError(
-                f"{page} exists already: choose another output, or replace it with overwrite=True."
-            )
+        check_new(page, page.is_file() and (overwrite or resume))
     return RunFolder.open(output, decisive, resume=resume, overwrite=overwrite)

@@ -21,9 +21,8 @@ def test_a_data_set_beside_the_papers(tmp_path: Path, capsys: pytest.CaptureFixt
     out = capsys.readouterr().out
     assert out.startswith(f"20 Newsgroups, by date, from {path}\n")
     for line in (
-        "                here  papers",
-        "documents          3  18,846",
-        "words, longest     3  11,554",
+        "| documents      |    3 | 18,846 |",
+        "| words, longest |    3 | 11,554 |",
         "classes: 2 a, 1 b",
         "splits: 2 train, 1 test",
     ):

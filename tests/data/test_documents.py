@@ -182,7 +182,7 @@ def test_a_row_without_the_text_column_is_counted() -> None:
 
 @pytest.mark.parametrize("setting", [{"limit": 0}, {"max_characters": 0}])
 def test_settings_out_of_range(setting: dict[str, int]) -> None:
-    with pytest.raises(ConfigurationError, match="=0: must be at least 1"):
+    with pytest.raises(ConfigurationError, match="=0: must be a whole number, at least 1"):
         read_documents(["a"], limit=setting.get("limit"), max_characters=setting.get("max_characters", 9))
 
 

@@ -104,8 +104,8 @@ def test_what_is_wrong_is_said_before_anything_is_encoded(
             explore("no such model", options.pop("source", source), **{"output": tmp_path / "p.html", **options})
 
     problem(ConfigurationError, "ends in .html", output=tmp_path / "pile.pdf")
-    problem(ConfigurationError, "similarity=2: must be above 0", similarity=2)
-    problem(ConfigurationError, "topics=1: must be at least 2", topics=1)
+    problem(ConfigurationError, "similarity=2: must be a number, above 0 and at most 1", similarity=2)
+    problem(ConfigurationError, "topics=1: must be a whole number, at least 2", topics=1)
     (tmp_path / "p.parquet").write_text("mine")
     problem(ConfigurationError, r"p\.parquet exists already")
     (tmp_path / "p.parquet").unlink()

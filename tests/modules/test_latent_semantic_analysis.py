@@ -173,9 +173,9 @@ def test_what_cannot_be_fitted(fitted: SentenceTransformer, model: SentenceTrans
     with pytest.raises(ConfigurationError, match="already"):
         LatentSemanticAnalysis.fit(fitted, TEXTS)
     del fitted[-1]
-    for settings in ({"dimension": 0}, {"weight": 1.1}, {"full": 0}):
-        with pytest.raises(ConfigurationError, match="from 0 to 1"):
-            LatentSemanticAnalysis.fit(model, TEXTS, **settings)  # type: ignore[arg-type]
+    for name, value in (("dimension", 0), ("weight", 1.1), ("full", 0)):
+        with pytest.raises(ConfigurationError, match=f"{name}={value}: must be"):
+            LatentSemanticAnalysis.fit(model, TEXTS, **{name: value})
     with pytest.raises(DataError, match="1 document with"):
         LatentSemanticAnalysis.fit(model, TEXTS[:1])
 

@@ -163,7 +163,7 @@ def test_4096_tokens_keep_no_map(module: TokenAttention, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("settings", [{"embedding_dimension": 0}, {"embedding_dimension": 8, "s_max": 0}])
 def test_sizes_are_positive(settings: dict[str, Any]) -> None:
-    with pytest.raises(ConfigurationError, match="greater than 0"):
+    with pytest.raises(ConfigurationError, match="=0: must be a"):
         TokenAttention(**settings)
 
 
