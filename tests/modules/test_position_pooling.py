@@ -79,7 +79,7 @@ def test_odd_batches(module: PositionPooling) -> None:
 
 @pytest.mark.parametrize("settings", [{"embedding_dimension": 0}, {"flat": 0}, {"power": -0.1}])
 def test_sizes_are_positive(settings: dict[str, Any]) -> None:
-    with pytest.raises(ConfigurationError, match="at least [01]"):
+    with pytest.raises(ConfigurationError, match="at least"):
         PositionPooling(**{"embedding_dimension": 8, **settings})
 
 
