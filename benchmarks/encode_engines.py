@@ -23,8 +23,9 @@ import pyarrow.parquet as pq
 import torch
 
 from benchmarks.records import environment, environment_lines, write_results
-from benchmarks.timing import looked_at, one_thread
+from benchmarks.timing import looked_at
 from simlte_st.data import read_documents
+from simlte_st.evaluation.probe import one_thread
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE

@@ -29,8 +29,9 @@ import torch
 
 from benchmarks.longformer import SIZE, both, first_column, model_step
 from benchmarks.records import environment, environment_lines, write_results
-from benchmarks.timing import one_thread, own_process, ratio, resident, side_by_side, spread
+from benchmarks.timing import own_process, ratio, resident, side_by_side, spread
 from simlte_st import SentenceTransformer
+from simlte_st.evaluation.probe import one_thread
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.models.base import find_model
 from simlte_st.models.conversion import convert_base

@@ -69,17 +69,6 @@ def spread(over: Seconds, under: Seconds) -> tuple[float, float]:
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
-    """Let torch compute on one thread while the block runs."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
-
-
-@contextmanager
 def looked_at(look: Callable[[], object], every: float) -> Iterator[None]:
     """Call ``look`` again and again while the block runs, ``every`` so many seconds, in a thread beside it."""
     stop = threading.Event()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from simlte_st.data.document import Document
+from simlte_st.data.groups import groups
 from simlte_st.errors import ConfigurationError, MissingExtraError
 from simlte_st.extras import require
 
@@ -168,16 +169,7 @@ def described(tagger: dict[str, str]) -> str:
 
 def batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
     """Group documents so that a batch holds neither many of them nor much text; a very long one is one by itself."""
-    batch: list[Document] = []
-    characters = 0
-    for document in documents:
-        if batch and (characters + len(document.text) > _BATCH_CHARACTERS or len(batch) == _BATCH_DOCUMENTS):
-            yield batch
-            batch, characters = [], 0
-        batch.append(document)
-        characters += len(document.text)
-    if batch:
-        yield batch
+    return groups(documents, lambda document: len(document.text), _BATCH_CHARACTERS, _BATCH_DOCUMENTS)
 
 
 def _installed_name(pipeline: str, spacy: Any) -> str:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from simlte_st.bars import with_progress_bar
 from simlte_st.data.document import Document, Outline, SegmentedDocument, text_key
 from simlte_st.data.documents import read_documents
+from simlte_st.data.groups import groups
 from simlte_st.data.segmenters import PunktSegmenter, Segmenter, make_segmenter, peek
 from simlte_st.data.sentences import TokenCounter, estimate_tokens, segment_document
 from simlte_st.data.views import View
@@ -196,16 +197,9 @@ def _usable_rows(
 
 
 def _write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
-    batch: list[dict[str, Any]] = []
-    characters = 0
+    batches = groups(rows, lambda row: sum(map(len, row["sentences"])), _BATCH_CHARACTERS, _BATCH)
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, SCHEMA) as writer:
-        for row in rows:
-            batch.append(row)
-            characters += sum(map(len, row["sentences"]))
-            if len(batch) == _BATCH or characters >= _BATCH_CHARACTERS:
-                writer.write_batch(pa.RecordBatch.from_pylist(batch, schema=SCHEMA))
-                batch, characters = [], 0
-        if batch:
+        for batch in batches:
             writer.write_batch(pa.RecordBatch.from_pylist(batch, schema=SCHEMA))
 
 

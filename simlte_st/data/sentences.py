@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from simlte_st.checks import check_count
 from simlte_st.data.document import Document, SegmentedDocument
 from simlte_st.data.documents import read_documents
+from simlte_st.data.groups import groups
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.data.words import count_words, word_spans
 from simlte_st.errors import DataError
@@ -139,27 +140,13 @@ def tokenizer_counter(tokenizer: PreTrainedTokenizerBase) -> TokenCounter:
 
     def count(texts: Sequence[str]) -> list[int]:
         counts: list[int] = []
-        for group in text_groups(texts):
+        for group in groups(texts, len, TOKENIZED_CHARACTERS):
             # verbose=False: a sentence longer than the model reads is no mistake here
             encoded = tokenizer(group, add_special_tokens=False, return_attention_mask=False, verbose=False)
             counts.extend(len(ids) for ids in encoded["input_ids"])
         return counts
 
     return count
-
-
-def text_groups(texts: Iterable[str]) -> Iterator[list[str]]:
-    """Part texts into groups of at most :data:`TOKENIZED_CHARACTERS`, unless a single text has more."""
-    group: list[str] = []
-    characters = 0
-    for text in texts:
-        if group and characters + len(text) > TOKENIZED_CHARACTERS:
-            yield group
-            group, characters = [], 0
-        group.append(text)
-        characters += len(text)
-    if group:
-        yield group
 
 
 def estimate_tokens(texts: Sequence[str]) -> list[int]:

@@ -6,7 +6,6 @@ import logging
 import os
 import shlex
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -27,7 +26,7 @@ from simlte_st.evaluation.evaluator import encode_texts, reading_at_most
 from simlte_st.evaluation.labels import warned_once
 from simlte_st.evaluation.lexical import fit_tfidf
 from simlte_st.evaluation.probe import ProbeResult, Rows, fit_probe
-from simlte_st.evaluation.splits import divide_rows, sample_documents, sample_rows
+from simlte_st.evaluation.splits import PROBE_LEAST, divide_rows, probe_rows, sample_documents, sample_rows
 from simlte_st.evaluation.verdict import FEWEST, Verdict, give_verdict
 from simlte_st.models.base import load_model
 from simlte_st.models.loading import check_symmetric
@@ -47,9 +46,6 @@ TOKENS = 200_000
 
 LEAST = 100
 """Documents of a sample at least, however long they are: of fewer nothing could be said."""
-
-PROBE_LEAST = 4
-"""Documents of a class that the probe needs: two to learn from, two to score."""
 
 
 def compare(
@@ -129,8 +125,7 @@ class _Labels:
 
     @classmethod
     def of(cls, documents: Sequence[Document], column: str, seed: int) -> _Labels:
-        counts = Counter(document.label for document in documents)
-        usable = [row for row, each in enumerate(documents) if each.label and counts[each.label] >= PROBE_LEAST]
+        usable = probe_rows(documents)
         labels = [str(documents[row].label) for row in usable]
         if len(usable) < 2 * FEWEST or len(set(labels)) < 2:
             raise DataError(

@@ -135,7 +135,7 @@ def fit_probe(
                 check_count(key, value)
         check_number("learning_rate", learning_rate, above=0)
         # The encoder may have been called under no_grad or inference_mode; the head needs its own gradients.
-        with torch.inference_mode(False), torch.enable_grad(), _one_thread():
+        with torch.inference_mode(False), torch.enable_grad(), one_thread():
             mlp = _train_mlp(
                 torch.from_numpy(train),
                 torch.from_numpy(train_index),
@@ -189,7 +189,7 @@ def _logistic(inverse_l2: float, x: Rows, y: NDArray[np.int64]) -> Any:
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """Run PyTorch on one CPU thread for a block.
 
     A batch of 8 is too small to share: on a busy machine the threads' waiting for each other made a probe 20 times

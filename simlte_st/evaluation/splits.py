@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import logging
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -18,6 +19,9 @@ from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.evaluation.labels import Label, listed, plain_labels, warn_of_few
 
 logger = logging.getLogger(__name__)
+
+PROBE_LEAST = 4
+"""Documents of a class that a probe on documents held out needs: two to learn from, two to score."""
 
 TRAIN, TEST, NEITHER = 0, 1, -1
 
@@ -149,6 +153,12 @@ def warn_of_copies(train: Iterable[str], test: Sequence[str]) -> int:
     if copies:
         logger.warning("%d of %d test texts are copies of training texts: the scores flatter.", copies, len(test))
     return copies
+
+
+def probe_rows(documents: Sequence[Document]) -> list[int]:
+    """Choose the documents that a probe can use, by their rows: of classes that have :data:`PROBE_LEAST` or more."""
+    counts = Counter(document.label for document in documents)
+    return [row for row, each in enumerate(documents) if each.label and counts[each.label] >= PROBE_LEAST]
 
 
 def document_labels(documents: Sequence[Document]) -> list[str]:

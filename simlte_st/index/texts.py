@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from simlte_st.data.document import Document
 from simlte_st.data.documents import DocumentReader
+from simlte_st.data.groups import groups
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.index.encoder import Encoder
 from simlte_st.index.passages import passages_of
@@ -33,16 +34,7 @@ _BATCH_CHARACTERS = 4_000_000
 
 def batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
     """Cut documents into what is one commit."""
-    batch: list[Document] = []
-    characters = 0
-    for document in documents:
-        batch.append(document)
-        characters += len(document.text)
-        if len(batch) == BATCH or characters >= _BATCH_CHARACTERS:
-            yield batch
-            batch, characters = [], 0
-    if batch:
-        yield batch
+    return groups(documents, lambda document: len(document.text), _BATCH_CHARACTERS, BATCH)
 
 
 class TextParts:

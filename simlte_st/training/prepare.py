@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import logging
 import shutil
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from operator import length_hint
@@ -24,6 +23,7 @@ from simlte_st.data.segmenters import PunktSegmenter, make_segmenter
 from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.data.shards import Shards
 from simlte_st.errors import ConfigurationError, EmptyCorpusError, ResumeError
+from simlte_st.evaluation.splits import PROBE_LEAST, probe_rows
 from simlte_st.files import read_json, write_json
 from simlte_st.training.model import Trainee
 from simlte_st.training.presets import Preset
@@ -33,9 +33,6 @@ logger = logging.getLogger(__name__)
 
 LOOKED_AT = 1_000
 """Documents of a stream that are looked at before training: half of them at most are held out."""
-
-PROBE_LEAST = 4
-"""Documents of a class that a probe on held-out documents needs: two to learn from, two to score."""
 
 
 @dataclass(frozen=True)
@@ -209,8 +206,7 @@ def _digest(shards: Shards | None) -> str | None:
 
 def probe_documents(held_out: Sequence[Document]) -> list[Document]:
     """Choose those that a probe can use: classes of fewer than :data:`PROBE_LEAST` documents cannot be divided."""
-    counts = Counter(document.label for document in held_out)
-    return [item for item in held_out if item.label is not None and counts[item.label] >= PROBE_LEAST]
+    return [held_out[row] for row in probe_rows(held_out)]
 
 
 @dataclass

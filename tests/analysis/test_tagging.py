@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simlte_st.analysis import tagging
-from simlte_st.analysis.tagging import SpacyTagger, batches, cut
-from simlte_st.data import Document
+from simlte_st.analysis.tagging import SpacyTagger, cut
 from simlte_st.errors import ConfigurationError, MissingExtraError
 
 
@@ -36,16 +35,6 @@ def test_pieces_are_the_text_and_none_is_too_long(text: str, size: int) -> None:
 def test_texts_are_cut_where_it_hurts_least(text: str, first: str) -> None:
     start, stop = next(cut(text, 16))
     assert text[start:stop] == first
-
-
-def test_batches_bound_documents_and_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tagging, "_BATCH_CHARACTERS", 10)
-    monkeypatch.setattr(tagging, "_BATCH_DOCUMENTS", 3)
-    sizes = [4, 4, 4, 50, 1, 1, 1, 1]
-    documents = [Document(str(number), "x" * size) for number, size in enumerate(sizes)]
-    found = list(batches(documents))
-    assert [document for batch in found for document in batch] == documents
-    assert [[len(document.text) for document in batch] for batch in found] == [[4, 4], [4], [50], [1, 1, 1], [1]]
 
 
 def test_without_spacy_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
