@@ -140,13 +140,13 @@ def speed() -> str:
     for row in tables("speed", "## Encoding")[0][1:]:
         if row[4]:
             times.setdefault(row[1], {})[row[0].split(" (")[0]] = float(row[4].split("x")[0])
-    (plain, ours, int8), names = (times[side] for side in (PLAIN, OURS, INT8)), ("posts", "Wikipedia articles")
+    plain, ours, int8 = (times[side] for side in (PLAIN, OURS, INT8))
+    posts, articles, papers = (ours[name] for name in ("posts", "Wikipedia articles", "whole papers, in chunks"))
     return (
-        f"`encode` is {ours[names[0]]:.1f} times as fast as sentence-transformers' on posts, {ours[names[1]]:.1f} on "
-        f"{names[1]} and {ours['whole papers, in chunks']:.1f} on whole papers, with the same vectors (one core of an AMD "
-        f"EPYC, float32; on other processors {min(plain.values()):.1f} to {max(plain.values()):.1f} times, from less "
-        f"padding alone). Exported to ONNX in 8 bits a model is {min(int8.values()):.1f} to {max(int8.values()):.1f} "
-        "times as fast."
+        f"`encode` is {posts:.1f} times as fast as sentence-transformers' on posts, {articles:.1f} on Wikipedia articles "
+        f"and {papers:.1f} on whole papers, with the same vectors (one core of an AMD EPYC, float32; on processors of "
+        f"other makers {min(plain.values()):.1f} to {max(plain.values()):.1f} times, by less padding). Exported to ONNX "
+        f"in 8 bits a model is {min(int8.values()):.1f} to {max(int8.values()):.1f} times as fast."
     )
 
 
