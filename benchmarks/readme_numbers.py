@@ -143,10 +143,10 @@ def speed() -> str:
     plain, ours, int8 = (times[side] for side in (PLAIN, OURS, INT8))
     posts, articles, papers = (ours[name] for name in ("posts", "Wikipedia articles", "whole papers, in chunks"))
     return (
-        f"`encode` is {posts:.1f} times as fast as sentence-transformers' on posts, {articles:.1f} on Wikipedia articles "
-        f"and {papers:.1f} on whole papers, with the same vectors (one core of an AMD EPYC, float32; on processors of "
-        f"other makers {min(plain.values()):.1f} to {max(plain.values()):.1f} times, by less padding). Exported to ONNX "
-        f"in 8 bits a model is {min(int8.values()):.1f} to {max(int8.values()):.1f} times as fast."
+        f"`encode` is {posts:.1f} times as fast as sentence-transformers' on posts, {articles:.1f} on articles of "
+        f"Wikipedia and {papers:.1f} on whole papers, with the same vectors (one core of an AMD EPYC, float32; on "
+        f"processors of other makers {min(plain.values()):.1f} to {max(plain.values()):.1f} times, by less padding). "
+        f"Exported to ONNX in 8 bits a model is {min(int8.values()):.1f} to {max(int8.values()):.1f} times as fast."
     )
 
 
