@@ -207,7 +207,10 @@
   }
 
   function save(rows) {
-    const cell = (value) => `"${String(value ?? "").replaceAll('"', '""')}"`;
+    // As `as_cell` of page/spreadsheet.py: a text that a spreadsheet would take for a formula gets an apostrophe.
+    const isFormula = (value) => typeof value === "string" && /^[=+\-@\t\r\n\0＝＋－＠]/.test(value)
+      && !/^[+\-@][\w.,:/-]*(?:e\+\d+)?$/i.test(value);
+    const cell = (value) => `"${isFormula(value) ? "'" : ""}${String(value ?? "").replaceAll('"', '""')}"`;
     const columns = { id: pile.ids, title: pile.titles, topic_name: pile.topics.map((topic) => pile.topic_names[topic]), x, y,
       ...pile.columns };
     const names = Object.keys(columns);

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import threading
 from collections.abc import Sequence
@@ -23,6 +21,7 @@ from simlte_st.index.searcher import TOP
 from simlte_st.page import filters
 from simlte_st.page.highlighting import as_label, described, highlighted, hit_html
 from simlte_st.page.overview import Overview, look_over
+from simlte_st.page.spreadsheet import spreadsheet_csv
 
 _TO_THE_TOP = "<script>/* {} */ document.querySelector('[role=dialog]').scrollIntoView()</script>"
 """Shows a document from its beginning where another was read to its end; the browser runs it anew where it differs."""
@@ -221,13 +220,10 @@ class Page:
         if not rows:
             return
         flat = [{name: value for name, value in row.items() if name not in ("sentences", "words")} for row in rows]
-        table = io.StringIO()
-        writer = csv.DictWriter(table, list(flat[0]))
-        writer.writeheader()
-        writer.writerows(flat)
+        table = spreadsheet_csv(flat)
         with st.container(horizontal=True, vertical_alignment="center"):
             st.html(f'<div class="simlte about">{escape(self.about(len(rows)))}</div>')
-            st.download_button("CSV", table.getvalue(), "hits.csv", "text/csv", type="tertiary", on_click="ignore")
+            st.download_button("CSV", table, "hits.csv", "text/csv", type="tertiary", on_click="ignore")
             text = json.dumps(rows, ensure_ascii=False, indent=1)
             st.download_button("JSON", text, "hits.json", "application/json", type="tertiary", on_click="ignore")
 

@@ -9,12 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from browsers import BrowserPage, chromium
 from exploration_support import HOSTILE
+from odd_texts import CELLS
+from support import WORDS
 
 from simlte_st.data import Document
-from simlte_st.exploration import ExploreReport
+from simlte_st.exploration import ExploreReport, explore
 
 
 class Page(BrowserPage):
@@ -129,6 +132,28 @@ def test_a_selection_is_listed_and_saved(page: Page, pile: list[Document]) -> No
     assert saved[0]["kind"] == "a"
     assert len(text.splitlines()[0].split(",")) == len(saved[0]), "no two columns of one name"
     assert saved[2]["title"].startswith(HOSTILE[:20])
+
+
+def test_no_saved_cell_is_a_formula(encoder_path: Path, tmp_path: Path) -> None:
+    texts = [f"{WORDS[number]} {WORDS[number + 1]}. {WORDS[number + 2]}." for number in range(len(CELLS))]
+    rows = [{"id": cell, "text": text, "note": cell, "=n": -0.25} for cell, text in zip(CELLS, texts, strict=True)]
+    explored = explore(encoder_path, rows, output=tmp_path / "pile.html", topics=2, device="cpu")
+    with chromium(tmp_path / "chromium") as driver:
+        page = Page(driver, explored.page)
+        page.show(1280, 900)
+        page.run(
+            "(() => { const view = Object.values(Bokeh.index)[0];"
+            f" view.model.renderers[0].data_source.selected.indices = {list(range(len(rows)))}; }})()"
+        )
+        page.wait(f"document.querySelectorAll('#list li').length === {len(rows)}")
+        page.run("(() => { URL.createObjectURL = (blob) => { window.saved = blob; return '#'; }; })()")
+        page.run("document.querySelector('#export').click()")
+        text = page.driver.execute_async_script("window.saved.text().then(arguments[0])")
+    saved = list(csv.DictReader(io.StringIO(text, newline="")))
+    assert [row["id"] for row in saved] == list(CELLS.values())
+    assert [row["note"] for row in saved] == list(CELLS.values())
+    assert {row["'=n"] for row in saved} == {"-0.25"}
+    assert pq.read_table(tmp_path / "pile.parquet")["id"].to_pylist() == list(CELLS), "as they are"
 
 
 def test_colours_and_topics(page: Page) -> None:
