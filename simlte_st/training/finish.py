@@ -109,8 +109,10 @@ def finish(
     if result.report is not None:
         from simlte_st.training.report import write_report  # what it imports, other runs need not wait for
 
-        pair = readers[1], trained
-        write_report(result.report, result, trainee.base.name, pair, prepared.held_out, progress=options.progress)
+        pair, preset = (readers[1], trained), trainee.preset
+        loss = f"{type(trainee.loss).__name__} with scale={preset.scale:g} and mlm_weight={preset.mlm_weight:g}"
+        held_out, progress = prepared.held_out, options.progress
+        write_report(result.report, result, trainee.base.name, pair, held_out, loss, progress=progress)
     folder.close()
     return result
 

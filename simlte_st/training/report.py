@@ -32,6 +32,7 @@ NEIGHBOURS = 5
 """Nearest documents that are compared, and shown of each."""
 
 _LINKS = {"loss": "Loss", "verdict": "Verdict", "neighbours": "Neighbours"}
+_TERMS = {"contrastive": "contrastive term", "mlm": "MLM term", "loss": "loss"}
 _MEASURES = {
     "structure": ("nearest documents on which both halves of a document agree", "structure_agreement"),
     "words": ("nearest documents of one half that share most words with the other half", None),
@@ -62,6 +63,7 @@ def write_report(
     base: str,
     models: tuple[SentenceTransformer, SentenceTransformer],
     held_out: Sequence[Document],
+    loss: str,
     *,
     progress: bool = False,
 ) -> None:
@@ -73,6 +75,7 @@ def write_report(
         base: Name of the base.
         models: The base and what was trained, as the finished model reads.
         held_out: The documents kept out of training.
+        loss: What the loss is called.
         progress: Show progress bars.
 
     Raises:
@@ -83,7 +86,7 @@ def write_report(
         f"{shown_base(base)}, trained on {result.corpus.documents:,} documents: {result.steps:,} steps in "
         f"{result.seconds:,.0f} s, in {result.dtype}"
     )
-    sections = [loss_section(result.log), verdict_section(result), neighbours_section(changes, held_out)]
+    sections = [loss_section(result.log, loss), verdict_section(result), neighbours_section(changes, held_out)]
     written = frame_page(result.output.name, escape(line), _LINKS, "\n".join(sections), "page.report.js")
     with atomic_path(page) as temporary:
         temporary.write_text(written, encoding="utf-8")
@@ -144,18 +147,25 @@ def average_overlap(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDAr
     return np.asarray(np.mean(shares, axis=0))
 
 
-def loss_section(log: Sequence[Mapping[str, Any]]) -> str:
-    """Draw the terms of the loss over the steps."""
+def loss_section(log: Sequence[Mapping[str, Any]], loss: str) -> str:
+    """Draw a loss over the steps: its terms, where it has several.
+
+    Args:
+        log: What was logged.
+        loss: What the loss is called.
+    """
     lines = [line for line in log if "loss" in line]
-    terms = {"contrastive term": [line.get("contrastive", line["loss"]) for line in lines]}  # alone, it is the loss
-    point = "Each point is the mean since the one before. A small batch, as the last of a pass can be, has a low loss."
-    explained = f"{point} This run has no MLM term."
-    if any("mlm" in line for line in lines):
-        terms["MLM term"] = [line["mlm"] for line in lines]
-        explained = f"{point} The MLM term is weighted: both add up to the loss."
+    terms = [name for name in _TERMS if name != "loss" and all(name in line for line in lines)] or ["loss"]
+    explained = (
+        f"The loss is {loss}. Each point is the mean since the one before. A small batch, as the last of a pass can "
+        "be, has a low loss."
+    )
+    if "mlm" in terms:
+        explained += " The MLM term is weighted: both add up to the loss."
     curves = []
-    for name, values in terms.items():
-        item = make_curve([line["step"] for line in lines], values, name)
+    for term in terms:
+        name = _TERMS[term]
+        item = make_curve([line["step"] for line in lines], [line[term] for line in lines], name)
         script = f'<script type="application/json">{as_script(item)}</script>'
         curves.append(f'<div><h3>{name}</h3><div class="curve">{script}</div></div>')
     needed = '<noscript><p class="problem">The curves need JavaScript.</p></noscript>'

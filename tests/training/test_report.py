@@ -61,15 +61,31 @@ def test_the_report_shows_the_run(result: TrainingResult, page: str) -> None:
     assert page.count('<ol class="before"><li>') == page.count('<ol class="after"><li>') == 10
     assert "<h3>contrastive term</h3>" in page
     assert "<h3>MLM term</h3>" in page
+    assert "<h3>loss</h3>" not in page
+    assert "The loss is MultipleNegativesRankingMLMLoss with scale=2 and mlm_weight=0.1." in page
     assert str(result.report) in result.summary()
 
 
-def test_a_loss_of_one_term_is_that_term() -> None:
-    log = [{"step": 1, "loss": 0.75}, {"step": 2, "loss": 0.5}, {"step": 2, "train_loss": 0.6}]
-    written = loss_section(log)
+@pytest.mark.parametrize("others", [{}, {"mean_cosine": 0.1}, {"relation": 0.2}])
+def test_a_loss_without_terms_is_called_what_it_is(others: dict[str, float]) -> None:
+    log = [{"step": 1, "loss": 0.75, **others}, {"step": 2, "loss": 0.5, **others}, {"step": 2, "train_loss": 0.6}]
+    written = loss_section(log, "MultiSimilarityTripletLoss")
     assert written.count('class="curve"') == 1
-    assert "This run has no MLM term" in written
+    assert "<h3>loss</h3>" in written
+    assert "The loss is MultiSimilarityTripletLoss." in written
+    assert "contrastive" not in written
+    assert "MLM" not in written
     assert "[0.75, 0.5]" in written
+
+
+def test_the_terms_of_a_loss_are_curves_of_their_own() -> None:
+    log = [{"step": step, "loss": 3.0, "contrastive": 1.0 / step, "mlm": 2.0} for step in (1, 2)]
+    written = loss_section(log, "one of two terms")
+    assert written.count('class="curve"') == 2
+    assert "<h3>contrastive term</h3>" in written
+    assert "<h3>MLM term</h3>" in written
+    assert "<h3>loss</h3>" not in written
+    assert "[1.0, 0.5]" in written
 
 
 def test_what_is_published_holds_no_document(result: TrainingResult) -> None:
