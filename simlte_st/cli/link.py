@@ -66,6 +66,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigurationError(
             "Give either seeds to find documents for, or --each SOURCE, or --calibrate FILE.jsonl."
         )
+    if arguments.calibrate and arguments.output:
+        raise ConfigurationError("--calibrate finds no documents to write to --output: the index keeps the threshold.")
     check_format(arguments)
     index = Index.open(arguments.index, arguments.model)
     if arguments.calibrate:

@@ -184,7 +184,7 @@ def check_output(output: str | os.PathLike[str], documents: Any, overwrite: bool
         raise ConfigurationError(f"{page}: the page is a file whose name ends in .html.")
     for path in (page, table_path(page)):
         try:
-            check_apart(documents, path)
+            check_apart(documents, path, is_document=path == page)
         except ConfigurationError as error:
             if path == page:
                 raise

@@ -41,11 +41,14 @@ def name_topics(texts: Sequence[str], assigned: NDArray[np.int64], number: int) 
         number: Of topics.
 
     Returns:
-        For each topic its heaviest terms, at most :data:`WORDS`; no two of them share a word, in whatever form.
+        For each topic its heaviest terms, at most :data:`WORDS`; no two of them share a word, in whatever form. Nothing
+        where no document belongs to any topic.
 
     References:
         Grootendorst, "BERTopic: Neural topic modeling with a class-based TF-IDF procedure", 2022.
     """
+    if not number:
+        return []
     few = len(texts) < 200
     vectorizer = CountVectorizer(
         ngram_range=(1, 2),

@@ -19,11 +19,12 @@ from simlte_st.data.report import ReadReport
 from simlte_st.data.segmenters import make_segmenter
 from simlte_st.data.sentences import segment_documents
 from simlte_st.data.views import DocSplit, draw_views
-from simlte_st.errors import DataError
+from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.evaluation.split_half import EVALUATION_EPOCH
 from simlte_st.evaluation.splits import sample_rows
 from simlte_st.index import Index
 from simlte_st.index.encoder import Encoder, Model
+from simlte_st.index.settings import is_index
 from simlte_st.models.truncation import Truncation
 
 FEWEST = 10
@@ -207,9 +208,12 @@ def open_pile(
         progress: Show progress bars.
 
     Raises:
+        ConfigurationError: An index and documents.
         SimlteError: As :meth:`Index.open`, :func:`~simlte_st.models.base.load_model` and :func:`read_pile`.
     """
-    if source is not None and not isinstance(model, Index):
+    if source is not None:
+        if isinstance(model, Index) or is_index(model):
+            raise ConfigurationError(f"{model} is an index, which has its documents: name no others, or name a model.")
         encoder = Encoder(model, device)
         return read_pile(encoder, source, columns=columns, batch_size=batch_size, progress=progress), encoder
     index = model if isinstance(model, Index) else Index.open(os.fspath(model), index_model, device)  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +47,11 @@ def make_folder(folder: Path, encoder: Encoder, parts: bool) -> tuple[dict[str, 
     finally:
         lock.release()
     return settings, store
+
+
+def is_index(place: Any) -> bool:
+    """Tell whether a path is the folder of an index, or of what is left of one."""
+    return isinstance(place, (str, os.PathLike)) and os.path.isdir(Path(place) / f"{TABLE}.lance")
 
 
 def read_settings(folder: Path) -> dict[str, Any]:

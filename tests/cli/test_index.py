@@ -139,6 +139,9 @@ def test_a_calibrated_threshold_is_named(index: Path, tmp_path: Path, capfd: pyt
     assert (len(out.splitlines()), err) == (5, "")
     assert "either seeds" in run(f"link {index}", capfd, 1)[1]
     assert "either seeds" in run(f"link {index} d0 --calibrate {labels}", capfd, 1)[1]
+    written = tmp_path / "hits.jsonl"
+    assert "--output: the index keeps" in run(f"link {index} --calibrate {labels} --output {written}", capfd, 1)[1]
+    assert not written.exists()
 
 
 def test_changed_sources(

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from support import make_document
 
 import simlte_st
 from simlte_st.data import Document
 from simlte_st.errors import ConfigurationError, DataError, MissingExtraError
 from simlte_st.exploration import ExploreReport, explore
+from simlte_st.exploration import topics as topics_room
 from simlte_st.index import Index
 
 
@@ -45,6 +47,29 @@ def test_the_table_holds_every_document_and_column(explored: ExploreReport, pile
     assert explored.label["name"] == "kind"
     assert f"{len(pile)} documents in 3 topics" in explored.summary()
     json.dumps(explored.to_dict())
+
+
+@pytest.mark.parametrize("label", ["kind", "number", None])
+def test_a_pile_without_topics(label: str | None, encoder_path: Path, tmp_path: Path) -> None:
+    rows = [{"text": make_document(number), "kind": "ab"[number % 2], "number": number / 7} for number in range(60)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(topics_room, "_least_margin", lambda *_: np.inf)
+        report = explore(encoder_path, rows, output=tmp_path / "pile.html", label=label, device="cpu")
+    assert (report.topics, report.none) == ([], 60)
+    assert "60 documents in 0 topics, 60 in none" in report.summary()
+    assert set(pq.read_table(report.table)["topic"].to_pylist()) == {-1}
+    page = Path(report.page).read_text(encoding="utf-8")
+    assert "60 documents belong to none" in page
+    assert data_of(Path(report.page))["topic_names"] == []
+    assert label != "kind" or "No document of a topic has a value of kind." in page
+
+
+def test_an_index_is_explored_without_other_documents(encoder_path: Path, tmp_path: Path) -> None:
+    index = Index.create(tmp_path / "my.index", encoder_path)
+    index.add([make_document(number) for number in range(3)])
+    for given in (index, index.folder, str(index.folder)):
+        with pytest.raises(ConfigurationError, match="is an index, which has its documents"):
+            explore(given, ["ba bun."], output=tmp_path / "pile.html")  # type: ignore[arg-type]
 
 
 def test_the_page_says_what_is_in_the_pile(explored: ExploreReport, pile: list[Document]) -> None:
