@@ -187,25 +187,31 @@ def is_unused(folder: Path) -> bool:
     return all(path.name in own or fnmatch(path.name, f".*{_HOLDER}") for path in folder.iterdir())
 
 
-def check_apart(source: Any, output: Path) -> None:
+def check_apart(source: Any, output: Path, *, is_document: bool = False) -> None:
     """Check that writing an output does not replace the documents that it is made of.
 
     Args:
-        source: The documents; only a path can overlap, or those in a list.
+        source: The documents; only a path can overlap, or those in a list or of a reader.
         output: What is going to be written.
+        is_document: Whether the output is of a kind that is read as a document where it stands in their folder.
 
     Raises:
-        ConfigurationError: The output is the source or a folder around it.
+        ConfigurationError: The output is the source or a folder around it; or it would be one of the documents.
     """
-    if isinstance(source, (list, tuple)):
-        for each in source:
-            check_apart(each, output)
+    places = getattr(source, "places", source)  # of a reader
+    if isinstance(places, (list, tuple)):
+        for each in places:
+            check_apart(each, output, is_document=is_document)
         return
     if not isinstance(source, (str, os.PathLike)) or not os.path.exists(source):
         return
-    place = Path(source).resolve()
-    if place.is_relative_to(output.resolve()):
+    place, written = Path(source).resolve(), output.resolve()
+    if place.is_relative_to(written):
         raise ConfigurationError(f"{output} holds the documents ({source}): choose an output outside of them.")
+    if is_document and written.is_relative_to(place):
+        raise ConfigurationError(
+            f"{output} would be one of the documents ({source}) from then on: choose an output outside of them."
+        )
 
 
 def changes(saved: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, str]:
@@ -252,11 +258,13 @@ def check_place(target: Path, advice: str = "Choose another output.") -> None:
         advice: What the error tells the user to do.
 
     Raises:
-        ConfigurationError: What it would be in is no folder, or cannot be written, or its disk is full; or its name is
-            no UTF-8.
+        ConfigurationError: What it would be in is no folder, or cannot be written, or its disk is full; or it has no
+            name, or one that is no UTF-8.
     """
     parent = _nearest_folder(target.absolute().parent)
-    if valid_unicode(str(target)) != str(target):
+    if not target.name or target.name == "..":  # Path takes an empty name for the working folder
+        problem = "that is no name of a file or folder"
+    elif valid_unicode(str(target)) != str(target):
         problem = "its name is no UTF-8, and libraries that write it take no other"
     elif not parent.is_dir():
         problem = f"{parent} is no folder"

@@ -148,7 +148,7 @@ MUTANTS = [
         "in enumerate(batches(self._reader), start=1)", "in enumerate(batches(self._reader))",
     ),
     ("simlte_st/files.py", "test_files.py", "os.replace(before, target)", "pass"),
-    ("simlte_st/files.py", "test_files.py", "place.is_relative_to(output.resolve())", "place == output.resolve()"),
+    ("simlte_st/files.py", "test_files.py", "place.is_relative_to(written)", "place == output.resolve()"),
     ("simlte_st/files.py", "test_files.py", "lock.acquire(timeout=0)\n    except", "pass\n    except"),
     ("simlte_st/training/run.py", "test_run.py", "os.replace(self.before, self.path)", "pass"),
     (

@@ -15,6 +15,7 @@ import pytest
 from safetensors import SafetensorError
 
 from simlte_st import files
+from simlte_st.data import read_documents
 from simlte_st.errors import ConfigurationError, DiskFullError
 from simlte_st.files import (
     atomic_path,
@@ -185,6 +186,39 @@ def test_an_output_does_not_hold_its_source(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(ConfigurationError, match="holds the documents"):
         check_apart(["a text", source], source)
     check_apart("hub:name", source)
+
+
+def test_an_output_does_not_hold_what_a_reader_reads(tmp_path: Path) -> None:
+    (tmp_path / "texts").mkdir()
+    paths = [tmp_path / "texts", tmp_path / "texts" / "a.txt", tmp_path / "b.csv", tmp_path / "c.jsonl"]
+    for path in paths[1:]:
+        path.write_text("text\n")
+    for given in (*paths, [*paths[:2]], [*map(str, paths)], [paths[2], paths[3]]):
+        reader = read_documents(given)
+        assert [*reader.places] == [Path(each) for each in (given if isinstance(given, list) else [given])]
+        for place in reader.places:
+            for output in (place, place.parent):
+                with pytest.raises(ConfigurationError, match="holds the documents"):
+                    check_apart(reader, output)
+        check_apart(reader, tmp_path / "other")
+    check_apart(read_documents(["a text", "another"]), paths[0])
+
+
+def test_what_is_read_as_a_document_does_not_stand_among_them(tmp_path: Path) -> None:
+    (tmp_path / "texts" / "deep").mkdir(parents=True)
+    for output in (tmp_path / "texts" / "pile.html", tmp_path / "texts" / "deep" / "pile.html"):
+        check_apart(tmp_path / "texts", output)
+        for given in (tmp_path / "texts", read_documents(tmp_path / "texts"), ["a text", str(tmp_path / "texts")]):
+            with pytest.raises(ConfigurationError, match="would be one of the documents"):
+                check_apart(given, output, is_document=True)
+    check_apart(tmp_path / "texts", tmp_path / "pile.html", is_document=True)
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "/", "folder/.."])
+def test_what_is_no_name_is_no_place_to_write(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigurationError, match="cannot be written: that is no name of a file or folder"):
+        check_place(Path(name))
 
 
 def test_a_work_folder_has_one_process(tmp_path: Path) -> None:

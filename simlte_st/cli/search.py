@@ -102,7 +102,7 @@ def check_format(arguments: argparse.Namespace) -> None:
             raise ConfigurationError("--output needs --format jsonl or parquet, or a name that ends in one of the two.")
     if arguments.format == "parquet" and not arguments.output:
         raise ConfigurationError("--format parquet needs --output FILE.")
-    check_result_files(arguments)
+    check_result_files(arguments, getattr(arguments, "seeds", None))  # of simlte link, which may be files
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -85,9 +85,10 @@ def dedupe(
         DataError: The documents cannot be read, or only once.
         MissingExtraError: ``near`` without the package datasketch.
     """
-    place, removed = Path(output), removed_path(output)
+    place = Path(output)
     if place.suffix not in KINDS:
         raise ConfigurationError(f"{place} is no file of JSON lines: choose a name that ends in {' or '.join(KINDS)}.")
+    removed = removed_path(place)
     for path in (place, removed):
         check_apart(documents, path)
         check_place(path)

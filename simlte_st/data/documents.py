@@ -10,6 +10,7 @@ import os
 import uuid
 from array import array
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -110,6 +111,11 @@ class DocumentReader:
 
     def __repr__(self) -> str:
         return f"DocumentReader({self._source.name})"
+
+    @property
+    def places(self) -> tuple[Path, ...]:
+        """The files and folders that it reads, which no output may replace; none of what lives in memory."""
+        return self._source.places
 
     def __length_hint__(self) -> int:
         """Tell how many documents there are at most, where that is known without reading: for progress bars."""
@@ -284,7 +290,8 @@ def read_documents(
             seems to be one of paths some do not exist. Iterating raises it too, for missing columns and for broken
             files, and ``EmptyCorpusError`` where nothing is usable.
         MissingExtraError: The source is an HTML, PDF or DOCX file, and the extra ``documents`` is not installed.
-        ConfigurationError: ``max_characters`` or ``limit`` is below 1, or a reader is given with a limit or columns.
+        ConfigurationError: ``max_characters`` or ``limit`` is no whole number from 1, or a reader is given with a limit
+            or columns.
     """
     columns = Columns(text_column, id_column, label_column, metadata)
     check_count("max_characters", max_characters)

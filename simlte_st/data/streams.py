@@ -216,8 +216,9 @@ def _naming(path: Path) -> Iterator[None]:
         yield
     except _BROKEN as error:
         raise BrokenSourceError(f"{path} is truncated, corrupt or unreadable ({error})") from error
-    except UnicodeDecodeError as error:
-        raise BrokenSourceError(f"{path} cannot be decoded: {_wrong(error)}") from error
+    except UnicodeError as error:  # the plain one is of UTF-16 and UTF-32 without their marks
+        problem = _wrong(error) if isinstance(error, UnicodeDecodeError) else str(error)
+        raise BrokenSourceError(f"{path} cannot be decoded: {problem}") from error
 
 
 def _looks(path: Path, encoding: str) -> tuple[str, bool]:

@@ -69,21 +69,26 @@ def find_model(name: str | os.PathLike[str]) -> str:
 
     Returns:
         The folder, be it one in the Hub's cache where the Hub cannot be asked. Else the name as it is: the Hub has
-        answered, and sentence-transformers may look it up there, or it can be no name.
+        answered, and sentence-transformers may look it up there.
 
     Raises:
         MissingExtraError: A packaged model whose package is not installed.
-        ModelError: The files of a packaged model are not the published ones. Or the Hub cannot be asked and its cache
-            does not have the model. Or the base of a model of this package is missing, or the package is not whole: the
-            message says what to install.
+        ModelError: The files of a packaged model are not the published ones. Or there is no such folder, and the name
+            can be none of the Hub's; or it is a file. Or the Hub cannot be asked and its cache does not have the model.
+            Or the base of a model of this package is missing, or the package is not whole: the message says what to
+            install.
         ConfigurationError: A model of this package is to be put together where nothing can be written.
     """
     text = os.fspath(name)
     if text in OWN_MODELS and not os.path.isdir(text):
         return str(put_together(text))
     folder = local_folder(text)
-    if folder is not None or not _HUB_NAME.fullmatch(text):
-        return folder or text
+    if folder is not None:
+        return folder
+    if os.path.lexists(text):
+        raise not_loaded(text, "it is no folder, and a model is one.")
+    if not _HUB_NAME.fullmatch(text):
+        raise not_loaded(text, "there is no such folder, and no name on the Hub is so.")
     from huggingface_hub import HfApi
 
     try:

@@ -112,9 +112,10 @@ def encode_documents(
         What became of the documents.
 
     Raises:
-        ConfigurationError: The output or parts exist, and neither ``resume`` nor ``overwrite``; the output would
-            replace the documents, or what is no file; or another process is at work on it. There is no such device,
-            engine or cluster, or it has not the room; or Ray cannot read the documents, which live in this process.
+        ConfigurationError: The output or parts exist, and neither ``resume`` nor ``overwrite``; the output's name does
+            not end in .parquet; it would replace the documents, or what is no file; or another process is at work on
+            it. There is no such device, engine or cluster, or it has not the room; or Ray cannot read the documents,
+            which live in this process.
         ResumeError: There is nothing to resume, or the parts were made with other settings, documents or weights.
         DataError: The documents cannot be read.
         ModelError: A vector is not finite, or a process that encodes died.
@@ -123,8 +124,10 @@ def encode_documents(
     check_encodes(model, Truncation.of(model).model or "in memory")
     workers = Workers(device, engine, actors, address)
     reader, output = read_documents(documents), Path(output)
-    check_apart(documents, output)
+    check_apart(reader, output)
     check_place(output)
+    if output.suffix.lower() != ".parquet":
+        raise ConfigurationError(f"{output}: the vectors are a parquet file: choose a name that ends in .parquet.")
     folder = output.with_name(f"{output.name}.parts")
     wanted = {"part_size": part_size, "normalize": normalize, "weights": weights_digest(model), **(settings or {})}
     lock = _open_parts(output, folder, wanted, resume=resume, overwrite=overwrite)

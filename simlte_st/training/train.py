@@ -13,7 +13,7 @@ from simlte_st.data.documents import read_documents
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.data.shards import open_shards
 from simlte_st.errors import ConfigurationError
-from simlte_st.files import check_apart, check_new
+from simlte_st.files import check_apart, check_new, check_place
 from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.processes import choose_device, is_main, main_first, on_main, result_of_main, start, together
 from simlte_st.training.finish import finish
@@ -183,8 +183,9 @@ def open_folder(
 ) -> RunFolder:
     """Open the work folder of a run whose documents are not where its output goes, nor its report."""
     check_apart(source, output)
+    check_place(output)
     if report:
         page = report_path(output)
-        check_apart(source, page)
+        check_apart(source, page, is_document=True)
         check_new(page, page.is_file() and (overwrite or resume))
     return RunFolder.open(output, decisive, resume=resume, overwrite=overwrite)

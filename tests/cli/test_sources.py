@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from simlte_st.cli.main import build_parser, main
@@ -61,6 +64,69 @@ def test_every_command_takes_several_sources(command: str, notes: Path, capsys: 
         parsed("notes/*.csv")
     assert end.value.code == 1
     assert capsys.readouterr().err == "simlte: No file or folder matches the pattern 'notes/*.csv'.\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "train rows.jsonl --output rows.jsonl",
+        "train notes --output .",
+        "encode MODEL rows.jsonl --output rows.jsonl",
+        "encode MODEL table.parquet --output table.parquet",
+        "encode MODEL rows.jsonl table.parquet --output table.parquet",
+        "index MODEL notes --output notes",
+        "dedupe rows.jsonl --output rows.jsonl",
+        "dedupe rows.jsonl copies.jsonl --output rows.jsonl --exact",
+        "dedupe kept.removed.jsonl --output kept.jsonl",
+        "explore MODEL table.parquet --output table.html",
+        "explore MODEL notes --output notes/pile.html",
+        "convert MODEL --lsa rows.jsonl --output rows.jsonl",
+        "convert MODEL --lsa notes --output .",
+        "evaluate MODEL --data rows.jsonl --output rows.jsonl",
+        "analyze redundancy rows.jsonl --output rows.jsonl",
+    ],
+)
+def test_no_command_replaces_its_documents(
+    command: str, notes: Path, encoder_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("copies.jsonl", "kept.removed.jsonl"):
+        (notes / name).write_bytes((notes / "rows.jsonl").read_bytes())
+    pq.write_table(pa.table({"text": ["one two", "three"]}), notes / "table.parquet")
+    before = {path: path.read_bytes() for path in notes.rglob("*") if path.is_file()}
+    overwrite = "" if command.startswith("index") else " --overwrite"
+    assert main(f"{command.replace('MODEL', str(encoder_path))} --quiet{overwrite}".split()) == 1
+    said = " ".join(capsys.readouterr().err.split())
+    assert re.search("holds the documents|would replace the documents|would be one of the documents", said)
+    assert {path: path.read_bytes() for path in notes.rglob("*") if path.is_file()} == before
+
+
+def test_an_empty_name_is_not_the_working_folder(
+    notes: Path, encoder_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (notes / "document.txt").write_text("one two")
+    for command in (
+        ["train", "", "--output", "m"],
+        ["train", "rows.jsonl", "--output", ""],
+        ["encode", str(encoder_path), "", "--output", "v.parquet"],
+        ["encode", str(encoder_path), "rows.jsonl", "--output", ""],
+        ["encode", "", "rows.jsonl", "--output", "v.parquet"],
+        ["dedupe", " ", "--output", "k.jsonl"],
+        ["dedupe", "rows.jsonl", "--output", ""],
+        ["compare", ""],
+        ["index", str(encoder_path), "", "--output", "ix"],
+        ["evaluate", str(encoder_path), "--data", ""],
+        ["explore", "", "rows.jsonl", "--output", "p.html"],
+        ["convert", "", "--output", "m"],
+        ["convert", str(encoder_path), "--output", ""],
+    ):
+        assert main([*command, "--quiet"]) == 1, command
+        said = " ".join(capsys.readouterr().err.split())
+        assert "This should not happen" not in said
+        assert re.search(
+            "names no file|no name of a file|holds the documents|a name that ends in|there is no such",
+            said,
+        ), said
+    assert sorted(path.name for path in notes.iterdir()) == ["a[1].txt", "document.txt", "notes", "rows.jsonl"]
 
 
 def test_several_sources_are_read_and_copies_told(

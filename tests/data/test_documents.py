@@ -180,10 +180,11 @@ def test_a_row_without_the_text_column_is_counted() -> None:
     assert reader.report.skipped == {"missing column": 2}
 
 
-@pytest.mark.parametrize("setting", [{"limit": 0}, {"max_characters": 0}])
-def test_settings_out_of_range(setting: dict[str, int]) -> None:
-    with pytest.raises(ConfigurationError, match="=0: must be a whole number, at least 1"):
-        read_documents(["a"], limit=setting.get("limit"), max_characters=setting.get("max_characters", 9))
+@pytest.mark.parametrize("name", ["limit", "max_characters"])
+@pytest.mark.parametrize("value", [0, -1, 1.5, True, float("nan"), "7"])
+def test_settings_out_of_range(name: str, value: Any) -> None:
+    with pytest.raises(ConfigurationError, match=f"{name}={value}: must be a whole number, "):
+        read_documents(["a"], **{name: value})
 
 
 def test_an_unknown_encoding_is_refused() -> None:
@@ -196,6 +197,15 @@ def test_an_unknown_encoding_is_refused() -> None:
 def test_a_source_that_does_not_exist(source: str) -> None:
     with pytest.raises(DataError, match=r"(?s)There is no file or folder.*hub:NAME"):
         read_documents(source)
+
+
+@pytest.mark.parametrize("source", ["", "  ", "\t"])
+def test_an_empty_name_is_not_the_working_folder(source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "b.txt").write_text("A text.")
+    with pytest.raises(DataError, match="names no file or folder"):
+        read_documents(source)
+    assert len(list(read_documents("."))) == 1
 
 
 @pytest.mark.parametrize("name", ["a.xls", "a", "a.txt.gz", "a.parquet.zst", "a.gz"])

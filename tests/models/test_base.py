@@ -106,7 +106,7 @@ def test_without_a_network_the_cache_is_read(
 
 @pytest.mark.parametrize(("status", "reached"), [(None, True), (404, True), (401, True), (503, False)])
 def test_the_hub_is_asked_once_and_a_no_is_an_answer(
-    status: int | None, reached: bool, monkeypatch: pytest.MonkeyPatch
+    status: int | None, reached: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     class Refused(Exception):
         response = SimpleNamespace(status_code=status)
@@ -126,7 +126,13 @@ def test_the_hub_is_asked_once_and_a_no_is_an_answer(
             with pytest.raises(ModelError, match="cannot be reached"):
                 find_model(name)
     assert asked == [("someone/x", 5), ("sentence-transformers/x", 5)]
-    for path in ("/no/such/x", "./x", "../x", "a/b/c", ""):
-        assert find_model(path) == path
+    for path in ("/no/such/x", "./x", "../x", "a/b/c", "", " "):
+        with pytest.raises(
+            ModelError, match=f"^The model '{path}' could not be loaded: there is no such folder, and no"
+        ):
+            find_model(path)
+    (tmp_path / "papers.parquet").touch()
+    with pytest.raises(ModelError, match="could not be loaded: it is no folder, and a model is one"):
+        find_model(tmp_path / "papers.parquet")
     assert len(asked) == 2, "paths are none of the Hub's business"
     assert local_folder("x") is None

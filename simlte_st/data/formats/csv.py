@@ -29,6 +29,7 @@ _FIRST_ROWS = 20
 _LONG_NAME = 200
 _SENTENCE_ENDS = (".", "!", "。", "।")
 _NUMBER = re.compile(r"[-+]?[0-9][0-9.,:/eE+-]*")
+_UNPRINTABLE = re.compile(r"[\0-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _YEAR = re.compile(r"(?:1[5-9]|20)[0-9]{2}")
 
 
@@ -106,8 +107,8 @@ def _open(path: Path, settings: ReadSettings, delimiter: str) -> Table:
         header = [name.strip() for name in next(reader, [])]
     except csv.Error as error:
         raise DataError(f"The header of {path} cannot be read: {error}.") from error
-    if "\0" in "".join(header):
-        raise DataError(f"The header of {path} cannot be read: it has NUL characters, which no text has.")
+    if _UNPRINTABLE.search("".join(header)):
+        raise DataError(f"The header of {path} cannot be read: it has control characters, as files of other kinds do.")
     if lines.problem:
         raise DataError(
             f"The header of {path} cannot be read: {lines.problem[1]}. Name the file's encoding with encoding=."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from simlte_st.data.rows import Event
 
@@ -20,6 +21,7 @@ class Source:
         once: Whether it can be read only once.
         joint: What joins its name, where it is one of several, to the ids made for its documents; None for a file that
             is one document, which is called by its name.
+        places: The files and folders that it reads.
     """
 
     name: str
@@ -27,6 +29,7 @@ class Source:
     size: Callable[[], int | None] = lambda: None
     once: bool = False
     joint: str | None = ":"
+    places: tuple[Path, ...] = ()
 
 
 def is_instance(source: object, module: str, *names: str) -> bool:

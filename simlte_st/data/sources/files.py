@@ -32,6 +32,10 @@ def open_source(source: Any, settings: ReadSettings) -> Source | None:
     if not isinstance(source, (str, os.PathLike)):
         return None
     name: str = os.fspath(source)
+    if not name.strip():  # Path takes an empty one for the working folder
+        raise DataError(
+            f"{name!r} names no file or folder. The working folder is '.'. Documents are read from {PLACES}."
+        )
     path = Path(source)
     if not os.path.exists(path):
         shown = name if len(name) <= _SHOWN_LENGTH else name[:_SHOWN_LENGTH] + "..."
@@ -42,17 +46,20 @@ def open_source(source: Any, settings: ReadSettings) -> Source | None:
     if path.is_dir() or isinstance(known, TextFormat):
         settings.columns.refuse(f"{path} holds text, which")
     if path.is_dir():
-        return Source(name, lambda: _text_folder(path, settings), lambda: _count_texts(path), joint="/")
+        return Source(name, lambda: _text_folder(path, settings), lambda: _count_texts(path), joint="/", places=(path,))
     if isinstance(known, TextFormat):
         known.check_library()  # in a folder, such files are counted where it is missing
-        return Source(name, lambda: iter([known.row(path, path.name, settings)]), joint=None)
+        return Source(name, lambda: iter([known.row(path, path.name, settings)]), joint=None, places=(path,))
     if known is None:
         shown = "".join(path.suffixes[-2:]).lower() or "no suffix"
         raise DataError(f"{path} is of an unknown kind ({shown}). Documents are read from {PLACES}.")
     if not path.is_file():  # it is read more than once, and may never end
         raise DataError(f"{path} is a pipe or a device, not a file: write what it gives into a file first.")
     return Source(
-        name, lambda: read_table(known.open(path, settings), settings.columns), lambda: known.count_rows(path)
+        name,
+        lambda: read_table(known.open(path, settings), settings.columns),
+        lambda: known.count_rows(path),
+        places=(path,),
     )
 
 

@@ -38,7 +38,7 @@ def open_source(source: Any, settings: ReadSettings) -> Source | None:
         for each, label in zip(sources, _labels(source), strict=True):
             yield from _labelled(each, label)
 
-    return Source(f"{len(sources)} sources", events)
+    return Source(f"{len(sources)} sources", events, places=tuple(place for each in sources for place in each.places))
 
 
 def is_place(item: object) -> bool:

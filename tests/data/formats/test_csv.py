@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from reading_support import packed, texts
 
@@ -81,9 +83,11 @@ def test_unusable_csv_headers(tmp_path: Path) -> None:
 
 def test_an_archive_called_a_table_is_no_table(tmp_path: Path) -> None:
     path = tmp_path / "c.csv"
-    path.write_bytes(b"name" + bytes(90) + b",size\nsome text,1\n")
-    with pytest.raises(DataError, match=r"header of .*c\.csv cannot be read: it has NUL characters"):
-        texts(path)
+    pq.write_table(pa.table({"text": ["some text", "another"]}), tmp_path / "t.parquet")
+    for data in (b"name" + bytes(90) + b",size\nsome text,1\n", (tmp_path / "t.parquet").read_bytes(), b"PK\x03\x04\n"):
+        path.write_bytes(data)
+        with pytest.raises(DataError, match=r"header of .*c\.csv cannot be read: it has control characters"):
+            texts(path)
 
 
 @pytest.mark.parametrize("name", ["c.csv", "c.tsv", "c.jsonl"])

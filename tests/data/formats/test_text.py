@@ -8,6 +8,7 @@ import pytest
 from reading_support import texts
 
 from simlte_st.data.documents import read_documents
+from simlte_st.errors import DataError
 
 
 def test_a_single_text_file_and_its_line_ends(tmp_path: Path) -> None:
@@ -49,6 +50,14 @@ def test_a_named_encoding_is_used(tmp_path: Path) -> None:
     assert texts(tmp_path / "a.jsonl", encoding="utf-16-le") == ["Ωmega", "b"]
     (tmp_path / "u.txt").write_bytes("Ωmega".encode("utf-16-le"))
     assert texts(tmp_path / "u.txt", encoding="utf-16-le") == ["Ωmega"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-16-le", "utf-32-be"])
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.tsv"])
+def test_a_table_in_another_encoding_than_the_one_named(tmp_path: Path, name: str, encoding: str) -> None:
+    (tmp_path / name).write_bytes(b'{"text": "h\xe4llo"}\nodd\n')
+    with pytest.raises(DataError, match=rf"{name}.*(cannot be|no usable|Cannot tell)"):
+        texts(tmp_path / name, encoding=encoding)
 
 
 def test_binary_files_are_counted(tmp_path: Path) -> None:
