@@ -25,11 +25,16 @@ FEWEST_ROWS = 16
 """Tokens from which it is: of fewer, most of its time is spent on the matrix, which it puts in order each time."""
 
 
-def fast_products() -> AbstractContextManager[Any]:
+def fast_products(device: torch.device) -> AbstractContextManager[Any]:
     """Give what computes linear layers faster, where something does: a context for what needs no gradients.
 
     Only float32 on a CPU is touched; all else is computed as ever, other threads' included.
+
+    Args:
+        device: Where the model computes.
     """
+    if device.type != "cpu":
+        return nullcontext()
     found = cpu_capabilities()
     amd = str(found.get("cpu_name", "")).startswith("AMD") and bool(found.get("avx512_f"))
     return _OneDnnProducts() if amd and torch.backends.mkldnn.is_available() else nullcontext()

@@ -117,7 +117,7 @@ class TextReader:
         else:  # flattened, without padding
             ranges = mini_batch_ranges(features, self._rows, None)
             passes, back = [slice_rows(features, *bounds) for bounds in ranges], torch.arange(ranges[-1][1])
-        with fast_products():
+        with fast_products(self._model.device):
             found = torch.cat([self._model.forward(each, **options)["sentence_embedding"] for each in passes])
         return {**features, "sentence_embedding": found[back.to(found.device)]}
 

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason
 
 AMD = {"cpu_name": "AMD EPYC 9B45", "avx512_f": True}
 WIDTH = 384
+CPU = torch.device("cpu")
 TEXTS = ["ba da " * 30, "ga", "ma na ba " * 15]
 
 
@@ -53,7 +54,7 @@ def test_products_are_those_of_the_stock_function(products: list[int], make: Cal
     layer, inputs = nn.Linear(WIDTH, 60, bias=bias), make()
     with torch.no_grad():
         expected = layer(inputs)
-        with fast_products():
+        with fast_products(CPU):
             found = layer(inputs)
             assert torch.equal(found, layer(inputs)), "the same bytes again"
         torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
@@ -70,7 +71,7 @@ def test_other_products_are_left_alone(products: list[int]) -> None:
     inputs, weight = torch.randn(100, WIDTH), torch.randn(WIDTH, WIDTH)
     few = -(-FEWEST_PRODUCTS // weight.numel())
     assert few < FEWEST_ROWS
-    with fast_products():
+    with fast_products(CPU):
         F.linear(inputs[: FEWEST_ROWS - 1], weight)
         F.linear(inputs, weight[: FEWEST_PRODUCTS // weight[0].numel() // 100])
         F.linear(inputs[0], weight)
@@ -90,9 +91,16 @@ def test_other_products_are_left_alone(products: list[int]) -> None:
 
 
 @torch.no_grad()
+def test_a_model_elsewhere_is_left_alone(products: list[int]) -> None:
+    with fast_products(torch.device("cuda")):
+        F.linear(torch.randn(100, WIDTH), torch.randn(WIDTH, WIDTH))
+    assert products == []
+
+
+@torch.no_grad()
 def test_other_threads_compute_as_ever(products: list[int]) -> None:
     inputs, weight = torch.randn(100, WIDTH), torch.randn(WIDTH, WIDTH)
-    with fast_products():
+    with fast_products(CPU):
         thread = threading.Thread(target=lambda: F.linear(inputs, weight))
         thread.start()
         thread.join()
@@ -108,7 +116,7 @@ def test_other_processors_compute_as_ever(
     products: list[int], monkeypatch: pytest.MonkeyPatch, capabilities: dict[str, object]
 ) -> None:
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities, raising=False)
-    with fast_products():
+    with fast_products(CPU):
         F.linear(torch.randn(100, WIDTH), torch.randn(WIDTH, WIDTH))
     assert products == []
 
