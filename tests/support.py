@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
+from typing import Any
 
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
@@ -22,10 +24,10 @@ def make_document(number: int, sentences: int = 12, words: int = 8) -> str:
     return " ".join(texts)
 
 
-def make_tokenizer() -> PreTrainedTokenizerFast:
-    """Make a word-level BERT tokenizer over :data:`WORDS`."""
+def make_tokenizer(words: list[str] = WORDS, max_length: int = 64) -> PreTrainedTokenizerFast:
+    """Make a word-level BERT tokenizer."""
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    vocabulary = {word: index for index, word in enumerate([*special, ".", ",", ":", *WORDS])}
+    vocabulary = {word: index for index, word in enumerate([*special, ".", ",", ":", *words])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -34,7 +36,17 @@ def make_tokenizer() -> PreTrainedTokenizerFast:
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",
         special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
     )
-    return as_fast(tokenizer)
+    return as_fast(tokenizer, max_length)
+
+
+class Runs:
+    """Makes a file where it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return Path.touch, (self.path,)
 
 
 def as_fast(tokenizer: Tokenizer, max_length: int = 64) -> PreTrainedTokenizerFast:

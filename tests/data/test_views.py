@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from odd_texts import letters, texts
 from scipy.stats import chisquare
+from views_support import make
 
 from simlte_st.data.document import Document, SegmentedDocument
 from simlte_st.data.segmenters import PunktSegmenter
@@ -33,12 +34,6 @@ from simlte_st.data.views import (
     words_of,
 )
 from simlte_st.errors import ConfigurationError
-
-
-def make(tokens: list[int], paragraphs: tuple[int, ...] = (0,), name: str = "doc") -> SegmentedDocument:
-    """A document whose sentences tell their number: ``s3w0 s3w1 ...``, one word a token."""
-    sentences = tuple(" ".join(f"s{i}w{word}" for word in range(count)) for i, count in enumerate(tokens))
-    return SegmentedDocument(name, sentences, paragraphs, tuple(tokens))
 
 
 @st.composite

@@ -9,11 +9,7 @@ import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
-from support import as_fast
-from tokenizers import Tokenizer
-from tokenizers.models import WordLevel
-from tokenizers.pre_tokenizers import Whitespace
-from tokenizers.processors import TemplateProcessing
+from support import make_tokenizer
 from transformers import (
     BertConfig,
     BertModel,
@@ -25,24 +21,13 @@ from transformers import (
 
 from simlte_st.data import Document
 
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 WORDS = [f"w{i}" for i in range(60)]
 
 
-def _save_tokenizer(path: Path, max_length: int) -> int:
-    vocabulary = {word: index for index, word in enumerate(SPECIAL + WORDS)}
-    tokenizer = Tokenizer(WordLevel(vocabulary, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = Whitespace()
-    tokenizer.post_processor = TemplateProcessing(
-        single="[CLS] $A [SEP]",
-        special_tokens=[("[CLS]", vocabulary["[CLS]"]), ("[SEP]", vocabulary["[SEP]"])],
-    )
-    as_fast(tokenizer, max_length).save_pretrained(path)
-    return len(vocabulary)
-
-
 def _build(path: Path, family: str, positions: int, max_length: int) -> SentenceTransformer:
-    size = _save_tokenizer(path, max_length)
+    tokenizer = make_tokenizer(WORDS, max_length)
+    tokenizer.save_pretrained(path)
+    size = len(tokenizer)
     shape = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
     with torch.random.fork_rng():
         torch.manual_seed(0)

@@ -12,6 +12,7 @@ from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, StaticEmbedding
+from support import Runs
 from transformers import AutoConfig, AutoModel, AutoTokenizer, T5Config, T5EncoderModel
 
 from simlte_st import train
@@ -250,16 +251,6 @@ def test_paths_that_climb_out_of_a_model(encoder_path: Path, tmp_path: Path) -> 
         folder = Path(shutil.copytree(encoder_path, tmp_path / "model", dirs_exist_ok=True))
         with pytest.raises(ModelError, match=r"could not be loaded.*without '\.\.'"):
             load_model(set_module(folder, {"path": path}))
-
-
-class Runs:
-    """Makes a file where it is unpickled."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self) -> Any:
-        return Path.touch, (self.path,)
 
 
 def test_pickles_are_not_run(encoder_path: Path, tmp_path: Path) -> None:

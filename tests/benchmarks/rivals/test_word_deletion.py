@@ -3,22 +3,10 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from views_support import draws, make
 
 from benchmarks.rivals.word_deletion import WordDeletion
-from simlte_st.data.document import SegmentedDocument
-from simlte_st.data.views import ViewPair, draw_views
 from simlte_st.errors import ConfigurationError
-
-
-def make(tokens: list[int]) -> SegmentedDocument:
-    sentences = tuple(" ".join(f"s{i}w{word}" for word in range(count)) for i, count in enumerate(tokens))
-    return SegmentedDocument("doc", sentences, (0,), tuple(tokens))
-
-
-def draws(document: SegmentedDocument, view: WordDeletion, count: int, budget: int | None = None) -> list[ViewPair]:
-    pairs = [draw_views(document, view, seed=4, epoch=epoch, budget=budget) for epoch in range(count)]
-    assert all(pair is not None for pair in pairs)
-    return [pair for pair in pairs if pair is not None]
 
 
 def test_word_deletion_deletes_at_its_rate_independently() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from reading_support import texts
+from support import Runs
 
 from simlte_st.data.documents import read_documents
 from simlte_st.errors import DataError
@@ -89,16 +90,6 @@ def test_what_may_not_be_read_is_counted(tmp_path: Path, monkeypatch: pytest.Mon
     assert reader.report.examples["unreadable"] == ["closed/: Permission denied", "secret.txt: Permission denied"]
     with pytest.raises(DataError, match=r"secret\.jsonl is truncated, corrupt or unreadable \(.*Permission denied"):
         texts(tmp_path / "secret.jsonl")
-
-
-class Runs:
-    """Makes a file where it is unpickled."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self) -> Any:
-        return Path.touch, (self.path,)
 
 
 @pytest.mark.parametrize("kind", ["pickle", "zip", "tar.gz"])
