@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import nn
 
 
 def batch(lengths: tuple[int, ...], size: int, left: bool = False) -> dict[str, Any]:
@@ -25,3 +26,12 @@ def flattened(padded: dict[str, Any]) -> dict[str, Any]:
         "input_ids": torch.ones(1, int(mask.sum()), dtype=torch.int64),
         "cu_seq_lens_q": ends,
     }
+
+
+def check_empty_batches(module: nn.Module) -> None:
+    """Check what a pooling of 8 dimensions makes of a text without tokens, and of no text."""
+    found = module({"token_embeddings": torch.randn(1, 3, 8), "attention_mask": torch.zeros(1, 3, dtype=torch.int64)})
+    assert not found["sentence_embedding"].any()
+    assert not found["token_attention"].any()
+    empty = module({"token_embeddings": torch.zeros(0, 4, 8), "attention_mask": torch.zeros(0, 4, dtype=torch.int64)})
+    assert empty["sentence_embedding"].shape == (0, 8)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 
@@ -66,8 +66,4 @@ def _shared_words(
     for term, word in words.items():
         for name, score in store.matching([term], where, len(weights)).items():
             weights[name].append((word, score))
-    return {name: _highest(pairs) for name, pairs in weights.items()}
-
-
-def _highest(weights: Sequence[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
-    return tuple(sorted(weights, key=lambda item: (-item[1], item[0]))[:WORDS])
+    return {name: tuple(sorted(pairs, key=lambda item: (-item[1], item[0]))[:WORDS]) for name, pairs in weights.items()}

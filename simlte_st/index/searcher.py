@@ -47,6 +47,10 @@ class Searcher:
     def _words(self) -> WordCounts:
         return WordCounts.read(self._store.folder)
 
+    @cached_property
+    def _sentences(self) -> SentenceVectors:
+        return SentenceVectors(self._store.folder, lambda sentences: self._encoder().documents(sentences))
+
     def ask_text(self, text: str, with_vector: bool) -> Question:
         """Make a question of a text."""
         return Question(self._words.of_question(text), self._encoder().query(text) if with_vector else None)
@@ -68,7 +72,6 @@ class Searcher:
         why: bool = False,
     ) -> list[Hits]:
         """Find the hits of each question; see :func:`~simlte_st.index.finding.find_hits`."""
-        vectors = SentenceVectors(self._store.folder, lambda sentences: self._encoder().documents(sentences))
-        reasons = partial(Reasons, self._store, vectors, lambda: self._segmenter)
+        reasons = partial(Reasons, self._store, self._sentences, lambda: self._segmenter)
         top = TOP if top is None and threshold is None else top
         return find_hits(self._store, reasons, questions, mode, top, threshold, where, why)

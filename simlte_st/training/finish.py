@@ -75,8 +75,7 @@ def finish(
         # The readers first: the analysis counts as much of a document as they read.
         ending = readers if whole is None else [*readers, *models]
         end_with_lsa(ending, texts, options.lsa, options.seed, options.progress)
-    longer = is_longer(fitted.steps, trainee.preset.max_view_length)
-    gain = None if base is None else measure_gain(base, model, prepared.held_out, options, longer)
+    gain = None if base is None else measure_gain(base, trainee, fitted, prepared.held_out, options)
     helped = gain is not None and gain["verdict"] == "helped"
     trained, kept = readers[0], readers[0] if base is None or helped or options.keep == "trained" else readers[1]
     truncation = Truncation.of(trained)
@@ -118,25 +117,21 @@ def finish(
 
 
 def measure_gain(
-    base: SentenceTransformer,
-    model: SentenceTransformer,
-    held_out: Sequence[Document],
-    options: RunOptions,
-    longer: bool = False,
+    base: SentenceTransformer, trainee: Trainee, fitted: Fitted, held_out: Sequence[Document], options: RunOptions
 ) -> dict[str, Any] | None:
     """Compare base and trained model on documents held out, with a probe where the run has a column of labels.
 
     Args:
         base: The base.
-        model: What was trained.
+        trainee: What was trained.
+        fitted: What the Trainer did: of longer trainings the verdict knows less.
         held_out: The documents.
         options: The run's options.
-        longer: See :func:`~simlte_st.evaluation.verdict.is_longer`.
 
     Returns:
         The verdict and what it is made of as JSON values; None where fewer than two documents can be split.
     """
-    models = {"base": base, "trained": model}
+    models = {"base": base, "trained": trainee.model}
     try:
         halves = compare_halves(
             models, held_out, segmenter=options.segmenter, seed=options.seed, progress=options.progress
@@ -147,6 +142,7 @@ def measure_gain(
         logger.warning("The gain cannot be measured: %s", error)
         return None
     numbers = {name: result.metrics() for name, result in halves.items()}
+    longer = is_longer(fitted.steps, trainee.preset.max_view_length)
     return {**verdict.to_dict(), "summary": verdict.summary(longer), "halves": numbers}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pooling_support
 import pytest
 import torch
-from pooling_support import flattened
+from pooling_support import check_empty_batches, flattened
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
@@ -69,12 +69,7 @@ def test_positions_are_counted_after_a_prompt_that_is_left_out(module: PositionP
 
 
 def test_odd_batches(module: PositionPooling) -> None:
-    none = {**batch((3,)), "attention_mask": torch.zeros(1, 3, dtype=torch.int64)}
-    found = module(none)
-    assert not found["sentence_embedding"].any()
-    assert not found["token_attention"].any()
-    empty = module({"token_embeddings": torch.zeros(0, 4, 8), "attention_mask": torch.zeros(0, 4, dtype=torch.int64)})
-    assert empty["sentence_embedding"].shape == (0, 8)
+    check_empty_batches(module)
 
 
 @pytest.mark.parametrize("settings", [{"embedding_dimension": 0}, {"flat": 0}, {"power": -0.1}])

@@ -15,6 +15,7 @@ from simlte_st.errors import ConfigurationError
 from simlte_st.evaluation.verdict import longer_in_words
 from simlte_st.modules import LatentSemanticAnalysis
 from simlte_st.training import finish as finishing
+from simlte_st.training.model import Trainee
 
 OPTIONS: dict[str, Any] = {
     "pooling": "cls", "batch_size": 8, "max_steps": 2, "learning_rate": 3e-3,
@@ -54,9 +55,9 @@ def test_after_bfloat16_both_are_measured_in_float32(
 ) -> None:
     texts, found, original = [row["text"] for row in labelled[:8]], [], finishing.measure_gain
 
-    def measure(base: SentenceTransformer, model: SentenceTransformer, *given: Any) -> dict[str, Any] | None:
-        found.extend((base.encode(texts), model.encode(texts)))
-        return original(base, model, *given)
+    def measure(base: SentenceTransformer, trainee: Trainee, *given: Any) -> dict[str, Any] | None:
+        found.extend((base.encode(texts), trainee.model.encode(texts)))
+        return original(base, trainee, *given)
 
     monkeypatch.setattr(finishing, "measure_gain", measure)
     result = train(labelled, tmp_path / "m", base=encoder_path, bf16=True, keep="trained", **OPTIONS)
