@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from datasets import Dataset
 from safetensors.torch import load_file
@@ -18,7 +20,7 @@ from sentence_transformers import (
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from transformers import TrainerCallback
 
-from simlte_st.training import Preset
+from simlte_st.training import Preset, callbacks
 
 # The papers' objective and stock modules, and the trained model whatever a verdict on so few made-up documents says.
 OPTIONS: dict[str, Any] = {
@@ -87,3 +89,17 @@ class Calls(TrainerCallback):
 
     def __init__(self, event: str, function: Callable[[int], object]) -> None:
         setattr(self, event, lambda args, state, control, **kwargs: function(state.global_step) and None)
+
+
+@contextmanager
+def broken_off(step: int) -> Iterator[None]:
+    """Break the training in the block off after a step, without a checkpoint."""
+
+    def stop(self: object, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if state.global_step == step:
+            raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(callbacks.CompleteCallback, "on_step_end", stop)
+        with pytest.raises(KeyboardInterrupt):
+            yield

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 import torch
-from training_support import LONG, OPTIONS, assert_same_bytes
+from training_support import LONG, OPTIONS, assert_same_bytes, broken_off
 
 from simlte_st import train
 from simlte_st.data import read_documents
@@ -106,7 +106,7 @@ def test_a_half_written_checkpoint_is_not_resumed_from(
 
 
 def test_a_converted_run_with_attention_dropout_resumes_to_the_same_bytes(
-    bert_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bert_path: Path, documents: list[str], tmp_path: Path
 ) -> None:
     options: dict[str, Any] = {"base": bert_path, "preset": "docsplit-longformer", "max_length": 200, **LONG}
     train(documents, tmp_path / "without", **options)
@@ -115,14 +115,8 @@ def test_a_converted_run_with_attention_dropout_resumes_to_the_same_bytes(
     files = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("a", "without")]
     assert files[0] != files[1], "it is the dropout that resumes"
 
-    def stop(self: object, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        if state.global_step == 3:
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(callbacks.CompleteCallback, "on_step_end", stop)
-        with pytest.raises(KeyboardInterrupt):
-            train(documents, tmp_path / "b", **options)
+    with broken_off(3):
+        train(documents, tmp_path / "b", **options)
     assert (tmp_path / "b.run" / "base" / "modules.json").exists()
     train(documents, tmp_path / "b", resume=True, **options)
     assert_same_bytes(tmp_path / "a", tmp_path / "b")
@@ -130,7 +124,7 @@ def test_a_converted_run_with_attention_dropout_resumes_to_the_same_bytes(
 
 @pytest.mark.parametrize("settings", [{}, {"batch_tokens": 400}], ids=["random", "tokens"])
 def test_batches_resume_to_the_same_bytes(
-    settings: dict[str, Any], encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    settings: dict[str, Any], encoder_path: Path, documents: list[str], tmp_path: Path
 ) -> None:
     options: dict[str, Any] = {"base": encoder_path, "batch_size": 8, "epochs": 3, "save_steps": 4, "held_out": 0.0}
     options |= {"progress": False, **settings}
@@ -139,14 +133,8 @@ def test_batches_resume_to_the_same_bytes(
     assert whole.documents_per_second > 0
     assert whole.corpus.left_out == {"exact copy of another document": 1}
 
-    def stop(self: object, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        if state.global_step == whole.steps - 2:
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(callbacks.CompleteCallback, "on_step_end", stop)
-        with pytest.raises(KeyboardInterrupt):
-            train(rows, tmp_path / "b", **options)
+    with broken_off(whole.steps - 2):
+        train(rows, tmp_path / "b", **options)
     train(rows, tmp_path / "b", resume=True, **options)
     assert_same_bytes(tmp_path / "a", tmp_path / "b")
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support import make_document
-from training_support import assert_same_bytes
+from training_support import assert_same_bytes, broken_off
 
 from simlte_st import train
 from simlte_st.cli.main import main
@@ -26,7 +26,7 @@ from simlte_st.errors import (
     SimlteError,
     TrainingDiverged,
 )
-from simlte_st.training import callbacks, prepare
+from simlte_st.training import prepare
 
 # Dropout on, an MLM head, and more steps than a pass has batches.
 OPTIONS: dict[str, Any] = {
@@ -50,14 +50,6 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prepare, "LOOKED_AT", 30)
 
 
-def stop_at(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
-    def stop(self: object, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        if state.global_step == step:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(callbacks.CompleteCallback, "on_step_end", stop)
-
-
 def test_a_run_goes_on_at_the_document_to_the_same_bytes_and_holds_no_copy_of_the_stream(
     bert_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -75,10 +67,8 @@ def test_a_run_goes_on_at_the_document_to_the_same_bytes_and_holds_no_copy_of_th
     assert whole.steps == 16
     assert whole.passes is not None
     assert whole.passes > 1.3
-    with monkeypatch.context() as patch:
-        stop_at(patch, 10)
-        with pytest.raises(KeyboardInterrupt):
-            train(source, tmp_path / "m", base=bert_path, **OPTIONS)
+    with broken_off(10):
+        train(source, tmp_path / "m", base=bert_path, **OPTIONS)
     kept = b"".join(path.read_bytes() for path in (tmp_path / "m.run").rglob("*") if path.is_file())
     texts = [row["text"] for file in sorted(source.iterdir()) for row in pq.read_table(file).to_pylist()]
     sentences = [text.split(". ")[0].encode() for text in texts]

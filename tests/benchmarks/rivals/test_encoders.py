@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from pathlib import Path
+from typing import Any
 
 import huggingface_hub
 import numpy as np
@@ -197,6 +198,12 @@ def test_a_prompt_may_be_left_out_of_the_mean(pooled_path: Path) -> None:
     np.testing.assert_allclose(left_out.encode(["bo bun"])[0], states[4:].mean(axis=0), atol=1e-5)
 
 
+SHAPE: dict[str, Any] = {
+    "vocab_size": len(make_tokenizer()), "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "intermediate_size": 32, "pad_token_id": 0, "initializer_range": 0.3,
+}  # fmt: skip
+
+
 def save(model: PreTrainedModel, path: Path) -> Path:
     model.save_pretrained(path)
     make_tokenizer().save_pretrained(path)
@@ -205,17 +212,7 @@ def save(model: PreTrainedModel, path: Path) -> Path:
 
 def test_a_longformer_is_read_with_cls_attending_globally(tmp_path: Path) -> None:
     torch.manual_seed(0)
-    config = LongformerConfig(
-        vocab_size=len(make_tokenizer()),
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=32,
-        max_position_embeddings=65,
-        attention_window=8,
-        pad_token_id=0,
-        initializer_range=0.3,
-    )
+    config = LongformerConfig(**SHAPE, max_position_embeddings=65, attention_window=8)
     stock = LongformerModel(config).eval()
     encoder = load_hub_model(HubModel("X", str(save(stock, tmp_path / "l")), "cls", 4096))
     assert isinstance(encoder.model.transformers_model, SimlteLongformerModel)
@@ -232,18 +229,7 @@ def test_a_longformer_is_read_with_cls_attending_globally(tmp_path: Path) -> Non
 
 def test_a_big_bird_does_not_remember_what_it_read_and_leaves_numpys_generator_alone(tmp_path: Path) -> None:
     torch.manual_seed(0)
-    config = BigBirdConfig(
-        vocab_size=len(make_tokenizer()),
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=32,
-        max_position_embeddings=64,
-        block_size=4,
-        num_random_blocks=1,
-        pad_token_id=0,
-        initializer_range=0.3,
-    )
+    config = BigBirdConfig(**SHAPE, max_position_embeddings=64, block_size=4, num_random_blocks=1)
     path = str(save(BigBirdModel(config), tmp_path / "b"))
     encoder = load_hub_model(HubModel("X", path, "mean", 4096))
     long, short = make_document(1, sentences=6), "ba bei bo"
