@@ -1,8 +1,9 @@
-"""Checks of numbers that are settings: one sentence for what is out of its range, is not finite, or is no number."""
+"""Checks of settings: one sentence for a number that is out of its range, one for a word that is none of some."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
 
@@ -76,3 +77,20 @@ def check_seed(seed: Any) -> None:
         ConfigurationError: It is no whole number from 0 to :data:`LARGEST_SEED`.
     """
     check_count("seed", seed, least=0, most=LARGEST_SEED)
+
+
+def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
+    """Check a word.
+
+    Args:
+        name: Of the setting, as Python has it.
+        value: Its value.
+        choices: The words that it may be, two or more.
+
+    Raises:
+        ConfigurationError: It is none of them.
+    """
+    known = list(choices)
+    if value not in known:
+        *others, last = map(repr, known)
+        raise ConfigurationError(f"{name}={value!r}: use {', '.join(others)} or {last}.")

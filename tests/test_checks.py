@@ -1,14 +1,15 @@
-"""Numbers that are settings."""
+"""Numbers and words that are settings."""
 
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 
-from simlte_st.checks import LARGEST_COUNT, LARGEST_SEED, check_count, check_number, check_seed
+from simlte_st.checks import LARGEST_COUNT, LARGEST_SEED, check_choice, check_count, check_number, check_seed
 from simlte_st.errors import ConfigurationError
 
 
@@ -50,3 +51,13 @@ def test_seeds() -> None:
     for seed in (-1, LARGEST_SEED + 1):
         with pytest.raises(ConfigurationError, match=f"^seed={seed}: "):
             check_seed(seed)
+
+
+def test_a_word_is_one_of_some() -> None:
+    check_choice("window", "head", ("random", "head", "spread"))
+    for value in ("tail", None, ["head"]):
+        said = f"window={value!r}: use 'random', 'head' or 'spread'."
+        with pytest.raises(ConfigurationError, match=f"^{re.escape(said)}$"):
+            check_choice("window", value, ("random", "head", "spread"))
+    with pytest.raises(ConfigurationError, match="use 'a' or 'b'"):
+        check_choice("x", "c", {"a": 1, "b": 2})

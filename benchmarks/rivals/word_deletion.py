@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import get_args
 
-from simlte_st.checks import check_number
+from simlte_st.checks import check_choice, check_number
 from simlte_st.data.document import Outline
 from simlte_st.data.views import Piece, Sides, has_two_words, pieces_of_words, words_of
-from simlte_st.data.windows import WindowMode, check_window, choose_window
+from simlte_st.data.windows import WindowMode, choose_window
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class WordDeletion:
 
     def __post_init__(self) -> None:
         check_number("p", self.p, least=0.0, most=0.99)
-        check_window(self.window)
+        check_choice("window", self.window, get_args(WindowMode))
 
     def accepts(self, document: Outline) -> bool:
         """Accept any document of two words or more."""

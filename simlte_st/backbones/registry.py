@@ -10,6 +10,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from simlte_st.backbones.base import Backbone
+from simlte_st.checks import check_choice
 from simlte_st.chunk_mean.backbone import ChunkMean
 from simlte_st.errors import ConfigurationError
 from simlte_st.longformer.backbone import Longformer
@@ -32,16 +33,6 @@ def replacement_of(encoder: PreTrainedModel) -> str | None:
     return next((name for name, backbone in BACKBONES.items() if kind in backbone.replaces), None)
 
 
-def check_backbone(name: str) -> None:
-    """Check that there is a backbone of a name.
-
-    Raises:
-        ConfigurationError: There is none.
-    """
-    if name not in BACKBONES:
-        raise ConfigurationError(f"backbone={name!r}: use {' or '.join(map(repr, BACKBONES))}.")
-
-
 def make_backbone(name: str, **settings: Any) -> Backbone:
     """Make a backbone by name.
 
@@ -52,7 +43,7 @@ def make_backbone(name: str, **settings: Any) -> Backbone:
     Raises:
         ConfigurationError: An unknown name, or a setting that this backbone does not have.
     """
-    check_backbone(name)
+    check_choice("backbone", name, BACKBONES)
     chosen = {setting: value for setting, value in settings.items() if value is not None}
     known = {other: [field.name for field in fields(kind)] for other, kind in BACKBONES.items()}  # type: ignore[arg-type]
     for setting, value in chosen.items():

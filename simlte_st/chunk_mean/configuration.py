@@ -7,7 +7,7 @@ from typing import Any, ClassVar, get_args
 
 from transformers import AutoConfig, PretrainedConfig
 
-from simlte_st.checks import check_count
+from simlte_st.checks import check_choice, check_count
 from simlte_st.chunk_mean.backbone import ChunkWeights
 from simlte_st.errors import ConfigurationError
 
@@ -60,8 +60,7 @@ class SimlteChunkMeanConfig(PretrainedConfig):
         self.chunk_weights: ChunkWeights = chunk_weights
         self.max_position_embeddings = max_position_embeddings
         super().__init__(**kwargs)
-        if chunk_weights not in get_args(ChunkWeights):
-            raise ConfigurationError(f"weights={chunk_weights!r}: use 'tokens' or 'equal'.")
+        check_choice("weights", chunk_weights, get_args(ChunkWeights))
         check_count("overlap", chunk_overlap, least=0)
         if chunk_length < chunk_overlap + 3:
             raise ConfigurationError(

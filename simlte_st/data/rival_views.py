@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Literal
+from typing import Literal, get_args
 
-from simlte_st.checks import check_number
+from simlte_st.checks import check_choice, check_number
 from simlte_st.data.document import Outline
 from simlte_st.data.views import (
     Piece,
@@ -17,8 +17,7 @@ from simlte_st.data.views import (
     whole,
     words_of,
 )
-from simlte_st.data.windows import WindowMode, check_window, choose_window
-from simlte_st.errors import ConfigurationError
+from simlte_st.data.windows import WindowMode, choose_window
 
 
 @dataclass(frozen=True)
@@ -39,9 +38,8 @@ class Identity:
     unit: Literal["document", "sentence"] = "document"
 
     def __post_init__(self) -> None:
-        check_window(self.window)
-        if self.unit not in ("document", "sentence"):
-            raise ConfigurationError(f"unit={self.unit!r}: use 'document' or 'sentence'.")
+        check_choice("window", self.window, get_args(WindowMode))
+        check_choice("unit", self.unit, ("document", "sentence"))
 
     def accepts(self, document: Outline) -> bool:
         """Accept any document that has a word."""
@@ -110,7 +108,7 @@ class InverseCloze:
 
     def __post_init__(self) -> None:
         check_number("keep_sentence", self.keep_sentence, least=0.0, most=1.0)
-        check_window(self.window)
+        check_choice("window", self.window, get_args(WindowMode))
 
     def accepts(self, document: Outline) -> bool:
         """Accept two sentences or more: a lone sentence has no context."""

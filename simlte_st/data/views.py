@@ -11,11 +11,11 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Literal, NamedTuple, Protocol, get_args, runtime_checkable
 
-from simlte_st.checks import check_number
+from simlte_st.checks import check_choice, check_number
 from simlte_st.data.document import Outline, SegmentedDocument
-from simlte_st.data.windows import WindowMode, check_window, choose_window
+from simlte_st.data.windows import WindowMode, choose_window
 from simlte_st.data.words import word_spans
 from simlte_st.errors import ConfigurationError
 
@@ -215,11 +215,9 @@ class DocSplit:
 
     def __post_init__(self) -> None:
         check_number("p", self.p, least=0.01, most=0.99)
-        check_window(self.window)
-        if self.unit not in ("sentence", "paragraph", "block"):
-            raise ConfigurationError(f"unit={self.unit!r}: use 'sentence', 'paragraph' or 'block'.")
-        if self.single not in ("halve", "skip"):
-            raise ConfigurationError(f"single={self.single!r}: use 'halve' or 'skip'.")
+        check_choice("window", self.window, get_args(WindowMode))
+        check_choice("unit", self.unit, ("sentence", "paragraph", "block"))
+        check_choice("single", self.single, ("halve", "skip"))
         least, most = self._block_range()
         if not 1 <= least <= most:
             raise ConfigurationError(f"block={self.block!r}: give a number from 1, or a range (least, most).")

@@ -8,23 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from random import Random
-from typing import Literal, get_args
-
-from simlte_st.errors import ConfigurationError
+from typing import Literal
 
 WindowMode = Literal["random", "head", "spread"]
-
-
-def check_window(mode: str) -> WindowMode:
-    """Return ``mode`` if it is a known window mode.
-
-    Raises:
-        ConfigurationError: It is not.
-    """
-    for known in get_args(WindowMode):
-        if mode == known:
-            return known  # type: ignore[no-any-return]
-    raise ConfigurationError(f"window={mode!r}: use one of {', '.join(map(repr, get_args(WindowMode)))}.")
 
 
 def choose_window(

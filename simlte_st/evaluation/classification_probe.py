@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
+from simlte_st.checks import check_choice
 from simlte_st.evaluation.evaluator import EmbeddingEvaluator, EvaluatorSettings
 from simlte_st.evaluation.labels import Label, check_lengths, number_labels, plain_labels, warned_once
-from simlte_st.evaluation.probe import Head, ProbeResult, Rows, check_head, fit_probe
+from simlte_st.evaluation.probe import Head, ProbeResult, Rows, fit_probe
 from simlte_st.evaluation.splits import few_shot_rows, warn_of_copies
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ class ClassificationProbeEvaluator(EmbeddingEvaluator):
             primary_metric="accuracy" if shots is None else "accuracy_mean",
             **settings,
         )
-        check_head(head)
+        check_choice("head", head, get_args(Head))
         check_lengths(train_texts, train_labels, "training")
         check_lengths(test_texts, test_labels, "test")
         number_labels(train_labels, test_labels)  # labels that cannot be used are an error now, not after an epoch

@@ -11,8 +11,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from simlte_st.checks import check_number
-from simlte_st.errors import ConfigurationError, DataError
+from simlte_st.checks import check_choice, check_number
+from simlte_st.errors import DataError
 
 logger = logging.getLogger(__name__)
 
@@ -143,10 +143,8 @@ def link_pairs(
             linked.
         ConfigurationError: A setting is unknown or out of range.
     """
-    if split not in ("links", "papers"):
-        raise ConfigurationError(f"split={split!r}: use 'links' or 'papers'.")
-    if negatives not in ("rewired", "uniform"):
-        raise ConfigurationError(f"negatives={negatives!r}: use 'rewired' or 'uniform'.")
+    check_choice("split", split, ("links", "papers"))
+    check_choice("negatives", negatives, ("rewired", "uniform"))
     check_number("test_share", test_share, above=0, below=1)
     data = check_links(links)
     generator = np.random.default_rng(seed)

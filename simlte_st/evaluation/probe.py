@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from sklearn.metrics import accuracy_score, f1_score
 from torch import nn
 from torch.nn import functional
 
-from simlte_st.checks import check_count, check_number
+from simlte_st.checks import check_choice, check_count, check_number
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.evaluation.labels import Label, check_lengths, number_labels
 from simlte_st.vectors import check_embeddings
@@ -117,7 +117,7 @@ def fit_probe(
         DataError: Shapes and labels do not fit together, a value is not finite, or there are fewer than two classes.
         ConfigurationError: An unknown head, or a setting out of range.
     """
-    check_head(head)
+    check_choice("head", head, get_args(Head))
     train, test = _checked(train_x, head), _checked(test_x, head)
     check_lengths(range(train.shape[0]), train_y, "training")
     check_lengths(range(test.shape[0]), test_y, "test")
@@ -201,12 +201,6 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def check_head(head: str) -> None:
-    """Raise :class:`ConfigurationError` unless ``head`` is one of the two."""
-    if head not in ("mlp", "logistic"):
-        raise ConfigurationError(f"head={head!r}: use 'mlp' or 'logistic'.")
 
 
 def _train_mlp(

@@ -12,7 +12,7 @@ from typing import Literal, TypeVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from simlte_st.checks import check_count, check_number
+from simlte_st.checks import check_choice, check_count, check_number
 from simlte_st.errors import ConfigurationError
 from simlte_st.index.store import Store
 
@@ -66,8 +66,7 @@ def check_search(mode: str, top: int | None, threshold: float | None) -> None:
     Raises:
         ConfigurationError: A value is out of range, or a threshold is given for text alone.
     """
-    if mode not in get_args(Mode):
-        raise ConfigurationError(f"mode={mode!r}: use one of {', '.join(map(repr, get_args(Mode)))}.")
+    check_choice("mode", mode, get_args(Mode))
     if top is not None:
         check_count("top", top)
     if threshold is not None:  # a cosine

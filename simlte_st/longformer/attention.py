@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from simlte_st.checks import check_choice
 from simlte_st.errors import ConfigurationError
 from simlte_st.longformer.blocked import blocked_attention
 from simlte_st.longformer.global_rows import GlobalProjections, global_rows
@@ -62,8 +63,7 @@ def longformer_attention(
     References:
         Longformer, section 3.1; equation 1 for both sets of projections.
     """
-    if backend not in BACKENDS:
-        raise ConfigurationError(f"attn_implementation={backend!r}: use one of {', '.join(BACKENDS)}.")
+    check_choice("attn_implementation", backend, BACKENDS)
     if packing.slots == 0:
         return inputs.query.flatten(1)
     if backend == "eager":

@@ -6,6 +6,7 @@ from typing import Any, get_args
 
 from transformers import LongformerConfig
 
+from simlte_st.checks import check_choice
 from simlte_st.errors import ConfigurationError
 from simlte_st.longformer.backbone import GlobalTokens
 
@@ -38,8 +39,7 @@ class SimlteLongformerConfig(LongformerConfig):
         # A constructor of its own, not a field: transformers 5.0 has no dataclass configurations yet.
         self.global_tokens: GlobalTokens = global_tokens
         super().__init__(**kwargs)
-        if global_tokens not in get_args(GlobalTokens):
-            raise ConfigurationError(f"global_tokens={global_tokens!r}: use 'cls' or 'none'.")
+        check_choice("global_tokens", global_tokens, get_args(GlobalTokens))
         if self.pad_token_id is None:
             raise ConfigurationError(
                 "pad_token_id=None: positions are numbered from pad_token_id + 1, so it is needed."

@@ -15,9 +15,9 @@ from transformers import (
     PreTrainedModel,
 )
 
-from simlte_st.checks import check_count
+from simlte_st.checks import check_choice, check_count
 from simlte_st.compat import MLM_HEADS, checkpoint_name, load_masked_lm, quiet_transformers
-from simlte_st.errors import ConfigurationError, ModelError
+from simlte_st.errors import ModelError
 from simlte_st.longformer.backbone import GlobalTokens, Positions
 from simlte_st.longformer.configuration import SimlteLongformerConfig
 from simlte_st.longformer.modeling import SimlteLongformerForMaskedLM, SimlteLongformerModel
@@ -103,8 +103,7 @@ def convert_to_longformer(
         Longformer, section 5, "Attention pattern" and "Position Embeddings".
     """
     check_count("max_length", max_length)
-    if positions not in ("tile", "interpolate"):
-        raise ConfigurationError(f"positions={positions!r}: use 'tile' or 'interpolate'.")
+    check_choice("positions", positions, ("tile", "interpolate"))
     source = model_or_path if isinstance(model_or_path, PreTrainedModel) else _load(model_or_path)
     _check(source)
     family = source.config.model_type

@@ -17,7 +17,8 @@ from transformers.models.longformer.modeling_longformer import (
     LongformerPooler,
 )
 
-from simlte_st.errors import ConfigurationError, ModelError
+from simlte_st.checks import check_choice
+from simlte_st.errors import ModelError
 from simlte_st.longformer.attention import BACKENDS
 from simlte_st.longformer.backbone import GlobalTokens
 from simlte_st.longformer.configuration import SimlteLongformerConfig
@@ -47,8 +48,7 @@ class SimlteLongformerPreTrainedModel(PreTrainedModel):
             ConfigurationError: Another backend, such as flash attention.
         """
         name = "sdpa" if requested_attention is None else requested_attention
-        if name not in BACKENDS:
-            raise ConfigurationError(f"attn_implementation={name!r}: use one of {', '.join(BACKENDS)}.")
+        check_choice("attn_implementation", name, BACKENDS)
         return name
 
     @classmethod

@@ -9,7 +9,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
-from simlte_st.checks import check_count, check_number
+from simlte_st.checks import check_choice, check_count, check_number
 from simlte_st.compat import encoder_of
 from simlte_st.errors import ConfigurationError, DataError, ModelError
 from simlte_st.losses.batch_metrics import BatchMetrics
@@ -50,8 +50,7 @@ class MLMLossMixin(LossStateMixin):
     ) -> None:
         super().__init__(model, *arguments, **options)
         check_number("mlm_weight", mlm_weight, least=0)
-        if mlm_input not in ("separate", "shared"):
-            raise ConfigurationError(f"mlm_input={mlm_input!r}: use 'separate' or 'shared'.")
+        check_choice("mlm_input", mlm_input, ("separate", "shared"))
         if not isinstance(mlm_head, MLMHead) and mlm_head not in ("auto", "pretrained", "fresh"):
             raise ConfigurationError(f"mlm_head={mlm_head!r}: use 'auto', 'pretrained', 'fresh' or an MLMHead.")
         check_count("mlm_chunk_size", mlm_chunk_size)

@@ -9,6 +9,7 @@ from itertools import chain, islice
 from typing import Any, Literal, get_args
 
 from simlte_st.bars import complete, counting_texts, progress_bar
+from simlte_st.checks import check_choice
 from simlte_st.errors import ConfigurationError
 from simlte_st.extras import require
 from simlte_st.models.device import check_device, device_pool
@@ -39,8 +40,7 @@ class Workers:
     address: str | None = None
 
     def __post_init__(self) -> None:
-        if self.engine not in get_args(Engine):
-            raise ConfigurationError(f"engine={self.engine!r}: it is one of {', '.join(map(repr, get_args(Engine)))}.")
+        check_choice("engine", self.engine, get_args(Engine))
         if self.engine == "ray":
             require("ray.data", "ray", "engine='ray'")
             if self.device not in (None, "cpu", "cuda"):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
-from simlte_st.backbones.registry import check_backbone
-from simlte_st.checks import check_count, check_number
+from simlte_st.backbones.registry import BACKBONES
+from simlte_st.checks import check_choice, check_count, check_number
 from simlte_st.data.views import DocSplit, View
 from simlte_st.errors import ConfigurationError, did_you_mean
 
@@ -90,10 +90,9 @@ class Preset:
             raise ConfigurationError("batch_size=1: the negatives are the other documents of the batch; use 2 or more.")
         if self.mlm_weight == 0 and self.mlm_share != 1:
             raise ConfigurationError("mlm_share= is for a run with an MLM term: give mlm_weight= too, such as 0.1.")
-        if self.pooling not in ("cls", "mean", "keep"):
-            raise ConfigurationError(f"pooling={self.pooling!r}: use 'cls', 'mean' or 'keep'.")
+        check_choice("pooling", self.pooling, ("cls", "mean", "keep"))
         if self.backbone is not None:
-            check_backbone(self.backbone)
+            check_choice("backbone", self.backbone, BACKBONES)
             if self.max_length in (None, "base"):
                 raise ConfigurationError(
                     f"backbone={self.backbone!r} needs max_length=, the tokens that the model shall read, as a number."

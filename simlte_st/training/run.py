@@ -14,7 +14,7 @@ from typing import Any, Literal
 import torch
 from filelock import FileLock
 
-from simlte_st.checks import check_count, check_number, check_seed
+from simlte_st.checks import check_choice, check_count, check_number, check_seed
 from simlte_st.data.documents import DocumentReader
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.data.sources.several import is_place
@@ -98,8 +98,7 @@ class RunOptions:
                 f"max_steps={self.max_steps}: at least one step is needed. Without training, an analysis is appended "
                 f"by: simlte convert {shlex.quote(self.base)} --lsa DOCUMENTS --output DIR"
             )
-        if self.keep not in ("verdict", "trained"):
-            raise ConfigurationError(f"keep={self.keep!r}: use 'verdict' or 'trained'.")
+        check_choice("keep", self.keep, ("verdict", "trained"))
         if self.probe is not None and self.held_out == 0:
             raise ConfigurationError("probe= measures on held-out documents: held_out= must not be 0.")
         if self.report and self.held_out == 0:

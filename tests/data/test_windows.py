@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simlte_st.data.windows import WindowMode, check_window, choose_window
-from simlte_st.errors import ConfigurationError
+from simlte_st.data.windows import WindowMode, choose_window
 
 MODES = get_args(WindowMode)
 
@@ -100,9 +99,3 @@ def test_a_window_depends_on_its_generator_only(mode: WindowMode) -> None:
     draws = [choose_window(sizes, 12, mode, Random(seed)) for seed in range(10)]
     assert draws == [choose_window(sizes, 12, mode, Random(seed)) for seed in range(10)]
     assert mode == "head" or len({tuple(draw) for draw in draws}) > 1
-
-
-def test_unknown_modes_are_refused() -> None:
-    assert [check_window(mode) for mode in MODES] == ["random", "head", "spread"]
-    with pytest.raises(ConfigurationError, match=r"window='tail'.*'random', 'head', 'spread'"):
-        check_window("tail")

@@ -210,7 +210,7 @@ def test_documents_of_this_process_are_refused(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"engine": "dask"}, "engine='dask': it is one of 'local', 'ray'"),
+        ({"engine": "dask"}, "engine='dask': use 'local' or 'ray'"),
         ({"actors": 2}, "actors=2 is an option of engine='ray'"),
         ({"engine": "ray", "device": ["cpu", "cpu"]}, "'cpu' or 'cuda'; Ray chooses which"),
         ({"device": ["cpu", "cuda:99"]}, "device='cuda:99' is not available"),
