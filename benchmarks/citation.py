@@ -115,7 +115,12 @@ def run(options: argparse.Namespace) -> None:
             def neural(name: str = name) -> dict[str, Any]:
                 began = time.perf_counter()
                 model = models[name]()
-                embeddings = embed(options.work, name, model, texts)
+
+                def encode(start: int, stop: int) -> np.ndarray:
+                    print(f"{name}: {start} of {len(texts)} texts", flush=True)
+                    return model.encode(texts[start:stop], batch_size=16, convert_to_numpy=True)
+
+                embeddings = embed(options.work / f"{name}.embeddings", encode, len(texts))
                 seconds = time.perf_counter() - began
                 heads = {
                     split: [

@@ -22,11 +22,10 @@ import numpy as np
 from benchmarks.bank.outcomes import FEW, FULL, probes
 from benchmarks.bank.sets import BankSet, load_sets
 from benchmarks.grid.work import Work
-from benchmarks.records import RESULTS, add_bf16, dtype_of, environment
+from benchmarks.records import RESULTS, add_bf16, dtype_of, environment, write_results
 from simlte_st.chunk_mean import to_chunk_mean
 from simlte_st.evaluation import bootstrap_interval
 from simlte_st.evaluation.table import markdown_table
-from simlte_st.files import atomic_path, write_json
 from simlte_st.models.base import load_model
 from simlte_st.models.lsa import lengthened
 from simlte_st.models.names import PACKAGED_BASE
@@ -60,9 +59,9 @@ def main() -> None:
         model = model or to_chunk_mean(load_model(PACKAGED_BASE, dtype=work.dtype).model, options.tokens)
         cell = work.finish(f"sets/{data.name}", settings, lambda data=data, model=model: judge(data, model))
         results[data.name] = cell["result"]
-        write_json(options.output / "lsa.json", {"settings": settings, **environment(work.dtype), "sets": results})
-        with atomic_path(options.output / "lsa.md") as path:
-            path.write_text(page(results, settings, environment(work.dtype)), encoding="utf-8")
+        found = environment(work.dtype)
+        record = {"settings": settings, **found, "sets": results}
+        write_results("lsa", [page(results, settings, found)], record, options.output, aloud=False)
 
 
 def judge(data: BankSet, model: Any) -> dict[str, Any]:

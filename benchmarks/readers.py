@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,18 +17,22 @@ from simlte_st.files import atomic_path
 from simlte_st.models.base import load_model
 
 
-def embed(
-    folder: Path, name: str, model: SentenceTransformer, texts: Sequence[str], piece: int = 64
-) -> NDArray[np.float32]:
-    """Encode texts, keeping every ``piece`` of them in a folder when it is done: an interrupted run goes on there."""
+def embed(folder: Path, encode: Callable[[int, int], Any], count: int, piece: int = 64) -> NDArray[np.float32]:
+    """Embed texts, keeping every ``piece`` of them in a folder when it is done: an interrupted run goes on there.
+
+    Args:
+        folder: The folder.
+        encode: Gives the vectors of the texts from a number on and before another.
+        count: Number of all texts.
+        piece: Texts that are embedded and kept at once.
+    """
     pieces = []
-    for start in range(0, len(texts), piece):
-        path = folder / f"{name}.embeddings" / f"{start:07d}.npy"
+    for start in range(0, count, piece):
+        path = folder / f"{start:09d}.npy"
         if not path.exists():
-            vectors = model.encode(list(texts[start : start + piece]), batch_size=16, convert_to_numpy=True)
-            with atomic_path(path) as temporary:
-                np.save(temporary, np.asarray(vectors, dtype=np.float32))
-            print(f"{name}: {min(start + piece, len(texts))} of {len(texts)} texts", flush=True)
+            vectors = encode(start, min(count, start + piece))
+            with atomic_path(path) as temporary, temporary.open("wb") as file:
+                np.save(file, np.asarray(vectors, dtype=np.float32))
         pieces.append(np.load(path))
     return np.concatenate(pieces)
 

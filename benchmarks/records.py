@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from simlte_st.evaluation import bootstrap_interval
-from simlte_st.files import write_json
+from simlte_st.files import atomic_path, write_json
 from simlte_st.training.run import cpu_bf16
 
 RESULTS = Path(__file__).parent / "results"
@@ -86,7 +86,8 @@ def write_results(
     folder = folder or RESULTS
     write_json(folder / f"{name}.json", record)
     page = "\n".join(lines)
-    (folder / f"{name}.md").write_text(page, encoding="utf-8")
+    with atomic_path(folder / f"{name}.md") as path:
+        path.write_text(page, encoding="utf-8")
     if aloud:
         print(page)
 

@@ -19,11 +19,11 @@ from benchmarks.grid.scales import Scale
 from benchmarks.grid.sets import Texts, digest
 from benchmarks.grid.systems import System, preset_of, steps_of
 from benchmarks.grid.work import Unavailable, Work
+from benchmarks.readers import embed
 from benchmarks.rivals import HUB_MODELS, ModelEncoder, load_encoder, train_rival
 from simlte_st.compat import readable_tokens
 from simlte_st.data import read_documents
 from simlte_st.errors import DataError, ModelError, SimlteError
-from simlte_st.files import atomic_path
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE, packaged_base_path
 
@@ -226,23 +226,21 @@ class Models:
         settings = self.embedding_settings(system, seed, data)
         # Pieces of an interrupted run with other settings are not to be taken for these.
         folder = self.work.folder / name / digest([json.dumps(settings, sort_keys=True)])
-        pieces = [folder / f"{start:09d}.npy" for start in range(0, len(data), PIECE)]
+
+        def encode(start: int, stop: int) -> np.ndarray:
+            encoder = self.encoder(system, seed)
+            with torch.autocast(encoder.model.device.type, torch.bfloat16, enabled=self.scale.bf16):
+                return encoder.encode(data.texts(start, stop), data.task)
 
         def make() -> Mapping[str, Any]:
-            encoder = self.encoder(system, seed)
+            read = self.encoder(system, seed).model.max_seq_length
             began = time.perf_counter()
-            for number, path in enumerate(pieces):
-                if not path.exists():
-                    start = number * PIECE
-                    with torch.autocast(encoder.model.device.type, torch.bfloat16, enabled=self.scale.bf16):
-                        rows = encoder.encode(data.texts(start, start + PIECE), data.task)
-                    with atomic_path(path) as temporary, temporary.open("wb") as file:
-                        np.save(file, np.asarray(rows, dtype=np.float32))
+            embed(folder, encode, len(data), PIECE)
             seconds = round(time.perf_counter() - began, 2)  # of what was left to do
-            return {"texts": len(data), "tokens_read": encoder.model.max_seq_length, "encoding_seconds": seconds}
+            return {"texts": len(data), "tokens_read": read, "encoding_seconds": seconds}
 
         self.work.finish(name, settings, make)
-        return np.concatenate([np.load(path) for path in pieces])
+        return embed(folder, encode, len(data), PIECE)
 
 
 def run_name(system: System, seed: int) -> str:

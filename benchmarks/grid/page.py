@@ -15,10 +15,10 @@ from benchmarks.grid.results import KINDS, Results
 from benchmarks.grid.sets import ALL
 from benchmarks.grid.systems import SYSTEMS
 from benchmarks.grid.work import Work
-from benchmarks.records import environment_lines
+from benchmarks.records import environment_lines, write_results
 from simlte_st.errors import MissingExtraError
 from simlte_st.evaluation.table import markdown_table
-from simlte_st.files import atomic_path, read_json, write_json
+from simlte_st.files import read_json
 
 TITLES = {FEW: "A few documents a class", FULL: "All documents"}
 
@@ -47,9 +47,7 @@ def report(work: Work, folder: Path, earlier: Path | None = None) -> str:
     gains = tables.gains(results)
     ablations = tables.ablations(results)
     figures = draw(results, gains, folder)
-    text = "\n".join([*_begin(results), *_sections(results, gains, ablations, figures), *_end(results)])
-    with atomic_path(folder / "paper.md") as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    lines = [*_begin(results), *_sections(results, gains, ablations, figures), *_end(results)]
     record = {
         "settings": results.settings,
         "data": data_sets(results),
@@ -63,8 +61,8 @@ def report(work: Work, folder: Path, earlier: Path | None = None) -> str:
             for name, cell in results.cells.items()
         },
     }
-    write_json(folder / "paper.json", record)
-    return text
+    write_results("paper", lines, record, folder, aloud=False)
+    return "\n".join(lines)
 
 
 def data_sets(results: Results) -> dict[str, dict[str, Any]]:

@@ -23,9 +23,13 @@ def test_an_interrupted_encoding_keeps_its_pieces(
         return encode(texts, **options)
 
     monkeypatch.setattr(model, "encode", interrupted)
+
+    def part(start: int, stop: int) -> np.ndarray:
+        return model.encode(documents[start:stop])
+
     with pytest.raises(KeyboardInterrupt):
-        embed(tmp_path, "tiny", model, documents, piece=20)
-    embeddings = embed(tmp_path, "tiny", model, documents, piece=20)
+        embed(tmp_path, part, len(documents), piece=20)
+    embeddings = embed(tmp_path, part, len(documents), piece=20)
     assert calls == [20, 20, 8, 8]
     assert embeddings == pytest.approx(whole, abs=1e-5)
 
