@@ -339,6 +339,11 @@ def forget_model_card_text(model: SentenceTransformer) -> None:
     model._model_card_text = None
 
 
+def is_fused(encoder: PreTrainedModel) -> bool:
+    """Say whether an encoder computes attention by PyTorch's fused function."""
+    return bool(encoder.config._attn_implementation == "sdpa")
+
+
 @contextmanager
 def eager_attention(encoder: PreTrainedModel) -> Iterator[None]:
     """Let an encoder compute attention so that it can give the weights, while the block runs."""

@@ -45,6 +45,7 @@ from simlte_st.training.interrupt import InterruptCallback
 from simlte_st.training.model import Trainee, warn_of_pooling
 from simlte_st.training.prepare import Prepared, named_steps, stream_steps
 from simlte_st.training.run import RunFolder, RunOptions
+from simlte_st.training.short_views import faster_attention
 from simlte_st.training.step_time import StepTimeCallback
 
 logger = logging.getLogger(__name__)
@@ -198,7 +199,8 @@ def fit(fitting: Fitting, folder: RunFolder) -> Fitted:
     state = restore_finished(model, checkpoint)
     if state is None:
         try:
-            with logs_above_bars():
+            dtype = torch.bfloat16 if trainer.args.bf16 else torch.float32
+            with logs_above_bars(), faster_attention(model, dtype):
                 trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
         except DataError as error:  # into that of a worker the loader has put its traceback
             raise type(error)(str(error).rpartition(f"{type(error).__name__}: ")[2].strip()) from error
