@@ -64,8 +64,7 @@ def follow(column: Column, assigned: NDArray[np.int64], number: int) -> Follow:
     rows = []
     for topic in range(number):
         counts = Counter(label for label, own in zip(labels, topics, strict=True) if own == topic)
-        total = counts.total() if hasattr(counts, "total") else sum(counts.values())
-        rows.append(_bars([(name, count / total) for name, count in counts.most_common(_LARGEST)]))
+        rows.append(_bars([(name, count / counts.total()) for name, count in counts.most_common(_LARGEST)]))
     if not both:
         return Follow(column.name, rows, left_out=f"No document of a topic has a value of {column.name}.")
     if len(set(labels)) == len(labels):
