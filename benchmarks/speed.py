@@ -5,7 +5,8 @@
 Encoding: the base model, and a chunk mean made of it that reads papers whole, on documents of ``20newsgroups.parquet``,
 ``enwiki2014.parquet`` and ``aan_papers.parquet`` (column ``text``): sentence-transformers' own class, this package's,
 and the exported model through onnxruntime, in 32 bits and in 8. The Longformer: against transformers' with the same
-weights, in 32 bits and in bfloat16, with attention dropout and without. All on one thread, in turns, timed by the
+weights, in 32 bits and in bfloat16, with attention dropout and without. Training: a step of the default, in bfloat16,
+with PyTorch's fused attention and with what short views have instead of it. All on one thread, in turns, timed by the
 process's own clock, so that what else the machine does counts less. Memory is what encoding adds to a process of its
 own. Results go to ``results/speed.json`` and ``.md``.
 """
@@ -18,6 +19,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -28,6 +30,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import sentence_transformers
 import torch
+from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
 from benchmarks.longformer import SIZE, both, first_column, model_step
 from benchmarks.records import environment, environment_lines, write_results
@@ -41,7 +44,9 @@ from simlte_st.models.conversion import convert_base
 from simlte_st.models.export import export_onnx
 from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.models.onnx_encoder import load_onnx
-from simlte_st.training.dropout import set_attention_dropout
+from simlte_st.training.dropout import set_attention_dropout, set_dropout
+from simlte_st.training.presets import get_preset
+from simlte_st.training.short_views import MOST_TOKENS, faster_attention
 
 STOCK, OURS, ONNX, INT8 = "sentence-transformers", "simlte_st", "onnx", "onnx int8"
 PLAIN = "simlte_st without oneDNN"
@@ -68,7 +73,7 @@ def main(arguments: list[str] | None = None) -> None:
         if options.peak:
             print(json.dumps(memory_of(*options.peak)))
             return
-        found: dict[str, Any] = {"environment": environment(), "encoding": [], "longformer": []}
+        found: dict[str, Any] = {"environment": environment(), "encoding": [], "longformer": [], "training": []}
         with TemporaryDirectory() as folder:
             models = make_models(Path(folder))
             for name, file, documents, whole in CASES:
@@ -77,6 +82,9 @@ def main(arguments: list[str] | None = None) -> None:
                 write(found, options, aloud=False)
             for row in longformer(options.length, options.repeats):
                 found["longformer"].append(row)
+                write(found, options, aloud=False)
+            for row in training(options.shared / CASES[0][1], options.repeats):
+                found["training"].append(row)
                 write(found, options, aloud=False)
             for row, (_, file, _, whole) in zip(found["encoding"], CASES, strict=True):
                 row["bytes"] = peaks(models[whole], options.shared / file, row["documents"])
@@ -165,6 +173,32 @@ def longformer(length: int, repeats: int) -> Iterator[dict[str, Any]]:
             yield {"dtype": str(dtype)[6:], "pass": name, "dropout": dropout, "seconds": seconds}
 
 
+def training(file: Path, repeats: int) -> Iterator[dict[str, Any]]:
+    """Time a step of the default preset on views of some lengths, in bfloat16, with both kinds of attention."""
+    preset = get_preset("docsplit-tuned")
+    texts = read(file, 2 * preset.batch_size)
+    for length in (64, MOST_TOKENS):
+        model = load(STOCK, Path(find_model(PACKAGED_BASE))).train()
+        model.max_seq_length = min(length, model.max_seq_length)
+        set_dropout(model, 0.0)
+        loss = MultipleNegativesRankingLoss(model, scale=preset.scale)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=preset.learning_rate)
+        views = [model.preprocess(texts[half::2]) for half in range(2)]
+        jobs = {side: partial(train_step, loss, optimizer, views, side == OURS) for side in (STOCK, OURS)}
+        tokens = sum(int(view["attention_mask"].sum()) for view in views)
+        yield {"length": length, "tokens": tokens, "seconds": side_by_side(jobs, repeats, clock=time.process_time)}
+
+
+def train_step(loss: Any, optimizer: torch.optim.Optimizer, views: list[dict[str, Any]], in_parts: bool) -> None:
+    """Train on a batch; ``in_parts`` decides the attention."""
+    with faster_attention(loss.model, torch.bfloat16) if in_parts else nullcontext():
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            value = loss([dict(view) for view in views], None)
+        value.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
 def times(seconds: dict[str, list[float]], side: str, other: str) -> str:
     """Write how many times as fast as another a side is, with the lowest and the highest of one turn."""
     low, high = spread(seconds[other], seconds[side])
@@ -196,6 +230,14 @@ def write(found: dict[str, Any], options: argparse.Namespace, aloud: bool) -> No
         ]
         for row in found["longformer"]
     ]
+    steps = [
+        [
+            f"{row['length']}",
+            f"{row['tokens'] / statistics.median(row['seconds'][OURS]):,.0f}",
+            times(row["seconds"], OURS, STOCK),
+        ]
+        for row in found["training"]
+    ]
     header = ["documents", "with", "documents a second", "tokens a second", "times", "memory, MiB", "difference"]
     lines = [
         "# Speed",
@@ -223,6 +265,14 @@ def write(found: dict[str, Any], options: argparse.Namespace, aloud: bool) -> No
         "[export.md](export.md).",
         "",
         markdown_table(["dtype", "pass", "attention dropout", "tokens a second", "times transformers'"], layers),
+        "",
+        "## Training",
+        "",
+        f"A step of the default preset in bfloat16: {PACKAGED_BASE}, two views of each of 32 posts. PyTorch's fused "
+        f"attention is slow in its backward pass there; views of up to {MOST_TOKENS} tokens go through four operations "
+        "in its place.",
+        "",
+        markdown_table(["tokens of a view", "tokens a second", "times fused attention"], steps),
         "",
         *environment_lines([found["environment"]]),
         "",

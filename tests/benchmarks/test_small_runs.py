@@ -150,12 +150,13 @@ def test_speed_where_users_are(
         assert list(row["bytes"]) == [speed.STOCK, speed.OURS]
     assert found["encoding"][-1]["tokens"] > found["encoding"][-1]["documents"] * 64, "papers are read whole"
     assert len(peaks) == 2 * len(speed.CASES)
+    assert [row["length"] for row in found["training"]] == [64, 96]
     assert [(row["dtype"], row["pass"], row["dropout"]) for row in found["longformer"]] == [
         (dtype, name, dropout)
         for dtype in ("float32", "bfloat16")
         for name, dropout in (("forward", 0.0), ("with backward", 0.0), ("with backward", 0.1))
     ]
-    assert (tmp_path / "speed.md").read_text().count("x [") == 4 * 4 + 2 + 6
+    assert (tmp_path / "speed.md").read_text().count("x [") == 4 * 4 + 2 + 6 + 2
 
 
 @pytest.mark.skipif(not packaged_base_installed(), reason="the packaged base model is not installed")
