@@ -176,7 +176,7 @@ def longformer(length: int, repeats: int) -> Iterator[dict[str, Any]]:
 def training(file: Path, repeats: int) -> Iterator[dict[str, Any]]:
     """Time a step of the default preset on views of some lengths, in bfloat16, with both kinds of attention."""
     preset = get_preset("docsplit-tuned")
-    texts = read(file, 2 * preset.batch_size)
+    texts = 2 * read(file, preset.batch_size)
     for length in (64, MOST_TOKENS):
         model = load(STOCK, Path(find_model(PACKAGED_BASE))).train()
         model.max_seq_length = min(length, model.max_seq_length)

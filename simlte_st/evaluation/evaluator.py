@@ -11,12 +11,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
+import sentence_transformers
 from numpy.typing import NDArray
 from sentence_transformers.sentence_transformer.evaluation import BaseEvaluator
 
 from simlte_st.bars import counting_texts, progress_bar
 from simlte_st.checks import check_count
 from simlte_st.compat import readable_tokens
+from simlte_st.models.passes import TextReader
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -56,9 +58,10 @@ def encode_texts(
     max_seq_length: int | None = None,
     show_progress_bar: bool = False,
     bar_name: str = "Encoding",
+    batch_size: int = 32,
     **options: Any,
 ) -> NDArray[np.float32]:
-    """Encode with the frozen model, each text once; sentence-transformers sorts them by length itself.
+    """Encode with the frozen model, each text once, as fast as ``simlte encode`` does, whatever class the model has.
 
     Args:
         model: The model.
@@ -66,7 +69,8 @@ def encode_texts(
         max_seq_length: As in :func:`reading_at_most`.
         show_progress_bar: Show a progress bar.
         bar_name: What it is called.
-        **options: Others of ``SentenceTransformer.encode``, such as ``batch_size``, ``prompt`` and ``truncate_dim``.
+        batch_size: How many of the longest texts go through the model at once.
+        **options: Others of ``SentenceTransformer.encode``, such as ``prompt`` and ``truncate_dim``.
 
     Returns:
         Embeddings, shape ``[len(texts), dim]``, float32, in the order of ``texts``.
@@ -76,7 +80,11 @@ def encode_texts(
         progress_bar(bar_name, len(texts), unit="text", shown=show_progress_bar) as bar,
         counting_texts(model, bar),
     ):
-        embeddings = model.encode(list(texts), **options, show_progress_bar=False, convert_to_numpy=True)
+        if type(model) is sentence_transformers.SentenceTransformer:  # others have an encode of their own
+            reader = TextReader(model, batch_size, texts)
+            model, batch_size = reader.model, reader.batch_size
+        options |= {"batch_size": batch_size, "show_progress_bar": False, "convert_to_numpy": True}
+        embeddings = model.encode(list(texts), **options)
     return np.asarray(embeddings, dtype=np.float32)
 
 
