@@ -18,6 +18,7 @@ from sentence_transformers.sentence_transformer.evaluation import BaseEvaluator
 from simlte_st.bars import counting_texts, progress_bar
 from simlte_st.checks import check_count
 from simlte_st.compat import readable_tokens
+from simlte_st.models.loading import check_room
 from simlte_st.models.passes import TextReader
 
 if TYPE_CHECKING:
@@ -35,10 +36,11 @@ def reading_at_most(model: SentenceTransformer, max_seq_length: int | None) -> I
         max_seq_length: Tokens, special tokens included. None leaves the model as it is.
 
     Raises:
-        ConfigurationError: ``max_seq_length`` is below 1.
+        ConfigurationError: ``max_seq_length`` is below 1, or leaves no room for a text.
     """
     if max_seq_length is not None:
         check_count("max_seq_length", max_seq_length)
+        check_room(model, max_seq_length, f"max_seq_length={max_seq_length} tokens")
     before = model.max_seq_length
     if max_seq_length is None or before is None:  # without a limit there is no tokenizer whose limit could be set
         yield

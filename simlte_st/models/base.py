@@ -49,7 +49,8 @@ def load_model(
     Raises:
         ModelError: There is no such model, it is incomplete or damaged, it does not end in token embeddings and
             pooling, a weight is no finite number, or its tokenizer has tokens without an embedding.
-        ConfigurationError: It has no positions for ``max_seq_length`` tokens, or there is no such device.
+        ConfigurationError: It has no positions for ``max_seq_length`` tokens, or they leave no room for a text; or
+            there is no such device.
     """
     check_device(device)
     return load_from(find_model(name), os.fspath(name), pooling, max_seq_length, dtype, device)
@@ -86,7 +87,7 @@ def find_model(name: str | os.PathLike[str]) -> str:
     if folder is not None:
         return folder
     if os.path.lexists(text):
-        raise not_loaded(text, "it is no folder, and a model is one.")
+        raise not_loaded(text, "it is a file, and a model is a folder.")
     if not _HUB_NAME.fullmatch(text):
         raise not_loaded(text, "there is no such folder, and no name on the Hub is so.")
     from huggingface_hub import HfApi

@@ -103,7 +103,7 @@ def load_from(
     Raises:
         ModelError: The model is incomplete or damaged, does not end in token embeddings and pooling, a weight is no
             finite number, or its tokenizer has tokens without an embedding.
-        ConfigurationError: It has no positions for ``max_seq_length`` tokens.
+        ConfigurationError: It has no positions for ``max_seq_length`` tokens, or they leave no room for a text.
     """
     numbers = torch.get_rng_state()
     if valid_unicode(source) != source:
@@ -154,11 +154,28 @@ def check_encodes(model: SentenceTransformer, name: str) -> None:
             f"The model {name!r} has no padding token, so that texts of different lengths cannot be read together. "
             "Give it one and save it: model.tokenizer.pad_token = model.tokenizer.eos_token."
         )
-    length, prompt = readable_length(model), document_prompt(model)
-    if length is not None and (taken := taken_tokens(model, prompt)) >= length:
+    length = readable_length(model)
+    if length is not None:
+        check_room(model, length, f"The model {name!r} reads {length} tokens")
+
+
+def check_room(model: SentenceTransformer, length: int, said: str) -> None:
+    """Check that there is room for a text beside special tokens and the prompt for documents.
+
+    Args:
+        model: The model.
+        length: Tokens to read of an input.
+        said: What has that length, for the message.
+
+    Raises:
+        ConfigurationError: There is none.
+    """
+    prompt = document_prompt(model)
+    if isinstance(model[0], Transformer) and (taken := taken_tokens(model, prompt)) >= length:
+        beside = f"and the prompt {prompt[:40]!r} " if prompt else ""
+        advice = " Shorten the prompt, or raise max_seq_length." if prompt else ""
         raise ConfigurationError(
-            f"The model {name!r} reads {length} tokens, of which special tokens and the prompt {prompt[:40]!r} take "
-            f"{taken}: there is no room for a text. Shorten the prompt, or raise max_seq_length."
+            f"{said}, of which special tokens {beside}take {taken}: there is no room for a text.{advice}"
         )
 
 
@@ -250,6 +267,7 @@ def _set_length(model: SentenceTransformer, name: str, length: int | None) -> No
     if length is not None and positions is not None and length > positions:
         raise ConfigurationError(f"max_seq_length={length}: {name!r} has positions for {positions} tokens.")
     if length is not None:
+        check_room(model, length, f"max_seq_length={length} tokens")
         model.max_seq_length = length
 
 

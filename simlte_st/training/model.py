@@ -90,9 +90,7 @@ def make_trainee(folder: RunFolder, options: RunOptions) -> Trainee:
     try:
         model = origin.model(preset.max_view_length, options.device)
     except ConfigurationError as error:
-        raise ConfigurationError(
-            f"max_view_length={preset.max_view_length} is more than the model reads: {error}"
-        ) from None
+        raise ConfigurationError(f"max_view_length={preset.max_view_length} does not suit the model: {error}") from None
     reads = base.model.max_seq_length if origin.name == base.name else readable_tokens(model)
     # encode cuts embeddings at the end; the loss shall see the same, as long as they are cut.
     model.register_forward_hook(_cut_embeddings)

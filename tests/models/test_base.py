@@ -132,7 +132,7 @@ def test_the_hub_is_asked_once_and_a_no_is_an_answer(
         ):
             find_model(path)
     (tmp_path / "papers.parquet").touch()
-    with pytest.raises(ModelError, match="could not be loaded: it is no folder, and a model is one"):
+    with pytest.raises(ModelError, match="could not be loaded: it is a file, and a model is a folder"):
         find_model(tmp_path / "papers.parquet")
     assert len(asked) == 2, "paths are none of the Hub's business"
     assert local_folder("x") is None

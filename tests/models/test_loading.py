@@ -16,7 +16,9 @@ from support import Runs
 from transformers import AutoConfig, AutoModel, AutoTokenizer, T5Config, T5EncoderModel
 
 from simlte_st import train
+from simlte_st.cli.main import main
 from simlte_st.errors import ConfigurationError, ModelError
+from simlte_st.evaluation.evaluator import reading_at_most
 from simlte_st.models import loading
 from simlte_st.models.base import load_model
 from simlte_st.models.loading import lengthen
@@ -316,3 +318,25 @@ def test_the_words_of_special_tokens_are_text(encoder_path: Path, tmp_path: Path
         ]
         # a model whose own prompts are written with them reads them
         assert counts == ([1, 2, 2, 1] if prompt else [0, 1, 1, 0])
+
+
+@pytest.mark.parametrize("length", [1, 2])
+def test_a_length_without_room_for_a_text_is_refused(
+    length: int, encoder_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    room = f"max_seq_length={length} tokens, of which special tokens take 2: there is no room for a text"
+    with pytest.raises(ConfigurationError, match=room):
+        load_model(encoder_path, max_seq_length=length)
+    loaded = load_model(encoder_path, max_seq_length=3)
+    with pytest.raises(ConfigurationError, match=room), reading_at_most(loaded.model, length):
+        pass
+    assert loaded.model.max_seq_length == 3
+    with pytest.raises(ConfigurationError, match=f"max_view_length={length} does not suit the model: {room}"):
+        train(["Ba bei. Bo bun."] * 3, tmp_path / "m", base=encoder_path, max_view_length=length, device="cpu")
+    assert not (tmp_path / "m").exists()
+    documents = tmp_path / "a.jsonl"
+    rows = [{"text": f"Ba bei bo {'bun ' * number}", "label": "ab"[number % 2]} for number in range(40)]
+    documents.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = ["evaluate", str(encoder_path), "--data", str(documents), "--label", "label", "--max-seq-length"]
+    assert main([*words, str(length), "--quiet"]) == 1
+    assert f"--max-seq-length {length} tokens, of which special" in " ".join(capsys.readouterr().err.split())

@@ -26,7 +26,7 @@ from simlte_st.models.encode import encode_documents
 
 PROMPT = "ba bei bo un: "  # four tokens and a colon
 COMMANDS = (
-    "encode {model} {docs} --output {out}",
+    "encode {model} {docs} --output {out}.parquet",
     "index {model} {docs} --output {out}",
     "train {docs} --base {model} --output {out} --max-steps 1 --held-out 0 --batch-size 8",
     "convert {model} --lsa {docs} --dimension 4 --output {out}",
