@@ -152,7 +152,7 @@ def test_the_texts_of_figures_are_whole(tmp_path: Path) -> None:
     """
     with chromium(tmp_path / "chromium") as driver:
         for path in DOCS.rglob("*.svg"):
-            if "results" not in path.parts:
+            if path.relative_to(DOCS).parts[0] not in ("results", "_build"):  # what make docs left
                 driver.get(path.as_uri())
                 assert driver.execute_script(script) == [], path
 
