@@ -94,3 +94,13 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
     if value not in known:
         *others, last = map(repr, known)
         raise ConfigurationError(f"{name}={value!r}: use {', '.join(others)} or {last}.")
+
+
+def check_text(name: str, value: Any) -> None:
+    """Check a text.
+
+    Raises:
+        ConfigurationError: It is none.
+    """
+    if not isinstance(value, str):
+        raise ConfigurationError(f"{name}={value!r}: must be one text, not a {type(value).__name__}.")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from simlte_st.checks import check_text
 from simlte_st.data.document import Document
 from simlte_st.data.documents import read_documents
 from simlte_st.errors import ConfigurationError, DataError
@@ -283,6 +284,7 @@ class Index:
             StoreError: The index cannot be read.
         """
         check_search(mode, top, threshold)
+        check_text("text", text)
         if not text.strip():
             raise DataError("The text to search for is empty.")
         question = self._searcher.ask_text(text, mode != "text" or why)
@@ -319,10 +321,11 @@ class Index:
             StoreError: The index cannot be read.
         """
         threshold = self._threshold(top, threshold, mode)
-        names = [seeds] if isinstance(seeds, (str, os.PathLike)) else list(seeds)
+        several = isinstance(seeds, Iterable) and not isinstance(seeds, (str, bytes, os.PathLike))
+        names: list[Any] = list(seeds) if several else [seeds]  # type: ignore[arg-type]
         if not names:
             raise DataError("There is no seed to find documents for.")
-        documents = [document for seed in names for document in find_seed(self._store, os.fspath(seed))]
+        documents = [document for seed in names for document in find_seed(self._store, seed)]
         questions = self._searcher.ask_documents([documents], mode != "text" or why)
         return self._searcher.find(questions, top, threshold, where, mode, why)[0]
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from simlte_st.checks import check_text
 from simlte_st.data.document import Document
 from simlte_st.data.documents import list_documents
 from simlte_st.data.segmenters import Segmenter
@@ -25,15 +26,18 @@ if TYPE_CHECKING:
     from simlte_st.index.encoder import Encoder
 
 
-def find_seed(store: Store, seed: str) -> list[Document]:
+def find_seed(store: Store, seed: str | os.PathLike[str]) -> list[Document]:
     """Find what a seed stands for: a document of the index, those in a file, or a text.
 
     Returns:
         The documents; one that is not from the index has an empty id.
 
     Raises:
+        ConfigurationError: It is no text.
         DataError: It is empty, seems to be an id or a path but is none, or is a file that cannot be read.
     """
+    seed = os.fspath(seed) if isinstance(seed, os.PathLike) else seed
+    check_text("seed", seed)
     rows = store.rows(f"part = 0 AND {is_one_of('id', [seed])}", ["id", "text"]).to_pylist()
     if rows:
         return [Document(row["id"], row["text"]) for row in rows]

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from simlte_st.checks import check_text
 from simlte_st.errors import ConfigurationError, StoreError
 from simlte_st.extras import require
 from simlte_st.index import partitions
@@ -279,6 +280,7 @@ class Store:
         Raises:
             ConfigurationError: It is no SQL condition on the id and the metadata.
         """
+        check_text("where", where)
         names = ["id", *self.metadata().names]
         rest = _QUOTED.sub(" ", where)
         depths = np.cumsum([(mark == "(") - (mark == ")") for mark in rest] or [0])

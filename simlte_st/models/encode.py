@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from filelock import FileLock
 from sentence_transformers import SentenceTransformer
 
+from simlte_st.checks import check_count
 from simlte_st.compat import document_prompt
 from simlte_st.data.documents import read_documents
 from simlte_st.errors import ConfigurationError, ResumeError, SimlteError
@@ -112,15 +113,18 @@ def encode_documents(
         What became of the documents.
 
     Raises:
-        ConfigurationError: The output or parts exist, and neither ``resume`` nor ``overwrite``; the output's name does
-            not end in .parquet; it would replace the documents, or what is no file; or another process is at work on
-            it. There is no such device, engine or cluster, or it has not the room; or Ray cannot read the documents,
-            which live in this process.
+        ConfigurationError: The model is not loaded, or a size is no whole number from 1. The output or parts exist, and
+            neither ``resume`` nor ``overwrite``; the output's name does not end in .parquet; it would replace the
+            documents, or what is no file; or another process is at work on it. There is no such device, engine or
+            cluster, or it has not the room; or Ray cannot read the documents, which live in this process.
         ResumeError: There is nothing to resume, or the parts were made with other settings, documents or weights.
         DataError: The documents cannot be read.
         ModelError: A vector is not finite, or a process that encodes died.
         MissingExtraError: ``engine="ray"`` without the extra ``ray``.
     """
+    if not isinstance(model, SentenceTransformer):
+        raise ConfigurationError(f"model={model!r}: load it first, with simlte_st.SentenceTransformer(...).")
+    check_count("part_size", part_size)
     check_encodes(model, Truncation.of(model).model or "in memory")
     workers = Workers(device, engine, actors, address)
     reader, output = read_documents(documents), Path(output)

@@ -17,6 +17,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
+from simlte_st.checks import check_count
 from simlte_st.chunk_mean.chunks import split_by_length
 from simlte_st.compat import encodes_here, mini_batch_ranges, slice_rows, taken_tokens, tokens_read
 from simlte_st.data.sentences import TOKENIZED_CHARACTERS
@@ -55,6 +56,7 @@ class TextReader:
     """
 
     def __init__(self, model: SentenceTransformer, batch_size: int, texts: Sequence[Any], embeds: bool = True) -> None:
+        check_count("batch_size", batch_size)
         self.model = copy.copy(model)
         vars(self.model).update(vars(model))  # a copy leaves out what torch.compile made
         self.batch_size, self._rows = batch_size, batch_size

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -203,3 +204,15 @@ def test_a_whole_book_can_be_asked(index: Index) -> None:
 def test_a_query_is_words_and_no_syntax(index: Index, text: str) -> None:
     index.add([Document("a", "A zebra.")])
     assert "a" in {hit.id for hit in index.search(text, mode="text", top=11)}
+
+
+@pytest.mark.parametrize("value", [5, None, b"ba", ["ba", "bun"], True])
+def test_what_is_no_text_is_told(index: Index, value: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"text=.*: must be one text, not a"):
+        index.search(value)
+    if value is not None:
+        with pytest.raises(ConfigurationError, match=r"where=.*: must be one text, not a"):
+            index.search("ba", where=value)
+    for seeds in (value, [value]) if not isinstance(value, list) else ([value],):
+        with pytest.raises(ConfigurationError, match=r"seed=.*: must be one text, not a"):
+            index.link(seeds)

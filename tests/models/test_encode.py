@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -178,6 +179,25 @@ def test_neither_the_documents_nor_a_folder_are_replaced(model: SentenceTransfor
     with pytest.raises(ConfigurationError, match=r"v\.parquet\.parts is not what this command writes"):
         encode_documents(model, tmp_path / "texts", tmp_path / "v.parquet", overwrite=True)
     assert (tmp_path / "texts" / "a.txt").exists()
+
+
+@pytest.mark.parametrize("name", ["part_size", "batch_size"])
+@pytest.mark.parametrize("value", [0, -3, 1.5, float("nan"), True, "7"])
+def test_sizes_out_of_range(
+    name: str, value: Any, model: SentenceTransformer, corpus: list[Document], tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigurationError, match=f"{name}={value}: must be a whole number"):
+        encode_documents(model, corpus, tmp_path / "v.parquet", **{name: value})
+    assert not any(tmp_path.iterdir())
+
+
+def test_what_is_no_loaded_model_and_no_documents(model: SentenceTransformer, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"model='a-name': load it first, with simlte_st\.SentenceTransformer"):
+        encode_documents("a-name", ["ba bun"], tmp_path / "v.parquet")  # type: ignore[arg-type]
+    for source in (np.array("ba bun"), "ba bun bis", b"ba bun", 5, None):
+        with pytest.raises(DataError, match=r"is no source of documents|There is no file or folder"):
+            encode_documents(model, source, tmp_path / "v.parquet")  # type: ignore[arg-type]
+    assert not any(tmp_path.iterdir())
 
 
 def test_killed_before_anything_was_written(model: SentenceTransformer, corpus: list[Document], tmp_path: Path) -> None:

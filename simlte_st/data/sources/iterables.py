@@ -16,6 +16,8 @@ def open_source(source: Any, settings: ReadSettings) -> Source | None:
     """Open an iterable, unless its items are column names, splits or numbers, which are no documents."""
     if isinstance(source, (Mapping, bytes, bytearray)) or not hasattr(source, "__iter__") or hasattr(source, "columns"):
         return None
+    if getattr(source, "ndim", 1) == 0:  # an array of one value, which cannot be gone through
+        return None
     name = f"the {type(source).__name__}"
     once = isinstance(source, Iterator)
     return Source(name, lambda: _events(source, name, settings.columns), lambda: length(source), once)
