@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import math
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from sentence_transformers import SentenceTransformer
+from support import WORDS
 
+from simlte_st import compare, explore, train
 from simlte_st.checks import LARGEST_COUNT, LARGEST_SEED, check_choice, check_count, check_number, check_seed
+from simlte_st.data import dedupe
 from simlte_st.errors import ConfigurationError
+from simlte_st.evaluation.evaluate import EvaluationDocuments, evaluate_models
+from simlte_st.models.lsa import append_lsa
 
 
 @pytest.mark.parametrize("value", [0, 0.5, 1, np.float32(0.25), np.int64(1)])
@@ -61,3 +68,23 @@ def test_a_word_is_one_of_some() -> None:
             check_choice("window", value, ("random", "head", "spread"))
     with pytest.raises(ConfigurationError, match="use 'a' or 'b'"):
         check_choice("x", "c", {"a": 1, "b": 2})
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, float("nan"), "x", 2**40, True])
+def test_a_seed_that_is_none_is_refused_by_all_that_take_one(seed: Any, encoder_path: Path, tmp_path: Path) -> None:
+    texts = [f"Ba bun {word}. Bo {word}." for word in WORDS[:12]]
+    model = SentenceTransformer(str(encoder_path), device="cpu")
+    told = pytest.raises(ConfigurationError, match=f"seed={seed}: must be a whole number")
+    with told:
+        explore(model, texts, output=tmp_path / "p.html", seed=seed)
+    with told:
+        dedupe(texts, tmp_path / "k.jsonl", seed=seed)
+    with told:
+        append_lsa(encoder_path, texts, tmp_path / "m", dimension=4, seed=seed)
+    with told:
+        compare(texts, [encoder_path], seed=seed)
+    with told:
+        train(texts, tmp_path / "t", base=encoder_path, seed=seed)
+    with told:
+        evaluate_models({"m": model}, EvaluationDocuments.divide(texts), seed=seed)
+    assert not any(tmp_path.iterdir())

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import DisjointSet
 
 from simlte_st.bars import with_progress_bar
-from simlte_st.checks import check_number
+from simlte_st.checks import check_number, check_seed
 from simlte_st.data.documents import read_documents
 from simlte_st.data.words import word_spans
 from simlte_st.extras import require
@@ -113,6 +113,7 @@ def find_duplicates(
         FineWeb (Penedo et al., 2024).
     """
     check_number("threshold", threshold, above=0, most=1)
+    check_seed(seed)
     index = _NearIndex(threshold, seed) if near else None
     texts: Iterable[str]
     if isinstance(documents, (list, tuple)) and all(isinstance(text, str) for text in documents):
@@ -163,7 +164,7 @@ class _NearIndex:
         library = require("datasketch", "dedupe", "finding near-duplicate documents")
         self.threshold = threshold
         self.lsh = library.MinHashLSH(num_perm=_PERMUTATIONS, params=_bands(threshold))
-        self.empty = library.MinHash(num_perm=_PERMUTATIONS, seed=seed % 2**32)
+        self.empty = library.MinHash(num_perm=_PERMUTATIONS, seed=seed)
         self.hashes: dict[int, NDArray[np.uint32]] = {}
 
     def add(self, number: int, words: list[str]) -> list[int]:

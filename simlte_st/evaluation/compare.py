@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simlte_st.checks import check_seed
 from simlte_st.chunk_mean.backbone import WHOLE_DOCUMENTS
 from simlte_st.chunk_mean.convert import can_read_in_chunks, chunk_length, read_in_chunks
 from simlte_st.compat import readable_length
@@ -86,6 +87,7 @@ def compare(
         ModelError: A model cannot be loaded.
         ConfigurationError: ``sample`` is below 2.
     """
+    check_seed(seed)
     options = {"text_column": text_column, "id_column": id_column, "encoding": encoding, "limit": limit}
     drawn = sample_documents(read_documents(documents, label_column=probe, **options), sample, seed)  # type: ignore[arg-type]
     loaded: dict[str, SentenceTransformer] = {}

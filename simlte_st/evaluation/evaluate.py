@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from simlte_st.checks import check_seed
 from simlte_st.compat import readable_length
 from simlte_st.data.document import Document
 from simlte_st.data.documents import list_documents
@@ -175,6 +176,7 @@ def evaluate_models(
         DataError: Fewer than three documents can be cut into halves.
         ConfigurationError: A setting is out of its range.
     """
+    check_seed(seed)
     settings: dict[str, Any] = {"batch_size": batch_size, "seed": seed, "progress": progress}
     for name, model in models.items():
         check_symmetric(model, name)

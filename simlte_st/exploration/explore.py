@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from simlte_st.checks import check_count, check_number
+from simlte_st.checks import check_count, check_number, check_seed
 from simlte_st.errors import ConfigurationError
 from simlte_st.exploration.columns import Column, apart_from_ours, columns_of, titles_of
 from simlte_st.exploration.copies import Copies, find_copies
@@ -139,6 +139,7 @@ def explore(
     """
     page = check_output(output, documents, overwrite)
     check_number("similarity", similarity, above=0, most=1)
+    check_seed(seed)
     if topics is not None:
         check_count("topics", topics, least=2)
     named = {parameter: name for parameter, name in (("label", label), ("title", title)) if name is not None}

@@ -19,7 +19,7 @@ from torch.nn import functional
 from typing_extensions import Self
 
 from simlte_st.bars import progress_bar
-from simlte_st.checks import check_count, check_number
+from simlte_st.checks import check_count, check_number, check_seed
 from simlte_st.compat import mask_without_prompt, view_budget
 from simlte_st.data.documents import read_documents
 from simlte_st.data.groups import groups
@@ -126,6 +126,7 @@ class LatentSemanticAnalysis(SavedModule):
                 embeddings (``truncate_dim``).
             DataError: Fewer than two documents that differ in their tokens, or no token that two of them have.
         """
+        check_seed(seed)
         if any(isinstance(module, LatentSemanticAnalysis) for module in model):
             raise ConfigurationError("The model has a latent semantic analysis already: fit it without, del model[-1].")
         if model.truncate_dim is not None:
