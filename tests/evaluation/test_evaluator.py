@@ -9,6 +9,8 @@ import pytest
 from datasets import Dataset
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+from sentence_transformers.sentence_transformer.modules import BoW, Pooling, WordEmbeddings
+from sentence_transformers.sentence_transformer.modules.tokenizer import WhitespaceTokenizer
 from training_support import stock_trainer
 
 from simlte_st.compat import readable_tokens
@@ -79,6 +81,18 @@ def test_an_evaluator_of_ones_own_measures_and_the_base_does_the_rest(
     assert lines == ["epoch,steps,length", f"0.5,7,{metrics['own_length']}"]
     assert model.model_card_data.eval_results_dict[evaluator] == metrics
     assert evaluator.get_config_dict() == {"truncate_dim": 4, "seed": 3}
+
+
+def test_models_of_word_vectors_are_measured_too() -> None:
+    words = [f"w{number}" for number in range(20)]
+    vectors = np.random.default_rng(0).normal(size=(20, 8)).astype(np.float32)
+    texts = [" ".join(words[start : start + 9]) for start in range(11)]
+    for modules in (
+        [WordEmbeddings(WhitespaceTokenizer(words, stop_words=[]), vectors), Pooling(8, "mean")],
+        [BoW(words)],
+    ):
+        model = SentenceTransformer(modules=modules, device="cpu")
+        np.testing.assert_allclose(encode_texts(model, texts), model.encode(texts), atol=1e-6)
 
 
 def test_prompts_are_put_before_the_texts(tiny_model_for_evaluation: Build) -> None:
