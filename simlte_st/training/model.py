@@ -184,6 +184,11 @@ def make_origin(base: LoadedModel, preset: Preset, folder: RunFolder, seed: int 
     limit, replacement = readable_tokens(base.model), replacement_of(encoder_of(base.model))
     wanted = None if preset.max_length == "base" else preset.max_length
     if replacement is None and (wanted is None or lengthen(base, wanted)):
+        if wanted is not None and (reads := base.model.max_seq_length) is not None and reads > wanted:
+            logger.warning(
+                "max_length=%d is less than the base reads: the model will read %d tokens as well. What bounds views "
+                "of training is max_view_length=.", wanted, reads,
+            )  # fmt: skip
         return Origin(base.name, preset.pooling, base=base)
     name = replacement or preset.backbone or "longformer"
     backbone, length = make_backbone(name), limit if replacement else wanted

@@ -153,3 +153,14 @@ def test_a_base_with_more_positions_than_its_tokenizer_allows_uses_them(
     model = result.load(device="cpu")
     assert model.max_seq_length == 400
     assert type(model[0].auto_model).__name__ == "ModernBertModel"
+
+
+@pytest.mark.parametrize(("max_length", "warned"), [(32, True), (64, False), ("base", False), (None, False)])
+def test_a_length_below_the_bases_is_not_passed_over(
+    bert_path: Path, folder: RunFolder, caplog: pytest.LogCaptureFixture, max_length: Any, warned: bool
+) -> None:
+    base = load_model(str(bert_path), pooling="cls")
+    origin = make_origin(base, Preset(max_length=max_length), folder)
+    assert origin.base is base
+    assert base.model.max_seq_length == 64
+    assert ("max_length=32 is less than the base reads: the model will read 64 tokens" in caplog.text) is warned
