@@ -49,7 +49,6 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--precision",
         type=finite_number,
-        default=0.9,
         metavar="X",
         help="share of right links that --calibrate aims at (default: .9)",
     )
@@ -68,10 +67,12 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if arguments.calibrate and arguments.output:
         raise ConfigurationError("--calibrate finds no documents to write to --output: the index keeps the threshold.")
+    if arguments.precision is not None and not arguments.calibrate:
+        raise ConfigurationError("--precision is what --calibrate FILE.jsonl aims at: give that too, or --threshold.")
     check_format(arguments)
     index = Index.open(arguments.index, arguments.model)
     if arguments.calibrate:
-        calibration = index.calibrate(arguments.calibrate, arguments.precision)
+        calibration = index.calibrate(arguments.calibrate, 0.9 if arguments.precision is None else arguments.precision)
         text = wrapped(in_options(calibration.summary(), arguments.flags))
         print(json.dumps(calibration.to_dict()) if arguments.format == "jsonl" else text)
         return 0

@@ -43,7 +43,7 @@ from simlte_st.training.callbacks import (
 from simlte_st.training.divergence import DivergenceCallback
 from simlte_st.training.interrupt import InterruptCallback
 from simlte_st.training.model import Trainee, warn_of_pooling
-from simlte_st.training.prepare import Prepared, named_steps, stream_steps
+from simlte_st.training.prepare import Prepared, stream_steps
 from simlte_st.training.run import RunFolder, RunOptions
 from simlte_st.training.short_views import faster_attention
 from simlte_st.training.step_time import StepTimeCallback
@@ -117,7 +117,7 @@ def set_up(trainee: Trainee, prepared: Prepared, folder: RunFolder, options: Run
     if stream is None:
         dataset = prepared.dataset
         batches = make_batches(trainee, dataset, options)
-        steps = named_steps(preset, options) or math.ceil(batches.steps * preset.epochs)
+        steps = options.named_steps(preset) or math.ceil(batches.steps * preset.epochs)
         passes = round(steps / batches.steps, 1)
         shares = f"{passes:g} pass{'' if passes == 1 else 'es'} over the {len(dataset):,} documents"
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -85,7 +85,7 @@ def make_trainee(folder: RunFolder, options: RunOptions) -> Trainee:
             f"batch_size={preset.batch_size} is the batch of all {world()} processes, which take equal parts: "
             f"use {nearest}, or another multiple of {world()}."
         )
-    logger.info("%s", preset.summary())
+    logger.info("%s", replace(preset, steps=options.named_steps(preset)).summary())
     origin = make_origin(base, preset, folder, options.seed)
     try:
         model = origin.model(preset.max_view_length, options.device)

@@ -26,7 +26,6 @@ from simlte_st.errors import ConfigurationError, EmptyCorpusError, ResumeError
 from simlte_st.evaluation.splits import PROBE_LEAST, probe_rows
 from simlte_st.files import read_json, write_json
 from simlte_st.training.model import Trainee
-from simlte_st.training.presets import Preset
 from simlte_st.training.run import RunFolder, RunOptions
 
 logger = logging.getLogger(__name__)
@@ -175,12 +174,6 @@ def first_documents(shards: Shards, options: RunOptions) -> DocumentReader:
     return shards.first(LOOKED_AT, shard_order(len(shards.names), options.seed, epoch=0))
 
 
-def named_steps(preset: Preset, options: RunOptions) -> int | None:
-    """Give the steps that the run names, or else its preset; None where ``epochs`` decide."""
-    by_epochs = options.settings.get("epochs") is not None
-    return options.max_steps or (None if by_epochs else preset.steps)
-
-
 def stream_steps(trainee: Trainee, options: RunOptions) -> int:
     """Count the steps of a run on a stream.
 
@@ -192,7 +185,7 @@ def stream_steps(trainee: Trainee, options: RunOptions) -> int:
         raise ConfigurationError(
             "batch_tokens= needs the lengths of all documents, which a stream does not tell: use batch_size=."
         )
-    steps = named_steps(preset, options)
+    steps = options.named_steps(preset)
     if steps is None:
         raise ConfigurationError(
             "Give max_steps=: a stream does not tell how many documents it has, and so not how long an epoch is."

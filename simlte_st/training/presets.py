@@ -102,7 +102,7 @@ class Preset:
         """Say the main settings in a line."""
         size = f"{self.batch_size} documents" if self.batch_tokens is None else f"{self.batch_tokens:,} tokens"
         passes = f"{self.epochs:g} pass{'' if self.epochs == 1 else 'es'} over the documents"
-        passes = passes if self.steps is None else f"{self.steps} steps"
+        passes = passes if self.steps is None else f"{self.steps} step{'' if self.steps == 1 else 's'}"
         mlm = f"an MLM term of weight {self.mlm_weight:g}" if self.mlm_weight else "no MLM term"
         pooling = "the base's pooling" if self.pooling == "keep" else f"{self.pooling.upper()} pooling"
         return (

@@ -120,6 +120,11 @@ class RunOptions:
             return self.preset
         return None if self.preset == "auto" else get_preset(self.preset)
 
+    def named_steps(self, preset: Preset) -> int | None:
+        """Give the steps that the run names, or else its preset; None where ``epochs`` decide."""
+        by_epochs = self.settings.get("epochs") is not None
+        return self.max_steps or (None if by_epochs else preset.steps)
+
     @property
     def dtype(self) -> str:
         """What the forward and backward passes compute in: ``"bfloat16"`` or ``"float32"``."""

@@ -130,7 +130,8 @@ def test_a_calibrated_threshold_is_named(index: Path, tmp_path: Path, capfd: pyt
     labels.write_text("\n".join(map(json.dumps, rows)))
     out, _ = run(f"link {index} --calibrate {labels} --precision 0.9", capfd)
     assert "of 7 labelled pairs 3 are taken, 100.0% of them rightly" in out
-    out, _ = run(f"link {index} --calibrate {labels} --precision 0.9 --format jsonl", capfd)
+    assert "--precision is what --calibrate" in run(f"link {index} d0 --precision 0.9", capfd, 1)[1]
+    out, _ = run(f"link {index} --calibrate {labels} --format jsonl", capfd)
     assert json.loads(out)["precision"] == 1.0
     out, err = run(f"link {index} d0 --format jsonl", capfd)
     assert {json.loads(line)["id"] for line in out.splitlines()} == set(ranked[:3])

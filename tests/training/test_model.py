@@ -18,9 +18,9 @@ from simlte_st.models import base as base_models
 from simlte_st.models.base import load_model
 from simlte_st.models.loading import LoadedModel
 from simlte_st.training import Preset
-from simlte_st.training.model import FEW_STEPS, make_origin, preset_for, warn_of_pooling
+from simlte_st.training.model import FEW_STEPS, make_origin, make_trainee, preset_for, warn_of_pooling
 from simlte_st.training.presets import get_preset
-from simlte_st.training.run import RunFolder
+from simlte_st.training.run import RunFolder, RunOptions
 
 CHUNKED: dict[str, Any] = {"max_length": 400, "backbone": "chunk-mean"}
 SHORT: dict[str, Any] = {
@@ -164,3 +164,19 @@ def test_a_length_below_the_bases_is_not_passed_over(
     assert origin.base is base
     assert base.model.max_seq_length == 64
     assert ("max_length=32 is less than the base reads: the model will read 64 tokens" in caplog.text) is warned
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, "32 documents, 30 steps,"),
+        ({"max_steps": 1}, "32 documents, 1 step,"),
+        ({"settings": {"epochs": 2.0}}, "32 documents, 2 passes over the documents,"),
+    ],
+)
+def test_the_first_line_has_the_steps_of_the_run(
+    encoder_path: Path, folder: RunFolder, caplog: pytest.LogCaptureFixture, options: dict[str, Any], said: str
+) -> None:
+    with caplog.at_level("INFO", "simlte_st"):
+        make_trainee(folder, RunOptions(base=str(encoder_path), preset="docsplit-tuned", **options))
+    assert f"Batches of {said}" in caplog.text
