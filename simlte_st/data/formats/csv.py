@@ -29,12 +29,16 @@ _FIRST_ROWS = 20
 _LONG_NAME = 200
 _SENTENCE_ENDS = (".", "!", "。", "।")
 _NUMBER = re.compile(r"[-+]?[0-9][0-9.,:/eE+-]*")
+_EXCEL_MARK = re.compile(r"sep=(.)", re.IGNORECASE)  # a first line by which Excel is told what separates
 _UNPRINTABLE = re.compile(r"[\0-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _YEAR = re.compile(r"(?:1[5-9]|20)[0-9]{2}")
 
 
 def open_csv(path: Path, settings: ReadSettings) -> Table:
-    """Open a file whose fields are separated by commas, or where its header has none by ``;``, tabs or ``|``."""
+    """Open a file whose fields are separated by commas, or where its header has none by ``;``, tabs or ``|``.
+
+    A first line ``sep=;``, by which Excel is told, says what separates them.
+    """
     return _open(path, settings, ",")
 
 
@@ -102,18 +106,22 @@ def _open(path: Path, settings: ReadSettings, delimiter: str) -> Table:
     # Rows may have several long texts; the spare is for their other columns.
     lines = _RowLines(read_lines(path, settings.encoding, max_characters), 2 * max_characters + (1 << 16))
 
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    reader, before = csv.reader(lines, delimiter=delimiter, strict=True), 0
     try:
-        header = [name.strip() for name in next(reader, [])]
+        header = next(reader, [])
+        if mark := _EXCEL_MARK.fullmatch(delimiter.join(header)):
+            reader, before = csv.reader(lines, delimiter=mark[1], strict=True), 1
+            header = next(reader, [])
     except csv.Error as error:
         raise DataError(f"The header of {path} cannot be read: {error}.") from error
+    header = [name.strip() for name in header]
     if _UNPRINTABLE.search("".join(header)):
         raise DataError(f"The header of {path} cannot be read: it has control characters, as files of other kinds do.")
     if lines.problem:
         raise DataError(
             f"The header of {path} cannot be read: {lines.problem[1]}. Name the file's encoding with encoding=."
         )
-    if len(header) == 1 and (other := next((mark for mark in ";\t|," if mark in header[0]), None)):
+    if not before and len(header) == 1 and (other := next((mark for mark in ";\t|," if mark in header[0]), None)):
         logger.info("The columns of %s are separated by %r.", path, other)
         return _open(path, settings, other)
 
@@ -121,7 +129,7 @@ def _open(path: Path, settings: ReadSettings, delimiter: str) -> Table:
         index = -1
         while True:
             lines.start_row()
-            first = reader.line_num + 1
+            first = before + reader.line_num + 1
             problem = None
             try:
                 row = next(reader, None)
@@ -130,7 +138,7 @@ def _open(path: Path, settings: ReadSettings, delimiter: str) -> Table:
                 row, problem = [], (TOO_LONG if endless else MALFORMED_ROW, str(error))
             if row is None:
                 return
-            last = reader.line_num
+            last = before + reader.line_num
             where = f"line {first:,}" if last <= first else f"lines {first:,} to {last:,}"
             problem = lines.problem or problem  # what cannot be decoded is rarely sound otherwise
             if not row and not problem:

@@ -62,6 +62,16 @@ def test_other_separators(tmp_path: Path, name: str, mark: str) -> None:
     assert texts(tmp_path / name) == [f"a{mark} b", "c"]
 
 
+@pytest.mark.parametrize("mark", [";", ",", "\t", "|"])
+@pytest.mark.parametrize("name", ["c.csv", "c.tsv"])
+def test_the_line_by_which_excel_is_told_what_separates(tmp_path: Path, name: str, mark: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(f"\ufeffSEP={mark}\r\nid{mark}text\r\na{mark}The river rose.\r\nb\r\n".encode())
+    reader = read_documents(path)
+    assert [(document.id, document.text) for document in reader] == [("a", "The river rose.")]
+    assert "line 4" in reader.report.summary(), "counted from the first line of the file"
+
+
 def test_unusable_csv_headers(tmp_path: Path) -> None:
     path = tmp_path / "c.csv"
     path.write_text("text,text\na,b\n")
