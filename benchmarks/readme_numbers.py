@@ -144,8 +144,8 @@ def speed() -> str:
     posts, articles, papers = (ours[name] for name in ("posts", "Wikipedia articles", "whole papers, in chunks"))
     return (
         f"`encode` is {posts:.1f} times as fast as sentence-transformers' on posts, {articles:.1f} on articles of "
-        f"Wikipedia and {papers:.1f} on whole papers, with the same vectors (one core of an AMD EPYC, float32; on "
-        f"processors of other makers {min(plain.values()):.1f} to {max(plain.values()):.1f} times, by less padding). "
+        f"Wikipedia and {papers:.1f} on whole papers, with the same vectors (one core of an AMD EPYC, float32; "
+        f"without what is for AMD's processors alone {min(plain.values()):.1f} to {max(plain.values()):.1f} times). "
         f"Exported to ONNX in 8 bits a model is {min(int8.values()):.1f} to {max(int8.values()):.1f} times as fast."
     )
 

@@ -250,7 +250,7 @@ def write(found: dict[str, Any], options: argparse.Namespace, aloud: bool) -> No
         "",
         f"{PACKAGED_BASE} in float32; in chunks, a chunk mean of it. sentence-transformers sorts by characters and "
         "pads each 32 documents to the longest; simlte_st makes passes of like lengths, and on AMD's processors with "
-        "AVX-512 computes linear layers by oneDNN: what others gain is beside it. Memory: what encoding adds. "
+        "AVX-512 computes linear layers by oneDNN: without that, beside it. Memory: what encoding adds. "
         "Difference: the greatest of any number of a vector to sentence-transformers'.",
         "",
         markdown_table(header, encoding),
