@@ -39,7 +39,7 @@ class Preset:
         pooling: Pooling of the model: ``"cls"``, ``"mean"``, or ``"keep"`` the base's.
         dropout: Dropout probability inside the encoder while training. None: the checkpoint's.
         attention_dropout: Probability of dropping an attention weight, where it differs from ``dropout``. On a CPU it
-            makes the training of a Longformer a third slower, in bfloat16 a tenth.
+            makes the training of a Longformer take a quarter more time.
         max_view_length: Tokens a view may have while training, special tokens included. None: as many as the model
             reads.
         max_length: Tokens that the finished model reads of a document; a base that reads fewer is converted as
