@@ -268,11 +268,17 @@ class Page:
     def read_address(self) -> None:
         """Bring the form, the hits and the document to what the address says, if it is another than this page wrote."""
         state, address = self.state, {name: st.query_params.get_all(name) for name in st.query_params}
+        menus = {filters.PREFIX + column.name: column for column in self.menus}
         if state.get("address") == address:
+            if state.pop("unseen", False):
+                # A question may be sent before the browser has drawn the form. It then draws what the next run sends,
+                # and where that sets no values, those of the widgets themselves: a single hit, without reasons.
+                for name in (*PLAIN, *menus):
+                    state[name] = state[name]
             return
+        state.unseen = True
         for name, value in PLAIN.items():
             state[name] = value
-        menus = {filters.PREFIX + column.name: column for column in self.menus}
         unread = [(key, text) for key in address if key.startswith(filters.PREFIX) and key not in menus
                   for text in address[key]]  # fmt: skip
         for key, column in menus.items():

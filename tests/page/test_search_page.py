@@ -68,6 +68,21 @@ def test_search_shows_what_the_index_finds(page: AppTest, folder: Path, document
     assert "No document was found." in search(page, query)[-1]
 
 
+def test_what_the_form_holds_is_sent_again_with_the_first_answer(page: AppTest, documents: list[str]) -> None:
+    """A browser may have drawn nothing of it when the question is sent: it would take the widgets' own values."""
+    keys = [("number_input", "top"), ("checkbox", "why"), ("selectbox", "mode"), ("text_input", "where")]
+
+    def sent() -> list[bool]:
+        return [getattr(page, kind)(key=key).proto.set_value for kind, key in keys]
+
+    assert sent() == [True] * 4
+    search(page, documents[3][:60])
+    assert sent() == [True] * 4
+    assert len(hits(page)) == 10
+    search(page, documents[4][:60])
+    assert sent() == [False] * 4, "what a person is typing there stays"
+
+
 def test_a_filter(page: AppTest, documents: list[str]) -> None:
     page.text_input(key="where").input("year > 2007")
     search(page, documents[3][:60])
