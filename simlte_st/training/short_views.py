@@ -7,8 +7,7 @@ PyTorch's fused attention is the faster one everywhere else. There its backward 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from sentence_transformers import SentenceTransformer
@@ -22,23 +21,19 @@ MOST_TOKENS = 96
 """Tokens of a view up to which the weights may be held for the backward pass: they grow with their square."""
 
 
-@contextmanager
-def faster_attention(model: SentenceTransformer, dtype: torch.dtype) -> Iterator[None]:
-    """Let a model that is trained compute attention in the faster way, while the block runs.
+def faster_attention(model: SentenceTransformer, dtype: torch.dtype) -> AbstractContextManager[None]:
+    """Give what lets a model that is trained compute attention in the faster way: a context.
 
     Args:
         model: The model; one of the package's own backbones stays as it is.
         dtype: What it computes in.
     """
     length = model.max_seq_length
-    if model.device.type == "cpu" and dtype is torch.bfloat16 and length is not None and length <= MOST_TOKENS:
-        try:
-            encoder = encoder_of(model)
-        except ModelError:  # another kind of model, without attention
-            yield
-            return
-        if is_fused(encoder) and backbone_of(encoder) is Backbone:
-            with eager_attention(encoder):
-                yield
-            return
-    yield
+    if model.device.type != "cpu" or dtype is not torch.bfloat16 or length is None or length > MOST_TOKENS:
+        return nullcontext()
+    try:
+        encoder = encoder_of(model)
+    except ModelError:  # another kind of model, without attention
+        return nullcontext()
+    slow = is_fused(encoder) and backbone_of(encoder) is Backbone
+    return eager_attention(encoder) if slow else nullcontext()
