@@ -167,7 +167,12 @@ def query_prompt(model: SentenceTransformer) -> str:
 
 
 def taken_tokens(model: SentenceTransformer, prompt: str) -> int:
-    """Count the tokens of an input that are not the text's own: special tokens, and those of the prompt before it."""
+    """Count the tokens of an input that are not the text's own: special tokens, and those of the prompt before it.
+
+    Models of word vectors have none: their tokenizers cut words, and count nothing.
+    """
+    if model.transformers_model is None:
+        return 0
     tokenizer = model.tokenizer
     special = int(tokenizer.num_special_tokens_to_add(pair=False))
     return special + (len(tokenizer(prompt, add_special_tokens=False)["input_ids"]) if prompt else 0)

@@ -82,8 +82,7 @@ def encode_texts(
         progress_bar(bar_name, len(texts), unit="text", shown=show_progress_bar) as bar,
         counting_texts(model, bar),
     ):
-        # Subclasses have an encode of their own, and models of word vectors a tokenizer that counts nothing.
-        if type(model) is sentence_transformers.SentenceTransformer and model.transformers_model is not None:
+        if type(model) is sentence_transformers.SentenceTransformer:  # others have an encode of their own
             reader = TextReader(model, batch_size, texts)
             model, batch_size = reader.model, reader.batch_size
         options |= {"batch_size": batch_size, "show_progress_bar": False, "convert_to_numpy": True}

@@ -171,7 +171,7 @@ def check_room(model: SentenceTransformer, length: int, said: str) -> None:
         ConfigurationError: There is none.
     """
     prompt = document_prompt(model)
-    if isinstance(model[0], Transformer) and (taken := taken_tokens(model, prompt)) >= length:
+    if (taken := taken_tokens(model, prompt)) >= length:
         beside = f"and the prompt {prompt[:40]!r} " if prompt else ""
         advice = " Shorten the prompt, or raise max_seq_length." if prompt else ""
         raise ConfigurationError(

@@ -84,8 +84,8 @@ class TextReader:
 
     def _count(self, inputs: Any, prompt: str, features: dict[str, Any]) -> None:
         read = _lengths(features)
-        if read is None or len(read) != len(inputs):
-            return
+        if read is None or len(read) != len(inputs) or self._model.transformers_model is None:
+            return  # no texts, or words: the tokenizers of models of word vectors count nothing
         if self.truncation is None:
             self.truncation = Truncation.of(self._model, prompt=prompt)
             self._special = taken_tokens(self._model, "")
