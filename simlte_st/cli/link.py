@@ -72,7 +72,8 @@ def run(arguments: argparse.Namespace) -> int:
     check_format(arguments)
     index = Index.open(arguments.index, arguments.model)
     if arguments.calibrate:
-        calibration = index.calibrate(arguments.calibrate, 0.9 if arguments.precision is None else arguments.precision)
+        aim = {} if arguments.precision is None else {"precision": arguments.precision}
+        calibration = index.calibrate(arguments.calibrate, **aim)
         text = wrapped(in_options(calibration.summary(), arguments.flags))
         print(json.dumps(calibration.to_dict()) if arguments.format == "jsonl" else text)
         return 0

@@ -62,7 +62,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
     """
     path = folder / SETTINGS_FILE
     if not path.is_file():
-        half = (folder / f"{TABLE}.lance").exists()
+        half = is_index(folder)
         why = f"it lacks {SETTINGS_FILE}; if it is a copy, copy it anew" if half else "make one with: simlte index"
         meant = nearest_place(folder, lambda place: (place / SETTINGS_FILE).is_file() and not is_model(place))
         raise StoreError(f"There is no index at {folder}: {why}.{meant}")
