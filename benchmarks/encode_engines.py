@@ -102,7 +102,7 @@ class _Usage:
         self._samples.append((time.time(), sum(self._seconds.values())))
 
     def between(self, first: float, last: float) -> float:
-        """Give the CPU seconds between two times."""
+        """Return the CPU seconds between two times."""
         times, seconds = zip(*self._samples, strict=True)
         begin, end = np.interp([first, last], times, seconds)
         return float(end - begin)

@@ -74,7 +74,7 @@ LOAD = "{}from sentence_transformers import SentenceTransformer; print(SentenceT
 
 
 def steps(base: str, max_steps: int) -> Iterator[Step]:
-    """Give the hour's commands: the model that is adapted, and the steps of each training."""
+    """Return the hour's commands: the model that is adapted, and the steps of each training."""
     few = ("--max-steps", str(max_steps), "--max-view-length", "64")
     there = (r"read \d+ documents", "1 too long", r"1 \.jsonl")
     yield Step("What is there?", ("encode", base, "pile", "--output", "base.parquet"), there)
@@ -119,7 +119,7 @@ def steps(base: str, max_steps: int) -> Iterator[Step]:
 
 
 def looking_steps(base: str) -> Iterator[Step]:
-    """Give the commands that search documents and show what there is."""
+    """Return the commands that search documents and show what there is."""
     index = ("index", "model", "pile", "--output", "pile.index")
     yield Step("An index", index, (r"\d+ documents added",))
     yield Step("Nothing is new", index, (r"\b0 documents added",))
@@ -139,7 +139,7 @@ def looking_steps(base: str) -> Iterator[Step]:
 
 
 def odd_steps(base: str) -> Iterator[Step]:
-    """Give commands on files that are not as they should be: each kind is read, or named."""
+    """Return commands on files that are not as they should be: each kind is read, or named."""
     yield Step(
         "Odd pages and an old text", ("encode", base, "odd/files", "--output", "o.parquet"), ("1 wrong encoding",)
     )

@@ -224,7 +224,7 @@ def exact(vectors: Vectors, queries: Vectors, k: int = K) -> NDArray[np.int64]:
 
 
 def recall(found: list[list[int]], nearest: NDArray[np.int64]) -> float:
-    """Give the share of what is nearest that was found."""
+    """Return the share of what is nearest that was found."""
     hits = [len({*names} & {*right}) for names, right in zip(found, nearest.tolist(), strict=True)]
     return float(np.mean(hits)) / nearest.shape[1]
 

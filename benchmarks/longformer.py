@@ -106,18 +106,7 @@ class Bench:
         sizes: tuple[int, int] = (1, 1),
         **more: Any,
     ) -> None:
-        """Measure ours against one other and keep a row.
-
-        Args:
-            name: What is measured.
-            jobs: Ours, then the other.
-            floor: What the ratio must reach.
-            aim: What it shall reach.
-            ours_over_other: The ratio is that of our time to the other's; else how many times as fast ours is.
-            work: What ours has to compute, in operations.
-            sizes: How much each job does, where that differs: then speeds are compared, not times.
-            **more: What else the row has.
-        """
+        """Measure ours against one other and keep a row."""
         seconds = side_by_side(jobs, self.options.repeats, self.device)
         (mine, ours), (other, others) = seconds.items()
         times = [[each / size for each in turns] for turns, size in zip((ours, others), sizes, strict=True)]

@@ -110,7 +110,7 @@ def peak(job: Job, device: str) -> int | None:
 
 
 def difference(ours: Any, stock: Any, batch: dict[str, Any], marked: dict[str, Any]) -> float | None:
-    """Give the greatest difference of our states to transformers' on the first document."""
+    """Return the greatest difference of our states to transformers' on the first document."""
     try:
         with torch.inference_mode():
             states = [

@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def judge(data: BankSet, model: Any) -> dict[str, Any]:
-    """Give macro-F1 of both classifiers for each row of the table, and how many documents were judged."""
+    """Return macro-F1 of both classifiers for each row of the table, and how many documents were judged."""
     texts = [document.text for document in data.held]
     own = model.encode(texts, batch_size=16, show_progress_bar=False, convert_to_numpy=True).astype(np.float32)
     rows = {ENCODER: own}
@@ -80,7 +80,7 @@ def judge(data: BankSet, model: Any) -> dict[str, Any]:
 
 
 def scores(data: BankSet, vectors: np.ndarray) -> list[float]:
-    """Give macro-F1 with few and with all labels, means over divisions of the documents and draws."""
+    """Return macro-F1 with few and with all labels, means over divisions of the documents and draws."""
     found = [probes(data, vectors, outcome, inverse_l2=None, halves=HALVES) for outcome in (FEW, FULL)]
     return [float(np.mean([result.macro_f1 for _, result in each])) for each in found]
 

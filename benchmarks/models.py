@@ -109,7 +109,7 @@ class Classed:
         return [document.text for document in self.data.held]
 
     def judge(self, vectors: np.ndarray) -> Result:
-        """Give macro-F1 of each draw, and how often the class of each document was found."""
+        """Return macro-F1 of each draw, and how often the class of each document was found."""
         return {
             **outcomes(self.data, vectors, inverse_l2=None),
             "right": shares_right(self.data, vectors, inverse_l2=None),
@@ -184,13 +184,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 class Table:
-    """The table in a work folder.
-
-    Args:
-        work: The folder.
-        shared: Folder of the data sets.
-        settings: Of the whole run; see :func:`main`.
-    """
+    """The table in a work folder."""
 
     def __init__(self, work: Work, shared: Path, settings: dict[str, Any]) -> None:
         self.work, self.shared, self.settings = work, shared, settings
@@ -301,7 +295,7 @@ class Table:
 
 
 def tfidf_rows(texts: Sequence[str]) -> np.ndarray:
-    """Give TF-IDF vectors of texts, float32, a row for each, rotated into as few dimensions as there are texts.
+    """Return TF-IDF vectors of texts, float32, a row for each, rotated into as few dimensions as there are texts.
 
     A classifier with an L2 penalty sees inner products only, which that does not change, and is done sooner.
     """
@@ -311,7 +305,7 @@ def tfidf_rows(texts: Sequence[str]) -> np.ndarray:
 
 
 def latent_rows(texts: Sequence[str], **settings: Any) -> np.ndarray:
-    """Give a latent semantic analysis of texts by their words, float32, a row for each; scaled as the module's own."""
+    """Return a latent semantic analysis of texts by their words, float32; scaled as the module's own."""
     counts = fit_tfidf(texts, **settings).transform(texts)
     decomposition = TruncatedSVD(min(DIMENSION, len(texts) - 1), random_state=0).fit(counts)
     factors = scaling(decomposition.singular_values_, len(texts))
@@ -319,13 +313,7 @@ def latent_rows(texts: Sequence[str], **settings: Any) -> np.ndarray:
 
 
 def load_task(name: str, shared: Path, settings: dict[str, Any]) -> Task:
-    """Load a set.
-
-    Raises:
-        DataError: It is not there or cannot be used.
-        MissingExtraError: The package that has it is not installed.
-        OSError: It is not there.
-    """
+    """Load a set."""
     if name in CLASSED:
         limit = settings["limit"]
         return Classed(load_set(name, shared / FILES[name] if FILES[name] else None, limit, limit))

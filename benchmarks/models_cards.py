@@ -17,11 +17,7 @@ CHOSEN = "The weights of positions (power 0.25) were chosen among 0, 0.25, 0.5 a
 
 
 def write_cards(page: Sequence[str]) -> None:
-    """Write the cards anew.
-
-    Args:
-        page: The lines of ``models.md``, of which the first tables are taken, with a few labels.
-    """
+    """Write the cards anew."""
     taken = [line.replace("## ", "### ", 1) for line in page[2 : page.index(FULL_TITLE)]]
     for name in OWN_MODELS:
         with atomic_path(FOLDER / name / CARD_FILE) as path:
@@ -35,12 +31,7 @@ def rows_of(name: str, lines: Sequence[str]) -> list[str]:
 
 
 def verdict(name: str, results: Sequence[str]) -> str:
-    """Say whether a model is better than its base, read as far as that reads and in chunks.
-
-    Args:
-        name: The model.
-        results: Lines of Markdown with the differences to both, set by set.
-    """
+    """Return whether a model is better than its base, read as far as that reads and in chunks."""
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in results if line.startswith("|")]
     told: dict[str, dict[str, str]] = {}
     for reference in REFERENCES:
@@ -60,11 +51,6 @@ def verdict(name: str, results: Sequence[str]) -> str:
 
 
 def card(name: str, results: Sequence[str]) -> str:
-    """Give the card of a model.
-
-    Args:
-        name: The model.
-        results: Lines of Markdown, of which the verdict is read too.
-    """
+    """Return the card of a model."""
     build = Build(**read_json(FOLDER / name / BUILD_FILE))
     return build.card(TEXT, LICENCE, verdict(name, results), results)

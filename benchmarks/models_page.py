@@ -62,20 +62,7 @@ Columns = Mapping[str, Mapping[str, np.ndarray]]
 
 
 def write_page(work: Work, settings: Mapping[str, Any], folder: Path, aloud: bool = True) -> list[str]:
-    """Write ``models.md`` and ``models.json`` of all that is finished, and ``models.parquet`` of each document.
-
-    Args:
-        work: The folder of it.
-        settings: Of the run.
-        folder: Where to write.
-        aloud: Whether to print the page.
-
-    Returns:
-        The lines of the page; none where nothing is finished.
-
-    Raises:
-        Clash: Something was made with other settings.
-    """
+    """Write ``models.md`` and ``models.json`` of all that is finished, and ``models.parquet`` of each document."""
     cells, lengths = {}, {}
     for name in SETS:
         found = {row: cell for row in ROWS if (cell := work.find(f"outcomes/{name}/{row}", settings))}
@@ -108,7 +95,7 @@ def write_page(work: Work, settings: Mapping[str, Any], folder: Path, aloud: boo
 
 
 def each_document(results: Results) -> pa.Table:
-    """Give what came out for each document, or query, with which other systems can be compared pair by pair."""
+    """Return what came out for each document, or query, with which other systems can be compared pair by pair."""
     rows = [
         {"set": name, "row": row, "outcome": outcome, "values": values}
         for name, found in results.items()
@@ -282,12 +269,12 @@ def present(results: Results) -> list[str]:
 
 
 def reading(found: Mapping[str, dict[str, Any]], row: str) -> list[dict[str, Any]]:
-    """Give a model's result of a set, if it is there."""
+    """Return a model's result of a set, if it is there."""
     return [found[row]] if row not in WORDS and found.get(row) else []
 
 
 def short_texts(results: Results, row: str) -> list[float]:
-    """Give Spearman's correlation on STS-B: of a model, or of each set that its LSA was fitted on."""
+    """Return Spearman's correlation on STS-B: of a model, or of each set that its LSA was fitted on."""
     if not row.endswith(WITH_LSA):
         return [part["spearman"] for name, found in results.items() if name == STSB and (part := found.get(row))]
     parts = [part["encoding"] for found in results.values() for part in reading(found, row)]
@@ -336,7 +323,7 @@ def timing_lines(timing: Mapping[str, Any] | None) -> list[str]:
 
 
 def command(settings: Mapping[str, Any], results: Results) -> str:
-    """Give the command that makes the page."""
+    """Return the command that makes the page."""
     rows = present(results)
     models = [row for row in (*WORDS, *MODELS) if row in rows]
     told = [f"--{name.replace('_', '-')} {settings[name]}" for name in ("limit", "threads")]

@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def command(options: argparse.Namespace, name: str, seed: int) -> list[str]:
-    """Give the arguments of :mod:`benchmarks.paper` for one set and one seed."""
+    """Return the arguments of :mod:`benchmarks.paper` for one set and one seed."""
     own, folder = options.shared / SHARED[name], options.work / name
     return [
         *("--scale", "cpu", "--shared", f"{options.shared}", "--base", options.base, "--threads", f"{options.threads}"),
@@ -65,11 +65,7 @@ def command(options: argparse.Namespace, name: str, seed: int) -> list[str]:
 
 
 def gathered(work: Path) -> Results:
-    """Put the results of the sets together as if one run had made them.
-
-    Raises:
-        SystemExit: There are none.
-    """
+    """Put the results of the sets together as if one run had made them."""
     found = [
         Results(Work(work / name), read_json(work / name / "grid.json"))
         for name in SETS

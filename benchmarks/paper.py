@@ -113,13 +113,13 @@ def execute(arguments: argparse.Namespace, scale: Scale, systems: Sequence[Syste
 
 
 def scale_of(arguments: argparse.Namespace) -> Scale:
-    """Give the scale with what the command line replaces."""
+    """Return the scale with what the command line replaces."""
     given = {name: getattr(arguments, name) for name in OVERRIDES if getattr(arguments, name) is not None}
     return replace(SCALES[arguments.scale], **given)
 
 
 def overrides_of(arguments: argparse.Namespace) -> list[str]:
-    """Give the options that replace settings of the scale, without places on this machine."""
+    """Return the options that replace settings of the scale, without places on this machine."""
     given = {name: getattr(arguments, name) for name in OVERRIDES if getattr(arguments, name) not in (None, False)}
     return [
         f"--{name.replace('_', '-')}" + ("" if value is True else f" {Path(str(value)).name}")

@@ -117,18 +117,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def pack(
     corpus: str | Path, limit: int | None, tokenizer: PreTrainedTokenizerBase, length: int, cache: Path
 ) -> Dataset:
-    """Join documents, [SEP] between two, and cut them into sequences; what does not fill the last one of 1,000 is lost.
-
-    Args:
-        corpus: The documents.
-        limit: Most of them; None for all.
-        tokenizer: Makes the tokens.
-        length: Tokens of a sequence, [CLS] and [SEP] included.
-        cache: Folder of the tokens.
-
-    Returns:
-        Rows of ``input_ids`` and ``special_tokens_mask``, ``(length,)`` each.
-    """
+    """Join documents with [SEP] and cut them into sequences; the rest of each 1,000 that fills none is dropped."""
 
     def rows() -> Iterator[dict[str, str]]:
         for document in read_documents(corpus, limit=limit):

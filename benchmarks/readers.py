@@ -18,14 +18,7 @@ from simlte_st.models.base import load_model
 
 
 def embed(folder: Path, encode: Callable[[int, int], Any], count: int, piece: int = 64) -> NDArray[np.float32]:
-    """Embed texts, keeping every ``piece`` of them in a folder when it is done: an interrupted run goes on there.
-
-    Args:
-        folder: The folder.
-        encode: Gives the vectors of the texts from a number on and before another.
-        count: Number of all texts.
-        piece: Texts that are embedded and kept at once.
-    """
+    """Embed texts, keeping every ``piece`` of them in a folder when it is done: an interrupted run goes on there."""
     pieces = []
     for start in range(0, count, piece):
         path = folder / f"{start:09d}.npy"
@@ -40,14 +33,7 @@ def embed(folder: Path, encode: Callable[[int, int], Any], count: int, piece: in
 def readers(
     base: str, models: Sequence[str], tokens: int, dtype: torch.dtype = torch.float32
 ) -> dict[str, Callable[[], SentenceTransformer]]:
-    """The models of a benchmark by name: the base truncated, its chunk-mean, and others as long as they can read.
-
-    Args:
-        base: Name or folder of the base model, read as far as it is made for.
-        models: Names or folders of other models.
-        tokens: Tokens that chunk-mean and the others read of a text at most.
-        dtype: What all of them compute in.
-    """
+    """The models of a benchmark by name: the base truncated, its chunk-mean, and others as long as they can read."""
 
     def other(name: str) -> SentenceTransformer:
         model = load_model(name, dtype=dtype).model

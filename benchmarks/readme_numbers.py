@@ -25,12 +25,7 @@ Table = list[list[str]]
 
 
 def tables(page: str, section: str = "") -> list[Table]:
-    """Read the tables of a page of results, in order.
-
-    Args:
-        page: The page, without ``.md``.
-        section: Those below this heading only, up to the next one of its level.
-    """
+    """Read the tables of a page of results, in order."""
     text = (RESULTS / f"{page}.md").read_text(encoding="utf-8")
     if section:
         [text] = re.findall(rf"^{re.escape(section)}\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
@@ -45,13 +40,7 @@ def tables(page: str, section: str = "") -> list[Table]:
 
 
 def chosen(table: Table, columns: Mapping[str, int], rows: Mapping[str, str]) -> str:
-    """Write a few rows and columns of a table under names of our own.
-
-    Args:
-        table: The table.
-        columns: Their names and their numbers in the table.
-        rows: Names by what the first cell of the row says.
-    """
+    """Write a few rows and columns of a table under names of our own."""
     by_name = {row[0]: row for row in table}
     return written(list(columns), [[name, *(by_name[key][i] for i in columns.values())] for key, name in rows.items()])
 
@@ -269,7 +258,7 @@ def pages() -> list[Path]:
 
 
 def filled(text: str) -> str:
-    """Give a page with its marked blocks as they should be."""
+    """Return a page with its marked blocks as they should be."""
     return MARKED.sub(lambda match: f"{match[1]}{BLOCKS[match[2]]()}\n{match[3]}", text)
 
 

@@ -29,7 +29,7 @@ def add_bf16(
 
 
 def dtype_of(bf16: bool) -> torch.dtype:
-    """Give the type that ``--bf16`` or its absence asks for."""
+    """Return the type that ``--bf16`` or its absence asks for."""
     return torch.bfloat16 if bf16 else torch.float32
 
 
@@ -74,15 +74,7 @@ def environment_lines(found: Iterable[Mapping[str, Any]]) -> list[str]:
 def write_results(
     name: str, lines: Sequence[str], record: dict[str, Any], folder: Path | None = None, aloud: bool = True
 ) -> None:
-    """Write a page and its numbers, ``NAME.md`` and ``NAME.json``, and print the page.
-
-    Args:
-        name: The benchmark's.
-        lines: The page.
-        record: The numbers, as JSON values.
-        folder: Where; None for :data:`RESULTS`.
-        aloud: Whether to print it: a page that is written anew after each cell need not be.
-    """
+    """Write a page and its numbers, ``NAME.md`` and ``NAME.json``, and print the page."""
     folder = folder or RESULTS
     write_json(folder / f"{name}.json", record)
     page = "\n".join(lines)

@@ -21,15 +21,7 @@ RESAMPLES = 2000
 
 
 def papers_gain(setting: str, architecture: str = "BERT") -> float:
-    """Compute the headline from the papers' tables.
-
-    Args:
-        setting: ``"few-shot"`` or ``"full"``.
-        architecture: ``"BERT"``, DocSplit over SimCSE, or ``"Longformer"``, DocSplit over Longformer.
-
-    Returns:
-        The gain, 0.12 for 12%.
-    """
+    """Compute the headline from the papers' tables."""
     return float(np.mean(list(papers_gains(setting, architecture).values())))
 
 
@@ -40,12 +32,7 @@ def papers_gains(setting: str, architecture: str = "BERT") -> dict[str, float]:
 
 
 def relative_gain(ours: Scores, theirs: Scores) -> float:
-    """Mean over data sets of ``mean(ours) / mean(theirs) - 1``.
-
-    Args:
-        ours: Scores of one objective.
-        theirs: Scores of the other, on the same data sets.
-    """
+    """Mean over data sets of ``mean(ours) / mean(theirs) - 1``."""
     return _gain(_pairs(ours, theirs))
 
 
@@ -56,13 +43,6 @@ def gain_interval(ours: Scores, theirs: Scores) -> tuple[float, float] | None:
     set the draws; both objectives keep together what has the same seed and draw. The data sets are as they are: the
     interval says how sure the gain is on these, not on others. With one draw for each training there is little to
     resample, and three trainings make no interval: then it is the least and the largest gain of a training.
-
-    Args:
-        ours: Scores of one objective, the same seeds and draws in the same order as in ``theirs``.
-        theirs: Scores of the other.
-
-    Returns:
-        Lower and upper end; None where one seed and one draw leave nothing to resample.
     """
     pairs = _pairs(ours, theirs)
     (count,) = {len(one) for one, _ in pairs}

@@ -164,7 +164,7 @@ def clear(folder: Path) -> None:
 
 
 def mixed_texts(seconds: float, seed: int) -> Iterator[str]:
-    """Give articles, and pieces of all lengths of them, for so many seconds from the first on."""
+    """Return articles, and pieces of all lengths of them, for so many seconds from the first on."""
     articles = [document.text for document in read_documents(packaged_corpus_path(), encoding="latin-1")]
     draw, began = random.Random(seed), time.monotonic()
     while time.monotonic() < began + seconds:

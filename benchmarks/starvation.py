@@ -101,7 +101,7 @@ def measure(options: argparse.Namespace, folder: str) -> dict[str, Any]:
 
 
 def loader(dataset: Dataset, model: SentenceTransformer, batch_size: int, workers: int = 0) -> DataLoader[Any]:
-    """Give the batches that the Trainer would get. The processes stay from one pass to the next."""
+    """Return the batches that the Trainer would get. The processes stay from one pass to the next."""
     return DataLoader(
         dataset,
         batch_sampler=SeededBatchSampler(dataset, batch_size, False),

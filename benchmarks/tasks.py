@@ -42,12 +42,7 @@ _POOL = 800  # training documents of a class: a hundred times what mteb draws of
 
 
 class LocalTask(AbsTask):
-    """A task of mteb whose data a function makes.
-
-    Args:
-        make_data: Makes what mteb has in ``dataset`` after loading; called when the data is needed.
-        seed: Decides what mteb draws: few-shot examples, samples to cluster.
-    """
+    """A task of mteb whose data a function makes."""
 
     kind: ClassVar[str]
     main_score: ClassVar[str]
@@ -152,14 +147,7 @@ class PaperTask:
     def make(
         self, path: PathLike | None = None, *, most: int | None = None, seed: int = 42, **settings: Any
     ) -> LocalTask:
-        """Make the task; the data set is loaded when its data is needed.
-
-        Args:
-            path: Where the data set is; of the Lee corpus the folder with its two files.
-            most: Most documents (of ``aan``: pairs) that are tested on; None for all. Retrieval has all papers.
-            seed: Decides what is drawn here and by mteb.
-            **settings: Of :func:`~benchmarks.datasets.load_benchmark`.
-        """
+        """Make the task; the data set is loaded when its data is needed."""
 
         def load() -> Benchmark | CitationBenchmark | JudgedPairs:
             if self.data_set != LEE:

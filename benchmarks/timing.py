@@ -29,17 +29,7 @@ def side_by_side(
     device: str = "cpu",
     clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, Seconds]:
-    """Time jobs in turns, after one turn that is not counted.
-
-    Args:
-        jobs: What to time, by name.
-        repeats: Turns.
-        device: ``"cuda"`` waits for the card before each look at the clock.
-        clock: Gives the seconds: ``time.process_time`` on a CPU that has other work too.
-
-    Returns:
-        Seconds of each turn, by name.
-    """
+    """Time jobs in turns, after one turn that is not counted."""
     seconds: dict[str, Seconds] = {name: [] for name in jobs}
     gc.collect()
     gc.disable()
@@ -58,12 +48,12 @@ def side_by_side(
 
 
 def ratio(over: Seconds, under: Seconds) -> float:
-    """Give the ratio of two medians."""
+    """Return the ratio of two medians."""
     return statistics.median(over) / statistics.median(under)
 
 
 def spread(over: Seconds, under: Seconds) -> tuple[float, float]:
-    """Give the smallest and the largest ratio of one turn."""
+    """Return the smallest and the largest ratio of one turn."""
     ratios = [first / second for first, second in zip(over, under, strict=True)]
     return min(ratios), max(ratios)
 
@@ -95,13 +85,7 @@ def matrix_rate(dtype: torch.dtype, device: str, repeats: int) -> float:
 
 
 class TrainingStep:
-    """Forward, backward and optimizer on a batch of columns, on the CPU.
-
-    Args:
-        model: What is trained, with what the loss has to learn.
-        loss: Gives the loss of a batch, or its terms.
-        bf16: Compute in bfloat16.
-    """
+    """Forward, backward and optimizer on a batch of columns, on the CPU."""
 
     def __init__(self, model: torch.nn.Module, loss: Callable[..., Any], bf16: bool = False) -> None:
         self.loss, self.bf16 = loss, bf16

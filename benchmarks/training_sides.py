@@ -28,10 +28,6 @@ from simlte_st.training.dropout import set_dropout
 class Side:
     """A side: its batches, and its training step on each.
 
-    Args:
-        batches: Batches without end, each a list of columns.
-        step: Trains on a batch.
-
     Attributes:
         tokens: Tokens of their views, padding not counted.
         outside: Seconds spent on making batches.
@@ -59,15 +55,7 @@ class Side:
 
 
 def obvious(corpus: Dataset, length: int, batch_size: int, bf16: bool = False, dropout: float | None = None) -> Side:
-    """What a user would put together today: stock losses, all logits, random batches.
-
-    Args:
-        corpus: The documents, in sentences: segmenting them is not counted, to this side's favour.
-        length: Tokens a view may have.
-        batch_size: Documents of a batch.
-        bf16: Compute in bfloat16.
-        dropout: Dropout of the encoder; None leaves it as the checkpoint has it.
-    """
+    """What a user would put together today: stock losses, all logits, random batches."""
     model = plain_model(length)
     with quiet_transformers():
         masked_lm = AutoModelForMaskedLM.from_pretrained(packaged_base_path())
@@ -100,17 +88,7 @@ def ours(
     mini_batch_num_tokens: int | None = None,
     exactly: bool = False,
 ) -> Side:
-    """This package: both views in one pass, logits at masked positions, batches of like lengths.
-
-    Args:
-        corpus: The documents, in sentences.
-        length: Tokens a view may have.
-        batch_size: Documents of a batch; batches by tokens have so many on average.
-        bf16: Compute in bfloat16.
-        mlm_share: Share of the views that the MLM pass sees.
-        mini_batch_num_tokens: Tokens that pass through the model at a time, by gradient caching; None for all.
-        exactly: Take random batches of exactly so many documents, instead of batches by tokens.
-    """
+    """This package: both views in one pass, logits at masked positions, batches of like lengths."""
     model = plain_model(length)
     set_dropout(model, 0.0)
     loss: CachedMultipleNegativesRankingMLMLoss | MultipleNegativesRankingMLMLoss

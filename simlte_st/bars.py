@@ -17,33 +17,14 @@ T = TypeVar("T")
 def progress_bar(
     name: str, total: int | None = None, *, unit: str = "doc", initial: int = 0, shown: bool = True
 ) -> Any:
-    """Open a bar, which its user moves on by ``update`` and closes, as a context manager or by ``close``.
-
-    Args:
-        name: What is being done.
-        total: How many there are; None where nobody knows.
-        unit: What is counted.
-        initial: How many were done before.
-        shown: Show it.
-
-    Returns:
-        tqdm's bar.
-    """
+    """Open a bar, which its user moves on by ``update`` and closes, as a context manager or by ``close``."""
     return tqdm(desc=name, total=total, unit=unit, initial=initial, disable=not shown)
 
 
 def with_progress_bar(
     items: Iterable[T], name: str, total: int | None = None, *, unit: str = "doc", shown: bool = True
 ) -> Iterator[T]:
-    """Give items under a bar, which is closed when they end or an error ends them.
-
-    Args:
-        items: The items.
-        name: What is being done with them.
-        total: How many there are at most; None for what they tell themselves (:func:`operator.length_hint`), if that.
-        unit: What is counted.
-        shown: Show the bar.
-    """
+    """Return items under a bar, which is closed when they end or an error ends them."""
     with progress_bar(name, total or length_hint(items, 0) or None, unit=unit, shown=shown) as bar:
         for item in items:
             yield item
@@ -63,10 +44,6 @@ def counting_texts(model: Any, bar: Any) -> Iterator[None]:
     """Move a bar on by the texts of each batch that a model encodes.
 
     sentence-transformers' own bar counts batches, and is called so whatever is encoded.
-
-    Args:
-        model: A ``SentenceTransformer``.
-        bar: The bar.
     """
 
     def count(module: Any, inputs: Any, output: dict[str, Any]) -> None:  # what it returned would replace the output

@@ -25,19 +25,7 @@ def check_number(
     above: float | None = None,
     below: float | None = None,
 ) -> None:
-    """Check a finite number.
-
-    Args:
-        name: Of the setting, as Python has it.
-        value: Its value.
-        least: The lowest that it may have.
-        most: The highest.
-        above: It must be greater than this.
-        below: It must be less than this.
-
-    Raises:
-        ConfigurationError: It is out of this range, infinite, or no number.
-    """
+    """Check a finite number."""
     number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
     fits = (
         math.isfinite(number)
@@ -53,17 +41,7 @@ def check_number(
 
 
 def check_count(name: str, value: Any, *, least: int = 1, most: int = LARGEST_COUNT) -> None:
-    """Check a whole number.
-
-    Args:
-        name: Of the setting, as Python has it.
-        value: Its value.
-        least: The lowest that it may have.
-        most: The highest.
-
-    Raises:
-        ConfigurationError: It is out of this range, or no whole number.
-    """
+    """Check a whole number."""
     whole = isinstance(value, Integral) and not isinstance(value, bool)
     if not whole or not least <= value <= most:
         limits = f"at least {least:,}" if whole and value < least else f"from {least:,} to {most:,}"
@@ -71,25 +49,12 @@ def check_count(name: str, value: Any, *, least: int = 1, most: int = LARGEST_CO
 
 
 def check_seed(seed: Any) -> None:
-    """Check a seed.
-
-    Raises:
-        ConfigurationError: It is no whole number from 0 to :data:`LARGEST_SEED`.
-    """
+    """Check a seed."""
     check_count("seed", seed, least=0, most=LARGEST_SEED)
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
-    """Check a word.
-
-    Args:
-        name: Of the setting, as Python has it.
-        value: Its value.
-        choices: The words that it may be, two or more.
-
-    Raises:
-        ConfigurationError: It is none of them.
-    """
+    """Check a word."""
     known = list(choices)
     if value not in known:
         *others, last = map(repr, known)
@@ -97,10 +62,6 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
 
 
 def check_text(name: str, value: Any) -> None:
-    """Check a text.
-
-    Raises:
-        ConfigurationError: It is none.
-    """
+    """Check a text."""
     if not isinstance(value, str):
         raise ConfigurationError(f"{name}={value!r}: must be one text, not a {type(value).__name__}.")

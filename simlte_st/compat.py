@@ -59,11 +59,7 @@ DOCUMENT_PROMPTS = ("document", "passage", "corpus")
 
 
 def encoder_of(model: torch.nn.Module) -> PreTrainedModel:
-    """Find the Hugging Face encoder of a SentenceTransformer, through DDP and ``torch.compile`` wrappers.
-
-    Raises:
-        ModelError: The first module is not a text encoder with word embeddings.
-    """
+    """Find the Hugging Face encoder of a SentenceTransformer, through DDP and ``torch.compile`` wrappers."""
     for wrapper in ("module", "_orig_mod"):
         model = getattr(model, wrapper, model)
     first = next(iter(model.children()), None)
@@ -81,9 +77,6 @@ def readable_tokens(model: SentenceTransformer) -> int | None:
 
     This is ``max_position_embeddings`` of the configuration; RoBERTa-like models (RoBERTa, XLM-R, MPNet, Longformer)
     number positions from ``padding_idx + 1``, so that many of their position embeddings are never used for a token.
-
-    Returns:
-        The number of tokens, or None where the architecture sets no limit (T5) or has no Transformer in it.
     """
     transformer = model.transformers_model
     if transformer is None:
@@ -105,29 +98,13 @@ def readable_tokens(model: SentenceTransformer) -> int | None:
 
 
 def readable_length(model: SentenceTransformer, wanted: int | None = None) -> int | None:
-    """Tokens that the model reads of an input, special tokens included.
-
-    Args:
-        model: The model.
-        wanted: A length that the user asked for; None keeps the model's own ``max_seq_length``.
-
-    Returns:
-        The smaller of what is wanted and what the encoder has positions for; None where nothing bounds it.
-    """
+    """Tokens that the model reads of an input, special tokens included."""
     lengths = (wanted or model.max_seq_length, readable_tokens(model))
     return min((length for length in lengths if length is not None and length < NO_LIMIT), default=None)
 
 
 def tokens_read(features: Any, special: int) -> list[int] | None:
-    """Count the tokens of texts that were just tokenized, those included that were cut, special tokens not included.
-
-    Args:
-        features: What ``preprocess`` returned.
-        special: How many special tokens the tokenizer adds to a text.
-
-    Returns:
-        The counts; None where the tokenizer gives no account of what it cut.
-    """
+    """Count the tokens of texts that were just tokenized, those included that were cut, special tokens not included."""
     encodings = getattr(features, "encodings", None)
     if not encodings:
         return None
@@ -139,18 +116,18 @@ def tokens_read(features: Any, special: int) -> list[int] | None:
 
 
 def encodes_here(model: SentenceTransformer) -> bool:
-    """Say whether ``encode`` runs a transformer by the model's own ``forward``, not by a compiled or shared one."""
+    """Return whether ``encode`` runs a transformer by the model's own ``forward``, not by a compiled or shared one."""
     alone = model._compiled_call_impl is None and model._distributed_inference is None
     return alone and model.transformers_model is not None
 
 
 def default_prompt(model: SentenceTransformer) -> str:
-    """Give what ``encode`` puts before each text unasked; empty where the model has no default prompt."""
+    """Return what ``encode`` puts before each text unasked; empty where the model has no default prompt."""
     return model.prompts.get(model.default_prompt_name or "") or ""
 
 
 def document_prompt(model: SentenceTransformer) -> str:
-    """Give what stands before documents: the model's prompt for them, or else its default prompt; empty for nothing.
+    """Return what stands before documents: the model's prompt for them, or else its default prompt; empty for nothing.
 
     ``encode_document`` takes the prompt called "document" even where that is empty, as it is in every model that was
     saved without one, and the prompt for documents is called "passage".
@@ -160,7 +137,7 @@ def document_prompt(model: SentenceTransformer) -> str:
 
 
 def query_prompt(model: SentenceTransformer) -> str:
-    """Give what stands before questions: the model's prompt for them, or else a default that is not for documents."""
+    """Return what stands before questions: the model's prompt for them, or else a default that is not for documents."""
     if model.default_prompt_name in DOCUMENT_PROMPTS:
         return model.prompts.get("query") or ""
     return model.prompts.get("query") or default_prompt(model)
@@ -179,15 +156,7 @@ def taken_tokens(model: SentenceTransformer, prompt: str) -> int:
 
 
 def view_budget(model: SentenceTransformer, prompt: str | None = None) -> int | None:
-    """Tokens of a document that fit one pass: the readable length without special tokens and prompt.
-
-    Args:
-        model: The model.
-        prompt: What stands before the document; None for the model's default prompt.
-
-    Returns:
-        At least 1; None where nothing bounds it.
-    """
+    """Tokens of a document that fit one pass: the readable length without special tokens and prompt."""
     length = readable_length(model)
     if length is None:
         return None
@@ -209,16 +178,7 @@ def quiet_transformers() -> Iterator[None]:
 
 
 def load_masked_lm(path: str | os.PathLike[str]) -> tuple[Any, list[str]]:
-    """Load a checkpoint with its MLM head.
-
-    Returns:
-        The model, of its ForMaskedLM class, and the weights that the checkpoint lacks. They are drawn anew, which does
-        not move the global random numbers, and without the library's alarm: whether they are there is what is asked.
-
-    Raises:
-        OSError: There is no such checkpoint.
-        ValueError: Its architecture has no masked language model.
-    """
+    """Load a checkpoint with its MLM head."""
     with quiet_transformers(), torch.random.fork_rng(devices=[]):
         model, info = AutoModelForMaskedLM.from_pretrained(path, output_loading_info=True)
     return model, sorted(info["missing_keys"])
@@ -239,7 +199,7 @@ def use_one_gpu(arguments: SentenceTransformerTrainingArguments, device: str) ->
 
 
 def store_of_processes() -> Any:
-    """Give what the processes of a run keep in common: a few values by name."""
+    """Return what the processes of a run keep in common: a few values by name."""
     return torch.distributed.distributed_c10d._get_default_store()
 
 
@@ -275,12 +235,7 @@ def onednn_linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) ->
 
 
 def mask_without_prompt(mask: Tensor, prompt_length: Any) -> Tensor:
-    """Leave a prompt's tokens out of an attention mask, as ``Pooling`` does without ``include_prompt``.
-
-    Args:
-        mask: ``[B, S]``; it is not changed.
-        prompt_length: As in ``features``: a number, or a tensor of the same number for each text.
-    """
+    """Leave a prompt's tokens out of an attention mask, as ``Pooling`` does without ``include_prompt``."""
     from sentence_transformers.sentence_transformer.modules import Pooling
 
     length = int(prompt_length.flatten()[0]) if isinstance(prompt_length, Tensor) else int(prompt_length)
@@ -289,16 +244,7 @@ def mask_without_prompt(mask: Tensor, prompt_length: Any) -> Tensor:
 
 
 def mini_batch_ranges(features: dict[str, Any], size: int, tokens: int | None) -> list[tuple[int, int]]:
-    """Cut a batch into mini-batches as the cached losses do.
-
-    Args:
-        features: Model inputs, padded or flattened.
-        size: Rows of a mini-batch; not used where ``tokens`` is given.
-        tokens: Most tokens of a mini-batch, padding not counted; a longer row is a mini-batch by itself.
-
-    Returns:
-        First row and row after the last of each mini-batch.
-    """
+    """Cut a batch into mini-batches as the cached losses do."""
     from sentence_transformers.base.losses import gradcache
 
     ranges: list[tuple[int, int]] = gradcache._minibatch_ranges(features, size, tokens)
@@ -345,7 +291,7 @@ def forget_model_card_text(model: SentenceTransformer) -> None:
 
 
 def is_fused(encoder: PreTrainedModel) -> bool:
-    """Say whether an encoder computes attention by PyTorch's fused function."""
+    """Return whether an encoder computes attention by PyTorch's fused function."""
     return bool(encoder.config._attn_implementation == "sdpa")
 
 

@@ -83,15 +83,7 @@ class MissingExtraError(SimlteError, ImportError):
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """Ask for the name that is nearest to one that there is not: `` Did you mean 'title'?``.
-
-    Args:
-        name: What there is not.
-        names: What there is.
-
-    Returns:
-        The question, after a space; empty where none is near.
-    """
+    """Ask for the name that is nearest to one that there is not: `` Did you mean 'title'?``."""
     by_lower = {each.lower(): each for each in names}
     nearest = get_close_matches(name.lower(), by_lower, 1)
     return f" Did you mean {by_lower[nearest[0]]!r}?" if nearest else ""

@@ -9,19 +9,7 @@ from simlte_st.errors import MissingExtraError
 
 
 def require(module: str, extra: str, purpose: str) -> ModuleType:
-    """Import an optional dependency.
-
-    Args:
-        module: Dotted name of the module, e.g. ``"nupunkt"``.
-        extra: Name of the extra in ``setup.py`` that installs it.
-        purpose: What it is needed for, as it reads after "is needed for".
-
-    Returns:
-        The imported module.
-
-    Raises:
-        MissingExtraError: The module is not installed.
-    """
+    """Import an optional dependency."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:

@@ -28,7 +28,7 @@ HOME_VARIABLE = "SIMLTE_ST_HOME"
 
 
 def home() -> Path:
-    """Give the folder of everything that is kept between runs; it need not exist yet."""
+    """Return the folder of everything that is kept between runs; it need not exist yet."""
     chosen = os.environ.get(HOME_VARIABLE)
     return Path(chosen).expanduser().absolute() if chosen else user_cache_path("simlte_st", appauthor=False)
 
@@ -40,22 +40,12 @@ _OWNER = "process"
 
 @contextmanager
 def atomic_path(target: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a temporary path beside ``target`` and rename it to ``target`` when the block ends without an error.
+    """Return a temporary path beside ``target`` and rename it to ``target`` when the block ends without an error.
 
     Works for a file and for a directory (an existing directory of that name is replaced). When the block raises, the
     temporary path is removed and ``target`` stays as it was. What was written is on the disk before it is renamed, and
     nothing that was there before is deleted until the new one is in its place. What a process that was killed in the
     middle left beside ``target`` is named in the log, and removed when the new one is in its place.
-
-    Args:
-        target: The path to write. Its parent directories are made.
-
-    Yields:
-        A path in the same directory (hence the same file system) that does not exist yet.
-
-    Raises:
-        ConfigurationError: Another process wrote a directory of that name at the same moment; both are kept.
-        DiskFullError: There was no room for it.
     """
     target = Path(target)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -96,7 +86,7 @@ def _make_holder(target: Path) -> Path:
 
 
 def is_abandoned(holder: Path) -> bool:
-    """Tell whether no process is at work in a work folder, or in what :func:`atomic_path` makes."""
+    """Return whether no process is at work in a work folder, or in what :func:`atomic_path` makes."""
     lock = FileLock(holder / _LOCK)
     try:
         lock.acquire(timeout=0)
@@ -111,11 +101,7 @@ def _before(target: Path) -> str:
 
 
 def restore(target: Path) -> list[Path]:
-    """Put back what stood at a path, where a process was killed while it replaced it; name what else it left.
-
-    Returns:
-        What such processes left beside the path: half-written, or replaced.
-    """
+    """Put back what stood at a path, where a process was killed while it replaced it; name what else it left."""
     abandoned = []
     for holder in sorted(target.parent.glob(f".{glob.escape(target.name)}.{'?' * 8}{_HOLDER}")):
         if not is_abandoned(holder):
@@ -163,11 +149,7 @@ def _flush(path: Path, inside: bool = True) -> None:
 
 
 def hold(folder: Path) -> FileLock:
-    """Take a work folder, which is made if need be, until the lock is released or the process ends, however it ends.
-
-    Raises:
-        ConfigurationError: Another process has it.
-    """
+    """Take a work folder, which is made if need be, until the lock is released or the process ends, however it ends."""
     folder.mkdir(parents=True, exist_ok=True)
     lock, owner = FileLock(folder / _LOCK), folder / _OWNER
     try:
@@ -182,22 +164,13 @@ def hold(folder: Path) -> FileLock:
 
 
 def is_unused(folder: Path) -> bool:
-    """Tell whether a work folder holds no more than :func:`hold` writes: its process was killed at once."""
+    """Return whether a work folder holds no more than :func:`hold` writes: its process was killed at once."""
     own = (_LOCK, _OWNER)
     return all(path.name in own or fnmatch(path.name, f".*{_HOLDER}") for path in folder.iterdir())
 
 
 def check_apart(source: Any, output: Path, *, is_document: bool = False) -> None:
-    """Check that writing an output does not replace the documents that it is made of.
-
-    Args:
-        source: The documents; only a path can overlap, or those in a list or of a reader.
-        output: What is going to be written.
-        is_document: Whether the output is of a kind that is read as a document where it stands in their folder.
-
-    Raises:
-        ConfigurationError: The output is the source or a folder around it; or it would be one of the documents.
-    """
+    """Check that writing an output does not replace the documents that it is made of."""
     places = getattr(source, "places", source)  # of a reader
     if isinstance(places, (list, tuple)):
         for each in places:
@@ -243,7 +216,7 @@ RUN_FILE = "simlte.json"
 
 
 def is_model(folder: Path) -> bool:
-    """Tell whether a folder holds a model."""
+    """Return whether a folder holds a model."""
     return os.path.isfile(folder / MODEL_FILE)  # where Path.is_file would raise, may the folder not be looked into
 
 
@@ -251,16 +224,7 @@ _ROOM = 1 << 20  # bytes
 
 
 def check_place(target: Path, advice: str = "Choose another output.") -> None:
-    """Check that a file or folder can be made at a path, before work begins that would be lost.
-
-    Args:
-        target: The path.
-        advice: What the error tells the user to do.
-
-    Raises:
-        ConfigurationError: What it would be in is no folder, or cannot be written, or its disk is full; or it has no
-            name, or one that is no UTF-8.
-    """
+    """Check that a file or folder can be made at a path, before work begins that would be lost."""
     parent = _nearest_folder(target.absolute().parent)
     if not target.name or target.name == "..":  # Path takes an empty name for the working folder
         problem = "that is no name of a file or folder"
@@ -278,15 +242,7 @@ def check_place(target: Path, advice: str = "Choose another output.") -> None:
 
 
 def nearest_place(path: str | os.PathLike[str], suits: Callable[[Path], bool] = Path.exists) -> str:
-    """Ask for the place beside one that there is not whose name is nearest: `` Did you mean 'papers.csv'?``.
-
-    Args:
-        path: What there is not.
-        suits: Which places may be meant.
-
-    Returns:
-        The question, after a space; empty where no place is near.
-    """
+    """Ask for the place beside one that there is not whose name is nearest: `` Did you mean 'papers.csv'?``."""
     missing = Path(path)
     try:
         names = [each.name for each in missing.parent.iterdir() if suits(each)]
@@ -296,16 +252,7 @@ def nearest_place(path: str | os.PathLike[str], suits: Callable[[Path], bool] = 
 
 
 def raise_if_full(error: Exception, target: Path, advice: str = "Make room, and run it again.") -> None:
-    """Raise our error in the place of what libraries raise when a disk is full: OSError, RuntimeError, their own.
-
-    Args:
-        error: What was raised while ``target`` was written.
-        target: What was to be written.
-        advice: What the error tells the user to do.
-
-    Raises:
-        DiskFullError: It was a full disk.
-    """
+    """Raise our error in the place of what libraries raise when a disk is full: OSError, RuntimeError, their own."""
     chain: BaseException | None = error
     while chain is not None:
         # torch's writer of archives does not say why it failed: then the disk has to tell.
@@ -321,32 +268,18 @@ def raise_if_full(error: Exception, target: Path, advice: str = "Make room, and 
 
 
 def _nearest_folder(path: Path) -> Path:
-    """Give the path, or the nearest of the folders around it that there are."""
+    """Return the path, or the nearest of the folders around it that there are."""
     return next(each for each in (path.absolute(), *path.absolute().parents) if os.path.lexists(each))
 
 
 def check_new(path: Path, overwrite: bool) -> None:
-    """Check that nothing is at a path, or may be replaced.
-
-    Raises:
-        ConfigurationError: Something is there, and may not.
-    """
+    """Check that nothing is at a path, or may be replaced."""
     if path.exists() and not overwrite:
         raise ConfigurationError(f"{path} exists already: choose another output, or replace it with overwrite=True.")
 
 
 def check_free(target: Path, overwrite: bool, mark: str = MODEL_FILE) -> None:
-    """Check that a model can be written to ``target`` without losing anything.
-
-    Args:
-        target: Where the model's folder goes.
-        overwrite: Whether a model that is there already shall be replaced.
-        mark: The file that such a model has.
-
-    Raises:
-        ConfigurationError: Something is there, other than an empty folder, and it shall not be overwritten; or it is
-            no model; or nothing can be written there.
-    """
+    """Check that a model can be written to ``target`` without losing anything."""
     check_place(target)
     restore(target)
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):

@@ -31,13 +31,13 @@ _waiting: Any = None  # the process group for waiting; made by start()
 
 
 def launched() -> tuple[int, int]:
-    """Give the rank of this process and the number of processes, as the launcher's environment says."""
+    """Return the rank of this process and the number of processes, as the launcher's environment says."""
     number = int(os.environ.get("WORLD_SIZE", "1"))
     return (int(os.environ.get("RANK", "0")) if number > 1 else 0), number
 
 
 def connected() -> bool:
-    """Tell whether there is a process group."""
+    """Return whether there is a process group."""
     import torch.distributed as dist
 
     return dist.is_available() and dist.is_initialized()
@@ -58,22 +58,12 @@ def rank() -> int:
 
 
 def is_main() -> bool:
-    """Tell whether this is the process that does what is done once."""
+    """Return whether this is the process that does what is done once."""
     return rank() == 0
 
 
 def choose_device(device: str | None) -> str | None:
-    """Choose where this process computes: each on a GPU of its own, or all on the CPU.
-
-    Args:
-        device: What was asked for.
-
-    Returns:
-        What was asked for, where there is one process; else ``"cpu"`` or ``"cuda:N"``, N by the launcher.
-
-    Raises:
-        ConfigurationError: One certain GPU was asked for, or there are fewer GPUs than processes.
-    """
+    """Choose where this process computes: each on a GPU of its own, or all on the CPU."""
     if world() == 1:
         return device
     import torch
@@ -94,14 +84,7 @@ def choose_device(device: str | None) -> str | None:
 
 
 def start(device: str | None) -> None:
-    """Connect the processes, and silence all but the main one; does nothing where there is one, or it was done.
-
-    Args:
-        device: Where this process computes, as :func:`choose_device` gave it.
-
-    Raises:
-        ConfigurationError: The launcher did not say where they meet.
-    """
+    """Connect the processes, and silence all but the main one; does nothing where there is one, or it was done."""
     global _waiting
     if world() == 1 or _waiting is not None:
         return
@@ -160,14 +143,7 @@ def _from_main(value: Any) -> Any:
 
 
 def on_main(work: Callable[[], T]) -> T | None:
-    """Do something in the main process, while the others wait.
-
-    Args:
-        work: What to do. What it raises, Ctrl-C included, is raised in all processes.
-
-    Returns:
-        What it gave; None in the other processes.
-    """
+    """Do something in the main process, while the others wait."""
     if world() == 1:
         return work()
     result: T | None = None
@@ -213,7 +189,7 @@ def result_of_main(work: Callable[[], T]) -> T:
 
 
 def largest(number: int) -> int:
-    """Give the largest of the numbers of all processes; each of them has to ask."""
+    """Return the largest of the numbers of all processes; each of them has to ask."""
     if world() == 1:
         return number
     import torch
@@ -230,12 +206,7 @@ def barrier() -> None:
 
 
 def mean_over_processes(number: float, device: Any) -> float:
-    """Average a number over the processes; each of them has to ask.
-
-    Args:
-        number: That of this process.
-        device: The device of the gradients, which decides by which way the processes talk.
-    """
+    """Average a number over the processes; each of them has to ask."""
     if not connected() or world() == 1:
         return number
     import torch
@@ -248,11 +219,7 @@ def mean_over_processes(number: float, device: Any) -> float:
 
 @contextmanager
 def together() -> Iterator[None]:
-    """Raise our own error in the place of what torch raises when another process is gone.
-
-    Raises:
-        ProcessLostError: It is.
-    """
+    """Raise our own error in the place of what torch raises when another process is gone."""
     try:
         yield
     except RuntimeError as error:
@@ -274,11 +241,7 @@ def _is_of_connection(error: BaseException) -> bool:
 
 
 def tells(error: BaseException) -> bool:
-    """Tell whether this process is the one to show an error: of several that fail together, one does.
-
-    Args:
-        error: What was raised here.
-    """
+    """Return whether this process is the one to show an error: of several that fail together, one does."""
     if world() == 1:
         return True
     if getattr(error, "of_main", False):

@@ -21,17 +21,7 @@ def row_blocks(rows: int, columns: int) -> list[slice]:
 
 
 def unit_rows(x: ArrayLike) -> NDArray[np.float64]:
-    """L2-normalise rows in float64.
-
-    Args:
-        x: Shape ``[n, dim]``, n >= 1, any float dtype.
-
-    Returns:
-        Shape ``[n, dim]``, float64. A row of zeros has no direction and stays zero: its cosine with anything is 0.
-
-    Raises:
-        DataError: Not two-dimensional, empty, or a value that is not finite.
-    """
+    """L2-normalise rows in float64."""
     data = check_embeddings(x, np.float64)
     norms = np.linalg.norm(data, axis=1, keepdims=True)
     unit: NDArray[np.float64] = data / np.where(norms == 0.0, 1.0, norms)
@@ -39,11 +29,7 @@ def unit_rows(x: ArrayLike) -> NDArray[np.float64]:
 
 
 def check_embeddings(x: Any, dtype: Any = None) -> Any:
-    """Bring embeddings to an array ``[n, dim]`` of ``dtype``, or of their own; a SciPy sparse matrix stays as it is.
-
-    Raises:
-        DataError: Not two-dimensional, empty, or a value that is not finite.
-    """
+    """Bring embeddings to an array ``[n, dim]`` of ``dtype``, or of their own; a SciPy sparse matrix stays as it is."""
     data = x if issparse(x) else np.asarray(x, dtype=dtype)
     if data.ndim != 2 or 0 in data.shape:
         raise DataError(f"Embeddings must form a non-empty array [n, dim], got shape {data.shape}.")

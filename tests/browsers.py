@@ -25,14 +25,7 @@ FLAGS = (
 
 @contextmanager
 def chromium(profile: Path) -> Iterator[Any]:
-    """Start a headless Chromium, or skip the test where selenium, Chromium or its driver are missing.
-
-    Args:
-        profile: Folder of its profile.
-
-    Yields:
-        Selenium's driver.
-    """
+    """Start a headless Chromium, or skip the test where selenium, Chromium or its driver are missing."""
     webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
     binaries = shutil.which("chromium"), shutil.which("chromedriver")
     if None in binaries:
@@ -64,7 +57,7 @@ class BrowserPage:
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
     def run(self, script: str) -> Any:
-        """Give the value of an expression of JavaScript."""
+        """Return the value of an expression of JavaScript."""
         return self.driver.execute_script(f"return {script}")
 
     def broken_words(self, selector: str) -> list[str]:

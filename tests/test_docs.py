@@ -32,7 +32,7 @@ def name_of(path: Path) -> str:
 
 
 def blocks(path: Path, *languages: str) -> list[tuple[str, str, str]]:
-    """Give mark, what it says, and code of the blocks of a page."""
+    """Return mark, what it says, and code of the blocks of a page."""
     found = BLOCK.findall(path.read_text(encoding="utf-8"))
     return [
         (mark, reason, re.sub(f"^{indent}", "", code, flags=re.MULTILINE))

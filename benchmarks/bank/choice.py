@@ -34,16 +34,7 @@ CHOICES: dict[str, list[tuple[str, str]]] = {
 def chosen(
     entries: Sequence[Mapping[str, Any]], choices: Sequence[tuple[str, str]], chances: Chances
 ) -> Mapping[str, Any] | None:
-    """Choose the encoder that is most likely to have helped; the base, the first, where none is likely.
-
-    Args:
-        entries: The encoders of a set.
-        choices: What can be chosen: recipes, each with its stage.
-        chances: The probability of each.
-
-    Returns:
-        The entry; None where the set lacks one of the choices.
-    """
+    """Choose the encoder that is most likely to have helped; the base, the first, where none is likely."""
     made = {(entry["recipe"], entry["stage"]): entry for entry in entries if entry["seed"] == 0}
     if not all(id(made.get(choice)) in chances for choice in choices):
         return None

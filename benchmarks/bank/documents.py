@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def widening(bank: Bank, data: BankSet) -> list[dict[str, Any]]:
-    """Give for each encoder of a set how much wider the interval of each outcome's difference to the base is."""
+    """Return for each encoder of a set how much wider the interval of each outcome's difference to the base is."""
     made, base = [], {}
     for recipe, seed, stage, vectors in bank.entries(data.name) if data.labels else ():
         found = {outcome: probes(data, vectors.whole, outcome) for outcome in (FEW, FULL)}
@@ -69,13 +69,7 @@ def widening(bank: Bank, data: BankSet) -> list[dict[str, Any]]:
 
 
 def wider(model: Sequence[Probe], base: Sequence[Probe], documents: int) -> float:
-    """Compare the deviation over documents and draws of a mean difference in macro-F1 with that over draws alone.
-
-    Args:
-        model: Probes of a model: which documents each was tested on, and what came out.
-        base: Those of the base, of the same divisions and draws.
-        documents: Number of all documents.
-    """
+    """Compare the deviation over documents and draws of a mean difference in macro-F1 with that over draws alone."""
     both = resampled_macro_f1(model, documents) - resampled_macro_f1(base, documents)
     plain = [ours.macro_f1 - theirs.macro_f1 for (_, ours), (_, theirs) in zip(model, base, strict=True)]
     spread = float(np.std(plain)) / len(plain) ** 0.5

@@ -16,13 +16,7 @@ from simlte_st.files import read_json, write_json
 
 
 def judge(bank: Bank, name: str) -> list[dict[str, Any]]:
-    """Judge all encoders of a set; what was judged before is taken from the work folder.
-
-    Returns:
-        For each encoder, the base first: ``recipe``, ``seed``, ``stage``, the mean of each outcome and the value of
-        each candidate, each with its paired difference to the base and the ends of that difference's 95% interval (a
-        candidate without a value a document has none: both ends are the difference).
-    """
+    """Judge all encoders of a set; what was judged before is taken from the work folder."""
     data = bank.sets[name]
     texts = Texts(*bank.halves(data))
     found: list[dict[str, Any]] = []
@@ -59,15 +53,7 @@ def judge_words(bank: Bank, name: str) -> dict[str, float]:
 def with_earlier(
     judged: Mapping[str, Sequence[dict[str, Any]]], earlier: Mapping[str, Sequence[dict[str, Any]]]
 ) -> dict[str, list[dict[str, Any]]]:
-    """Add the encoders of an earlier page whose recipe and seed are not here.
-
-    Args:
-        judged: What :func:`judge` gave, by set.
-        earlier: What it gave then, from that page's ``verdict.json``.
-
-    Raises:
-        SystemExit: The base was another then, or was measured otherwise.
-    """
+    """Add the encoders of an earlier page whose recipe and seed are not here."""
     found: dict[str, list[dict[str, Any]]] = {}
     for name in [*judged, *(name for name in earlier if name not in judged)]:
         entries, old = list(judged.get(name, ())), earlier.get(name, ())
@@ -81,18 +67,18 @@ def with_earlier(
 
 
 def _values(entry: Mapping[str, Any]) -> dict[str, float]:
-    """Give the numbers of an encoder that are the same on every machine."""
+    """Return the numbers of an encoder that are the same on every machine."""
     values = {key: value["value"] for part in ("outcomes", "candidates") for key, value in entry[part].items()}
     return {key: value for key, value in values.items() if key not in CLUSTERED}
 
 
 def _alike(ours: Mapping[str, float], theirs: Mapping[str, float]) -> bool:
-    """Tell whether numbers are the same to the five places that a page keeps."""
+    """Return whether numbers are the same to the five places that a page keeps."""
     return ours.keys() == theirs.keys() and all(abs(value - theirs[key]) < 1e-5 for key, value in ours.items())
 
 
 def _against(value: Any, base: Any) -> dict[str, Any]:
-    """Give the mean of values, and of their differences to the base's, with its interval where there are several."""
+    """Return the mean of values, and of their differences to the base's, with its interval where there are several."""
     difference = np.asarray(value) - np.asarray(base)
     mean = float(np.mean(difference))
     interval = bootstrap_interval(difference) if difference.ndim and difference.any() else (mean, mean)

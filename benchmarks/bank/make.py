@@ -76,7 +76,7 @@ class Bank:
     base: str = PACKAGED_BASE
 
     def halves(self, data: BankSet) -> tuple[list[str], list[str]]:
-        """Give the halves of the held-out documents; all encoders see the same."""
+        """Return the halves of the held-out documents; all encoders see the same."""
         return split_half_views(data.held, budget=HALF)
 
     def make(self, name: str, recipes: Sequence[str], seeds: Sequence[int]) -> None:
@@ -153,11 +153,11 @@ class Bank:
         self.work.finish(self._cell(name, entry, seed), self._settings(name, entry, seed), vectors)
 
     def find(self, name: str, entry: str, seed: int) -> dict[str, Any] | None:
-        """Give the cell of an entry; None where it is not made."""
+        """Return the cell of an entry; None where it is not made."""
         return self.work.find(self._cell(name, entry, seed), self._settings(name, entry, seed))
 
     def entries(self, name: str) -> Iterator[tuple[str, int, str, Vectors]]:
-        """Give all encoders of a set: recipe, seed, stage ("" is the end of training), vectors; the base first."""
+        """Return all encoders of a set: recipe, seed, stage ("" is the end of training), vectors; the base first."""
         found = {(*path.stem.rsplit("-", 1),): cell for path, cell in self.work.cells(f"{name}/*")}
         for entry, number in sorted(found, key=lambda pair: (ORDER.index(pair[0]), int(pair[1]))):
             for stage in found[entry, number]["result"]["stages"]:
@@ -173,7 +173,7 @@ class Bank:
 
 
 def half_way(start: SentenceTransformer, model: SentenceTransformer) -> SentenceTransformer:
-    """Give a trained model, in place, the mean of its weights and those that it began with."""
+    """Return a trained model, in place, the mean of its weights and those that it began with."""
     begun = start.state_dict()
     weights = {
         name: (begun[name] + end) / 2 if end.is_floating_point() else end for name, end in model.state_dict().items()

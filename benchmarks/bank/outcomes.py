@@ -40,17 +40,7 @@ def outcomes_of_words(data: BankSet) -> dict[str, list[float]]:
 
 
 def outcomes(data: BankSet, vectors: np.ndarray, inverse_l2: float | None = INVERSE_L2) -> dict[str, list[float]]:
-    """Measure an encoder's vectors of the held-out documents.
-
-    Args:
-        data: The set.
-        vectors: A row for each of its held-out documents.
-        inverse_l2: ``C`` of the logistic regression; None to choose it by cross-validation on what it learns from.
-
-    Returns:
-        The values of each outcome that the set has: of each division and draw, in one order for all encoders, so that
-        they can be compared in pairs; of citations, of each citing paper.
-    """
+    """Measure an encoder's vectors of the held-out documents."""
     if len(data.links):
         return {CITES: citation_retrieval(CosineScores(unit_rows(vectors)), data.links).per_query["recall@10"].tolist()}
     scores = {key: probes(data, vectors, key, inverse_l2) for key in (FEW, FULL)}
@@ -60,18 +50,7 @@ def outcomes(data: BankSet, vectors: np.ndarray, inverse_l2: float | None = INVE
 def probes(
     data: BankSet, vectors: np.ndarray, outcome: str, inverse_l2: float | None = INVERSE_L2, halves: int = HALVES
 ) -> list[Probe]:
-    """Probe an encoder's vectors of held-out documents with labels.
-
-    Args:
-        data: The set.
-        vectors: A row for each of its held-out documents.
-        outcome: :data:`FEW`, with several draws of each division, or :data:`FULL`.
-        inverse_l2: See :func:`outcomes`.
-        halves: Divisions.
-
-    Returns:
-        The rows that are tested on, and what came out, of each division and draw.
-    """
+    """Probe an encoder's vectors of held-out documents with labels."""
     rows, found = unit_rows(vectors), []
     classes = np.unique(data.labels, return_inverse=True)[1].astype(np.int32)
     settings: dict[str, Any] = {"head": "logistic", "inverse_l2": inverse_l2}
@@ -86,16 +65,7 @@ def probes(
 
 
 def shares_right(data: BankSet, vectors: np.ndarray, inverse_l2: float | None = INVERSE_L2) -> list[float]:
-    """Tell how often the probe of all labels is right about each document: accuracy, to be pooled over some of them.
-
-    Args:
-        data: A set with labels.
-        vectors: A row for each of its held-out documents.
-        inverse_l2: ``C`` of the logistic regression; None to choose it by cross-validation.
-
-    Returns:
-        For each held-out document its share, 0 to 1, of the divisions that test it; NaN where none does.
-    """
+    """Tell how often the probe of all labels is right about each document: accuracy, to be pooled over some of them."""
     right, tested = np.zeros(len(data.labels)), np.zeros(len(data.labels))
     for test, result in probes(data, vectors, FULL, inverse_l2):
         right[test] += result.predicted == result.test
@@ -105,7 +75,7 @@ def shares_right(data: BankSet, vectors: np.ndarray, inverse_l2: float | None = 
 
 
 def _divisions(classes: np.ndarray, halves: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Give the rows to learn from and those to be tested on, of each division."""
+    """Return the rows to learn from and those to be tested on, of each division."""
     for half in range(halves):
         sides = stratified_split(classes, np.arange(len(classes)), 0.5, seed=half) == TEST
         yield np.flatnonzero(~sides), np.flatnonzero(sides)

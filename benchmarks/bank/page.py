@@ -54,14 +54,7 @@ WORDS = {-1: "hurt", 0: "unclear", 1: "helped"}
 
 
 def write_page(judged: Judged, words: Words, settings: Mapping[str, Any], folder: Path) -> None:
-    """Write ``verdict.md``, ``verdict.json`` and ``verdict.svg``, and ``recipe.md`` and ``recipe.json``.
-
-    Args:
-        judged: All encoders.
-        words: What TF-IDF is worth.
-        settings: Of :func:`settings_of`.
-        folder: Where to.
-    """
+    """Write ``verdict.md``, ``verdict.json`` and ``verdict.svg``, and ``recipe.md`` and ``recipe.json``."""
     trust = {name: trust_of(judged, name) for name in CANDIDATES}
     judgements = left_out(judged, of_set)
     chances = probabilities(judgements)
@@ -82,19 +75,14 @@ def write_page(judged: Judged, words: Words, settings: Mapping[str, Any], folder
 
 
 def settings_of(bank: Bank, shown: Mapping[str, str]) -> dict[str, Any]:
-    """Give what the pages say of how the bank was made.
-
-    Args:
-        bank: The bank.
-        shown: The sets of it, each with its name on the pages.
-    """
+    """Return what the pages say of how the bank was made."""
     where = environment(bank.work.dtype)
     sets = {title: sizes(bank, name) for name, title in shown.items()}
     return {"steps": bank.steps, "sets": sets, "environment": where}
 
 
 def record(judged: Judged) -> dict[str, Any]:
-    """Give the regression that the package's verdict is, and how it did on sets that it had not seen."""
+    """Return the regression that the package's verdict is, and how it did on sets that it had not seen."""
     every, judgements = [entry for _, entry in runs(judged)], left_out(judged, of_set)
     return {
         "command": "python -m benchmarks.bank.page",
@@ -125,7 +113,7 @@ def sizes(bank: Bank, name: str) -> dict[str, int]:
 
 
 def trust_of(judged: Judged, candidate: str) -> dict[str, Any]:
-    """Give all that speaks for and against a candidate."""
+    """Return all that speaks for and against a candidate."""
     table = confusion(judged, candidate)
     return {
         "rank_correlation": {outcome: rank_correlation(judged, candidate, outcome) for outcome in OUTCOMES},

@@ -26,7 +26,7 @@ Words = Mapping[str, Mapping[str, float]]
 
 
 def gains(judged: Judged, chances: Chances) -> dict[str, dict[str, dict[str, list[float]]]]:
-    """Give each recipe's gain over the base at its end and half way back, of each seed, by outcome and set."""
+    """Return each recipe's gain over the base at its end and half way back, of each seed, by outcome and set."""
     found: dict[str, dict[str, dict[str, list[float]]]] = {}
     for name, entries in judged.items():
         for entry in entries:
@@ -128,6 +128,6 @@ def _mean(by_set: Mapping[str, Sequence[float]]) -> float:
 
 
 def _means(by_set: Mapping[str, Sequence[float]]) -> list[float]:
-    """Give the mean over sets of each seed, where all sets have the same; else the one mean of all."""
+    """Return the mean over sets of each seed, where all sets have the same; else the one mean of all."""
     counts = {len(seeds) for seeds in by_set.values()}
     return np.mean(list(by_set.values()), axis=0).tolist() if len(counts) == 1 else [_mean(by_set)]

@@ -258,13 +258,7 @@ def _views(document: SegmentedDocument, recipe: Recipe, seed: int, epoch: int) -
 
 
 class Objective(nn.Module):
-    """The loss of two views of some documents.
-
-    Args:
-        model: What is trained.
-        recipe: Says what the loss is made of.
-        corpus: Has what the teacher shows.
-    """
+    """The loss of two views of some documents."""
 
     def __init__(self, model: SentenceTransformer, recipe: Recipe, corpus: Corpus) -> None:
         super().__init__()

@@ -85,14 +85,7 @@ class BankSet:
 
 
 def load_sets(shared: Path, names: list[str], train: int, held: int) -> Iterator[BankSet]:
-    """Load those that are there.
-
-    Args:
-        shared: The folder.
-        names: Of :data:`SAMPLES`.
-        train: Most documents to train on.
-        held: Most documents to judge on; of both, no more than half of what there is.
-    """
+    """Load those that are there."""
     for name in names:
         sample = SAMPLES[name]
         path = shared / sample.file if sample.file else None

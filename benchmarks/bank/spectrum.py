@@ -23,15 +23,6 @@ def alpha_req(embeddings: ArrayLike) -> float:
 
     "alpha-ReQ: Assessing Representation Quality in Self-Supervised Learning by measuring eigenspectrum decay",
     NeurIPS 2022.
-
-    Args:
-        embeddings: Shape ``[N, dim]``, any float dtype.
-
-    Returns:
-        Minus the distance of alpha from 1: 0 is best. Minus infinity where fewer than two directions have any variance.
-
-    Raises:
-        DataError: Not two-dimensional, empty, or a value is not finite.
     """
     rows = check_embeddings(embeddings, np.float64)
     variances = np.linalg.svd(rows - rows.mean(axis=0), compute_uv=False) ** 2

@@ -45,15 +45,6 @@ def nearest(
 
     Similarity is a mean of two cosines, of embeddings and of TF-IDF vectors (without English stop words), each first
     brought to mean 0 and deviation 1 over pairs of documents.
-
-    Args:
-        vectors: Embeddings of length 1, shape ``[N, dim]``, N >= 2.
-        texts: The documents.
-        count: Neighbours of each; fewer where there are not so many others.
-        lexical: Weight of the words in the mean, 0 to 1.
-
-    Returns:
-        Numbers of documents ``[N, count]``, the nearest first; never the document itself.
     """
     every = np.arange(len(vectors))
     words = _words(texts) if lexical > 0 else None
@@ -83,13 +74,7 @@ def _words(texts: Sequence[str]) -> Any:
 
 
 def smoothed(vectors: Rows, near: NDArray[np.int64], weight: float) -> Rows:
-    """Move vectors towards the mean of their neighbours', and scale them to length 1.
-
-    Args:
-        vectors: Of length 1, shape ``[N, dim]``.
-        near: Numbers of the neighbours ``[N, count]``.
-        weight: Of the mean, 0 to 1.
-    """
+    """Move vectors towards the mean of their neighbours', and scale them to length 1."""
     mean = np.zeros_like(vectors)
     for column in near.T:
         mean += vectors[column] / near.shape[1]
@@ -104,11 +89,6 @@ class TeacherLoss(EmbedDistillLoss):
     term is the cross-entropy between two softmaxes over the teacher's embeddings of the batch: of a text's similarities
     to them, and of the similarities that the teacher has there (relational distillation: Park et al., 2019).
 
-    Args:
-        model: The model to train.
-        relation_weight: Weight of the second term; 0 leaves it out.
-        scale: Inverse temperature of both softmaxes.
-
     Inputs:
         Any number of columns of texts, and a column ``label`` of the teacher's embeddings, shape ``[B, dim]`` for all
         columns or ``[B, columns, dim]``, any length.
@@ -122,12 +102,7 @@ class TeacherLoss(EmbedDistillLoss):
     def compute_loss_from_embeddings(  # type: ignore[override]  # a dictionary, whose terms the Trainer sums and logs
         self, embeddings: list[Tensor], teacher_embeddings: list[Tensor]
     ) -> dict[str, Tensor]:
-        """Compute both terms, each a mean over the columns.
-
-        Args:
-            embeddings: The student's, ``[B, dim]`` a column.
-            teacher_embeddings: The teacher's, likewise.
-        """
+        """Compute both terms, each a mean over the columns."""
         terms = {"distance": super().compute_loss_from_embeddings(embeddings, teacher_embeddings)}
         if self.relation_weight > 0:
             pairs = zip(embeddings, teacher_embeddings, strict=True)

@@ -54,18 +54,13 @@ def said(entry: Mapping[str, Any], candidate: str) -> int:
 
 
 def happened(entry: Mapping[str, Any], wider: Mapping[str, float] | None = None) -> int:
-    """What labels say: 1 where an outcome is clearly better than the base's and none clearly worse; -1 the reverse.
-
-    Args:
-        entry: The encoder.
-        wider: Factors of the intervals of outcomes (:mod:`benchmarks.bank.documents`), 1 where not given.
-    """
+    """What labels say: 1 where an outcome is clearly better than the base's and none clearly worse; -1 the reverse."""
     signs = [_sign(value, (wider or {}).get(name, 1.0)) for name, value in entry["outcomes"].items()]
     return 0 if min(signs) < 0 < max(signs) else min(signs) or max(signs)
 
 
 def runs(judged: Judged) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Give all encoders but the base, each with its set."""
+    """Return all encoders but the base, each with its set."""
     for name, entries in judged.items():
         yield from ((name, entry) for entry in entries if entry["recipe"] != BASE)
 
@@ -105,7 +100,7 @@ def regression(every: Sequence[Mapping[str, Any]]) -> Pipeline:
 
 
 def coefficients(every: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Give that regression as an intercept and weights of the measures in their standard errors."""
+    """Return that regression as an intercept and weights of the measures in their standard errors."""
     scaler, model = (step for _, step in regression(every).steps)
     weights = model.coef_[0] / scaler.scale_
     intercept = model.intercept_[0] - float(weights @ scaler.mean_)
@@ -133,16 +128,7 @@ class Judgement:
 
 
 def left_out(judged: Judged, part: Callable[[str, Mapping[str, Any]], str]) -> list[Judgement]:
-    """Judge each encoder with the package's regression, fitted on the encoders of all other parts.
-
-    Args:
-        judged: All encoders.
-        part: Names the part of an encoder: :func:`of_set`, :func:`family`, :func:`training_of` or :func:`base_of`.
-
-    Returns:
-        A judgement an encoder; none of a part more than twice as large as all others, from which too little is
-        learned.
-    """
+    """Judge each encoder with the package's regression, fitted on the encoders of all other parts."""
     every = [(part(name, entry), entry) for name, entry in runs(judged)]
     made: list[Judgement] = []
     for left in dict.fromkeys(name for name, _ in every):
@@ -155,7 +141,7 @@ def left_out(judged: Judged, part: Callable[[str, Mapping[str, Any]], str]) -> l
 
 
 def probabilities(judgements: Iterable[Judgement]) -> Chances:
-    """Give the probability of each encoder by the ``id`` of its entry."""
+    """Return the probability of each encoder by the ``id`` of its entry."""
     return {id(each.entry): each.probability for each in judgements}
 
 

@@ -76,7 +76,7 @@ class Build:
     recipe: Mapping[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
-        """Give it as JSON values."""
+        """Return it as JSON values."""
         return asdict(self)
 
     def summary(self) -> str:
@@ -91,17 +91,7 @@ class Build:
     def card(
         self, text: str = "Documents", licence: str = "", verdict: str = "Not measured.", results: Sequence[str] = ()
     ) -> str:
-        """Write the model's card.
-
-        Args:
-            text: What the documents are.
-            licence: What is to be said of the licence of the text.
-            verdict: Whether the model is better than its base.
-            results: Lines of Markdown, without a heading.
-
-        Returns:
-            Markdown with the Hub's header.
-        """
+        """Write the model's card."""
         recipe = self.recipe
         read = " or the first ".join(f"{length:,}" for length in recipe["student_lengths"])
         first, last = self.distance

@@ -20,19 +20,7 @@ _LOST = 1e-3
 
 
 def take_difference(base_model: SentenceTransformer, model: SentenceTransformer, rank: int) -> dict[str, Tensor]:
-    """Find the low-rank factors of what training added to the linear layers of an encoder.
-
-    Args:
-        base_model: The model that training began with.
-        model: What it became, with its adapters merged.
-        rank: Rank of the adapters.
-
-    Returns:
-        The factors, as :data:`~simlte_st.models.difference.DIFFERENCE_FILE` holds them.
-
-    Raises:
-        ModelError: The models differ by anything else, or by more than factors of this rank can hold.
-    """
+    """Find the low-rank factors of what training added to the linear layers of an encoder."""
     before, after = base_model.state_dict(), model.state_dict(keep_vars=True)
     for name in sorted(before.keys() | after.keys()):
         if name not in before or name not in after or before[name].shape != after[name].shape:
@@ -63,12 +51,6 @@ def take_difference(base_model: SentenceTransformer, model: SentenceTransformer,
 
 
 def write_difference(path: str | os.PathLike[str], factors: Mapping[str, Tensor], metadata: Mapping[str, Any]) -> None:
-    """Write a difference; the same one gives the same bytes.
-
-    Args:
-        path: The file.
-        factors: Of :func:`take_difference`.
-        metadata: JSON values to keep in the file's header, such as how it was made.
-    """
+    """Write a difference; the same one gives the same bytes."""
     account = json.dumps(dict(metadata), sort_keys=True)  # one value: of several, the library shuffles the order
     save_file(dict(factors), path, metadata={"simlte_st": account})

@@ -69,24 +69,6 @@ def build_model(
 
     Beside the model lie its difference from the base, its card and the account of the run: the three files that the
     package carries of it.
-
-    Args:
-        name: ``"simlte-longformer"`` or ``"simlte-bert"``.
-        documents: What it learns to read.
-        output: Folder of the model.
-        max_steps: Stop after so many steps instead of one pass.
-        seed: Decides everything that is drawn.
-        bf16: Compute in bfloat16.
-        overwrite: Replace a model at ``output``.
-        progress: Show bars.
-
-    Returns:
-        What was done.
-
-    Raises:
-        ConfigurationError: Another name, no step, or there is something at ``output`` already.
-        DataError: The documents cannot be read, or there are fewer than two.
-        ModelError: The base is not to be had, or training diverged.
     """
     if name not in OWN_MODELS:
         raise ConfigurationError(
@@ -133,7 +115,7 @@ def build_model(
 
 
 def recipe(name: str) -> dict[str, Any]:
-    """Give the settings of the method for a model, by name."""
+    """Return the settings of the method for a model, by name."""
     return {
         "student_lengths": list(READ[name]),
         "teacher_length": TAUGHT,

@@ -57,20 +57,7 @@ def make_lessons(
     dtype: str = "float32",
     progress: bool = True,
 ) -> Lessons:
-    """Make what the student learns from.
-
-    Args:
-        documents: What it learns to read.
-        teacher: The base.
-        taught: Tokens of a document that the teacher reads.
-        seen: Tokens that the student will see of it, one row for each: of fewer it learns to predict the whole.
-        seed: Decides the short excerpts.
-        dtype: What the teacher computes in, ``"float32"`` or ``"bfloat16"``.
-        progress: Show a bar.
-
-    Raises:
-        DataError: Fewer than two documents.
-    """
+    """Make what the student learns from."""
     began = time.perf_counter()
     rows: dict[str, list[Any]] = {"id": [], "text": [], "tokens": []}
     taught_texts: list[str] = []
@@ -123,16 +110,7 @@ def _offsets(model: SentenceTransformer, text: str) -> NDArray[np.int64]:
 
 
 def teach(teacher: SentenceTransformer, texts: Sequence[str], progress: bool = False) -> NDArray[np.float32]:
-    """Compute the teacher's embeddings: weighted means over pieces, of length 1.
-
-    Args:
-        teacher: An encoder of short texts.
-        texts: Each with one token or more.
-        progress: Show a bar.
-
-    Returns:
-        Shape ``[N, dim]``.
-    """
+    """Compute the teacher's embeddings: weighted means over pieces, of length 1."""
     pieces: list[str] = []
     owner: list[int] = []
     weights: list[float] = []

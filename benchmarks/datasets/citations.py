@@ -47,18 +47,14 @@ class FoundPapers(Found):
 
 
 class PairFiles:
-    """The Long Range Arena's files: a pair a line, tab-separated, no header, no quoting: label, ids, both texts.
-
-    Args:
-        files: The split of each file, and the file.
-    """
+    """The Long Range Arena's files: a pair a line, tab-separated, no header, no quoting: label, ids, both texts."""
 
     def __init__(self, files: Sequence[tuple[str, Path]]) -> None:
         self._files = files
         self._pairs: list[Pair] = []
 
     def events(self) -> Iterator[Event]:
-        """Give each paper where its id first occurs."""
+        """Return each paper where its id first occurs."""
         self._pairs = []
         seen: set[str] = set()
         for split, path in self._files:
@@ -83,7 +79,7 @@ class PairFiles:
                             yield Row(f"{path.name}: {id_}", None, plain_text(text), id=id_, has_id=True)
 
     def pairs(self, known: set[str]) -> tuple[list[Pair], int]:
-        """Give the pairs as they are published; see :class:`FoundPapers`."""
+        """Return the pairs as they are published; see :class:`FoundPapers`."""
         pairs = [pair for pair in self._pairs if pair[0] in known and pair[1] in known]
         return pairs, len(self._pairs) - len(pairs)
 
@@ -100,13 +96,7 @@ def plain_text(field: str) -> str:
 
 
 class PapersAndLinks:
-    """A table of papers (id, text) and a table of links (citing, cited); pairs are made of them.
-
-    Args:
-        papers: The papers' file.
-        links: The links' file.
-        seed: Decides the pairs without a link, and the split.
-    """
+    """A table of papers (id, text) and a table of links (citing, cited); pairs are made of them."""
 
     def __init__(self, papers: Path, links: Path, seed: int) -> None:
         self._papers, self._seed = papers, seed
@@ -127,7 +117,7 @@ class PapersAndLinks:
                 yield str(citing), str(cited)
 
     def events(self) -> Iterator[Event]:
-        """Give the papers; those that no link names too."""
+        """Return the papers; those that no link names too."""
         yield from self._skipped
         for raw in self._table(self._papers, [("id", "text")]).rows(("id", "text"), ()):
             if isinstance(raw, RawRow):
@@ -182,15 +172,7 @@ class CitationSet:
     links: Sequence[str]
 
     def find(self, path: Path | None, seed: int) -> FoundPapers:
-        """Find the data set in a folder.
-
-        Args:
-            path: The folder, or a file in it.
-            seed: Decides the pairs that are made of links, and their split.
-
-        Raises:
-            DataError: There is no folder, or none of its forms in it (the message says where to get it).
-        """
+        """Find the data set in a folder."""
         if path is None:
             raise DataError(f"There is no {self.card.name!r} here. {self.card.where_to_get()}")
         folder = path.parent if path.is_file() else path

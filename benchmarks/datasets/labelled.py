@@ -75,11 +75,7 @@ class LabelledSet:
     max_characters: int = MOST_CHARACTERS
 
     def find(self, path: Path | None) -> Found:
-        """Find the data set: at the path if one is given, else in an installed package, else on the Hub.
-
-        Raises:
-            DataError: It is nowhere (the message says where to get it), or what is at the path is not it.
-        """
+        """Find the data set: at the path if one is given, else in an installed package, else on the Hub."""
         if path is not None:
             if not path.exists():
                 raise DataError(f"There is no file or folder {str(path)!r}. {self.card.where_to_get()}")
@@ -149,13 +145,7 @@ def split_tables(folder: Path) -> list[tuple[str, Path]]:
 
 
 def class_folders(root: Path, encoding: str, part: str | None = None) -> Iterator[Row | Skip]:
-    """Read the files of a folder's folders: the folder's name is the class, its path from the root the id.
-
-    Args:
-        root: Folder of class folders; files that lie beside them (a README) are ignored and counted.
-        encoding: Encoding of the files.
-        part: The split of all of them, which then comes first in the id.
-    """
+    """Read the files of a folder's folders: the folder's name is the class, its path from the root the id."""
     settings = ReadSettings(encoding=encoding, max_characters=MOST_CHARACTERS)
     for folder in sorted(root.iterdir()):
         if folder.name.startswith(".") or not folder.is_dir():

@@ -66,25 +66,6 @@ def load_benchmark(
     It is looked for at the path, else in an installed package, else on the Hub. What is found is read once, document
     by document, into an Arrow file on disk that is memory-mapped from then on; a file that changes
     is read anew. A row that cannot be used is skipped and counted in the report, never fatal.
-
-    Args:
-        name: ``fakenews``, ``20news``, ``arxiv``, ``nyt``, ``bbc`` or ``aan``.
-        path: The data set in the form it comes in (``python -m benchmarks.data`` tells it), a table (``.parquet``,
-            ``.jsonl``, ``.csv``, ``.tsv``) with the columns text and label, and split and id where it has them, or a
-            folder with such tables named after the splits (``train.jsonl``, ``test.jsonl``).
-        seed: Decides the split of a data set that has none, and the pairs of ``aan`` made of papers and links.
-        test_share: Share of each class that goes to the test, where the data set has no split.
-        cache_dir: Folder of the Arrow files (default: ``benchmarks`` in the user's place, see ``SIMLTE_ST_HOME``).
-        progress: Show a progress bar while reading.
-
-    Returns:
-        A :class:`CitationBenchmark` for ``aan``, else a :class:`Benchmark`.
-
-    Raises:
-        ConfigurationError: There is no data set of that name.
-        DataError: The data set is nowhere (the message says where to get it and under which licence), or what is at
-            the path is something else, truncated or corrupt.
-        EmptyCorpusError: It holds no usable document.
     """
     data_set = find_set(name)
     place = Path(path).expanduser() if path is not None else None
@@ -159,7 +140,7 @@ def _stored(
 
 
 def _is_whole(folder: Path) -> bool:
-    """Tell whether what is stored can be read: a full disk or a copy that broke off may have cut it."""
+    """Return whether what is stored can be read: a full disk or a copy that broke off may have cut it."""
     try:
         ReadReport(**read_json(folder / "report.json"))
         for path in (folder / "documents.arrow", *folder.glob("pairs.arrow")):
@@ -182,7 +163,7 @@ def _write(path: Path, features: Features, rows: Iterable[dict[str, Any]]) -> No
 
 
 def _with_split(rows: Dataset, test_share: float, seed: int) -> tuple[Dataset, str]:
-    """Give the rows without their keys and with a split, and say where that is from."""
+    """Return the rows without their keys and with a split, and say where that is from."""
     if rows.data.column("split").null_count < len(rows):
         return rows.remove_columns("key"), "of the data set"
     codes = pc.dictionary_encode(rows.data.column("label").combine_chunks())

@@ -154,11 +154,7 @@ SETS: dict[str, LabelledSet | CitationSet] = {
 
 
 def find_set(name: str) -> LabelledSet | CitationSet:
-    """Give the data set of a name.
-
-    Raises:
-        ConfigurationError: There is none; the message lists the names.
-    """
+    """Return the data set of a name."""
     if name not in SETS:
         raise ConfigurationError(f"There is no data set {name!r}; there are {', '.join(SETS)}.")
     return SETS[name]

@@ -23,7 +23,7 @@ _SPLIT_NAMES = {
 
 
 def split_name(name: object) -> str | None:
-    """Give a split's name as it is here (``dev`` is ``validation``, ...); None for what is no split's name."""
+    """Return a split's name as it is here (``dev`` is ``validation``, ...); None for what is no split's name."""
     return _SPLIT_NAMES.get(name.strip().lower()) if isinstance(name, str) else None
 
 
@@ -56,13 +56,7 @@ class Shape:
         return (*self.text, self.label)
 
     def row(self, raw: RawRow, part: str | None, has_id: bool) -> Row | Skip:
-        """Make a row of the reader's from one of a table.
-
-        Args:
-            raw: The table's row.
-            part: The split of the whole table, where it has one.
-            has_id: Whether the table has ids.
-        """
+        """Make a row of the reader's from one of a table."""
         values = raw.values
         label = values.get(self.label)
         if label is not None:
@@ -83,19 +77,7 @@ PLAIN_SHAPES = (Shape(("text",), "label_text"), Shape(("text",), "label"))
 
 
 def table_events(table: Table, shapes: Sequence[Shape], part: str | None = None) -> Iterator[Event]:
-    """Read a table as the first shape that fits it.
-
-    Args:
-        table: The table.
-        shapes: The shapes it may have, those that ask for more before the plain ones.
-        part: The split of all its rows, where the table is one.
-
-    Yields:
-        The columns that were chosen, then rows and what was skipped.
-
-    Raises:
-        DataError: No shape fits.
-    """
+    """Read a table as the first shape that fits it."""
     shape = next((shape for shape in shapes if set(shape.required()) <= set(table.columns)), None)
     if shape is None:
         wanted = "; or ".join(dict.fromkeys(", ".join(shape.required()) for shape in shapes))

@@ -48,7 +48,7 @@ def plan(grid: Grid, systems: Sequence[System], seeds: Sequence[int], experiment
 
 
 def runs(systems: Sequence[System], seeds: Sequence[int]) -> Iterator[Run]:
-    """Give each system with each seed: what needs no training first, then seed by seed."""
+    """Return each system with each seed: what needs no training first, then seed by seed."""
     for system in systems:
         if not system.rival:
             yield Run(system)
@@ -59,7 +59,7 @@ def runs(systems: Sequence[System], seeds: Sequence[int]) -> Iterator[Run]:
 
 
 def common_settings(grid: Grid, overrides: Sequence[str]) -> dict[str, Any]:
-    """Give what all cells of a work folder have in common, so that they may stand in one table."""
+    """Return what all cells of a work folder have in common, so that they may stand in one table."""
     scale, corpus = grid.scale, grid.models.corpus
     names = (
         "preset", "steps", "batch_size", "tokens", "learning_rate", "pooling", "dtype", "read", "chunk_tokens",
@@ -76,11 +76,7 @@ def common_settings(grid: Grid, overrides: Sequence[str]) -> dict[str, Any]:
 
 
 def keep_common(work: Work, settings: Mapping[str, Any]) -> None:
-    """Refuse a work folder that began with other settings; a corpus may come later.
-
-    Raises:
-        Clash: It did.
-    """
+    """Refuse a work folder that began with other settings; a corpus may come later."""
     path = work.folder / "grid.json"
     saved = read_json(path) if path.exists() else {}
     both = [name for name in settings if saved.get(name) is not None and settings[name] is not None]
@@ -95,16 +91,12 @@ def keep_common(work: Work, settings: Mapping[str, Any]) -> None:
 
 
 def plain_json(value: Any) -> Any:
-    """Give a setting as JSON gives it back."""
+    """Return a setting as JSON gives it back."""
     return list(value) if isinstance(value, tuple) else dict(value) if isinstance(value, Mapping) else value
 
 
 def run(grid: Grid, cells: Sequence[Cell]) -> None:
-    """Make the cells that are missing. Those that other processes are at are waited for, and made if they do not.
-
-    Raises:
-        Clash: A finished cell has other settings. It is raised before anything is made.
-    """
+    """Make the cells that are missing. Those that other processes are at are waited for, and made if they do not."""
     missing = {cell.name: cell for cell in cells if grid.work.find(cell.name, cell.settings) is None}
     print(f"{len(missing)} of {len({cell.name for cell in cells})} cells to make", flush=True)
     total, made, began = len(missing), 0, time.perf_counter()

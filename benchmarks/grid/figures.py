@@ -29,18 +29,7 @@ def learning_curves(
     title: str,
     y_label: str,
 ) -> None:
-    """Draw scores over the number of labelled examples a class, on a scale of powers of two (DocSplit, figure 2).
-
-    Args:
-        path: A ``.svg`` or ``.png`` file; replaced at once when it is complete.
-        curves: System, examples a class, then mean and deviation (drawn as a whisker, a little aside of the others').
-        title: What stands above.
-        y_label: What the scores are, and in which unit.
-
-    Raises:
-        ConfigurationError: Another format.
-        MissingExtraError: matplotlib is not installed.
-    """
+    """Draw scores over the number of labelled examples a class, on a scale of powers of two (DocSplit, figure 2)."""
     shots = sorted({count for curve in curves.values() for count in curve})
     # The legend has the order in which the curves end, so that the eye finds a curve's name beside it.
     ends = sorted(range(len(curves)), key=lambda number: -_end(list(curves.values())[number]))
@@ -80,19 +69,7 @@ def score_bars(
     title: str,
     y_label: str,
 ) -> None:
-    """Draw the scores of systems on data sets: a group of bars for each data set (the papers' classification tables).
-
-    Args:
-        path: A ``.svg`` or ``.png`` file; replaced at once when it is complete.
-        groups: Data set, system, then mean and deviation (drawn as a whisker; 0 for none). A system that a data set
-            lacks leaves its place empty.
-        title: What stands above.
-        y_label: What the scores are, and in which unit.
-
-    Raises:
-        ConfigurationError: Another format.
-        MissingExtraError: matplotlib is not installed.
-    """
+    """Draw the scores of systems on data sets: a group of bars for each data set."""
     systems = _keys(groups)
     styles = [{"color": _colour(number), "hatch": _HATCHES[number % len(_HATCHES)]} for number in range(len(systems))]
     with drawn_figure(path, (_bars_width(groups, systems), max(3.2, 0.22 * len(systems) + 1.0))) as figure:
@@ -107,17 +84,6 @@ def gain_intervals(
     """Draw gains with their intervals, a row for each, beside a line at no gain; the numbers stand at the right.
 
     A gain's square is filled where its interval leaves zero out.
-
-    Args:
-        path: A ``.svg`` or ``.png`` file; replaced at once when it is complete.
-        rows: Name, from the top, then the gain and the ends of its interval, e.g. in percent; both ends NaN where it
-            has none.
-        title: What stands above.
-        x_label: What the gains are, and in which unit.
-
-    Raises:
-        ConfigurationError: Another format.
-        MissingExtraError: matplotlib is not installed.
     """
     digits = 1 if max(abs(value) for value, _, _ in rows.values()) >= 1 else 3
     with drawn_figure(path, (5.0 + _names_width(rows), 0.27 * len(rows) + 1.1)) as figure:
@@ -157,18 +123,7 @@ def gain_intervals(
 
 
 def redundancy_bars(path: str | os.PathLike[str], values: Mapping[str, Mapping[str, float]], *, title: str) -> None:
-    """Draw the redundancy of data sets, a bar for each length of their documents (SimLTE, equation 2 and table 3).
-
-    Args:
-        path: A ``.svg`` or ``.png`` file; replaced at once when it is complete.
-        values: Data set, length, from short to long, then redundancy. The length ``"all"`` is drawn apart; a length
-            that a data set lacks leaves its place empty.
-        title: What stands above.
-
-    Raises:
-        ConfigurationError: Another format.
-        MissingExtraError: matplotlib is not installed.
-    """
+    """Draw the redundancy of data sets, a bar for each length of their documents (SimLTE, equation 2 and table 3)."""
     dark = [length for length in _keys(values) if length != "all"]
     names = dark + ["all"] * any("all" in lengths for lengths in values.values())
     styles: list[dict[str, Any]] = []
@@ -187,7 +142,7 @@ def redundancy_bars(path: str | os.PathLike[str], values: Mapping[str, Mapping[s
 
 
 def _keys(groups: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Give what any group has, in the order of the group that has most."""
+    """Return what any group has, in the order of the group that has most."""
     ordered = sorted(groups.values(), key=len, reverse=True)
     return list(dict.fromkeys(key for group in ordered for key in group))
 

@@ -49,12 +49,7 @@ class Base:
 
 
 class Corpus:
-    """The documents that systems are trained on, drawn once for all of them.
-
-    Args:
-        path: Anything :func:`~simlte_st.data.read_documents` reads.
-        most: Documents to draw; None for all.
-    """
+    """The documents that systems are trained on, drawn once for all of them."""
 
     def __init__(self, path: Path, most: int | None) -> None:
         self.path, self.most = path, most
@@ -80,15 +75,7 @@ class Corpus:
 
 
 class Models:
-    """Encoders and embeddings of all systems, made when they are first needed.
-
-    Args:
-        work: Where they are kept.
-        scale: The grid's size.
-        base: The base.
-        corpus: The documents to train on; None where there are none, and then nothing is trained.
-        trust_remote_code: Run code that repositories of the Hub bring.
-    """
+    """Encoders and embeddings of all systems, made when they are first needed."""
 
     def __init__(
         self, work: Work, scale: Scale, base: Base, corpus: Corpus | None, trust_remote_code: bool = False
@@ -98,11 +85,7 @@ class Models:
         self._loaded: tuple[str, ModelEncoder] | None = None
 
     def settings(self, system: System, seed: int) -> dict[str, Any]:
-        """Give all that decides a system's weights, or what an untrained one is.
-
-        Raises:
-            DataError: It is trained, and there is no corpus.
-        """
+        """Return all that decides a system's weights, or what an untrained one is."""
         if not system.rival:
             settings: dict[str, Any] = {"encoder": system.name}
             if system.group == "hub":
@@ -144,11 +127,7 @@ class Models:
         return max(2, min(number, round(system.corpus_share * budget)))
 
     def train(self, system: System, seed: int) -> Path:
-        """Train a system, or find it trained.
-
-        Raises:
-            Busy: Another process is training it.
-        """
+        """Train a system, or find it trained."""
         name = f"models/{run_name(system, seed)}"
         settings = self.settings(system, seed)
         folder = self.work.folder / name
@@ -179,12 +158,7 @@ class Models:
         return folder
 
     def encoder(self, system: System, seed: int) -> ModelEncoder:
-        """Give a system ready to encode; the last one is kept.
-
-        Raises:
-            Unavailable: It cannot be had.
-            Busy: Another process is training it.
-        """
+        """Return a system ready to encode; the last one is kept."""
         name = run_name(system, seed)
         if self._loaded is None or self._loaded[0] != name:
             self._loaded = None  # before the next one is there
@@ -208,20 +182,13 @@ class Models:
         )
 
     def embedding_settings(self, system: System, seed: int, data: Texts) -> dict[str, Any]:
-        """Give all that decides a system's embeddings of a data set."""
+        """Return all that decides a system's embeddings of a data set."""
         read = {} if system.name == "chunk-mean" else {"read": self.scale.read}
         dtype = {"dtype": self.scale.dtype} if self.scale.bf16 else {}
         return {"system": self.settings(system, seed), "data": data.identity, **read, **dtype}
 
     def embeddings(self, system: System, seed: int, data: Texts) -> np.ndarray:
-        """Embed a data set with a system, or find it embedded.
-
-        Returns:
-            Float32, shape ``[texts, dim]``.
-
-        Raises:
-            Busy: Another process is at it.
-        """
+        """Embed a data set with a system, or find it embedded."""
         name = f"embeddings/{data.name}/{run_name(system, seed)}"
         settings = self.embedding_settings(system, seed, data)
         # Pieces of an interrupted run with other settings are not to be taken for these.
@@ -249,7 +216,7 @@ def run_name(system: System, seed: int) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Give a setting as JSON has it; a view by its repr."""
+    """Return a setting as JSON has it; a view by its repr."""
     return value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)
 
 

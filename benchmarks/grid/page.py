@@ -24,19 +24,7 @@ TITLES = {FEW: "A few documents a class", FULL: "All documents"}
 
 
 def report(work: Work, folder: Path, earlier: Path | None = None) -> str:
-    """Write ``paper.md``, ``paper.json`` and the figures, each at once when it is complete.
-
-    Args:
-        work: The folder of what is finished.
-        folder: Where to write.
-        earlier: A ``paper.json`` to go on from.
-
-    Returns:
-        The page.
-
-    Raises:
-        SystemExit: Nothing is finished, or the earlier page does not go with it.
-    """
+    """Write ``paper.md``, ``paper.json`` and the figures, each at once when it is complete."""
     common = work.folder / "grid.json"
     results = Results(
         work, read_json(common) if common.exists() else {}, None if earlier is None else read_json(earlier)
@@ -66,7 +54,7 @@ def report(work: Work, folder: Path, earlier: Path | None = None) -> str:
 
 
 def data_sets(results: Results) -> dict[str, dict[str, Any]]:
-    """Give what is recorded of the data sets."""
+    """Return what is recorded of the data sets."""
     return {name: results.data[name] for name in ALL if name in results.data}
 
 
@@ -265,11 +253,7 @@ def set_table(found: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def draw(results: Results, gains: Any, folder: Path) -> dict[str, str]:
-    """Draw the figures; without matplotlib there are none.
-
-    Returns:
-        The Markdown of each by name.
-    """
+    """Draw the figures; without matplotlib there are none."""
     made: dict[str, str] = {}
     try:
         for name, alt, drawing in _drawings(results, gains):
@@ -333,7 +317,7 @@ def _drawings(results: Results, gains: Any) -> Iterator[tuple[str, str, Any]]:
 
 
 def bars(results: Results, kind: str) -> dict[str, dict[str, tuple[float, float]]]:
-    """Give macro-F1 by data set and system, without ablations."""
+    """Return macro-F1 by data set and system, without ablations."""
     scores = results.scores.get((kind, "macro_f1"), {})
     groups: dict[str, dict[str, tuple[float, float]]] = {}
     for system in results.systems(kind):

@@ -22,16 +22,7 @@ Draws = dict[int, list[float]]
 
 
 class Results:
-    """The finished cells of a work folder.
-
-    Args:
-        work: The folder.
-        settings: What all its cells have in common; see :func:`benchmarks.grid.engine.common_settings`.
-        earlier: The ``paper.json`` of another work folder with the same settings, for the cells that are not here.
-
-    Raises:
-        Clash: The earlier page has other settings, or other numbers for a cell that is here too.
-    """
+    """The finished cells of a work folder."""
 
     def __init__(self, work: Work, settings: Mapping[str, Any], earlier: Mapping[str, Any] | None = None) -> None:
         self.work, self.settings = work, settings
@@ -58,7 +49,7 @@ class Results:
         self.environments += [each for each in earlier["environments"] if each not in self.environments]
 
     def of(self, experiment: str) -> list[tuple[str, str, int, dict[str, Any]]]:
-        """Give an experiment's cells: the data set, the system's name, the seed, and what came out."""
+        """Return an experiment's cells: the data set, the system's name, the seed, and what came out."""
         found = []
         for name, cell in self.cells.items():
             parts = name.split("/")
@@ -88,7 +79,7 @@ class Results:
         return found
 
     def curve(self, metric: str) -> dict[str, dict[int, np.ndarray]]:
-        """Give the learning curve: system, examples a class, then all draws of all seeds."""
+        """Return the learning curve: system, examples a class, then all draws of all seeds."""
         found: dict[str, dict[int, list[float]]] = {}
         for place, system, _, result in self.of(FEW):
             data, _, shots = place.rpartition("-")
@@ -105,7 +96,7 @@ class Results:
         return [name for name in SYSTEMS if name in self.scores.get((kind, metric), {})]
 
     def gain(self, kind: str, ours: str, theirs: str) -> dict[str, Any] | None:
-        """Give the papers' headline for two systems: on the data sets and seeds that both have.
+        """Return the papers' headline for two systems: on the data sets and seeds that both have.
 
         What needs no training has one seed, which stands beside every seed of what does. ``of_each`` has the gain on
         each data set alone.

@@ -67,7 +67,7 @@ class Texts:
         return len(self.rows)
 
     def texts(self, start: int = 0, stop: int | None = None) -> list[str]:
-        """Give some of the texts."""
+        """Return some of the texts."""
         found: list[str] = self.rows[start:stop]["text"]
         return found
 
@@ -136,11 +136,7 @@ def digest(*columns: Any) -> str:
 
 
 def places(shared: Path | None, given: Mapping[str, Path]) -> dict[str, Path]:
-    """Say where data sets are: where the user says, or in the shared folder under its name for them.
-
-    Raises:
-        SystemExit: A data set that there is not.
-    """
+    """Say where data sets are: where the user says, or in the shared folder under its name for them."""
     unknown = set(given) - set(ALL)
     if unknown:
         raise SystemExit(f"No data set is called {', '.join(sorted(unknown))}; there are: {', '.join(ALL)}.")
@@ -149,12 +145,7 @@ def places(shared: Path | None, given: Mapping[str, Path]) -> dict[str, Path]:
 
 
 def load(name: str, path: Path | None, scale: Scale, cache: Path) -> Texts:
-    """Load a data set at a scale.
-
-    Raises:
-        DataError: It is not there.
-        SimlteError: It cannot be used.
-    """
+    """Load a data set at a scale."""
     if name == SIMILARITY:
         if path is None:
             raise DataError("there is no Lee corpus here: give its folder with --path lee=FOLDER.")
@@ -218,15 +209,6 @@ def draw(labels: Sequence[str], most: int | None, least: int, seed: int = 0) -> 
     """Draw up to ``most`` documents, each class in proportion.
 
     Small classes are not starved: each gets ``least`` documents, or all it has, as far as equal parts of ``most`` go.
-
-    Args:
-        labels: The class of each document.
-        most: How many to draw; None for all.
-        least: Documents that a class should have.
-        seed: Decides which.
-
-    Returns:
-        Their numbers, ascending.
     """
     if most is None or len(labels) <= most:
         return list(range(len(labels)))

@@ -55,7 +55,7 @@ class System:
         return self.name != "tfidf" and not self.ranks_only
 
     def contaminated(self, data: str) -> bool:
-        """Tell whether it was trained on the texts of a data set, so that its numbers there mean nothing."""
+        """Return whether it was trained on the texts of a data set, so that its numbers there mean nothing."""
         return self.name in HUB_MODELS and data in HUB_MODELS[self.name].contaminated
 
 
@@ -123,9 +123,6 @@ def chosen_systems(scale: Scale, asked: Sequence[str] | None) -> list[System]:
     """Choose by names of systems or groups; without any, all but those of the Hub where the scale leaves them out.
 
     An ablation that would be the scale's DocSplit itself (another pooling than that of the scale) is left out.
-
-    Raises:
-        SystemExit: There is no such system or group.
     """
     unknown = set(asked or ()) - set(SYSTEMS) - set(GROUPS)
     if unknown:
@@ -140,14 +137,14 @@ def chosen_systems(scale: Scale, asked: Sequence[str] | None) -> list[System]:
 
 
 def is_default(system: System, scale: Scale) -> bool:
-    """Tell whether an ablation changes nothing at a scale."""
+    """Return whether an ablation changes nothing at a scale."""
     if system.group != "ablations" or system.corpus_share is not None:
         return False
     return preset_of(system, scale) == preset_of(SYSTEMS[DOCSPLIT], scale)
 
 
 def preset_of(system: System, scale: Scale, seed: int = 0) -> Preset:
-    """Give all settings that a system is trained with, but for what its objective sets itself."""
+    """Return all settings that a system is trained with, but for what its objective sets itself."""
     preset = get_preset(scale.preset).changed(
         batch_size=scale.batch_size,
         max_view_length=scale.tokens,
@@ -164,6 +161,6 @@ def preset_of(system: System, scale: Scale, seed: int = 0) -> Preset:
 
 
 def steps_of(system: System, scale: Scale, corpus_documents: int) -> int:
-    """Give the steps that make the scale's budget of documents in the system's batches."""
+    """Return the steps that make the scale's budget of documents in the system's batches."""
     budget = corpus_documents if scale.steps is None else scale.steps * scale.batch_size
     return max(1, round(budget / preset_of(system, scale).batch_size))

@@ -45,7 +45,7 @@ HEADLINE = {"BERT": SIMCSE, "Longformer": "base-cls"}
 
 
 def title(name: str) -> str:
-    """Give what tables call a system."""
+    """Return what tables call a system."""
     return SYSTEMS[name].title
 
 
@@ -207,7 +207,7 @@ def similarity_table(results: Results) -> str:
 
 
 def redundancies(results: Results) -> dict[str, dict[str, float]]:
-    """Give redundancy by data set and length."""
+    """Return redundancy by data set and length."""
     found: dict[str, dict[str, float]] = {}
     for data in ALL:
         cell = results.cells.get(f"results/{redundancy.NAME}/{data}")

@@ -54,14 +54,7 @@ def document(topic: str, number: int, sentences: int = 8) -> str:
 
 
 def make(folder: Path) -> tuple[Path, Path]:
-    """Make everything, once.
-
-    Args:
-        folder: Where; nothing is there before all is.
-
-    Returns:
-        The folder of data sets and corpus, and the base's.
-    """
+    """Make everything, once."""
     if not folder.exists():
         with atomic_path(folder) as temporary:
             temporary.mkdir()

@@ -39,12 +39,7 @@ class WordSplit:
 
 @dataclass(frozen=True)
 class FrozenView:
-    """Another view, drawn once a document: every epoch sees the same two views.
-
-    Args:
-        view: How to draw.
-        seed: Decides the draws, in place of the run's seed and the epoch.
-    """
+    """Another view, drawn once a document: every epoch sees the same two views."""
 
     view: View
     seed: int = 0

@@ -33,29 +33,17 @@ class Work:
 
     A cell is a JSON file: what came out, the settings that decided it, the seconds it took, and versions. It appears
     when it is finished and never before. While a process makes a cell it holds a lock, which ends with the process.
-
-    Args:
-        folder: The folder.
-        dtype: What systems are trained in; written beside each number.
     """
 
     def __init__(self, folder: Path, dtype: torch.dtype = torch.float32) -> None:
         self.folder, self.dtype = folder, dtype
 
     def path(self, name: str) -> Path:
-        """Give the file of a cell."""
+        """Return the file of a cell."""
         return self.folder / f"{name}.json"
 
     def find(self, name: str, settings: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Give a cell; None where it is not finished.
-
-        Args:
-            name: Its path in the folder, without suffix.
-            settings: All that decides its numbers.
-
-        Raises:
-            Clash: It was made with other settings.
-        """
+        """Return a cell; None where it is not finished."""
         path = self.path(name)
         if not path.exists():
             return None
@@ -68,17 +56,7 @@ class Work:
         return cell
 
     def finish(self, name: str, settings: Mapping[str, Any], make: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
-        """Give a cell, and make it first where it is not finished.
-
-        Args:
-            name: Its path in the folder, without suffix.
-            settings: All that decides its numbers.
-            make: Gives what comes out.
-
-        Raises:
-            Busy: Another process is making it.
-            Clash: It was made with other settings.
-        """
+        """Return a cell, and make it first where it is not finished."""
         cell = self.find(name, settings)
         if cell is not None:
             return cell
@@ -94,11 +72,7 @@ class Work:
         return cell
 
     def finish_aloud(self, name: str, settings: Mapping[str, Any], make: Callable[[], Mapping[str, Any]]) -> None:
-        """Make a cell where it is not finished, and say so; one that another process is making is left to it.
-
-        Raises:
-            Clash: It was made with other settings.
-        """
+        """Make a cell where it is not finished, and say so; one that another process is making is left to it."""
         if self.find(name, settings) is not None:
             return
         print(name, flush=True)
@@ -111,11 +85,7 @@ class Work:
 
     @contextmanager
     def claim(self, name: str) -> Iterator[None]:
-        """Hold a cell for the length of a block.
-
-        Raises:
-            Busy: Another process holds it.
-        """
+        """Hold a cell for the length of a block."""
         path = self.folder / "locks" / f"{name.replace('/', ' ')}.lock"
         path.parent.mkdir(parents=True, exist_ok=True)
         file = os.open(path, os.O_RDWR | os.O_CREAT)
@@ -129,7 +99,7 @@ class Work:
             os.close(file)
 
     def cells(self, pattern: str) -> Iterator[tuple[Path, dict[str, Any]]]:
-        """Give all finished cells whose path fits a pattern, with that path in the folder."""
+        """Return all finished cells whose path fits a pattern, with that path in the folder."""
         for path in sorted(self.folder.glob(f"{pattern}.json")):
             yield path.relative_to(self.folder), read_json(path)
 
@@ -143,7 +113,7 @@ class Work:
         (self.folder / "skipped" / f"{what.replace('/', ' ')}.json").unlink(missing_ok=True)
 
     def skipped(self) -> dict[str, str]:
-        """Give all that was skipped and why."""
+        """Return all that was skipped and why."""
         records = [read_json(path) for path in sorted(self.folder.glob("skipped/*.json"))]
         return {record["what"]: record["why"] for record in records}
 

@@ -22,12 +22,7 @@ HEADS = 5
 
 
 class LastStates(Module):  # type: ignore[misc]
-    """A GRU's last state, or the last ones of both directions, as the sentence embedding.
-
-    Args:
-        embedding_dimension: Of the token embeddings.
-        bidirectional: Whether a second GRU reads from the end.
-    """
+    """A GRU's last state, or the last ones of both directions, as the sentence embedding."""
 
     config_keys: list[str] = ["embedding_dimension", "bidirectional"]  # noqa: RUF012
 
@@ -51,7 +46,7 @@ class LastStates(Module):  # type: ignore[misc]
         return features
 
     def get_embedding_dimension(self) -> int:
-        """Give the size of the sentence embedding."""
+        """Return the size of the sentence embedding."""
         return (1 + self.bidirectional) * self.embedding_dimension
 
     def save(self, output_path: str, *args: Any, safe_serialization: bool = True, **kwargs: Any) -> None:
@@ -64,7 +59,7 @@ class KnownWords(WhitespaceTokenizer):  # type: ignore[misc]
     """Words that have a vector; of a text without any, the mark of it, which has the number 0."""
 
     def tokenize(self, text: str, **kwargs: Any) -> list[int]:
-        """Give the numbers of a text's words."""
+        """Return the numbers of a text's words."""
         return super().tokenize(text, **kwargs) or [0]
 
 

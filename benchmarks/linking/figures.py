@@ -20,17 +20,7 @@ _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 
 
 def map_posts(data: Linked, vectors: np.ndarray, seed: int) -> dict[str, Any]:
-    """Put the posts about the most posted articles on a plane, by t-SNE of their cosines (Figure 2).
-
-    Args:
-        data: Posts and articles.
-        vectors: Of the posts, ``[posts, dim]``.
-        seed: Of t-SNE.
-
-    Returns:
-        ``points``, ``[n, 2]``; ``articles``, the number of each point's, 0 for the most posted; ``titles``, the first
-        words of each. A post about several is shown with the first.
-    """
+    """Put the posts about the most posted articles on a plane, by t-SNE of their cosines (Figure 2)."""
     counts = np.bincount(data.links[:, 1], minlength=len(data.articles))
     ranks = {int(article): rank for rank, article in enumerate(np.argsort(-counts, kind="stable")[:SHOWN])}
     shown: dict[int, int] = {}
@@ -63,12 +53,7 @@ def draw_map(found: Mapping[str, Any], path: Path) -> None:
 
 
 def draw_alphas(found: Mapping[str, Sequence[Sequence[float]]], path: Path) -> None:
-    """Draw the alpha of each head: bars of the mean, a dot for each training (Figure 3).
-
-    Args:
-        found: For the ring and the star, the alphas of each training's heads.
-        path: A ``.svg`` file.
-    """
+    """Draw the alpha of each head: bars of the mean, a dot for each training (Figure 3)."""
     with drawn_figure(path, (6, 2.8)) as figure:
         for number, (part, values) in enumerate(found.items()):
             axes = figure.add_subplot(1, len(found), number + 1)

@@ -20,11 +20,7 @@ METRICS = {"map": "mAP", "roc_auc": "ROC-AUC", "mrp": "mRP"}
 
 
 def report(work: Work, folder: Path, systems: Sequence[str]) -> None:
-    """Write ``ast.md``, ``ast.json`` and the figures of what is finished, and print the page.
-
-    Raises:
-        SystemExit: Nothing is.
-    """
+    """Write ``ast.md``, ``ast.json`` and the figures of what is finished, and print the page."""
     cells: dict[str, dict[int, dict[str, Any]]] = {}
     for path, cell in work.cells("linking/*"):
         name, _, seed = path.stem.rpartition("-")
@@ -49,7 +45,7 @@ def report(work: Work, folder: Path, systems: Sequence[str]) -> None:
 
 
 def metric(found: Mapping[int, Mapping[str, Any]], name: str) -> list[float]:
-    """Give a number of each seed."""
+    """Return a number of each seed."""
     return [cell["result"]["metrics"][name] for cell in found.values()]
 
 
@@ -106,7 +102,7 @@ def _tables(found: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> Iterator[st
 
 
 def _by_part(found: Mapping[int, Mapping[str, Any]]) -> dict[str, list[list[float]]]:
-    """Give the alphas of each training, for the ring and the star."""
+    """Return the alphas of each training, for the ring and the star."""
     return {part: [cell["result"]["alpha"][part] for cell in found.values()] for part in ("ring", "star")}
 
 

@@ -32,17 +32,12 @@ CLOSED: dict[str, tuple[Callable[[int], float], Callable[[int], float]]] = {
 
 
 def expected_sum(size: int) -> float:
-    """Give the expectation of the denominator of softmax (Eq. 8 to 12)."""
+    """Return the expectation of the denominator of softmax (Eq. 8 to 12)."""
     return size * (math.e**2 - 1) / (2 * math.e)
 
 
 def measure(lengths: tuple[int, ...] = LENGTHS, draws: int = DRAWS) -> list[dict[str, Any]]:
-    """Weigh random scores.
-
-    Returns:
-        A row of each length: the mean of the denominator of softmax; and for each function the mean number of tokens
-        that have weight, and the mean of the largest weight.
-    """
+    """Weigh random scores."""
     library = require("entmax", "ast", "sparse attention")
     functions = {"softmax": torch.softmax, "entmax15": library.entmax15, "sparsemax": library.sparsemax}
     generator = torch.Generator().manual_seed(0)

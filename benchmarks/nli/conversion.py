@@ -37,16 +37,7 @@ def load_texts(path: Path) -> list[str]:
 
 
 def conversion(path: Path, model: SentenceTransformer) -> dict[str, Any]:
-    """Convert texts; tokenize them and embed a part of them, as the base reads them, beside it in the same run.
-
-    Args:
-        path: The file.
-        model: Base without conversion.
-
-    Returns:
-        ``texts``, ``changed`` (of them), ``characters`` (all), and medians in seconds a text: ``convert``,
-        ``tokenize``, ``embed``.
-    """
+    """Convert texts; tokenize them and embed a part of them, as the base reads them, beside it in the same run."""
     texts = load_texts(path)
     converted = list(expand_contractions(texts))
     some = texts[:EMBEDDED]

@@ -37,16 +37,7 @@ MARGIN = 1.0
 
 
 def report(work: Work, shared: Path, folder: Path) -> None:
-    """Write ``ta_sbert.md``, ``ta_sbert.json`` and the figures of what is finished, and print the page.
-
-    Args:
-        work: The folder of what is finished.
-        shared: The folder of the data sets; how many texts of a task are read is counted there.
-        folder: Where they are written.
-
-    Raises:
-        SystemExit: Nothing is.
-    """
+    """Write ``ta_sbert.md``, ``ta_sbert.json`` and the figures of what is finished, and print the page."""
     cells = {str(path.with_suffix("")): cell for pattern in ("*/*", "*/*/*") for path, cell in work.cells(pattern)}
     if not cells:
         raise SystemExit(f"Nothing is finished in {work.folder}.")
@@ -67,7 +58,7 @@ def report(work: Work, shared: Path, folder: Path) -> None:
 
 
 def rates_of(cells: Mapping[str, Any]) -> list[float]:
-    """Give the learning rates of the rows, and of nothing else."""
+    """Return the learning rates of the rows, and of nothing else."""
     return sorted({cell["settings"]["learning_rate"] for name, cell in cells.items() if name.startswith("rows/")})
 
 
@@ -105,7 +96,7 @@ def _tasks(shared: Path, most: int | None) -> str:
 
 
 def rows_of(results: Mapping[str, Any], base: str) -> dict[str, Seeds]:
-    """Give the trainings of a base, by row and seed."""
+    """Return the trainings of a base, by row and seed."""
     found: dict[str, Seeds] = {}
     for name, result in results.items():
         part, _, rest = name.partition("/")
@@ -117,7 +108,7 @@ def rows_of(results: Mapping[str, Any], base: str) -> dict[str, Seeds]:
 
 
 def values_of(result: Mapping[str, Any], metric: str) -> dict[str, float]:
-    """Give a result's numbers in percent, by set, and their mean."""
+    """Return a result's numbers in percent, by set, and their mean."""
     if metric == "accuracy":
         found = {name: 100 * result["senteval"][name] for name in SENTEVAL}
     else:
@@ -126,7 +117,7 @@ def values_of(result: Mapping[str, Any], metric: str) -> dict[str, float]:
 
 
 def printed_of(row: str, metric: str) -> dict[str, float]:
-    """Give what the paper prints for a row, in the mean only of tasks that are here."""
+    """Return what the paper prints for a row, in the mean only of tasks that are here."""
     if metric == "accuracy":
         found = {name: TRANSFER[row][name] for name in SENTEVAL}
         return {**found, AVERAGE: float(np.mean(list(found.values())))}
@@ -229,14 +220,14 @@ def claim_table(rows: Mapping[str, Seeds]) -> str:
 
 
 def paired(ours: Seeds, theirs: Seeds, metric: str) -> np.ndarray:
-    """Give the differences of the means over sets, for the seeds that both have."""
+    """Return the differences of the means over sets, for the seeds that both have."""
     seeds = [seed for seed in ours if seed in theirs]
     both = [[values_of(side[seed], metric)[AVERAGE] for side in (ours, theirs)] for seed in seeds]
     return np.array([first - second for first, second in both])
 
 
 def t_interval(values: np.ndarray) -> tuple[float, float] | None:
-    """Give the 95% t interval of a mean; None of a single value."""
+    """Return the 95% t interval of a mean; None of a single value."""
     if len(values) < 2:
         return None
     low, high = ttest_1samp(values, 0.0).confidence_interval(0.95)
@@ -244,7 +235,7 @@ def t_interval(values: np.ndarray) -> tuple[float, float] | None:
 
 
 def verdict(interval: tuple[float, float] | None, nothing: bool) -> str:
-    """Say whether a claim holds: that something helps, or that it changes nothing."""
+    """Return whether a claim holds: that something helps, or that it changes nothing."""
     if interval is None:
         return "one training"
     low, high = interval

@@ -48,12 +48,7 @@ PANELS: dict[str, dict[str, dict[str, Callable[[Mapping[str, Any]], float]]]] = 
 
 
 def sweeps(results: Mapping[str, Any], folder: Path) -> Iterator[str]:
-    """Write the part of the page, and a figure for each sweep that has at least two values.
-
-    Args:
-        results: What came out of each cell, by name.
-        folder: Where ``ta_sbert_rates.svg`` and ``ta_sbert_weights.svg`` are written.
-    """
+    """Write the part of the page, and a figure for each sweep that has at least two values."""
     for part, title, about, varied in SWEEPS:
         found: dict[str, list[dict[str, Any]]] = {}
         for name, result in results.items():
@@ -106,14 +101,7 @@ def draw(
     panels: Mapping[str, Mapping[str, Callable[[Mapping[str, Any]], float]]],
     varied: str,
 ) -> None:
-    """Draw the mean of a sweep's scores over what is varied, and a point for each training.
-
-    Args:
-        path: A ``.svg`` file.
-        lines: By what sides are called, the trainings at each value.
-        panels: As in :data:`PANELS`.
-        varied: What the values are.
-    """
+    """Draw the mean of a sweep's scores over what is varied, and a point for each training."""
     with drawn_figure(path, (8.4, 3.2)) as figure:
         for axes, (title, scores) in zip(figure.subplots(1, len(panels)), panels.items(), strict=True):
             for number, (side, runs) in enumerate(lines.items()):

@@ -78,7 +78,7 @@ class Inference:
     labels: list[int]
 
     def begin(self, most: int) -> Inference:
-        """Give the first pairs, ``most`` of them."""
+        """Return the first pairs, ``most`` of them."""
         return Inference(self.first[:most], self.second[:most], self.labels[:most])
 
 
@@ -103,11 +103,7 @@ def make_model(base: str, row: Row, seed: int = 0) -> SentenceTransformer:
 def train(
     base: str, row: Row, data: Inference, seed: int, learning_rate: float, bf16: bool
 ) -> tuple[SentenceTransformer, SoftmaxLoss]:
-    """Train on all pairs once, with the softmax objective (Eq. 6); the rest as in section IV-A of the paper.
-
-    Returns:
-        The model, and the loss, which has the classifier.
-    """
+    """Train on all pairs once, with the softmax objective (Eq. 6); the rest as in section IV-A of the paper."""
     set_seed(seed)
     model = make_model(base, row, seed)
     softmax = SoftmaxLoss(model, model.get_embedding_dimension(), num_labels=len(LABELS))

@@ -41,18 +41,7 @@ class TensionPairs:
 
 
 def draw_pairs(documents: int, steps: int, batch_size: int, seed: int) -> TensionPairs:
-    """Draw the pairs of a run with sentence-transformers' own data loader, pass after pass.
-
-    Args:
-        documents: Number of documents.
-        steps: Number of batches.
-        batch_size: Pairs in a batch, one in eight of them positive.
-        seed: Decides the order.
-
-    Raises:
-        ConfigurationError: ``batch_size`` cannot be divided by eight.
-        EmptyCorpusError: There are fewer documents than a batch takes: no document is in two pairs of a pass.
-    """
+    """Draw the pairs of a run with sentence-transformers' own data loader, pass after pass."""
     if batch_size % RATIO:
         raise ConfigurationError(
             f"batch_size={batch_size}: Contrastive Tension has one positive pair in {RATIO}; use a multiple of {RATIO}."
@@ -89,18 +78,13 @@ class InOrderBatchSampler(DefaultBatchSampler):
 
 @dataclass(frozen=True)
 class TensionTexts:
-    """Gives pairs their texts, as a transform of a data set of pairs.
-
-    Args:
-        corpus: The segmented documents.
-        views: Draws a document's text: another part of a long one in each pass.
-    """
+    """Gives pairs their texts, as a transform of a data set of pairs."""
 
     corpus: Dataset
     views: DocSplitTransform
 
     def __call__(self, pairs: Mapping[str, Sequence[int]]) -> dict[str, list[Any]]:
-        """Give the texts of some pairs, from the columns of :class:`TensionPairs`."""
+        """Return the texts of some pairs, from the columns of :class:`TensionPairs`."""
         sides = {name: list(map(self._text, pairs[name], pairs["turn"])) for name in ("first", "second")}
         return {**sides, "label": list(pairs["label"])}
 

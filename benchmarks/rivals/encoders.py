@@ -36,13 +36,7 @@ ENCODERS: dict[str, str] = {
 
 
 class ModelEncoder:
-    """A SentenceTransformer as it is, with the prompts that it wants.
-
-    Args:
-        model: The model, with its ``max_seq_length`` and its prompts as they shall be.
-        prompts: The prompt of each task that has one. That of ``"classification"`` becomes the model's default, so that
-            evaluators, which know of no tasks, use it too.
-    """
+    """A SentenceTransformer as it is, with the prompts that it wants."""
 
     def __init__(self, model: SentenceTransformer, prompts: Mapping[Task, str] | None = None) -> None:
         self.model = model
@@ -53,15 +47,7 @@ class ModelEncoder:
             model.default_prompt_name = default
 
     def encode(self, texts: Sequence[str], task: Task = "classification") -> NDArray[np.float32]:
-        """Encode texts with a task's prompt.
-
-        Args:
-            texts: The texts.
-            task: What for.
-
-        Returns:
-            One row a text.
-        """
+        """Encode texts with a task's prompt."""
         vectors = self.model.encode(
             list(texts), prompt=self.prompts.get(task, ""), show_progress_bar=False, convert_to_numpy=True
         )
@@ -76,20 +62,7 @@ def load_encoder(
     chunk_mean_length: int = 4096,
     trust_remote_code: bool = False,
 ) -> ModelEncoder:
-    """Load one of :data:`ENCODERS`.
-
-    Args:
-        name: Its name.
-        base: The model behind ``base-cls``, ``base-mean`` and ``chunk-mean``.
-        max_seq_length: Tokens to read of a text, or as many as the model can where that is less; None for what the
-            model is set to. ``chunk-mean`` does not look at it.
-        chunk_mean_length: Tokens that ``chunk-mean`` reads of a text, in chunks of what the base reads.
-        trust_remote_code: Run code that a repository of the Hub brings.
-
-    Raises:
-        ConfigurationError: There is no such encoder.
-        ModelError: The model cannot be had or loaded; of the Hub's, it is told within seconds.
-    """
+    """Load one of :data:`ENCODERS`."""
     if name not in ENCODERS:
         raise ConfigurationError(f"Unknown encoder {name!r}: use one of {', '.join(ENCODERS)}.")
     if name in HUB_MODELS:
@@ -109,15 +82,6 @@ def load_hub_model(
 
     A stock Longformer becomes this package's, of the same weights, with [CLS] attending globally: through
     sentence-transformers' pipeline the stock one would give [CLS] its window only.
-
-    Args:
-        entry: The model.
-        max_seq_length: Tokens to read of a text, or as many as the model can where that is less; None for these.
-        trust_remote_code: Run code that the repository brings.
-
-    Raises:
-        ModelError: The repository cannot be reached and is not in the cache (told within seconds), wants code of its
-            own to be run, or cannot be loaded.
     """
     if entry.remote_code and not trust_remote_code:
         raise ModelError(
@@ -148,7 +112,7 @@ def load_hub_model(
 
 
 def _set_pooling(model: SentenceTransformer, entry: HubModel) -> None:
-    """Give the model the entry's pooling; the modules of a repository that says how to pool stay."""
+    """Return the model the entry's pooling; the modules of a repository that says how to pool stay."""
     pooling: Any = next((module for module in model if isinstance(module, Pooling)), None)
     if pooling is None:
         raise ModelError(f"{entry.repository} has no pooling.")
@@ -178,9 +142,6 @@ def _steady_big_bird(transformer: Transformer) -> None:
     At its first batch of few tokens the stock model goes over to full attention, for all batches to come; and its
     sparse attention reseeds numpy's global generator at every pass (in newer versions of transformers only while it is
     trained).
-
-    Args:
-        transformer: The module around a stock BigBird. One that is set to full attention stays as it is.
     """
     sparse, full = "block_sparse", "original_full"
     encoder: Any = transformer.auto_model

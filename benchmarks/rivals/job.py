@@ -100,7 +100,7 @@ class RivalRecord:
     log: list[dict[str, Any]] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the record as JSON values, without the place of the output."""
+        """Return the record as JSON values, without the place of the output."""
         values = {name: value for name, value in asdict(self).items() if name != "output"}
         values["preset"] = {**vars(self.preset), "view": repr(self.preset.view)}
         return values

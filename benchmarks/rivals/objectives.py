@@ -18,11 +18,7 @@ _TWO_VIEWS = "2 passes of the encoder, one a view; as many again over masked cop
 
 
 def train_views(job: RivalJob) -> Outcome:
-    """Train a rival that differs from DocSplit in nothing but its view: :func:`simlte_st.train` on all documents.
-
-    Raises:
-        TrainingInterrupted: Ctrl-C. There is no going on with it.
-    """
+    """Train a rival that differs from DocSplit in nothing but its view: :func:`simlte_st.train` on all documents."""
     result = train(
         job.documents,
         job.path,
@@ -82,11 +78,7 @@ RIVALS: dict[str, Rival] = {
 
 
 def get_rival(name: str) -> Rival:
-    """Find a rival.
-
-    Raises:
-        ConfigurationError: There is none of that name.
-    """
+    """Find a rival."""
     if name not in RIVALS:
         raise ConfigurationError(f"Unknown rival {name!r}: use one of {', '.join(RIVALS)}.")
     return RIVALS[name]

@@ -46,13 +46,7 @@ class Prepared:
 
 
 def prepare(job: RivalJob) -> Prepared:
-    """Load the base with the preset's pooling, length and dropout, and segment the documents.
-
-    Raises:
-        DataError: The documents cannot be read, or fewer than two can be used.
-        ModelError: The base cannot be loaded.
-        ConfigurationError: It has no positions for ``max_view_length`` tokens.
-    """
+    """Load the base with the preset's pooling, length and dropout, and segment the documents."""
     set_seed(job.seed)
     preset = job.preset.changed(view=TEXT, mlm_weight=0.0)
     options = RunOptions(os.fspath(job.base), preset, seed=job.seed)
@@ -71,16 +65,7 @@ def run(
     sampler: Callable[..., Any],
     *callbacks: TrainerCallback,
 ) -> Outcome:
-    """Train and save.
-
-    Args:
-        job: The job.
-        prepared: The model and its corpus.
-        loss: The loss around ``prepared.trained``; it is put into training mode, all of it.
-        dataset: Gives the texts, and labels where the loss takes some.
-        sampler: For ``batch_sampler=`` of the training arguments.
-        *callbacks: What else the Trainer must tell.
-    """
+    """Train and save."""
     preset, model = job.preset, prepared.trainee.model
     loss.train()  # the Trainer sees to the model only
     arguments = training_arguments(

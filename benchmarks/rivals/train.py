@@ -46,31 +46,6 @@ def train_rival(
     one text, with the same optimizer and learning rate. What a document costs in a step differs, and so do the tokens
     that an objective really reads (SimCSE reads sentences, TSDAE what is left of a text): the record has both, with the
     seconds. No document is held out.
-
-    Args:
-        name: A name of :data:`~benchmarks.rivals.RIVALS`.
-        documents: Anything :func:`~simlte_st.data.read_documents` takes.
-        base: The model to begin with: a folder, or a name as :func:`~simlte_st.models.base.find_model` has it.
-        output: Folder of the finished model, which stock sentence-transformers loads. There is nothing before the end.
-        steps: Optimizer steps.
-        batch_size: Documents in a batch; pairs of documents for Contrastive Tension, where it is a multiple of 8.
-        max_view_length: Most tokens of a text while training, special tokens included; None keeps the base's. The
-            finished model reads what the base reads.
-        preset: Where all other settings come from, with random batches. SimCSE keeps its own dropout, by which it tells
-            its views apart; rivals that are not trained by views have no MLM term.
-        seed: Decides everything that is drawn.
-        bf16: Compute in bfloat16. Never left to the machine, which would change the numbers.
-        overwrite: Replace what is at ``output``.
-        progress: Show progress bars.
-
-    Returns:
-        The record, which is also in the folder, as ``rival.json``.
-
-    Raises:
-        ConfigurationError: No such rival, a setting out of its range, or there is something at ``output`` already.
-        DataError: The documents cannot be read, or too few can be used.
-        ModelError: The base cannot be loaded or cannot be trained this way.
-        KeyboardInterrupt: Ctrl-C; nothing is left at ``output``.
     """
     rival = get_rival(name)
     if steps < 1:

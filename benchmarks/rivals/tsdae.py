@@ -34,14 +34,6 @@ def delete_words(sentences: Sequence[str], probability: float, rng: Random) -> s
     """Delete words of a text, as ``DenoisingAutoEncoderDataset.delete`` of sentence-transformers does.
 
     That one needs NLTK's ``punkt_tab``, which NLTK does not carry, and draws from numpy's global generator.
-
-    Args:
-        sentences: The text's sentences, in order.
-        probability: That a word is deleted, each independently.
-        rng: Draws.
-
-    Returns:
-        The words that are left, at least one, put together by NLTK's detokenizer; the sentences where there is no word.
     """
     words: list[list[str]] = [_words.tokenize(sentence) for sentence in sentences]
     kept = [[word for word in sentence if rng.random() >= probability] for sentence in words]
@@ -54,11 +46,7 @@ def delete_words(sentences: Sequence[str], probability: float, rng: Random) -> s
 
 @dataclass(frozen=True)
 class DenoisingTransform:
-    """Gives documents the columns ``damaged`` and ``original``: what was left of a text, and the text.
-
-    Args:
-        views: Draws a document's text, another part of a long one in each epoch, and knows the epoch.
-    """
+    """Gives documents the columns ``damaged`` and ``original``: what was left of a text, and the text."""
 
     views: DocSplitTransform
 
@@ -77,11 +65,7 @@ class DenoisingTransform:
 
 
 def make_loss(model: SentenceTransformer) -> DenoisingAutoEncoderLoss:
-    """Make the loss, with a decoder of the encoder's own architecture and weights, the two tied.
-
-    Raises:
-        ModelError: transformers has no decoder of this architecture.
-    """
+    """Make the loss, with a decoder of the encoder's own architecture and weights, the two tied."""
     kind = encoder_of(model).config.model_type
     try:
         with quiet_transformers():

@@ -15,12 +15,7 @@ from simlte_st.data.windows import WindowMode, choose_window
 
 @dataclass(frozen=True)
 class WordDeletion:
-    """Word deletion (as in CLEAR, Wu et al., 2020): each view is the text with some of its words left out.
-
-    Args:
-        p: Probability that a word is deleted, each word and each view independently.
-        window: What to use of a document that its views cannot hold: ``"random"``, ``"head"`` or ``"spread"``.
-    """
+    """Word deletion (as in CLEAR, Wu et al., 2020): each view is the text with some of its words left out."""
 
     p: float = 0.1
     window: WindowMode = "random"

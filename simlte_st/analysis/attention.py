@@ -196,7 +196,7 @@ class AttentionResult:
         return "\n".join([*lines, f"Attention of the {layer}, mean over its heads; tags: {described(self.tagger)}."])
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the result as a dictionary that can be written as JSON."""
+        """Return the result as a dictionary that can be written as JSON."""
         return asdict(self)
 
     def _change(self, name: str, kind: str) -> str:
@@ -319,17 +319,7 @@ def document_attention(
 
 
 def align(attention: TextAttention, words: Sequence[TaggedWord]) -> DocumentAttention:
-    """Sum the weights of tokens over the words they stand in, by character offsets.
-
-    Args:
-        attention: What ``[CLS]`` attends to in the text.
-        words: The words of the text, in order, none overlapping another. Those outside of what the model read are left
-            out.
-
-    Returns:
-        The words with their weights. A token that reaches over several words ("don" in "do|n't") is divided in
-        proportion to its characters in each.
-    """
+    """Sum the weights of tokens over the words they stand in, by character offsets."""
     begin, stop = attention.extent
     read = [word for word in words if word.start < stop and word.stop > begin]
     word_at: dict[int, int] = {

@@ -79,23 +79,7 @@ def read_texts(
     max_seq_length: int | None = None,
     batch_size: int = 8,
 ) -> list[TextAttention]:
-    """Let a model read texts as its ``encode`` does, and keep what ``[CLS]`` attends to.
-
-    Args:
-        model: A model that begins with a BERT-like Transformer.
-        texts: The texts. The model's default prompt, if it has one, stands before each.
-        layer: Index of the layer; -1 is the last.
-        max_seq_length: Tokens to read, special tokens included; None: as many as the model is set to.
-        batch_size: Texts read at once; those of similar length together.
-
-    Returns:
-        What it attends to in each text.
-
-    Raises:
-        ModelError: No BERT-like Transformer, a tokenizer that does not tell offsets, or one that puts no ``[CLS]``
-            first.
-        ConfigurationError: No such layer, or ``max_seq_length`` leaves no room for a token of the text.
-    """
+    """Let a model read texts as its ``encode`` does, and keep what ``[CLS]`` attends to."""
     encoder, tokenizer = _parts(model)
     length = readable_length(model, max_seq_length)
     prompt = prompt_as_read(model)
@@ -289,22 +273,12 @@ def _arguments(module: nn.Module) -> Iterator[dict[str, Any]]:
 
 
 def _first(valid: Tensor) -> Tensor:
-    """Give the column of each row's first token, ``(batch,)``."""
+    """Return the column of each row's first token, ``(batch,)``."""
     return valid.long().argmax(1)
 
 
 def _softmax(query: Tensor, key: Tensor, sees: Tensor, heads: int) -> Tensor:
-    """Attend from one token a row.
-
-    Args:
-        query: ``(batch, heads * size)``.
-        key: ``(batch, width, heads * size)``.
-        sees: What the token sees, ``(batch, width)``, bool.
-        heads: Attention heads.
-
-    Returns:
-        ``(batch, heads, width)``, float32.
-    """
+    """Attend from one token a row."""
     batch, width, _ = key.shape
     by_head = query.float().view(batch, heads, 1, -1)
     keys = key.float().view(batch, width, heads, -1).permute(0, 2, 3, 1)

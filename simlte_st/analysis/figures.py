@@ -39,12 +39,7 @@ i { display: inline-block; width: 10em; height: 1em; margin: 0 0.5em; vertical-a
 
 
 def check_figure(path: str | os.PathLike[str], formats: Sequence[str] = DRAWN_FORMATS) -> None:
-    """Check that a figure can be written, before anything is computed for it.
-
-    Raises:
-        ConfigurationError: Its name ends in none of the formats.
-        MissingExtraError: matplotlib is needed for it and is not installed.
-    """
+    """Check that a figure can be written, before anything is computed for it."""
     suffix = Path(path).suffix.lower()
     if suffix not in formats:
         raise ConfigurationError(f"{path}: a figure of this kind ends in {', '.join(formats)}, not in {suffix!r}.")
@@ -62,19 +57,7 @@ def plain(text: str) -> str:
 
 @contextmanager
 def drawn_figure(path: str | os.PathLike[str], size: tuple[float, float]) -> Iterator[Any]:
-    """Give an empty figure of a size in inches, and write it when the block ends: the same bytes each time.
-
-    Args:
-        path: A file of :data:`DRAWN_FORMATS`; replaced at once when it is complete.
-        size: Width and height, inches.
-
-    Yields:
-        The ``matplotlib.figure.Figure``.
-
-    Raises:
-        ConfigurationError: Another format.
-        MissingExtraError: matplotlib is not installed.
-    """
+    """Return an empty figure of a size in inches, and write it when the block ends: the same bytes each time."""
     check_figure(path)
     matplotlib: Any = require("matplotlib", "figures", "drawing figures")
     figures: Any = require("matplotlib.figure", "figures", "drawing figures")
@@ -119,7 +102,7 @@ def write_bars(path: str | os.PathLike[str], result: AttentionResult) -> None:
 
 
 def finish_axes(axes: Any, **legend: Any) -> None:
-    """Give axes their legend, in which names of models are no formulas, and no frame; ``legend`` says where it is."""
+    """Return axes their legend, in which names of models are no formulas, and no frame; ``legend`` says where it is."""
     axes.spines[["top", "right"]].set_visible(False)
     for text in axes.legend(frameon=False, fontsize=8, **legend).get_texts():
         text.set_parse_math(False)

@@ -42,7 +42,7 @@ class LayerSimilarity:
     tokens: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Give it as JSON values."""
+        """Return it as JSON values."""
         return asdict(self)
 
 
@@ -76,18 +76,7 @@ def measure_layers(
 
 
 def successive_cosines(model: SentenceTransformer, texts: Iterable[str]) -> NDArray[np.float64]:
-    """Compute the cosine of each token between each layer and the one before.
-
-    Args:
-        model: A model that begins with a Transformer.
-        texts: The texts.
-
-    Returns:
-        ``[tokens, layers]``: all real tokens of all texts, in order, those of a default prompt too.
-
-    Raises:
-        ModelError: The encoder does not give its layers.
-    """
+    """Compute the cosine of each token between each layer and the one before."""
     encoder = encoder_of(model)
     with padded_inputs(model):  # flattened texts have no mask, and not all encoders know where they part
         read = model.preprocess(list(texts), prompt=prompt_as_read(model))

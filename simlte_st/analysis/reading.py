@@ -45,11 +45,7 @@ class TokenizedText:
 
 
 def as_read(models: Sequence[SentenceTransformer], texts: Sequence[str]) -> list[str]:
-    """Give texts as the tokenizers of some models see them: with contractions written out where the models do that.
-
-    Raises:
-        ConfigurationError: Some of the models do, and others do not.
-    """
+    """Return texts as the tokenizers of some models see them: contractions written out where they do that."""
     converts = {isinstance(model[0], BaseForm) for model in models}
     if len(converts) > 1:
         raise ConfigurationError(
@@ -74,11 +70,7 @@ def padded_inputs(model: SentenceTransformer) -> Iterator[None]:
 
 
 def fast_tokenizer(model: SentenceTransformer) -> Any:
-    """Give a model's tokenizer.
-
-    Raises:
-        ModelError: It does not tell where its tokens stand in the text.
-    """
+    """Return a model's tokenizer."""
     tokenizer = model.tokenizer
     if not getattr(tokenizer, "is_fast", False):
         raise ModelError(f"{type(tokenizer).__name__} does not tell where its tokens stand in the text.")
@@ -86,16 +78,7 @@ def fast_tokenizer(model: SentenceTransformer) -> Any:
 
 
 def read_text(model: SentenceTransformer, text: str) -> TokenizedText:
-    """Find the tokens of a text, those that the model reads.
-
-    Args:
-        model: A model that begins with a Transformer.
-        text: The text.
-
-    Raises:
-        ModelError: The tokenizer does not tell where its tokens stand in the text.
-        DataError: The model reads none of the text.
-    """
+    """Find the tokens of a text, those that the model reads."""
     tokenizer = fast_tokenizer(model)
     [shown] = texts_as_read(model, [text])
     prompt = prompt_as_read(model)

@@ -35,7 +35,7 @@ def redundancy(words: Collection[Hashable]) -> float | None:
 
 
 def nouns_and_verbs(words: Iterable[TaggedWord], counted: Collection[str] = COUNTED) -> list[tuple[str, str]]:
-    """Give a document's nouns and verbs as part of speech and lemma, without regard to case.
+    """Return a document's nouns and verbs as part of speech and lemma, without regard to case.
 
     So "a report" and "reports" are one word, "a report" and "to report" are two.
     """
@@ -106,7 +106,7 @@ class RedundancyResult:
         return text + "."
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the result as a dictionary that can be written as JSON."""
+        """Return the result as a dictionary that can be written as JSON."""
         return asdict(self)
 
 

@@ -60,7 +60,7 @@ class Tagger(Protocol):
     """Whatever finds the words of texts."""
 
     def tag(self, texts: Sequence[str]) -> list[list[TaggedWord]]:
-        """Give the words of each text, in their order, none overlapping another."""
+        """Return the words of each text, in their order, none overlapping another."""
         ...
 
     def describe(self) -> dict[str, str]:
@@ -138,15 +138,7 @@ class SpacyTagger:
 
 
 def cut(text: str, size: int) -> Iterator[tuple[int, int]]:
-    """Cut a text into pieces of at most ``size`` characters, where it hurts least.
-
-    Args:
-        text: Any text.
-        size: Most characters of a piece, at least 2.
-
-    Yields:
-        Start and stop of each piece; together they are the text.
-    """
+    """Cut a text into pieces of at most ``size`` characters, where it hurts least."""
     start = 0
     while len(text) - start > size:
         stop = start + size

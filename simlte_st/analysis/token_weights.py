@@ -13,7 +13,7 @@ from simlte_st.modules import TokenAttention
 
 
 def token_weights(model: SentenceTransformer, text: str) -> tuple[TokenizedText, list[Span]]:
-    """Give the weight of each token of a text, in percent of the whole embedding.
+    """Return the weight of each token of a text, in percent of the whole embedding.
 
     Args:
         model: A model whose pooling is :class:`~simlte_st.modules.TokenAttention`. It reads the text as its ``encode``

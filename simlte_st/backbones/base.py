@@ -39,7 +39,7 @@ class Backbone:
 
     @classmethod
     def language_model(cls, encoder: PreTrainedModel) -> PreTrainedModel:
-        """Give the encoder whose checkpoint has the head of a masked language model, if one does."""
+        """Return the encoder whose checkpoint has the head of a masked language model, if one does."""
         return encoder
 
     @classmethod

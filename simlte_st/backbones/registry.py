@@ -34,15 +34,7 @@ def replacement_of(encoder: PreTrainedModel) -> str | None:
 
 
 def make_backbone(name: str, **settings: Any) -> Backbone:
-    """Make a backbone by name.
-
-    Args:
-        name: One of :data:`BACKBONES`.
-        **settings: Fields of that backbone; those that are None, and the others, have its defaults.
-
-    Raises:
-        ConfigurationError: An unknown name, or a setting that this backbone does not have.
-    """
+    """Make a backbone by name."""
     check_choice("backbone", name, BACKBONES)
     chosen = {setting: value for setting, value in settings.items() if value is not None}
     known = {other: [field.name for field in fields(kind)] for other, kind in BACKBONES.items()}  # type: ignore[arg-type]

@@ -51,7 +51,7 @@ class ChunkMean(Backbone):
 
     @classmethod
     def language_model(cls, encoder: PreTrainedModel) -> PreTrainedModel:
-        """Give the encoder of the chunks: its checkpoint may have the head of a masked language model."""
+        """Return the encoder of the chunks: its checkpoint may have the head of a masked language model."""
         return cast("PreTrainedModel", encoder.encoder)
 
     def reading(self, max_length: int) -> str:

@@ -37,15 +37,7 @@ class ChunkBatch(NamedTuple):
 
 
 def document_spans(mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Find the documents of a padded batch.
-
-    Args:
-        mask: 1 for tokens, 0 for padding, ``(batch, width)``, on the CPU.
-
-    Returns:
-        Index of each row's first token in the flattened batch, and the tokens from its first to its last, both
-        ``(batch,)``, int64; a row without a token has 0 tokens.
-    """
+    """Find the documents of a padded batch."""
     batch, width = mask.shape
     seen = mask > 0
     columns = torch.arange(width)
@@ -69,22 +61,6 @@ def plan_chunks(
     A document that fits a chunk is one, as it is. Of a longer one each chunk is the document's ``prefix`` first tokens
     (``[CLS]`` and the prompt), a stretch of what follows, and the document's last token (``[SEP]``). All stretches are
     as long as fits, but for the last. Where two overlap, each chunk speaks for the tokens of its half.
-
-    Args:
-        starts: Index of each document's first token in the flattened batch, ``(documents,)``, int64, on the CPU.
-        lengths: Tokens of each document, special tokens included, ``(documents,)``, int64, on the CPU.
-        chunk_length: Most tokens in a chunk, special tokens included.
-        overlap: Tokens that a stretch shares with the one before.
-        prefix: Tokens that stand before every stretch.
-        equal_weights: Whether the chunks of a document count alike; else by the tokens of their stretches.
-        slots_per_pass: Most slots in a batch, unless a single chunk has more.
-        slack: Most padding slots in a batch.
-
-    Returns:
-        The batches; on the CPU.
-
-    Raises:
-        ConfigurationError: The prefix leaves no room for new tokens in a chunk.
     """
     room = chunk_length - prefix - 1
     long = lengths > chunk_length
@@ -126,17 +102,7 @@ def plan_chunks(
 
 
 def split_by_length(order: Tensor, sizes: list[int], slots_per_pass: int, slack: int) -> list[Tensor]:
-    """Cut what is sorted by length, the longest first, where a batch would hold too much, or too much padding.
-
-    Args:
-        order: Numbers of texts or chunks, ``(texts,)``.
-        sizes: Tokens of each, in this order.
-        slots_per_pass: Most slots in a batch, unless a single text has more.
-        slack: Most padding slots in a batch.
-
-    Returns:
-        The parts of ``order``.
-    """
+    """Cut what is sorted by length, the longest first, where a batch would hold too much, or too much padding."""
     pieces, start, padding = [], 0, 0
     for index, size in enumerate(sizes):
         width = sizes[start]

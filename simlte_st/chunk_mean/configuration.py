@@ -89,7 +89,7 @@ class SimlteChunkMeanConfig(PretrainedConfig):
         self.encoder_config.vocab_size = value
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the fields, without the path that the encoder came from: it is of no use where the model goes."""
+        """Return the fields, without the path that the encoder came from: it is of no use where the model goes."""
         fields: dict[str, Any] = super().to_dict()
         nameless = copy.deepcopy(self.encoder_config)
         nameless.name_or_path = ""

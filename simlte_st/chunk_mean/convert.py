@@ -92,15 +92,7 @@ def to_chunk_mean(
 
 
 def read_longer(model: SentenceTransformer, max_length: int) -> SentenceTransformer:
-    """Copy a model that reads in chunks as one that reads another number of tokens of a document.
-
-    Args:
-        model: The model; it is not changed.
-        max_length: Tokens to read of a document, special tokens included.
-
-    Raises:
-        ConfigurationError: ``max_length`` is less than the length of a chunk.
-    """
+    """Copy a model that reads in chunks as one that reads another number of tokens of a document."""
     made = copy.deepcopy(model)
     config = cast(SimlteChunkMeanConfig, encoder_of(made).config)
     _check_length(max_length, config.chunk_length)
@@ -110,12 +102,7 @@ def read_longer(model: SentenceTransformer, max_length: int) -> SentenceTransfor
 
 
 def read_in_chunks(model: SentenceTransformer, max_length: int) -> SentenceTransformer:
-    """Let a model read long documents in chunks: :func:`to_chunk_mean`, or :func:`read_longer` where it does already.
-
-    Args:
-        model: A model of which :func:`can_read_in_chunks` is true; it is not changed.
-        max_length: Tokens to read of a document, special tokens included.
-    """
+    """Let a model read long documents in chunks: :func:`to_chunk_mean`, or :func:`read_longer` if it already does."""
     if isinstance(model.transformers_model, SimlteChunkMeanModel):
         return read_longer(model, max_length)
     return to_chunk_mean(model, max_length)
@@ -128,7 +115,7 @@ def chunk_length(model: SentenceTransformer) -> int | None:
 
 
 def can_read_in_chunks(model: SentenceTransformer) -> bool:
-    """Tell whether :func:`read_in_chunks` takes a model."""
+    """Return whether :func:`read_in_chunks` takes a model."""
     if isinstance(model.transformers_model, SimlteChunkMeanModel):
         return True
     try:
@@ -180,12 +167,7 @@ def _parts(model: SentenceTransformer) -> tuple[Transformer, Pooling, bool]:
 
 
 def _around(encoder: PreTrainedModel, config: SimlteChunkMeanConfig) -> SimlteChunkMeanModel:
-    """Put the model together around an encoder that is there already.
-
-    Raises:
-        ModelError: Saved, the model could not be loaded again: the encoder is not what ``AutoModel`` makes of its
-            configuration.
-    """
+    """Put the model together around an encoder that is there already."""
     kind = encoder.config.model_type
     try:
         with torch.device("meta"):  # no memory, no random numbers

@@ -167,11 +167,7 @@ class SimlteChunkMeanModel(PreTrainedModel):
         lengths: Tensor,
         slots: int,
     ) -> tuple[Tensor, Tensor]:
-        """Average the chunks' embeddings, and put these and the tokens' states where they belong.
-
-        Returns:
-            Embeddings, ``(documents, hidden)``, and states of the flattened batch, ``(slots, hidden)``.
-        """
+        """Average the chunks' embeddings, and put these and the tokens' states where they belong."""
         if not passes:
             return (
                 torch.zeros(len(lengths), self.config.hidden_size, dtype=self.dtype, device=self.device),

@@ -70,13 +70,7 @@ RESULT_FILES = ("output", "bars", "heatmap", "lines")
 
 
 def add_arguments(parser: argparse._ActionsContainer, *names: str) -> None:
-    """Add arguments of :data:`ARGUMENTS`.
-
-    Args:
-        parser: A parser, or a group of its arguments.
-        names: Their names, in the order of the help; ``"reading"`` are those of :data:`READING`, as a group,
-            ``"engine"`` ``--device`` and those of :data:`ENGINE`, and ``"common"`` those of :data:`COMMON`.
-    """
+    """Add arguments of :data:`ARGUMENTS`."""
     for name in names:
         if name == "engine":
             group = parser.add_argument_group("devices and machines")
@@ -91,7 +85,7 @@ def add_arguments(parser: argparse._ActionsContainer, *names: str) -> None:
 
 
 def engine_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Give what says where documents are encoded by the names that the library has for it."""
+    """Return what says where documents are encoded by the names that the library has for it."""
     return {name: getattr(arguments, name) for name in ("device", "engine", "actors", "address")}
 
 
@@ -102,18 +96,12 @@ def loading_device(arguments: argparse.Namespace) -> str | None:
 
 
 def reading_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Give the reading options by the names that :func:`~simlte_st.data.read_documents` has for them."""
+    """Return the reading options by the names that :func:`~simlte_st.data.read_documents` has for them."""
     return {name: getattr(arguments, name) for name in ("text_column", "id_column", "encoding", "limit")}
 
 
 def print_result(arguments: argparse.Namespace, text: str, values: Mapping[str, Any]) -> None:
-    """Print the result of a command on standard output.
-
-    Args:
-        arguments: Of the command, which has ``--json``.
-        text: For people; parameters become options, and lines that are too wide are wrapped.
-        values: The same as JSON values, printed instead with ``--json``.
-    """
+    """Print the result of a command on standard output."""
     from simlte_st.files import to_json
 
     if arguments.json:  # what would be a command to a terminal is written as JSON has it, which then stays JSON
@@ -123,11 +111,7 @@ def print_result(arguments: argparse.Namespace, text: str, values: Mapping[str, 
 
 
 def check_result_files(arguments: argparse.Namespace, *sources: Any) -> None:
-    """Check that the files of results can be written without losing anything, before work begins.
-
-    Raises:
-        ConfigurationError: One exists and shall not be replaced, is a folder, or is what is read.
-    """
+    """Check that the files of results can be written without losing anything, before work begins."""
     from simlte_st.errors import ConfigurationError
     from simlte_st.files import check_apart, check_place
 

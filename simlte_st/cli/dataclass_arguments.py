@@ -23,13 +23,7 @@ _NUMBERS: dict[Any, tuple[Any, str]] = {
 
 
 def add_dataclass_arguments(group: Any, kind: type, without: Collection[str] = ()) -> None:
-    """Add an option for each field of a dataclass; the help is what its docstring says of the field.
-
-    Args:
-        group: Gets the options. None is what an option is that was not given.
-        kind: The dataclass. Fields are numbers, truth values, texts or choices of texts, or None.
-        without: Fields that get no option.
-    """
+    """Add an option for each field of a dataclass; the help is what its docstring says of the field."""
     helps, types = _field_texts(kind), _field_types(kind)
     for field in fields(kind):
         if field.name not in without:
@@ -40,13 +34,6 @@ def add_alternatives(group: Any, kinds: Mapping[str, type]) -> None:
     """Add an option for each field of dataclasses of which one is chosen by name.
 
     A field that several have is one option; the help says for each what its docstring says.
-
-    Args:
-        group: Gets the options. None is what an option is that was not given.
-        kinds: The dataclasses by name.
-
-    Raises:
-        TypeError: Fields of one name are of different types, which one option cannot be.
     """
     types: dict[str, Any] = {}
     texts: dict[str, dict[str, list[str]]] = {}  # of each field, each text with the names that it stands for
@@ -66,7 +53,7 @@ def alternative_fields(kinds: Mapping[str, type]) -> list[str]:
 
 
 def _either(one: Any, other: Any) -> Any:
-    """Give the type that an option of two fields has: the choices of both, or the type that is theirs."""
+    """Return the type that an option of two fields has: the choices of both, or the type that is theirs."""
     if get_origin(one) is Literal and get_origin(other) is Literal:
         return Literal[tuple(dict.fromkeys(get_args(one) + get_args(other)))]
     if one != other:
@@ -75,7 +62,7 @@ def _either(one: Any, other: Any) -> Any:
 
 
 def _field_types(kind: type) -> dict[str, Any]:
-    """Give the type of each field, without the None of an optional one."""
+    """Return the type of each field, without the None of an optional one."""
     types = {}
     hints = get_type_hints(kind)
     for field in fields(kind):

@@ -115,16 +115,7 @@ def _bases(arguments: argparse.Namespace) -> dict[str, str]:
 
 
 def _reading_alike(models: dict[str, Any], bases: dict[str, str], asked: Sequence[str]) -> dict[str, Any]:
-    """Let the bases of models that read in chunks do so too, or nothing could be said of what training did.
-
-    Args:
-        models: The models by name.
-        bases: Names of their bases; those of the bases in chunks take their places.
-        asked: Names of the models that were asked for.
-
-    Returns:
-        The models by name, without bases that nothing is compared with.
-    """
+    """Let the bases of models that read in chunks do so too, or nothing could be said of what training did."""
     from simlte_st.chunk_mean.convert import can_read_in_chunks, chunk_length, read_in_chunks
     from simlte_st.compat import readable_length
 

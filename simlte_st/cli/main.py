@@ -63,15 +63,7 @@ def build_parser() -> CommandParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command.
-
-    Args:
-        argv: Arguments; the process's own where not given.
-
-    Returns:
-        Exit status: 0, 1 after an error that a message explains, 130 after Ctrl-C, 143 after SIGTERM in a
-        training. Arguments that cannot be end the process with 2.
-    """
+    """Run the command."""
     speaks = launched()[0] == 0  # of several processes of a training the others are silent
     with (
         open(os.devnull, "w", encoding="utf-8") as silence,

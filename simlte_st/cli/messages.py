@@ -22,13 +22,7 @@ _PARAMETER = re.compile(
 
 
 def in_options(text: str, flags: Mapping[str, str]) -> str:
-    """Say a message in the words of the command line: ``batch_size=1`` is ``--batch-size 1`` there.
-
-    Args:
-        text: The message.
-        flags: What the command calls each parameter (:meth:`simlte_st.cli.parser.CommandParser.flags`). Other words
-            stay as they are.
-    """
+    """Say a message in the words of the command line: ``batch_size=1`` is ``--batch-size 1`` there."""
 
     def option(match: re.Match[str]) -> str:
         name, value = match["name"], match["value"]
@@ -50,21 +44,12 @@ QUOTES = "'\""
 
 
 def note(text: str, arguments: argparse.Namespace) -> None:
-    """Print what is no result: on standard error, in the words of the command line, wrapped.
-
-    Args:
-        text: A message of the library or of the command.
-        arguments: Of the command.
-    """
+    """Print what is no result: on standard error, in the words of the command line, wrapped."""
     print(wrapped(in_options(text, arguments.flags)), file=sys.stderr)
 
 
 class OptionFormatter(logging.Formatter):
-    """Formats log lines in the words of the command line, wrapped.
-
-    Args:
-        flags: What the command calls each parameter.
-    """
+    """Formats log lines in the words of the command line, wrapped."""
 
     def __init__(self, flags: Mapping[str, str]) -> None:
         super().__init__("%(message)s")

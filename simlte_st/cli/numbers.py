@@ -17,11 +17,7 @@ T = TypeVar("T", int, float)
 
 
 def _read(text: str, kind: Callable[[str], T], kinds: str, check: Callable[[T], None]) -> T:
-    """Read a number and check it.
-
-    Raises:
-        argparse.ArgumentTypeError: It is none, or the check fails.
-    """
+    """Read a number and check it."""
     try:
         value = kind(text)
     except ValueError as error:
@@ -65,11 +61,7 @@ def finite_number(text: str) -> float:
 
 
 def number_or_base(text: str) -> int | Literal["base"]:
-    """Read a whole number from 1, or the word "base".
-
-    Raises:
-        argparse.ArgumentTypeError: It is neither.
-    """
+    """Read a whole number from 1, or the word "base"."""
     if text == "base":
         return "base"
     try:
@@ -79,11 +71,7 @@ def number_or_base(text: str) -> int | Literal["base"]:
 
 
 def number_or_range(text: str) -> Any:
-    """Read a whole number from 1, or a range such as 2-12: an integer, or a pair of them.
-
-    Raises:
-        argparse.ArgumentTypeError: It is neither.
-    """
+    """Read a whole number from 1, or a range such as 2-12: an integer, or a pair of them."""
     match = re.fullmatch(r"(\d+)(?:-(\d+))?", text)
     if match is None:
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number and no range such as 2-12")

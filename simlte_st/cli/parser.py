@@ -38,12 +38,6 @@ class CommandParser(argparse.ArgumentParser):
     """A parser whose help ends with examples, and whose errors are two lines instead of a page of usage.
 
     The parsers of its subcommands are of this class too.
-
-    Args:
-        *arguments: Of ``argparse.ArgumentParser``.
-        examples: Command lines for the help.
-        parameters: Options that the library's messages call by another name than the command does, by that name.
-        **options: Of ``argparse.ArgumentParser``.
     """
 
     def __init__(

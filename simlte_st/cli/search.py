@@ -74,15 +74,7 @@ def _names(text: str) -> list[str]:
 
 
 def check_columns(names: Sequence[str], arguments: argparse.Namespace) -> None:
-    """Check what :func:`add_shown_arguments` added.
-
-    Args:
-        names: The columns that there are.
-        arguments: The arguments.
-
-    Raises:
-        ConfigurationError: There is no such column.
-    """
+    """Check what :func:`add_shown_arguments` added."""
     for option, asked in (("--title", [arguments.title] if arguments.title else []), ("--show", arguments.show or [])):
         for name in asked:
             if name not in names:
@@ -91,11 +83,7 @@ def check_columns(names: Sequence[str], arguments: argparse.Namespace) -> None:
 
 
 def check_format(arguments: argparse.Namespace) -> None:
-    """Check where the hits go.
-
-    Raises:
-        ConfigurationError: The format and the output do not belong together, or the output cannot be written.
-    """
+    """Check where the hits go."""
     if arguments.output and arguments.format == "table":
         arguments.format = Path(arguments.output).suffix.removeprefix(".")
         if arguments.format not in ("jsonl", "parquet"):
@@ -117,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def search_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Give the options by the names that :meth:`simlte_st.Index.search` has for them.
+    """Return the options by the names that :meth:`simlte_st.Index.search` has for them.
 
     A table has reasons below the hits, which need not wait for them; words alone are searched without a vector, which
     reasons need.
@@ -127,14 +115,7 @@ def search_options(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def show(hits: Hits, arguments: argparse.Namespace, index: Index, text: str = "") -> int:
-    """Print the hits, or write them to a file.
-
-    Args:
-        hits: The hits.
-        arguments: The arguments.
-        index: What was searched.
-        text: What was searched for: the snippets are taken from around its words.
-    """
+    """Print the hits, or write them to a file."""
     from simlte_st.files import atomic_path
 
     if arguments.format == "table":
@@ -174,14 +155,7 @@ def _table(hits: Hits, arguments: argparse.Namespace, index: Index, text: str) -
 
 
 def table_lines(hits: Hits, heads: Sequence[str], below: Sequence[Sequence[str]], width: int) -> Iterator[str]:
-    """Lay out hits in lines of at most ``width`` columns.
-
-    Args:
-        hits: The hits.
-        heads: Title of each.
-        below: Lines below each: its columns, and a piece of its text.
-        width: Of the terminal.
-    """
+    """Lay out hits in lines of at most ``width`` columns."""
     names = min(max(4, *(_columns(hit.id) for hit in hits)), width // 3)
     room = width - names - 18
     yield f"{'rank':>4}  {_cell('id', names)}  {'cosine':>6}  {'bm25':>6}"[: width - 1]

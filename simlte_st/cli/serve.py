@@ -78,11 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def check_port(port: int) -> None:
-    """Check that a port is free.
-
-    Raises:
-        ConfigurationError: It is none, or taken.
-    """
+    """Check that a port is free."""
     if not 1 <= port <= 65535:
         raise ConfigurationError(f"--port {port}: ports go from 1 to 65535.")
     with socket.socket() as probe:
@@ -106,7 +102,7 @@ def open_browser(port: int) -> None:
 
 
 def streamlit_options(port: int) -> list[str]:
-    """Give the options of ``streamlit run``: this machine only, and nothing that is not part of the page."""
+    """Return the options of ``streamlit run``: this machine only, and nothing that is not part of the page."""
     options = {
         "server.address": ADDRESS,
         "server.port": port,

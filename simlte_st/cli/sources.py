@@ -41,11 +41,7 @@ class Sources(argparse.Action):
 
 
 def expand_sources(sources: Sequence[str]) -> list[str]:
-    """Replace patterns by the files and folders that they match, sorted, as shells that expand them would.
-
-    Raises:
-        DataError: One matches nothing, or one of several sources does not exist.
-    """
+    """Replace patterns by the files and folders that they match, sorted, as shells that expand them would."""
     from simlte_st.errors import DataError
 
     expanded: list[str] = []

@@ -20,11 +20,7 @@ def printable(text: str) -> str:
 
 
 class PrintableStream:
-    """A stream that shows control characters instead of sending them.
-
-    Args:
-        stream: Where the text goes; everything but writing is its own.
-    """
+    """A stream that shows control characters instead of sending them."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -38,7 +34,7 @@ class PrintableStream:
 
 
 def terminal_width() -> int:
-    """Give the columns of the terminal: 80 where there is none, 40 at least."""
+    """Return the columns of the terminal: 80 where there is none, 40 at least."""
     return max(40, shutil.get_terminal_size().columns)
 
 
@@ -46,10 +42,6 @@ def wrapped(text: str, indent: int | None = None) -> str:
     """Break lines that are wider than the terminal, at spaces.
 
     What is laid out already stays as it is: tables, indented lines such as code, and lines with tabs.
-
-    Args:
-        text: The text.
-        indent: Break indented lines too; so many spaces go before what follows.
     """
     width = terminal_width()
     lines = []

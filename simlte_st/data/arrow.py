@@ -25,7 +25,7 @@ def text_type(kind: Any) -> bool:
 
 
 def column_kinds(schema: Any) -> tuple[list[str], dict[str, str]]:
-    """Give the names of the columns of a schema, but for the index of pandas, and the types of those without text."""
+    """Return the names of the columns of a schema, but for the index of pandas, and the types of those without text."""
     fields = [field for field in schema if not is_index(field.name)]
     return [field.name for field in fields], {
         field.name: str(field.type) for field in fields if not text_type(field.type)
@@ -38,7 +38,7 @@ def is_index(name: str) -> bool:
 
 
 def schema_label_names(schema: Any, labels: Collection[str]) -> dict[str, Sequence[str]]:
-    """Give the names of the classes of each label, where ``datasets`` wrote them into a schema."""
+    """Return the names of the classes of each label, where ``datasets`` wrote them into a schema."""
     if not labels or b"huggingface" not in (schema.metadata or {}):
         return {}
     from datasets import Features
@@ -47,7 +47,7 @@ def schema_label_names(schema: Any, labels: Collection[str]) -> dict[str, Sequen
 
 
 def label_names(features: Any, labels: Collection[str]) -> dict[str, Sequence[str]]:
-    """Give the names of the classes of each label that is a ``datasets.ClassLabel``."""
+    """Return the names of the classes of each label that is a ``datasets.ClassLabel``."""
     return {label: names for label in labels if (names := getattr(features.get(label), "names", None)) is not None}
 
 
@@ -62,7 +62,7 @@ def numbered_row(number: int, values: Mapping[str, Any], labels: Mapping[str, Se
 def batch_rows(
     batches: Iterable[Any], wanted: Sequence[str], labels: Mapping[str, Sequence[str]]
 ) -> Iterator[RawRow | Skip]:
-    """Give the rows of record batches, of the wanted columns; those that hold what is no UTF-8 are counted."""
+    """Return the rows of record batches, of the wanted columns; those that hold what is no UTF-8 are counted."""
     index = itertools.count()
     for batch in batches:
         columns = [_scalars(batch.column(name)) for name in wanted]

@@ -62,7 +62,7 @@ class CorpusReport:
     left_out: dict[str, int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the report as JSON values."""
+        """Return the report as JSON values."""
         return asdict(self)
 
     def add(self, document: Outline, view: View) -> bool:
@@ -174,12 +174,7 @@ def write_corpus(
 
 
 def too_few_documents(documents: int, left_out: Mapping[str, int] | None = None) -> str:
-    """Say that there are too few documents to train on.
-
-    Args:
-        documents: How many can be used.
-        left_out: How many cannot, by reason.
-    """
+    """Say that there are too few documents to train on."""
     are = "There is 1" if documents == 1 else f"There are {documents}"
     others = ", ".join(f"{count} left out: {reason}" for reason, count in (left_out or {}).items())
     return (

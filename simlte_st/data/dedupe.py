@@ -45,12 +45,12 @@ class DedupeReport:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the report as JSON values."""
+        """Return the report as JSON values."""
         return asdict(self)
 
 
 def removed_path(output: str | os.PathLike[str]) -> Path:
-    """Give the file of the list of what goes: ``kept.removed.jsonl`` beside ``kept.jsonl``."""
+    """Return the file of the list of what goes: ``kept.removed.jsonl`` beside ``kept.jsonl``."""
     path = Path(output)
     return path.with_name(f"{path.stem}.removed{path.suffix}")
 
@@ -117,7 +117,7 @@ def dedupe(
 
 
 def _row(document: Document, report: ReadReport) -> dict[str, Any]:
-    """Give a document under the names that its columns have in the source."""
+    """Return a document under the names that its columns have in the source."""
     own = {report.id_column or "id": document.id, report.text_column or "text": document.text}
     return {**own, **{name: value for name, value in (document.metadata or {}).items() if name not in own}}
 

@@ -80,5 +80,5 @@ def content_id(text: str) -> str:
 
 
 def text_key(text: str) -> int:
-    """Give the same hash as a signed 64-bit number: equal for copies, the same everywhere."""
+    """Return the same hash as a signed 64-bit number: equal for copies, the same everywhere."""
     return int.from_bytes(bytes.fromhex(content_id(text)), "big", signed=True)

@@ -59,7 +59,7 @@ class Mark:
 
 
 def shard_order(shards: int, seed: int, epoch: int) -> list[int]:
-    """Give the order in which a pass reads the shards: it depends on (seed, epoch) only."""
+    """Return the order in which a pass reads the shards: it depends on (seed, epoch) only."""
     order = list(range(shards))
     view_rng(seed, epoch, "order of the shards").shuffle(order)
     return order
@@ -72,14 +72,6 @@ class DocumentStream:
     which document comes when does not depend on who reads, how many do, or where they begin. A buffer is so many whole
     batches, so that no batch holds a document twice; what is left at the end of a pass, less than a batch, does not
     come in it.
-
-    Args:
-        shards: The shards.
-        seed: The run's seed.
-        usable: Tells which documents can be used.
-        without: Texts that do not come, as :func:`~simlte_st.data.document.text_key` gives them.
-        batch_size: Documents of a batch.
-        path: File for the marks of the buffers; read if it is there.
     """
 
     def __init__(
@@ -98,14 +90,10 @@ class DocumentStream:
         self._marks = [Mark()]
 
     def __getitem__(self, row: int) -> tuple[Document, int]:
-        """Give the document of a row, and in which pass it comes.
+        """Return the document of a row, and in which pass it comes.
 
         One of the buffer, and the next one, cost nothing more than reading; others are looked for from the nearest
         mark before them.
-
-        Raises:
-            DataError: A shard cannot be read.
-            EmptyCorpusError: A pass has too few documents.
         """
         mark, documents = self._buffer
         while not mark.row <= row < mark.row + len(documents):
@@ -119,7 +107,7 @@ class DocumentStream:
         return documents[row - mark.row], mark.epoch
 
     def _known_marks(self) -> list[Mark]:
-        """Give the marks, those included that another process, or a run before, has come to."""
+        """Return the marks, those included that another process, or a run before, has come to."""
         if self._path is not None and self._path.exists():
             read = [Mark(**mark) for mark in read_json(self._path)]
             self._marks = max(self._marks, read, key=len)
@@ -208,14 +196,6 @@ class StreamedViews:
 
     The Trainer's samplers, its processes, its workers and its way to resume are those of any data set: a row is a
     number, and only who takes it cuts the document into sentences. The price is eight bytes a row.
-
-    Args:
-        stream: The documents.
-        view: How to draw.
-        seed: The run's seed.
-        budget: Tokens that a view may hold; None for no bound.
-        segmenter: Cuts sentences.
-        count_tokens: Counts the model's tokens.
     """
 
     def __init__(
@@ -243,11 +223,7 @@ class StreamedViews:
         return [self.stream[row][0].id for row in rows]
 
     def __call__(self, batch: Mapping[str, Sequence[int]]) -> dict[str, list[str]]:
-        """Draw the views of rows.
-
-        Raises:
-            DataError: A shard cannot be read, or a document that seemed usable is not.
-        """
+        """Draw the views of rows."""
         views: dict[str, list[str]] = {"anchor": [], "positive": []}
         for document, epoch in (self.stream[int(row)] for row in batch["row"]):
             segmented = segment_document(document, self._segmenter, self._count)
@@ -263,12 +239,7 @@ class StreamedViews:
 
 
 def usable_by(view: View, segmenter: Segmenter) -> Callable[[Document], bool]:
-    """Make a test whether a view can use a document; most need not be cut into sentences for it.
-
-    Args:
-        view: The view: what it accepts it must also accept as the beginning of something longer.
-        segmenter: Cuts sentences.
-    """
+    """Make a test whether a view can use a document; most need not be cut into sentences for it."""
 
     def usable(document: Document) -> bool:
         beginning = SegmentedDocument(document.id, (document.text.lstrip()[:_BEGINNING],), (0,), (1,))

@@ -46,7 +46,7 @@ class _Ids:
         self._next: dict[int, int] = {}
 
     def unique(self, name: str, source: str | None = None) -> str:
-        """Give the name, or where it is taken the name with its source's before it, or with a number after it."""
+        """Return the name, or where it is taken the name with its source's before it, or with a number after it."""
         # Not hash(): it differs between processes, and a chance collision must not give other ids on the next run.
         key = int(content_id(name), 16)
         if key not in self._seen:
@@ -79,7 +79,7 @@ def _as_name(value: object) -> str | None:
 
 
 def _own_id(row: Row) -> str | None:
-    """Give the id that a row has; None where it has none, or one that is no name."""
+    """Return the id that a row has; None where it has none, or one that is no name."""
     try:
         return _as_name(row.id)
     except TypeError:
@@ -125,16 +125,7 @@ class DocumentReader:
         return min(known) if known else NotImplemented
 
     def __iter__(self) -> Iterator[Document]:
-        """Read the source from its beginning.
-
-        Returns:
-            An iterator over the documents.
-
-        Raises:
-            DataError: The source is an iterator that was used up. While iterating: a column is missing, or a file is
-                truncated or corrupt.
-            EmptyCorpusError: At the end, when there was no usable document.
-        """
+        """Read the source from its beginning."""
         if self._source.once and self._started:
             raise DataError(
                 f"{self._source.name} is an iterator, which can be read only once, and it was. Pass a list, a "

@@ -50,7 +50,7 @@ class DuplicateReport:
     largest: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the report as JSON values."""
+        """Return the report as JSON values."""
         return asdict(self)
 
     def summary(self) -> str:
@@ -168,7 +168,7 @@ class _NearIndex:
         self.hashes: dict[int, NDArray[np.uint32]] = {}
 
     def add(self, number: int, words: list[str]) -> list[int]:
-        """Give the earlier documents that are like this one, and keep it."""
+        """Return the earlier documents that are like this one, and keep it."""
         count = max(1, len(words) - _RUN + 1)
         grams = {"\x00".join(words[start : start + _RUN]) for start in range(count)}
         sketch = self.empty.copy()

@@ -11,14 +11,7 @@ Item = TypeVar("Item")
 def groups(
     items: Iterable[Item], size: Callable[[Item], int], largest: int, most: int | None = None
 ) -> Iterator[list[Item]]:
-    """Part items into groups, in their order.
-
-    Args:
-        items: The items, taken as they are needed.
-        size: Gives the size of one, such as the length of a text.
-        largest: Size of a group at most, unless a single item has more.
-        most: Items of a group at most; None for any number.
-    """
+    """Part items into groups, in their order."""
     group: list[Item] = []
     total = 0
     for item in items:

@@ -121,5 +121,5 @@ class ReadReport:
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the report as a dictionary that can be written as JSON."""
+        """Return the report as a dictionary that can be written as JSON."""
         return asdict(self)

@@ -31,7 +31,7 @@ class Columns:
     others: bool = False
 
     def named(self) -> dict[str, str]:
-        """Give the names that are set, by the parameter of ``read_documents`` they belong to."""
+        """Return the names that are set, by the parameter of ``read_documents`` they belong to."""
         pairs = {"text_column": self.text, "id_column": self.id, "label_column": self.label}
         return {parameter: name for parameter, name in pairs.items() if name is not None}
 

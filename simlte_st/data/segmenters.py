@@ -100,7 +100,7 @@ class PunktSegmenter:
         return cls(trainer.get_params())
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the parameters as JSON values, sorted, so that the same corpus gives the same bytes."""
+        """Return the parameters as JSON values, sorted, so that the same corpus gives the same bytes."""
         return {
             "abbreviations": sorted(self.parameters.abbrev_types),
             "collocations": sorted(list(pair) for pair in self.parameters.collocations),
@@ -135,20 +135,7 @@ class NupunktSegmenter:
 
 
 def make_segmenter(segmenter: str | Segmenter, sample: Callable[[], Iterable[str]]) -> Segmenter:
-    """Turn what a user names into a segmenter.
-
-    Args:
-        segmenter: ``"punkt"`` (installed ``punkt_tab`` parameters, else learned from the sample), ``"nupunkt"``, or
-            any callable that fits :class:`Segmenter`.
-        sample: Gives texts of the user's corpus; called only if Punkt has to learn.
-
-    Returns:
-        The segmenter.
-
-    Raises:
-        ConfigurationError: An unknown name.
-        MissingExtraError: ``"nupunkt"`` without the package.
-    """
+    """Turn what a user names into a segmenter."""
     if callable(segmenter):
         return segmenter
     if segmenter == "punkt":
@@ -174,9 +161,6 @@ def peek(items: Iterable[T], size: Callable[[T], int], enough: int = SAMPLE_CHAR
     """Take the first items of a stream, up to ``enough`` in summed size, and give them back with the whole stream.
 
     So that Punkt can learn from the beginning of a corpus that can be read only once.
-
-    Returns:
-        ``(first, everything)``: the items taken, and an iterator over all items, those included.
     """
     iterator = iter(items)
     first: list[T] = []

@@ -65,19 +65,7 @@ def paragraphs_of(text: str) -> list[str]:
 
 
 def cut_sentences(paragraph: str, segmenter: Segmenter, max_words: int = MAX_WORDS) -> list[str]:
-    """Cut one paragraph into sentences of at most ``max_words`` words.
-
-    Args:
-        paragraph: Any text.
-        segmenter: See :class:`~simlte_st.data.segmenters.Segmenter`.
-        max_words: What is longer is cut at line ends, then after semicolons of Chinese, then every ``max_words`` words.
-
-    Returns:
-        The sentences, none empty; their non-space characters are exactly those of ``paragraph``, in order.
-
-    Raises:
-        DataError: The segmenter dropped, added or changed characters.
-    """
+    """Cut one paragraph into sentences of at most ``max_words`` words."""
     sentences: list[str] = []
     for piece in _pieces(paragraph):
         segments = segmenter(piece)
@@ -195,20 +183,6 @@ def segment_documents(
     count_tokens: TokenCounter = estimate_tokens,
     max_words: int = MAX_WORDS,
 ) -> Iterator[SegmentedDocument]:
-    """Cut documents one by one, as they are asked for.
-
-    Args:
-        documents: Anything :func:`~simlte_st.data.read_documents` takes.
-        segmenter: As for :func:`segment_document`, and so the others.
-        count_tokens: Counts the model's tokens of each sentence.
-        max_words: Longest sentence that stays whole, in words.
-
-    Yields:
-        The segmented documents.
-
-    Raises:
-        DataError: As :func:`~simlte_st.data.read_documents` and :func:`segment_document`.
-        ConfigurationError: ``max_words`` is less than 1.
-    """
+    """Cut documents one by one, as they are asked for."""
     for document in read_documents(documents):
         yield segment_document(document, segmenter, count_tokens, max_words)

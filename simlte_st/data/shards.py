@@ -45,22 +45,12 @@ class Shards:
     columns: Columns
 
     def first(self, limit: int, order: Sequence[int]) -> DocumentReader:
-        """Give the reader of the first documents, when shards are read in a certain order.
-
-        Args:
-            limit: Number of documents.
-            order: Numbers of the shards.
-        """
+        """Return the reader of the first documents, when shards are read in a certain order."""
         reading = Reading(self, order)
         return DocumentReader(Source(self.name, reading.events), MAX_CHARACTERS, limit)
 
     def events(self, shard: int, row: int) -> Iterator[Event]:
-        """Read a shard from a row on.
-
-        Raises:
-            BrokenSourceError: It cannot be read; the message names it.
-            DataError: It has no such columns.
-        """
+        """Read a shard from a row on."""
         name = self.names[shard]
         part = self.dataset.shard(num_shards=len(self.names), index=shard)
         try:
@@ -78,12 +68,6 @@ class Reading:
     called by the hash of its text. So what a document is called does not depend on what was read before it, and memory
     does not grow with what is read.
 
-    Args:
-        shards: The shards.
-        order: Numbers of those to read.
-        shard: How many of them are read already.
-        row: How many rows of the next one are.
-
     Attributes:
         shard: How many of the shards are read to their end, up to date after every document.
         row: How many rows of the next one are read.
@@ -100,12 +84,7 @@ class Reading:
         return self._reader.report
 
     def __iter__(self) -> Iterator[Document]:
-        """Read on.
-
-        Raises:
-            DataError: A shard cannot be read.
-            EmptyCorpusError: At the end: from the beginning there was no usable document.
-        """
+        """Read on."""
         beginning = (self.shard, self.row) == (0, 0)
         try:
             yield from self._reader
@@ -114,7 +93,7 @@ class Reading:
                 raise
 
     def events(self) -> Iterator[Event]:
-        """Give what the shards hold."""
+        """Return what the shards hold."""
         while self.shard < len(self._order):
             number = self._order[self.shard]
             for event in self._shards.events(number, self.row):
@@ -132,17 +111,7 @@ class Reading:
 def open_shards(
     source: Any, text_column: str | None = None, id_column: str | None = None, label_column: str | None = None
 ) -> Shards:
-    """Open documents in shards; of what they hold, the first file's columns are read.
-
-    Args:
-        source: One of :data:`KINDS`.
-        text_column: Column of the text; None looks for it, as :func:`~simlte_st.data.read_documents` does.
-        id_column: Column of the ids, likewise.
-        label_column: Column of the labels.
-
-    Raises:
-        DataError: There is no such source, it cannot be opened, or it has no such columns.
-    """
+    """Open documents in shards; of what they hold, the first file's columns are read."""
     named = Columns(text_column, id_column, label_column)
     if is_instance(source, "datasets", "IterableDataset"):
         return _of_dataset(source, "the IterableDataset", named)

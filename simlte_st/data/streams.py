@@ -62,11 +62,7 @@ class Line(NamedTuple):
 
 
 def check_encoding(encoding: str) -> str:
-    """Give the encoding's name without ``-sig`` (byte order marks are always removed).
-
-    Raises:
-        DataError: Python knows no text encoding of that name.
-    """
+    """Return the encoding's name without ``-sig`` (byte order marks are always removed)."""
     try:
         "a".encode(encoding)
     except (LookupError, ValueError) as error:
@@ -89,7 +85,7 @@ def _open_bytes(path: Path) -> BinaryIO:
 
 
 def _marked_encoding(start: bytes) -> str | None:
-    """Give the encoding that a file's first four bytes mark, if they do."""
+    """Return the encoding that a file's first four bytes mark, if they do."""
     return next((name for mark, name in _BOMS if start.startswith(mark)), None)
 
 
@@ -116,15 +112,7 @@ def _ascii_compatible(encoding: str) -> bool:
 
 
 def decode_text(data: bytes, encoding: str) -> str:
-    """Decode a whole text file: byte order marks are obeyed and removed, line ends become line feeds.
-
-    Args:
-        data: The file's bytes.
-        encoding: The encoding of a file without a byte order mark that is not in UTF-8.
-
-    Raises:
-        BadTextError: The bytes are not in the encoding, or are no text at all.
-    """
+    """Decode a whole text file: byte order marks are obeyed and removed, line ends become line feeds."""
     marked = _marked_encoding(data[:4])
     if marked is None and _is_utf8(data):
         encoding = "utf-8"
@@ -185,17 +173,7 @@ def _wide_lines(stream: BinaryIO, encoding: str, bound: int, newline: str | None
 
 
 def read_whole(path: Path, encoding: str, max_characters: int) -> str:
-    """Read a text file that cannot be read line by line.
-
-    Args:
-        path: A plain, ``.gz`` or ``.zst`` file.
-        encoding: The encoding of a file without a byte order mark.
-        max_characters: Length of the longest text wanted; the file may be as long as a line of :func:`read_lines`.
-
-    Raises:
-        BadTextError: It is longer, in another encoding, or no text.
-        BrokenSourceError: It cannot be read to its end.
-    """
+    """Read a text file that cannot be read line by line."""
     bound = _longest(max_characters)
     with _naming(path), _open_bytes(path) as stream:
         data = stream.read(bound + 1)
@@ -236,19 +214,7 @@ def _looks(path: Path, encoding: str) -> tuple[str, bool]:
 
 
 def read_lines(path: Path, encoding: str, max_characters: int) -> Iterator[Line]:
-    """Stream the lines of a file, line ends kept, whatever is wrong with single ones.
-
-    Args:
-        path: A plain, ``.gz`` or ``.zst`` file.
-        encoding: The encoding of a file without a byte order mark.
-        max_characters: Length of the longest text wanted; a line that can only hold a longer one is not kept.
-
-    Yields:
-        Every line, the bad ones with their ``problem``.
-
-    Raises:
-        BrokenSourceError: The file cannot be read to its end.
-    """
+    """Stream the lines of a file, line ends kept, whatever is wrong with single ones."""
     bound = _longest(max_characters)
     encoding, returns = _looks(path, encoding)
     with _naming(path), _open_bytes(path) as stream:

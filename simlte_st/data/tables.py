@@ -58,18 +58,7 @@ def _first_of(names: Sequence[str], columns: Collection[str]) -> str | None:
 
 
 def choose_columns(named: Columns, table: Table) -> Columns:
-    """Choose the columns of a table to read.
-
-    Args:
-        named: The names the user gave.
-        table: The table.
-
-    Returns:
-        The text column, and the id and label columns where there are such.
-
-    Raises:
-        DataError: A named column is missing, a column is there twice, or the text column can be any of several or none.
-    """
+    """Choose the columns of a table to read."""
     columns = table.columns
     there = ", ".join(columns) or "none"
     for parameter, name in named.named().items():
@@ -107,18 +96,7 @@ def choose_columns(named: Columns, table: Table) -> Columns:
 
 
 def read_table(table: Table, named: Columns) -> Iterator[Event]:
-    """Choose the columns of a table and read them.
-
-    Args:
-        table: The table.
-        named: The names the user gave.
-
-    Yields:
-        The chosen columns, then the rows and what was wrong with others.
-
-    Raises:
-        DataError: As :func:`choose_columns`.
-    """
+    """Choose the columns of a table and read them."""
     # Without a single row, the report says what was wrong with the file, and no error that columns are missing.
     chosen = None if table.strings is None else choose_columns(named, table)
     if chosen is not None:
@@ -171,12 +149,6 @@ def mappings_table(
     """Make a table of rows without a schema, from a look at the first of them.
 
     At most ``LOOK_AHEAD_ROWS`` rows are held for it, so a column that first occurs after them is not seen.
-
-    Args:
-        name: Name of the source, for messages.
-        rows: The rows, and what was wrong with others. What they raise is raised after the rows before it were given.
-        is_text: Whether a value makes its column one that holds strings.
-        header: The columns, where the source has them in its first row.
     """
     held: list[RawRow | Row | Skip] = []
     more: Counter[Skip] = Counter()
@@ -212,16 +184,7 @@ def mappings_table(
 
 
 def item_rows(items: Iterable[Any], name: str, named: Columns) -> Iterator[RawRow | Row | Skip]:
-    """Give the items of an iterable of strings, Documents or mappings as rows.
-
-    Args:
-        items: The items.
-        name: Their name, for messages.
-        named: The names the user gave: bare strings have no columns.
-
-    Raises:
-        DataError: Columns are named and the first item is a bare string, or an item is a path.
-    """
+    """Return the items of an iterable of strings, Documents or mappings as rows."""
     mappings = False
     for index, item in enumerate(items):
         where = f"item {index:,}"

@@ -37,7 +37,7 @@ class View(Protocol):
     """Draws two views of one document. Implementations are frozen dataclasses; their ``repr`` tells their settings."""
 
     def accepts(self, document: Outline) -> bool:
-        """Tell whether this document can make two views; does not depend on chance."""
+        """Return whether this document can make two views; does not depend on chance."""
         ...
 
     def draw(self, document: Outline, budget: int | None, rng: Random) -> Sides:
@@ -176,7 +176,7 @@ def pieces_of_words(words: Sequence[tuple[int, int]]) -> list[Piece]:
 
 
 def has_two_words(document: Outline) -> bool:
-    """Tell whether a document has two words at least; without them no view is possible that is not a copy."""
+    """Return whether a document has two words at least; without them no view is possible that is not a copy."""
     return len(document.tokens) > 1 or (len(document.tokens) == 1 and document.words(0) > 1)
 
 

@@ -16,21 +16,7 @@ WindowMode = Literal["random", "head", "spread"]
 def choose_window(
     sizes: Sequence[int], budget: int | None, mode: WindowMode, rng: Random, at_least: int = 2
 ) -> list[int]:
-    """Choose the units that a pass sees.
-
-    Args:
-        sizes: Tokens of each unit of the document, in order.
-        budget: Tokens that fit; None for no bound.
-        mode: ``"random"``: a run of consecutive units beginning anywhere the rest of the document still fills the
-            budget, as far as whole units can. ``"head"``: the first units. ``"spread"``: units drawn from all over the
-            document.
-        rng: The only source of randomness.
-        at_least: Number of units to choose even if they do not fit (what exceeds the budget is truncated by the
-            tokenizer, and counted).
-
-    Returns:
-        Indices of the chosen units, ascending.
-    """
+    """Choose the units that a pass sees."""
     everything = list(range(len(sizes)))
     if budget is None or sum(sizes) <= budget:
         return everything

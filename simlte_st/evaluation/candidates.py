@@ -48,7 +48,7 @@ class Candidate:
         return self.few_shot.metrics()["macro_f1_mean"]
 
     def to_dict(self, seed: int) -> dict[str, Any]:
-        """Give it as JSON values, the interval of its probes drawn with a seed."""
+        """Return it as JSON values, the interval of its probes drawn with a seed."""
         values: dict[str, Any] = {name: getattr(self, name) for name in ("name", "reads", "share", "command")}
         values["documents_per_second"] = self.documents_per_second
         values["probability"] = None if self.verdict is None else self.verdict.probability
@@ -79,7 +79,7 @@ class Comparison:
     seed: int = 0
 
     def summary(self, width: int | None = None) -> str:
-        """Give the table, what its numbers mean, and one command.
+        """Return the table, what its numbers mean, and one command.
 
         Args:
             width: Columns that a line of the table shall have at most; None for any number.
@@ -139,13 +139,13 @@ class Comparison:
         return f"Recommended: {best.name}. {why}\n\n    {best.command}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Give it as JSON values."""
+        """Return it as JSON values."""
         names = ("recommended", "documents", "tokens", "labelled", "seed")
         candidates = [each.to_dict(self.seed) for each in self.candidates]
         return {"candidates": candidates, **{name: getattr(self, name) for name in names}}
 
 
 def few_shot_interval(result: FewShotResult, seed: int) -> tuple[float, float]:
-    """Give a 95 % interval of the mean macro-F1 of few-shot probes, over documents and draws (bootstrap)."""
+    """Return a 95 % interval of the mean macro-F1 of few-shot probes, over documents and draws (bootstrap)."""
     low, high = np.quantile(macro_f1_resamples(result, seed), [0.025, 0.975])
     return float(low), float(high)

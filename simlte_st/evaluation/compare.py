@@ -149,16 +149,7 @@ class _Labels:
 
 
 class _Bench:
-    """Candidates on one sample of documents.
-
-    Args:
-        texts: The texts of the sample.
-        labels: Its labels, for probes.
-        source: The documents as they stand in a command.
-        probe: The column of the labels; None without labels.
-        seed: Decides draws and analyses.
-        progress: Show progress bars.
-    """
+    """Candidates on one sample of documents."""
 
     def __init__(
         self, texts: list[str], labels: _Labels | None, source: str, probe: str | None, seed: int, progress: bool
@@ -169,7 +160,7 @@ class _Bench:
         self.encoded: dict[str, tuple[SentenceTransformer, np.ndarray]] = {}
 
     def best(self, candidates: Sequence[Candidate]) -> Candidate:
-        """Give the best that a command makes: by the probe; without labels by the verdict, and what it reads."""
+        """Return the best that a command makes: by the probe; without labels by the verdict, and what it reads."""
         made = [each for each in candidates if each.command]
         if self.labels is not None:
             return max(made, key=lambda each: each.score)
@@ -192,7 +183,7 @@ class _Bench:
             self._encode(f"{name}, whole", read_in_chunks(model, WHOLE_DOCUMENTS), self._training(name))
 
     def _training(self, base: str, lsa: int | None = None) -> str:
-        """Give the command that trains a base on the documents, after which it reads them whole."""
+        """Return the command that trains a base on the documents, after which it reads them whole."""
         told = {"base": base, "probe": self.probe, "lsa": lsa}
         options = [f"--{name} {shlex.quote(str(value))}" for name, value in told.items() if value is not None]
         return f"simlte train {self.source} {' '.join(options)} --output my-model"
@@ -237,14 +228,14 @@ class _Bench:
 
 
 def _takes_analysis(model: SentenceTransformer) -> bool:
-    """Tell whether an analysis can be appended: there is none yet, and embeddings are not cut."""
+    """Return whether an analysis can be appended: there is none yet, and embeddings are not cut."""
     return model.truncate_dim is None and not isinstance(model[-1], LatentSemanticAnalysis)
 
 
 def _verdict(
     name: str, model: SentenceTransformer, documents: Sequence[Document], seed: int, device: str | None, progress: bool
 ) -> Verdict | None:
-    """Give the verdict on a model whose base is here and can be read alike; at the base's length, as in training."""
+    """Return the verdict on a model whose base is here and can be read alike; at the base's length, as in training."""
     base = trained_from(name)
     if base is None or local_folder(base) is None:
         return None

@@ -59,7 +59,7 @@ class HalvesComparison:
     reads: int | None = None
 
     def metrics(self) -> dict[str, float]:
-        """Give the numbers by name; those of ``words`` of models only."""
+        """Return the numbers by name; those of ``words`` of models only."""
         parts: dict[str, StructureResult | SplitHalfResult | None] = {
             "structure": self.structure, "split_half": self.split_half, "words": self.words
         }  # fmt: skip
@@ -138,7 +138,7 @@ class ProbeComparison:
     full: ProbeResult
 
     def metrics(self) -> dict[str, float]:
-        """Give the numbers by name."""
+        """Return the numbers by name."""
         return {
             **{f"few_shot_{name}": value for name, value in self.few_shot.metrics().items()},
             "full_accuracy": self.full.accuracy,

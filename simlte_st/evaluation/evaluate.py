@@ -129,7 +129,7 @@ class Evaluation:
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the numbers as JSON values, by model."""
+        """Return the numbers as JSON values, by model."""
         results: dict[str, dict[str, Any]] = {name: {"halves": each.metrics()} for name, each in self.halves.items()}
         for name, probe in self.probes.items():
             results[name]["probes"] = probe.metrics()

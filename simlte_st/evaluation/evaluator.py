@@ -29,15 +29,7 @@ logger = logging.getLogger(__name__)
 
 @contextmanager
 def reading_at_most(model: SentenceTransformer, max_seq_length: int | None) -> Iterator[None]:
-    """Set ``model.max_seq_length`` for the length of a block and restore it, also when the block raises.
-
-    Args:
-        model: The model; set to the smaller of ``max_seq_length`` and what its architecture can read.
-        max_seq_length: Tokens, special tokens included. None leaves the model as it is.
-
-    Raises:
-        ConfigurationError: ``max_seq_length`` is below 1, or leaves no room for a text.
-    """
+    """Set ``model.max_seq_length`` for the length of a block and restore it, also when the block raises."""
     if max_seq_length is not None:
         check_count("max_seq_length", max_seq_length)
         check_room(model, max_seq_length, f"max_seq_length={max_seq_length} tokens")
@@ -63,20 +55,7 @@ def encode_texts(
     batch_size: int = 32,
     **options: Any,
 ) -> NDArray[np.float32]:
-    """Encode with the frozen model, each text once, as fast as ``simlte encode`` does, whatever class the model has.
-
-    Args:
-        model: The model.
-        texts: The texts.
-        max_seq_length: As in :func:`reading_at_most`.
-        show_progress_bar: Show a progress bar.
-        bar_name: What it is called.
-        batch_size: How many of the longest texts go through the model at once.
-        **options: Others of ``SentenceTransformer.encode``, such as ``prompt`` and ``truncate_dim``.
-
-    Returns:
-        Embeddings, shape ``[len(texts), dim]``, float32, in the order of ``texts``.
-    """
+    """Encode with the frozen model, each text once, as fast as ``simlte encode`` does, whatever class the model has."""
     with (
         reading_at_most(model, max_seq_length),
         progress_bar(bar_name, len(texts), unit="text", shown=show_progress_bar) as bar,
@@ -184,17 +163,7 @@ class EmbeddingEvaluator(BaseEvaluator, ABC):
     def __call__(  # type: ignore[override]  # a SentenceTransformer, as in every evaluator of sentence-transformers
         self, model: SentenceTransformer, output_path: str | None = None, epoch: float = -1, steps: int = -1
     ) -> dict[str, float]:
-        """Measure a model, and log, write and store the metrics.
-
-        Args:
-            model: The model; its model card receives the metrics.
-            output_path: Directory for the CSV file; made where it is missing. None writes none.
-            epoch: Epoch of the evaluation, -1 outside training.
-            steps: Step of the evaluation, -1 at the end of an epoch or outside training.
-
-        Returns:
-            The metrics with the evaluator's name as a prefix.
-        """
+        """Measure a model, and log, write and store the metrics."""
         metrics = self.measure(model)
         when = ""
         if epoch != -1:

@@ -24,18 +24,6 @@ def number_labels(
 
     A class that only the test labels have is allowed: a probe can never predict it, accuracy and macro-F1 count it as
     missed, and a warning names it.
-
-    Args:
-        train: Training labels, all strings or all integers (NumPy integers and booleans included).
-        test: Test labels, of the same kind.
-
-    Returns:
-        The classes in order, the training labels as indices into them ``[n_train]`` and the test labels ``[n_test]``,
-        both int64.
-
-    Raises:
-        DataError: A label that is neither string nor integer, a mix of both, an empty list, or fewer than two
-            classes in the training labels.
     """
     if len(train) == 0 or len(test) == 0:
         raise DataError(f"A probe needs training and test labels, got {len(train)} and {len(test)}.")
@@ -97,15 +85,7 @@ def warned_once() -> Iterator[None]:
 
 
 def plain_labels(labels: Sequence[Label]) -> list[Label]:
-    """Bring labels to plain ``str`` or plain ``int``.
-
-    Args:
-        labels: Strings or integers, NumPy's included; one kind only, because ``1`` and ``"1"`` in one list are more
-            likely a mistake of reading than two classes.
-
-    Raises:
-        DataError: Another type (``None`` included), or a mix of both kinds.
-    """
+    """Bring labels to plain ``str`` or plain ``int``."""
     plain: list[Label] = []
     for label in labels:
         if isinstance(label, str):

@@ -26,15 +26,7 @@ With five examples a class it makes no difference.
 
 
 def fit_tfidf(texts: Sequence[str], **settings: Any) -> TfidfVectorizer:
-    """Fit scikit-learn's vectorizer with sublinear term frequencies; its rows have length 1.
-
-    Args:
-        texts: Texts that vocabulary and idf are taken from.
-        **settings: Further settings of scikit-learn's ``TfidfVectorizer``, such as ``stop_words`` and ``min_df``.
-
-    Raises:
-        DataError: The texts hold no words.
-    """
+    """Fit scikit-learn's vectorizer with sublinear term frequencies; its rows have length 1."""
     vectorizer = TfidfVectorizer(sublinear_tf=True, **settings)
     try:
         return vectorizer.fit(texts)
@@ -46,13 +38,6 @@ class Bm25Index:
     """Texts to be searched by BM25: bm25s with its default settings, without stop words and without stemming.
 
     Equal texts get bit-equal scores, as each adds up the same numbers in the same order.
-
-    Args:
-        texts: The texts to be searched.
-
-    Raises:
-        DataError: No text holds a word.
-        MissingExtraError: bm25s is not installed.
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
@@ -65,14 +50,7 @@ class Bm25Index:
         self._index.index(corpus, show_progress=False)
 
     def scores(self, queries: Sequence[str]) -> NDArray[np.float32]:
-        """Score all texts for each query.
-
-        Args:
-            queries: A word counts as often as it occurs in the query.
-
-        Returns:
-            Shape ``[len(queries), size]``. A query without words matches nothing: all its scores are 0.
-        """
+        """Score all texts for each query."""
         # bm25s cannot score a query without words.
         rows: list[Any] = [
             self._index.get_scores(words) if words else np.zeros(self.size) for words in self._words(queries)

@@ -35,11 +35,7 @@ class LinkPairs:
     labels: NDArray[np.int64]
 
     def __post_init__(self) -> None:
-        """Check shapes and values.
-
-        Raises:
-            DataError: ``pairs`` is not ``[n, 2]`` of whole numbers from 0, or ``labels`` is not ``[n]`` of 0 and 1.
-        """
+        """Check shapes and values."""
         pairs, labels = check_pairs(self.pairs), np.asarray(self.labels)
         if labels.shape != (len(pairs),) or not np.isin(labels, (0, 1)).all():
             raise DataError(f"{len(pairs)} pairs need as many labels, 0 or 1; got shape {labels.shape}.")
@@ -72,15 +68,7 @@ def number_links(ids: Sequence[str], links: Iterable[tuple[str, str]]) -> NDArra
 
 
 def check_pairs(pairs: ArrayLike, papers: int | None = None) -> NDArray[np.int64]:
-    """Bring pairs of rows to an array ``[n, 2]``, int64.
-
-    Args:
-        pairs: Pairs of rows.
-        papers: Number of papers, where it is known.
-
-    Raises:
-        DataError: No pairs, another shape, numbers that are not whole, or rows that do not exist.
-    """
+    """Bring pairs of rows to an array ``[n, 2]``, int64."""
     data = np.asarray(pairs)
     if data.ndim != 2 or data.shape[1] != 2 or len(data) == 0:
         raise DataError(f"Pairs of papers must form a non-empty array [n, 2], got shape {data.shape}.")
@@ -92,11 +80,7 @@ def check_pairs(pairs: ArrayLike, papers: int | None = None) -> NDArray[np.int64
 
 
 def check_links(links: ArrayLike, papers: int | None = None) -> NDArray[np.int64]:
-    """As :func:`check_pairs`, for links: sorted, each once.
-
-    Raises:
-        DataError: As there, or a paper that cites itself.
-    """
+    """As :func:`check_pairs`, for links: sorted, each once."""
     data = check_pairs(links, papers)
     own = data[data[:, 0] == data[:, 1], 0]
     if len(own):

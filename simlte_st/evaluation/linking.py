@@ -56,7 +56,7 @@ class LinkingResult:
     pairs: int
 
     def at(self, threshold: float = THRESHOLD) -> tuple[float, float]:
-        """Give precision and recall where pairs with at least this score are taken; of none, 1 and 0."""
+        """Return precision and recall where pairs with at least this score are taken; of none, 1 and 0."""
         place = int(np.searchsorted(self.thresholds, threshold))
         return (float(self.precision[place]), float(self.recall[place])) if place < len(self.precision) else (1.0, 0.0)
 

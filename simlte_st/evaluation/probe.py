@@ -157,16 +157,7 @@ def fit_probe(
 
 
 def choose_inverse_l2(x: Rows, y: NDArray[np.int64], seed: int = 0) -> float:
-    """Choose ``C`` of a logistic regression by three-fold cross-validation: the least of those with the best accuracy.
-
-    Args:
-        x: Training embeddings, shape ``[n, dim]``, or a SciPy sparse matrix; of more than 2,000, a sample decides.
-        y: Numbers of their classes ``[n]``.
-        seed: Decides sample and folds.
-
-    Returns:
-        One of :data:`INVERSE_L2`; 10 where every class has one example, none of which can be left out.
-    """
+    """Return the least ``C`` of a logistic regression with the best three-fold cross-validated accuracy."""
     generator = np.random.default_rng(seed)
     rows = generator.permutation(len(y))[:_CHOOSE_ROWS]
     # Row i of a class, in that random order, is in fold i modulo the number of folds.

@@ -19,17 +19,6 @@ def macro_f1_differences(base: FewShotResult, model: FewShotResult, seed: int = 
 
     Each resample draws test texts and draws of examples anew, with replacement: intervals over draws alone are too
     narrow, as all draws are scored on the same texts.
-
-    Args:
-        base: Probes of the base.
-        model: Of the other model, on the same texts, with the same draws.
-        seed: Seed of the resampling.
-
-    Returns:
-        The mean difference over draws of each of 1,000 resamples, model minus base.
-
-    Raises:
-        DataError: The probes were scored on different texts, or differ in their number of draws.
     """
     results = [*base.draws, *model.draws]
     test = results[0].test
@@ -39,28 +28,14 @@ def macro_f1_differences(base: FewShotResult, model: FewShotResult, seed: int = 
 
 
 def macro_f1_resamples(probe: FewShotResult, seed: int = 0) -> NDArray[np.float64]:
-    """Resample the macro-F1 of a few-shot probe: test texts and draws anew, with replacement.
-
-    Args:
-        probe: Probes that were scored on the same texts.
-        seed: Seed of the resampling; the same one resamples the same texts and draws of every probe of that size.
-
-    Returns:
-        The mean over draws of each of 1,000 resamples.
-    """
+    """Resample the macro-F1 of a few-shot probe: test texts and draws anew, with replacement."""
     return resampled_macro_f1([(slice(None), result) for result in probe.draws], len(probe.draws[0].test), seed)
 
 
 def resampled_macro_f1(
     draws: Sequence[tuple[NDArray[np.int64] | slice, ProbeResult]], texts: int, seed: int = 0
 ) -> NDArray[np.float64]:
-    """Compute :func:`macro_f1_resamples` of draws that were scored on different ones of the same texts.
-
-    Args:
-        draws: The numbers of the texts that each draw was scored on, and its result.
-        texts: How many texts there are.
-        seed: As there.
-    """
+    """Compute :func:`macro_f1_resamples` of draws that were scored on different ones of the same texts."""
     generator, count = np.random.default_rng(seed), len(draws)
     weights = generator.multinomial(texts, np.full(texts, 1 / texts), size=RESAMPLES).astype(np.float64)
     shares = generator.multinomial(count, np.full(count, 1 / count), size=RESAMPLES) / count
@@ -73,16 +48,7 @@ def resampled_macro_f1(
 def macro_f1(
     weights: NDArray[np.float64], test: NDArray[np.int64], predicted: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Macro-F1 of weighted texts, as scikit-learn counts it.
-
-    Args:
-        weights: How often each text counts, a row a resample, shape ``[resamples, n]``.
-        test: Numbers of the texts' classes ``[n]``.
-        predicted: Of those predicted ``[n]``.
-
-    Returns:
-        Shape ``[resamples]``; the mean is over the classes that a resample has among its texts or predictions.
-    """
+    """Macro-F1 of weighted texts, as scikit-learn counts it."""
     classes = np.arange(max(test.max(), predicted.max()) + 1)
     is_test, is_predicted = test[:, None] == classes, predicted[:, None] == classes
     hits = weights @ (is_test & is_predicted)

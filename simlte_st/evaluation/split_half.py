@@ -104,18 +104,7 @@ def check_documents(count: int) -> None:
 
 
 def split_half_of_scores(scores: PairScores, *, seed: int = 0) -> SplitHalfResult:
-    """Compute :func:`split_half_retrieval` of scores of pairs of ``2 N`` texts: A views, then B views.
-
-    Args:
-        scores: The scores, of a bag of words, say. B views tie where they differ by no more than ``scores.tolerance``.
-        seed: Seed of the bootstrap.
-
-    Returns:
-        The result; alignment and uniformity are None, as they describe embeddings.
-
-    Raises:
-        DataError: There are fewer than two documents.
-    """
+    """Compute :func:`split_half_retrieval` of scores of pairs of ``2 N`` texts: A views, then B views."""
     count = scores.size // 2
     check_documents(count)
     texts, ranks = np.arange(2 * count), np.empty(count, dtype=np.int64)

@@ -33,18 +33,6 @@ def stratified_split(
 
     The documents of a class are put in an order that (seed, text) decides, and the first of them are for the test. So
     the split does not depend on the order in which they are stored, and copies of a text in a class stay together.
-
-    Args:
-        classes: Index of each document's class ``[n]``, -1 where it has none.
-        keys: :func:`text_key` of each document ``[n]``.
-        test_share: Share of each class for the test, above 0 and below 1. A class keeps at least one training document.
-        seed: Decides the order.
-
-    Returns:
-        :data:`TRAIN`, :data:`TEST` or :data:`NEITHER` (no class) for each document ``[n]``, int8.
-
-    Raises:
-        ConfigurationError: ``test_share`` is out of its range.
     """
     check_number("test_share", test_share, above=0, below=1)
     sides = np.full(len(classes), NEITHER, dtype=np.int8)
@@ -59,7 +47,7 @@ def stratified_split(
 
 
 def _test_size(places: NDArray[np.uint64], share: float) -> int:
-    """Give how many of a class are for the test: the size asked for, moved up or else down so as not to part copies."""
+    """Return the test size of a class: as asked, moved up or else down so that no duplicates are parted."""
     wanted = min(round(len(places) * share), len(places) - 1)
     ends = np.flatnonzero(places[1:] != places[:-1]) + 1  # sizes at which no copies are parted
     if wanted < 1 or not len(ends):
@@ -91,11 +79,7 @@ def sample_documents(documents: Any, most: int, seed: int) -> list[Document]:
 
 
 def sample_rows(count: int, most: int, seed: int) -> list[int]:
-    """Draw up to ``most`` of the numbers below ``count`` without replacement, ascending.
-
-    Raises:
-        ConfigurationError: ``most`` is less than 2.
-    """
+    """Draw up to ``most`` of the numbers below ``count`` without replacement, ascending."""
     if most < 2:
         raise ConfigurationError(f"A sample of {most} documents: there is nothing to compare below 2.")
     if count <= most:
@@ -124,12 +108,7 @@ def split_by_label(documents: Any, test_share: float, seed: int) -> tuple[list[D
 def divide_rows(
     texts: Sequence[str], labels: Sequence[Label], test_share: float, seed: int
 ) -> tuple[list[int], list[int]]:
-    """Divide the rows of labelled texts into training and test part: :func:`stratified_split`.
-
-    Raises:
-        DataError: A class has only one row, or all rows of every class are copies of one text.
-        ConfigurationError: ``test_share`` is out of its range.
-    """
+    """Divide the rows of labelled texts into training and test part: :func:`stratified_split`."""
     names, classes, counts = np.unique(plain_labels(labels), return_inverse=True, return_counts=True)
     if (counts < 2).any():
         alone = names[counts < 2].tolist()
@@ -162,11 +141,7 @@ def probe_rows(documents: Sequence[Document]) -> list[int]:
 
 
 def document_labels(documents: Sequence[Document]) -> list[str]:
-    """The label of each document.
-
-    Raises:
-        DataError: A document has none.
-    """
+    """The label of each document."""
     labels = [document.label for document in documents if document.label is not None]
     if len(labels) < len(documents):
         raise DataError(
@@ -208,12 +183,7 @@ def draw_shots(labels: Sequence[Label], shots: int, draw: int, seed: int) -> lis
 
 
 def few_shot_rows(labels: Sequence[Label], shots: int, draws: int, seed: int) -> list[list[int]]:
-    """The indices of all draws, with one warning for the classes that have fewer than ``shots`` examples.
-
-    Raises:
-        DataError: No labels, or labels that cannot be used.
-        ConfigurationError: ``shots`` or ``draws`` below 1, or a negative ``seed``.
-    """
+    """The indices of all draws, with one warning for the classes that have fewer than ``shots`` examples."""
     check_count("draws", draws)
     rows = [draw_shots(labels, shots, draw, seed) for draw in range(draws)]
     warn_of_few(labels, shots)

@@ -76,14 +76,6 @@ def neighbours_by_words(first: Sequence[str], second: Sequence[str], *, neighbou
     """Find the documents nearest to each half by its words alone, among halves of its own side.
 
     By the cosine of TF-IDF vectors of words that are in two halves or more, English stop words left out.
-
-    Args:
-        first: First halves of N documents, N >= 3.
-        second: Their second halves, in the same order.
-        neighbours: How many; where there are few documents, no more than a third of the others.
-
-    Returns:
-        Numbers of documents, the nearest first; -1 where no two halves share a word.
     """
     count, firsts, seconds = _sides(len(first), neighbours)
     try:
@@ -99,15 +91,6 @@ def words_agreement(first: ArrayLike, second: ArrayLike, words: Neighbours, *, s
 
     Tells whether a structure is one of topics: halves of a document that share their neighbours for another reason,
     such as style or length, do not share those that speak of the same things.
-
-    Args:
-        first: Embeddings of the first halves, shape ``[N, dim]``, N >= 3, any float dtype.
-        second: Of the second halves, in the same order.
-        words: What :func:`neighbours_by_words` gives of the same halves.
-        seed: Seed of the bootstrap.
-
-    Raises:
-        DataError: Fewer than three documents, shapes that differ, or a value that is not finite.
     """
     scores = _cosines(first, second)
     size, count = words[0].shape
@@ -148,7 +131,7 @@ def _cosines(first: ArrayLike, second: ArrayLike) -> CosineScores:
 
 
 def _sides(size: int, neighbours: int) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
-    """Give the number of neighbours that are compared, and the rows of first and of second halves."""
+    """Return the number of neighbours that are compared, and the rows of first and of second halves."""
     check_documents(size)
     if size < 3:
         raise DataError("Two documents are each other's nearest: neighbours say something from 3 documents on.")
@@ -162,7 +145,7 @@ def _near(scores: PairScores, side: NDArray[np.int64], count: int) -> NDArray[np
 
 
 def _shared(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Give the share of neighbours that two rows have in common."""
+    """Return the share of neighbours that two rows have in common."""
     shares: NDArray[np.float64] = np.array([len(np.intersect1d(a, b)) for a, b in zip(one, other, strict=True)])
     return shares / float(one.shape[1])
 

@@ -52,13 +52,7 @@ def comparison_table(
 
 
 def named_table(header: Sequence[str], rows: Sequence[Sequence[str]], width: int | None = None) -> str:
-    """Lay out a Markdown table whose rows begin with names, which are shortened where it would be too wide.
-
-    Args:
-        header: Heads of the columns.
-        rows: Their cells; the first of a row is a name.
-        width: As for :func:`comparison_table`.
-    """
+    """Lay out a Markdown table whose rows begin with names, which are shortened where it would be too wide."""
     table = markdown_table(header, rows)
     over = 0 if width is None else len(table.partition("\n")[0]) - width
     if over <= 0:
@@ -69,15 +63,7 @@ def named_table(header: Sequence[str], rows: Sequence[Sequence[str]], width: int
 
 
 def short_names(names: Sequence[str], width: int) -> dict[str, str]:
-    """Shorten names, such as paths, to their ends, where these tell them apart.
-
-    Args:
-        names: The names.
-        width: Characters that a name may have.
-
-    Returns:
-        What to show for each name; all of them whole where two ends are the same.
-    """
+    """Shorten names, such as paths, to their ends, where these tell them apart."""
     shown = {name: name if len(name) <= width else f"…{name[len(name) - width + 1 :]}" for name in names}
     return shown if len(set(shown.values())) == len(shown) else {name: name for name in names}
 

@@ -79,13 +79,7 @@ class Difference:
 
 
 def in_errors(mean: float, low: float, high: float) -> float:
-    """Give a difference in its standard errors, between -10 and 10.
-
-    Args:
-        mean: The difference.
-        low: Lower end of its 95 % interval.
-        high: Upper end; where the interval has no width, nothing differs.
-    """
+    """Return a difference in its standard errors, between -10 and 10."""
     error = (high - low) / (2 * 1.96)
     return 0.0 if error <= 0 else float(np.clip(mean / error, -MOST_ERRORS, MOST_ERRORS))
 
@@ -172,7 +166,7 @@ class Verdict:
         return " ".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the verdict as JSON values."""
+        """Return the verdict as JSON values."""
         return {
             "verdict": self.word,
             "probability": self.probability,
@@ -191,13 +185,13 @@ def _record() -> dict[str, Any]:
 
 
 def probability_of(errors: Sequence[float]) -> float:
-    """Give the probability of :attr:`Verdict.probability` from the three differences in their standard errors."""
+    """Return the probability of :attr:`Verdict.probability` from the three differences in their standard errors."""
     fitted = _record()["regression"]
     return float(1 / (1 + np.exp(-fitted["intercept"] - np.dot(fitted["weights"], errors))))
 
 
 def is_between(probability: float, low: float, high: float) -> bool:
-    """Tell whether a probability is in a bin: the lower end is, and the upper one where it is 1."""
+    """Return whether a probability is in a bin: the lower end is, and the upper one where it is 1."""
     return low <= probability < high or probability == high == 1
 
 
@@ -212,12 +206,7 @@ def record_in_words(probability: float) -> str:
 
 
 def is_longer(steps: int, tokens: int | None) -> bool:
-    """Tell whether a training is longer than almost all that the verdict was fitted to.
-
-    Args:
-        steps: Optimizer steps.
-        tokens: Most tokens of a view; None for as many as the model reads.
-    """
+    """Return whether a training is longer than almost all that the verdict was fitted to."""
     than = _record()["longer"]
     return steps > than["steps"] or tokens is None or tokens > than["tokens"]
 

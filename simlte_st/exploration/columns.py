@@ -48,7 +48,7 @@ class Column:
     numbers: Sequence[float | None]
 
     def shown(self) -> list[str]:
-        """Give the values as text, shortened; empty for none."""
+        """Return the values as text, shortened; empty for none."""
         return ["" if value is None else _shortened(str(value), _VALUE_LENGTH) for value in self.values]
 
     @property
@@ -58,7 +58,7 @@ class Column:
         return sum(value is not None and number is None for value, number in pairs)
 
     def to_arrow(self) -> pa.Array:
-        """Give the values in a type of their own where Arrow has one for all of them, else as text."""
+        """Return the values in a type of their own where Arrow has one for all of them, else as text."""
         try:
             return pa.array(self.values)
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
@@ -72,7 +72,7 @@ def columns_of(documents: Sequence[Document]) -> list[Column]:
 
 
 def apart_from_ours(columns: Sequence[Column]) -> list[Column]:
-    """Give columns names that are none of :data:`OURS`."""
+    """Return columns names that are none of :data:`OURS`."""
     taken, named = set(OURS), []
     for column in columns:
         name = column.name
@@ -84,24 +84,14 @@ def apart_from_ours(columns: Sequence[Column]) -> list[Column]:
 
 
 def titles_of(documents: Sequence[Document], columns: Sequence[Column], name: str | None = None) -> list[str]:
-    """Give a title for each document: of a column, or the first line of its text.
-
-    Args:
-        documents: The documents.
-        columns: Their columns.
-        name: The column; None for one of :data:`TITLES`, if there is one.
-    """
+    """Return a title for each document: of a column, or the first line of its text."""
     titles = title_column([column.name for column in columns], name)
     own = next((column.shown() for column in columns if column.name == titles), [""] * len(documents))
     return [title_of(title, document.text) for title, document in zip(own, documents, strict=True)]
 
 
 def title_column(names: Sequence[str], name: str | None = None) -> str | None:
-    """Give the column of titles: the one that was named, else one of :data:`TITLES`, else None.
-
-    Raises:
-        DataError: There is no column of that name.
-    """
+    """Return the column of titles: the one that was named, else one of :data:`TITLES`, else None."""
     if name is None:
         return next((each for title in TITLES for each in names if each.lower() == title), None)
     if name not in names:
@@ -110,7 +100,7 @@ def title_column(names: Sequence[str], name: str | None = None) -> str | None:
 
 
 def title_of(value: Any, text: str) -> str:
-    """Give the title of a document: its value in the column of titles, or the first line of its text.
+    """Return the title of a document: its value in the column of titles, or the first line of its text.
 
     A line of a few letters, such as "Hello,", says nothing by itself: what follows is added.
     """

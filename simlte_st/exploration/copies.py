@@ -59,18 +59,7 @@ class Copies:
 
 
 def find_copies(texts: Sequence[str], similarity: float, *, seed: int = 0, progress: bool = False) -> Copies:
-    """Find near copies and what differs in them.
-
-    Args:
-        texts: The documents.
-        similarity: Share of their five-word runs that two documents have in common, from which on they are copies.
-        seed: Decides the hash functions.
-        progress: Show a progress bar.
-
-    Raises:
-        ConfigurationError: The similarity is out of range.
-        MissingExtraError: datasketch is not installed.
-    """
+    """Find near copies and what differs in them."""
     found = find_duplicates(list(texts), threshold=similarity, seed=seed, progress=progress)
     numbers, sizes = np.unique(found.groups, return_counts=True)
     order = np.argsort(-sizes, kind="stable")
@@ -83,11 +72,7 @@ def find_copies(texts: Sequence[str], similarity: float, *, seed: int = 0, progr
 
 
 def differences(first: str, other: str) -> list[Change]:
-    """Compare two texts word by word; the first 2,000 words, and no more than eight places.
-
-    Returns:
-        Runs of words, with a few words around what differs; empty where nothing does.
-    """
+    """Compare two texts word by word; the first 2,000 words, and no more than eight places."""
     one, two = (_cut(text) for text in (first, other))
     changes: list[Change] = []
     places = 0

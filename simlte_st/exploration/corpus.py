@@ -43,13 +43,7 @@ class Corpus:
 
 
 def describe_corpus(pile: Pile, *, seed: int = 0, progress: bool = False) -> Corpus:
-    """Describe a pile.
-
-    Args:
-        pile: The pile.
-        seed: Decides which documents are tagged.
-        progress: Show a progress bar.
-    """
+    """Describe a pile."""
     tokens = np.maximum(pile.tokens, 1)
     low, high = np.log(tokens.min()), np.log(tokens.max() + 1)
     edges = np.exp(np.linspace(low, max(high, low + 0.1), _BINS + 1))

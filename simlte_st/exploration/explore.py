@@ -86,7 +86,7 @@ class ExploreReport:
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the report as JSON values."""
+        """Return the report as JSON values."""
         return asdict(self)
 
 
@@ -171,15 +171,7 @@ def explore(
 
 
 def check_output(output: str | os.PathLike[str], documents: Any, overwrite: bool) -> Path:
-    """Check, before work begins, that the page and its table can be written and what they need is installed.
-
-    Returns:
-        The page's path.
-
-    Raises:
-        ConfigurationError: A file exists or cannot be written, is the source, or the name does not end in .html.
-        MissingExtraError: The extra ``explore`` is not installed.
-    """
+    """Check, before work begins, that the page and its table can be written and what they need is installed."""
     page = Path(output)
     if page.suffix.lower() not in (".html", ".htm"):
         raise ConfigurationError(f"{page}: the page is a file whose name ends in .html.")
@@ -201,7 +193,7 @@ def check_output(output: str | os.PathLike[str], documents: Any, overwrite: bool
 
 
 def table_path(page: Path) -> Path:
-    """Give the place of the table: ``pile.parquet`` beside ``pile.html``."""
+    """Return the place of the table: ``pile.parquet`` beside ``pile.html``."""
     return page.with_suffix(".parquet")
 
 
@@ -218,20 +210,7 @@ def write_exploration(
     seed: int = 0,
     progress: bool = False,
 ) -> ExploreReport:
-    """Write the page and its table: everything of :func:`explore` but reading and encoding.
-
-    Args:
-        pile: Documents with vectors.
-        halves: Of some of them.
-        columns: Of the documents.
-        titles: Of the documents.
-        label: The column that topics are compared with; None for none.
-        page: The page.
-        topics: As for :func:`explore`, and so the others.
-        similarity: From which on documents are near copies.
-        seed: Decides everything that is drawn.
-        progress: Show progress bars.
-    """
+    """Write the page and its table: everything of :func:`explore` but reading and encoding."""
     texts, columns = pile.texts, apart_from_ours(columns)
     found = find_topics(pile.vectors, halves, topics, seed=seed, progress=progress)
     terms = name_topics(texts, found.assigned, len(found.centres))
@@ -292,7 +271,7 @@ def write_exploration(
 
 
 def typical_documents(topics: Topics, copies: Copies) -> list[list[int]]:
-    """Give the documents nearest to the centre of each topic, no two of them copies of each other."""
+    """Return the documents nearest to the centre of each topic, no two of them copies of each other."""
     typical = []
     for topic in range(len(topics.centres)):
         members = np.flatnonzero(topics.assigned == topic)
@@ -317,7 +296,7 @@ def _topic_notes(topics: Topics, followed: Follow | None) -> list[str]:
 
 
 def _middles(layout: Layout, topics: Topics) -> NDArray[np.float32]:
-    """Give the place of each topic's name: the document nearest to the median place of the topic's documents."""
+    """Return the place of each topic's name: the document nearest to the median place of the topic's documents."""
     middles = np.zeros((len(topics.centres), 2), dtype=np.float32)
     for topic in range(len(middles)):
         own = layout.places[topics.assigned == topic]

@@ -17,11 +17,7 @@ _TIP = (
 
 
 def bokeh(module: str) -> Any:
-    """Import a module of bokeh.
-
-    Raises:
-        MissingExtraError: It is not installed.
-    """
+    """Import a module of bokeh."""
     return require(module, "explore", "the page")
 
 
@@ -30,12 +26,6 @@ def make_figure(places: NDArray[np.float32]) -> dict[str, Any]:
 
     Its renderers are called points, marks (around the document that is open and its nearest) and names (of topics); the
     script gives the points their colours and titles, and fills the others.
-
-    Args:
-        places: Of the documents, shape ``[documents, 2]``.
-
-    Raises:
-        MissingExtraError: bokeh is not installed.
     """
     models = bokeh("bokeh.models")
     points = models.ColumnDataSource({"x": places[:, 0], "y": places[:, 1]})
@@ -81,16 +71,7 @@ def make_figure(places: NDArray[np.float32]) -> dict[str, Any]:
 
 
 def make_curve(steps: Sequence[int], values: Sequence[float], name: str) -> dict[str, Any]:
-    """Make the figure of what a training logged as JSON for ``Bokeh.embed.embed_item``.
-
-    Args:
-        steps: Where it was logged.
-        values: What was.
-        name: What it is called.
-
-    Raises:
-        MissingExtraError: bokeh is not installed.
-    """
+    """Make the figure of what a training logged as JSON for ``Bokeh.embed.embed_item``."""
     models = bokeh("bokeh.models")
     source = models.ColumnDataSource({"x": list(steps), "y": list(values)})
     figure = _clear_figure(sizing_mode="stretch_width", height=280, x_axis_label="step", y_axis_label=name)

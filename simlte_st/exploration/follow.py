@@ -46,13 +46,7 @@ class Follow:
 
 
 def follow(column: Column, assigned: NDArray[np.int64], number: int) -> Follow:
-    """Lay out a column by topic.
-
-    Args:
-        column: The column. Numbers and dates of many different values are cut into parts of equal width.
-        assigned: The topic of each document; below 0 for none, shape ``[documents]``.
-        number: Of topics.
-    """
+    """Lay out a column by topic."""
     different = len({str(value) for value in column.values if value is not None})
     if column.kind in ("number", "date") and different > (_PERIODS if column.kind == "date" else _CLASSES):
         kind = "numbers" if column.kind == "number" else "dates"

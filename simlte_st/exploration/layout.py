@@ -44,11 +44,6 @@ class Layout:
 def lay_out(vectors: NDArray[np.float32], *, seed: int = 0, progress: bool = False) -> Layout:
     """Lay out documents on a map by t-SNE.
 
-    Args:
-        vectors: Of length 1, shape ``[documents, dimension]``.
-        seed: Decides the map.
-        progress: Show a progress bar.
-
     References:
         van der Maaten and Hinton, "Visualizing Data using t-SNE", 2008. On 20,000 documents PaCMAP takes a twentieth of
         the time and keeps less: trustworthiness .86 where t-SNE has .92.
@@ -78,16 +73,7 @@ def lay_out(vectors: NDArray[np.float32], *, seed: int = 0, progress: bool = Fal
 def nearest_documents(
     vectors: NDArray[np.float32], *, progress: bool = False
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Find the nearest documents of each, itself left out, by comparing all with all.
-
-    Args:
-        vectors: Of length 1, shape ``[documents, dimension]``.
-        progress: Show a progress bar.
-
-    Returns:
-        Which they are, the nearest first, shape ``[documents, NEAREST]`` or fewer where there are fewer documents; and
-        their cosines.
-    """
+    """Find the nearest documents of each, itself left out, by comparing all with all."""
     count = len(vectors)
     many = min(NEAREST, count - 1)
     near, cosines = np.empty((count, many), dtype=np.int64), np.empty((count, many), dtype=np.float32)

@@ -35,15 +35,6 @@ def name_topics(texts: Sequence[str], assigned: NDArray[np.int64], number: int) 
     topic has, such as "said", came first on BBC News. English stop words are left out, and so are addresses of
     the web and of mail.
 
-    Args:
-        texts: Of all documents; the first 5,000 characters are looked at.
-        assigned: The topic of each; below 0 for none, shape ``[documents]``.
-        number: Of topics.
-
-    Returns:
-        For each topic its heaviest terms, at most :data:`WORDS`; no two of them share a word, in whatever form. Nothing
-        where no document belongs to any topic.
-
     References:
         Grootendorst, "BERTopic: Neural topic modeling with a class-based TF-IDF procedure", 2022.
     """

@@ -43,18 +43,7 @@ class Outliers:
 
 
 def find_outliers(texts: Sequence[str], cosines: NDArray[np.float32]) -> list[Outliers]:
-    """Find documents that stand apart.
-
-    Args:
-        texts: The documents.
-        cosines: To the nearest documents of each, shape ``[documents, neighbours]``.
-
-    Returns:
-        The kinds; those of other languages and of hardly any text may be empty.
-
-    Raises:
-        MissingExtraError: py3langid is not installed.
-    """
+    """Find documents that stand apart."""
     words = np.array([count_words(text) for text in texts])
     means = cosines.mean(axis=1)
     far, order = np.argsort(means, kind="stable")[:SHOWN].tolist(), np.argsort(words, kind="stable").tolist()
@@ -93,13 +82,10 @@ def find_outliers(texts: Sequence[str], cosines: NDArray[np.float32]) -> list[Ou
 
 
 def find_languages(texts: Sequence[str]) -> list[tuple[str, float]]:
-    """Give the language of each text's beginning by its ISO 639 code, and how probable it is.
+    """Return the language of each text's beginning by its ISO 639 code, and how probable it is.
 
     References:
         Lui and Baldwin, "langid.py: An Off-the-shelf Language Identification Tool", 2012; the package is py3langid.
-
-    Raises:
-        MissingExtraError: py3langid is not installed.
     """
     langid = require("py3langid.langid", "explore", "finding documents of another language")
     identifier = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)

@@ -66,7 +66,7 @@ def page_data(
 
 
 def _colours(column: Column) -> dict[str, Any] | None:
-    """Give what a menu of colours needs of a column; None for texts."""
+    """Return what a menu of colours needs of a column; None for texts."""
     if column.kind in ("number", "date"):
         there = [number for number in column.numbers if number is not None]
         ends = {"low": min(there), "high": max(there), "date": column.kind == "date"}
@@ -87,19 +87,7 @@ def write_page(
     places: NDArray[np.float32],
     data: Mapping[str, Any],
 ) -> str:
-    """Write the page.
-
-    Args:
-        title: Its title.
-        about: A line below it, as HTML.
-        map_note: A line below the map, as HTML.
-        sections: The sections below the map, as HTML.
-        places: Of the documents on the map, shape ``[documents, 2]``.
-        data: What :func:`page_data` gives. It is compressed, and none of it can be markup.
-
-    Raises:
-        MissingExtraError: bokeh is not installed.
-    """
+    """Write the page."""
     packed = gzip.compress(json.dumps(data, ensure_ascii=False).encode("utf-8"), 6, mtime=0)
     body = Template(_part("page.map.html")).substitute(
         map_note=map_note,
@@ -113,19 +101,7 @@ def write_page(
 def frame_page(
     title: str, about: str, links: Mapping[str, str], body: str, script: str, components: Sequence[str] = ("bokeh",)
 ) -> str:
-    """Write the page around its content: head, style, header, bokeh's script and its own.
-
-    Args:
-        title: Its title, as text.
-        about: A line below it, as HTML.
-        links: Names of its sections by their ids.
-        body: What it holds, as HTML.
-        script: Name of the file of its script.
-        components: Parts of bokeh that it needs.
-
-    Raises:
-        MissingExtraError: bokeh is not installed.
-    """
+    """Write the page around its content: head, style, header, bokeh's script and its own."""
     resources = bokeh("bokeh.resources").Resources(mode="inline", components=list(components))
     return Template(_part("page.frame.html")).substitute(
         title=escape(title),

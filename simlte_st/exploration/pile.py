@@ -71,19 +71,7 @@ def read_pile(
     batch_size: int = 32,
     progress: bool = False,
 ) -> Pile:
-    """Read and encode documents.
-
-    Args:
-        encoder: The model.
-        source: What :func:`~simlte_st.data.read_documents` takes.
-        columns: Columns that the documents must have, by the parameter that names each.
-        batch_size: Texts encoded at once.
-        progress: Show progress bars.
-
-    Raises:
-        DataError: They cannot be read, there are fewer than :data:`FEWEST`, a column is missing, or a vector is not
-            finite. Only the last is found after encoding.
-    """
+    """Read and encode documents."""
     reader = source if isinstance(source, DocumentReader) else read_documents(source, metadata=True)
     documents = list(with_progress_bar(reader, "Reading", shown=progress))
     name = reader.report.source
@@ -101,16 +89,7 @@ def read_pile(
 
 
 def index_pile(index: Index, *, columns: Mapping[str, str] = MappingProxyType({})) -> Pile:
-    """Take the documents of an index, and the vectors that it has of them.
-
-    Args:
-        index: The index.
-        columns: Columns that the documents must have, by the parameter that names each.
-
-    Raises:
-        DataError: There are fewer than :data:`FEWEST` documents, or a column is missing.
-        StoreError: The index cannot be read.
-    """
+    """Take the documents of an index, and the vectors that it has of them."""
     rows = index.table()
     ids, texts, values = rows["id"].to_pylist(), rows["text"].to_pylist(), rows.select(index.columns).to_pylist()
     triples = zip(ids, texts, values, strict=True)
@@ -123,7 +102,7 @@ def index_pile(index: Index, *, columns: Mapping[str, str] = MappingProxyType({}
 
 
 def vectors_of(rows: pa.Table) -> NDArray[np.float32]:
-    """Give the vectors in a table of an index, shape ``[documents, dimension]``."""
+    """Return the vectors in a table of an index, shape ``[documents, dimension]``."""
     flat = rows["vector"].combine_chunks().flatten().to_numpy()
     vectors: NDArray[np.float32] = flat.reshape(len(rows), -1).astype(np.float32)
     return vectors
@@ -157,16 +136,7 @@ class Halves:
 def encode_halves(
     pile: Pile, encoder: Encoder, drawn: int, *, seed: int = 0, batch_size: int = 32, progress: bool = False
 ) -> Halves:
-    """Deal the sentences of some documents to two halves, as DocSplit does, and encode both.
-
-    Args:
-        pile: The pile; documents of a single word cannot be drawn.
-        encoder: Its model; a half is no longer than it reads.
-        drawn: Documents to draw at most.
-        seed: Decides which, and how they are dealt.
-        batch_size: Texts encoded at once.
-        progress: Show a progress bar.
-    """
+    """Deal the sentences of some documents to two halves, as DocSplit does, and encode both."""
     sample = [replace(pile.documents[row], id=str(row)) for row in sample_rows(len(pile), drawn, seed)]
     segmenter = make_segmenter("punkt", lambda: (document.text for document in sample))
     view = DocSplit()
@@ -196,21 +166,7 @@ def open_pile(
     batch_size: int = 32,
     progress: bool = False,
 ) -> tuple[Pile, Encoder]:
-    """Take what the user named: a model with a source, or an index.
-
-    Args:
-        model: The model, with ``source``; or, without, an index or its folder.
-        source: The documents.
-        device: Where the model computes; None for a GPU, if there is one.
-        index_model: The model of the index, where it is elsewhere now.
-        columns: Columns that the documents must have, by the parameter that names each.
-        batch_size: Texts encoded at once.
-        progress: Show progress bars.
-
-    Raises:
-        ConfigurationError: An index and documents.
-        SimlteError: As :meth:`Index.open`, :func:`~simlte_st.models.base.load_model` and :func:`read_pile`.
-    """
+    """Take what the user named: a model with a source, or an index."""
     if source is not None:
         if isinstance(model, Index) or is_index(model):
             raise ConfigurationError(f"{model} is an index, which has its documents: name no others, or name a model.")

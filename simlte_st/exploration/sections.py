@@ -145,18 +145,7 @@ def topics_section(
     tried: Sequence[Stability],
     link: Link,
 ) -> str:
-    """Write the table of topics.
-
-    Args:
-        names: Of the topics.
-        sizes: Documents of each.
-        typical: Typical documents of each.
-        follows: For each topic how it follows a column, as HTML; empty without a column.
-        followed: Name of the column.
-        notes: What is said above the table.
-        tried: The numbers of topics that were tried.
-        link: Writes links.
-    """
+    """Write the table of topics."""
     header = ["topic", "documents", "typical documents", *([escape(followed)] if follows else [])]
     rows = []
     for topic, (name, size, rows_of) in enumerate(zip(names, sizes, typical, strict=True)):

@@ -83,17 +83,6 @@ def find_topics(
     decides. A document belongs to a topic where its halves would fall alike rather than apart. How often they do is
     told by how much nearer a document is to the centre of its topic than to the next, among the documents that were
     drawn; half-way from chance to always is enough.
-
-    Args:
-        vectors: Of length 1, shape ``[documents, dimension]``.
-        halves: Of some of the documents.
-        number: Of topics; None to choose it.
-        seed: Decides where k-means begins.
-        progress: Show a progress bar.
-
-    Raises:
-        ConfigurationError: Fewer than two topics, or more than different documents.
-        DataError: Too few documents can be cut into halves, or all have the same vector.
     """
     different = _count_different(vectors)
     if different < 2:
@@ -139,7 +128,7 @@ def _centres(vectors: NDArray[np.float32], number: int, seed: int) -> NDArray[np
 def _place(
     vectors: NDArray[np.float32], centres: NDArray[np.float32]
 ) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]:
-    """Give the nearest centre of each vector, its cosine, and how much higher that is than to the next."""
+    """Return the nearest centre of each vector, its cosine, and how much higher that is than to the next."""
     cosines = vectors @ centres.T
     best = np.sort(cosines, axis=1)[:, -2:]
     return cosines.argmax(axis=1), best[:, 1], best[:, 1] - best[:, 0]

@@ -94,7 +94,7 @@ class IndexReport:
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the report as JSON values."""
+        """Return the report as JSON values."""
         return {**asdict(self), "truncation": self.truncation.to_dict()}
 
 
@@ -110,19 +110,7 @@ def add_documents(
     sync: bool,
     progress: bool,
 ) -> IndexReport:
-    """Add documents; see :meth:`simlte_st.index.Index.add`.
-
-    Args:
-        store: The table.
-        encoder: The model.
-        documents: What :func:`~simlte_st.data.read_documents` takes.
-        folder: The index: what the segmenter learns of the first documents is kept there, and how rare words are.
-        workers: What encodes; where it is not this process, all of it before this process writes.
-        parts: Whether long documents get passages.
-        batch_size: Texts encoded at once.
-        sync: Whether other documents are removed.
-        progress: Show a progress bar.
-    """
+    """Add documents; see :meth:`simlte_st.index.Index.add`."""
     reader = documents if isinstance(documents, DocumentReader) else read_documents(documents, metadata=True)
     metadata, report, seen = Metadata(store.metadata()), IndexReport(parts=parts), set[str]()
     first, stream = peek(_named(reader), lambda document: len(document.text))

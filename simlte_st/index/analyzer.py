@@ -69,9 +69,6 @@ def terms_of(text: str) -> Iterator[Term]:
     A word that is joined of several is a term, and each of its parts is one as well: "node.js" is found by itself, by
     "node" and by "js". Of scripts without spaces each character is a term, and each two that stand together: which of
     them are words depends on what stands around them.
-
-    Args:
-        text: Any text.
     """
     for match in WORD.finditer(text):
         for piece in _pieces(match[0]):
@@ -80,7 +77,7 @@ def terms_of(text: str) -> Iterator[Term]:
 
 
 def _pieces(word: str) -> Iterator[str]:
-    """Give a word, the parts that it is joined of, and the characters and pairs of scripts without spaces."""
+    """Return a word, the parts that it is joined of, and the characters and pairs of scripts without spaces."""
     runs = _UNSPACED.findall(unicodedata.normalize("NFKC", _INVISIBLE.sub("", word)))
     if all(len(run) <= _LONGEST_RUN for run in runs):
         yield word

@@ -46,7 +46,7 @@ class Calibration:
     taken: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Give it as JSON values."""
+        """Return it as JSON values."""
         return asdict(self)
 
     def summary(self) -> str:
@@ -59,17 +59,7 @@ class Calibration:
 
 
 def fit_threshold(scores: ArrayLike, labels: ArrayLike, wanted: float) -> Calibration:
-    """Choose the lowest threshold whose precision reaches what is wanted.
-
-    Args:
-        scores: Cosines, shape ``[n]``.
-        labels: 1 for pairs that belong together, 0 for others, shape ``[n]``.
-        wanted: The precision, in (0, 1].
-
-    Raises:
-        ConfigurationError: No threshold reaches it, or it is out of range.
-        DataError: All labels are the same.
-    """
+    """Choose the lowest threshold whose precision reaches what is wanted."""
     from scipy.stats import binomtest  # a search needs neither, and they take half a second
     from sklearn.metrics import precision_recall_curve
 
@@ -103,13 +93,7 @@ def fit_threshold(scores: ArrayLike, labels: ArrayLike, wanted: float) -> Calibr
 
 
 def score_pairs(store: Store, questions: Mapping[str, Question], pairs: Sequence[tuple[str, str, int]]) -> list[float]:
-    """Give the cosine of the seed and the document of each pair.
-
-    Args:
-        store: The index's table.
-        questions: What each seed asks.
-        pairs: Seeds, ids, and labels.
-    """
+    """Return the cosine of the seed and the document of each pair."""
     names: dict[str, list[str]] = {seed: [] for seed in questions}
     for seed, document, _ in pairs:
         names[seed].append(document)
@@ -118,17 +102,7 @@ def score_pairs(store: Store, questions: Mapping[str, Question], pairs: Sequence
 
 
 def read_labels(labels: str | os.PathLike[str] | Iterable[Mapping[str, Any]]) -> list[tuple[str, str, int]]:
-    """Read labelled pairs.
-
-    Args:
-        labels: A file of JSON lines, or mappings, with ``seed`` (an id or a text), ``id`` and ``label`` (0 or 1).
-
-    Returns:
-        Seed, id and label of each.
-
-    Raises:
-        DataError: The file is no such file, or a row cannot be used: none is left out.
-    """
+    """Read labelled pairs."""
     rows: Iterable[Any]
     if isinstance(labels, (str, os.PathLike)):
         path, name = Path(labels), os.fspath(labels)

@@ -12,7 +12,7 @@ from simlte_st.index.store import Store
 
 
 def read_table(store: Store, columns: Sequence[str] | None, ids: Sequence[str] | None) -> pa.Table:
-    """Give documents as a table; see :meth:`simlte_st.index.Index.table`."""
+    """Return documents as a table; see :meth:`simlte_st.index.Index.table`."""
     wanted = ["text", "tokens", "vector", *store.metadata().names] if columns is None else columns
     wanted = list(dict.fromkeys(["id", *wanted]))
     rows = store.rows("part = 0", wanted) if ids is None else store.rows_of("id", ids, wanted, "part = 0")
@@ -20,7 +20,7 @@ def read_table(store: Store, columns: Sequence[str] | None, ids: Sequence[str] |
 
 
 def read_documents(store: Store, ids: Sequence[str]) -> list[Document]:
-    """Give documents with their metadata, in the order of the ids.
+    """Return documents with their metadata, in the order of the ids.
 
     Raises:
         DataError: One is not in the index.

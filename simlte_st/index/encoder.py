@@ -24,10 +24,6 @@ Model = str | os.PathLike[str] | SentenceTransformer
 class Encoder:
     """A model that encodes documents and queries, with its prompts for each where it has some.
 
-    Args:
-        model: The model, or its name or folder.
-        device: Where a model computes that is given by its name; None for a GPU, if there is one.
-
     Attributes:
         budget: Tokens of a document that the model reads, special tokens and prompt not counted; None for no bound.
         count: Counts tokens, special tokens not counted.
@@ -52,7 +48,7 @@ class Encoder:
         return Truncation.of(self.model, prompt=self._prompt)
 
     def identity(self) -> dict[str, Any]:
-        """Give everything that decides the vectors."""
+        """Return everything that decides the vectors."""
         return {
             "weights": weights_digest(self.model),
             "prompts": dict(self.model.prompts),
@@ -62,21 +58,13 @@ class Encoder:
         }
 
     def documents(self, texts: Sequence[str], batch_size: int = 32) -> NDArray[np.float32]:
-        """Encode documents, passages or sentences: shape ``[len(texts), dimension]``.
-
-        Raises:
-            DataError: A vector is not finite: the model has diverged.
-        """
+        """Encode documents, passages or sentences: shape ``[len(texts), dimension]``."""
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
         return unit_rows(encode_counted(self.model, list(texts), batch_size)[0]).astype(np.float32)
 
     def query(self, text: str) -> NDArray[np.float32]:
-        """Encode what is searched for: shape ``[dimension]``.
-
-        Raises:
-            DataError: As :meth:`documents`.
-        """
+        """Encode what is searched for: shape ``[dimension]``."""
         rows = self.model.encode_query([text], prompt=query_prompt(self.model), show_progress_bar=False)
         vectors = unit_rows(rows).astype(np.float32)
         vector: NDArray[np.float32] = vectors[0]

@@ -24,26 +24,7 @@ def find_hits(
     where: str | None,
     why: bool,
 ) -> list[Hits]:
-    """Find the hits of several questions.
-
-    Args:
-        store: The index's table.
-        reasons: Finds reasons for hits of a question, of which it is given the texts by id.
-        questions: The questions.
-        mode: What is searched.
-        top: How many hits of each at most; None, with a threshold, for all.
-        threshold: Lowest cosine.
-        where: The user's filter, which is checked.
-        why: Give all hits their reasons now.
-
-    Returns:
-        The hits of each question.
-
-    Raises:
-        ConfigurationError: The filter cannot be used.
-        DataError: A document was deleted meanwhile.
-        StoreError: The index cannot be read.
-    """
+    """Find the hits of several questions."""
     checked = None if where is None else store.check_filter(where)
     answers = find_answers(store, questions, mode, top, threshold, checked)
     flat = [answer for each in answers for answer in each]

@@ -38,7 +38,7 @@ class Hit:
     words: tuple[tuple[str, float], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the hit as JSON values, metadata among them."""
+        """Return the hit as JSON values, metadata among them."""
         return {
             "id": self.id,
             "score": self.score,
@@ -100,16 +100,16 @@ class Hits(Sequence[Hit]):
         return f"Hits({list(self._hits)!r})"
 
     def explain(self, hit: Hit) -> Hit:
-        """Give one of the hits with its reasons, as a search with ``why=True`` gives them of all.
+        """Return one of the hits with its reasons, as a search with ``why=True`` gives them of all.
 
         After a search of mode ``"text"`` without ``why`` there are shared words only.
         """
         return self._explain(hit)
 
     def to_arrow(self) -> pa.Table:
-        """Give a table, a row a hit: the attributes of :class:`Hit`, with a column for each of the metadata."""
+        """Return a table, a row a hit: the attributes of :class:`Hit`, with a column for each of the metadata."""
         return pa.Table.from_pylist([hit.to_dict() for hit in self], schema=self._schema)
 
     def to_pandas(self) -> Any:
-        """Give :meth:`to_arrow` as a data frame."""
+        """Return :meth:`to_arrow` as a data frame."""
         return self.to_arrow().to_pandas()

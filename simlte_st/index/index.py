@@ -234,7 +234,7 @@ class Index:
             return before - len(self)
 
     def documents(self, ids: Sequence[str]) -> list[Document]:
-        """Give documents with their metadata, in the order of the ids.
+        """Return documents with their metadata, in the order of the ids.
 
         Raises:
             DataError: One is not in the index.
@@ -242,7 +242,7 @@ class Index:
         return contents.read_documents(self._store, ids)
 
     def table(self, columns: Sequence[str] | None = None, ids: Sequence[str] | None = None) -> pa.Table:
-        """Give documents as a table in the order of their ids.
+        """Return documents as a table in the order of their ids.
 
         Args:
             columns: Of ``id``, ``text``, ``tokens``, ``vector`` and the metadata; None for all of these. The id is

@@ -32,7 +32,7 @@ _LARGEST = 2**63
 
 
 def column_name(name: str) -> str:
-    """Give the name that a source's column has in the index.
+    """Return the name that a source's column has in the index.
 
     What is no letter, digit or underscore becomes an underscore, so that a filter needs no quotes; a name of ours gets
     one after it, and a name that begins with a digit or an underscore an ``x`` before it.
@@ -52,9 +52,6 @@ class Metadata:
     text: dates, times and UUIDs as they are written (ISO), the rest as JSON. Decimals are numbers where a number of 64
     bits is exact, else text. Binary values have no place.
 
-    Args:
-        schema: The columns that there are.
-
     Attributes:
         misfits: By column, how many values were left out, binary ones and those that are not of the column's type, and
             the first document.
@@ -67,11 +64,7 @@ class Metadata:
         self.renamed: dict[str, str] = {}
 
     def learn(self, documents: Iterable[Document]) -> list[pa.Field]:
-        """Find the columns that are new, and their types.
-
-        Raises:
-            DataError: Too many, or two columns have one name in the index.
-        """
+        """Find the columns that are new, and their types."""
         first_values: dict[str, list[Any]] = {}
         sources: dict[str, str] = {}
         for document in documents:
@@ -93,7 +86,7 @@ class Metadata:
         return fields
 
     def values(self, document: Document) -> dict[str, Any]:
-        """Give a document's value of each column; None where it has none, or one that does not fit."""
+        """Return a document's value of each column; None where it has none, or one that does not fit."""
         own: Mapping[str, Any] = {column_name(name): each for name, each in (document.metadata or {}).items()}
         fitted = {}
         for name, kind in self.types.items():
@@ -144,7 +137,7 @@ def _type_of(values: list[Any]) -> pa.DataType:
 
 
 def _fit(value: bool | int | float | str, kind: pa.DataType) -> Any:
-    """Give a value in a column's type; None where it has no place there."""
+    """Return a value in a column's type; None where it has no place there."""
     if kind == pa.string():
         return str(value) if isinstance(value, str) else json.dumps(value)
     if kind == pa.bool_():
@@ -162,12 +155,12 @@ def _fit(value: bool | int | float | str, kind: pa.DataType) -> Any:
 
 
 def _untyped(value: bool | int | float | str) -> str:
-    """Give a text in which a value may be written; none where the source has types, and it is one."""
+    """Return a text in which a value may be written; none where the source has types, and it is one."""
     return value.strip() if isinstance(value, UntypedText) else ""
 
 
 def _number(text: str) -> int | float | None:
-    """Give the number that a text is, if it is written as this number is."""
+    """Return the number that a text is, if it is written as this number is."""
     if _WHOLE.fullmatch(text):
         return int(text)
     try:

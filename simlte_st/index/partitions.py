@@ -20,47 +20,29 @@ _MOST_SEGMENTS = 8  # of an index that is left as it is; with eight a question t
 
 
 def partition_size(rows: int) -> int:
-    """Give the rows of a partition, such that there are about ``2 * sqrt(rows)`` partitions."""
+    """Return the rows of a partition, such that there are about ``2 * sqrt(rows)`` partitions."""
     return max(1, round(sqrt(rows) / 2))
 
 
 def partition_count(rows: int) -> int:
-    """Give the number of partitions of an index that is made for so many rows."""
+    """Return the number of partitions of an index that is made for so many rows."""
     return rows // partition_size(rows)
 
 
 def outgrown(target: int, segments: int, rows: int) -> bool:
-    """Say whether an index is to be made anew.
-
-    Args:
-        target: Rows of a partition that it was made for; 0 where nothing was said.
-        segments: Its parts: each addition makes one more, with as many partitions, of which a question looks through as
-            many as of the first.
-        rows: Rows of the table now.
-
-    Returns:
-        Whether the rows are twice or half as many as it was made for, or the segments too many.
-    """
+    """Return whether an index is to be made anew."""
     made_for = (2 * target) ** 2
     return not made_for / 2 < rows < made_for * 2 or segments >= _MOST_SEGMENTS
 
 
 def probes(rows: int, matching: int, nearest: int) -> int:
-    """Give the number of partitions that a question looks through.
+    """Return the number of partitions that a question looks through.
 
     A filter leaves fewer rows in each partition, so more are looked through: as many rows are compared as without it.
-
-    Args:
-        rows: Rows of the table.
-        matching: Those of them that fulfil the condition of the question.
-        nearest: How many are asked for.
-
-    Returns:
-        The number; ``rows``, which is more than there are partitions, where all are looked through.
     """
     return or_all(ceil(PROBES * rows / max(1, matching) * sqrt(max(1.0, nearest / _FEW))), rows)
 
 
 def or_all(number: int, rows: int) -> int:
-    """Give a number of partitions; ``rows`` where that is about all of them."""
+    """Return a number of partitions; ``rows`` where that is about all of them."""
     return number if number < partition_count(rows) else rows

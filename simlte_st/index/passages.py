@@ -10,18 +10,7 @@ from simlte_st.data.sentences import TokenCounter, segment_document
 
 
 def passages_of(document: Document, segmenter: Segmenter, count: TokenCounter, budget: int | None) -> list[str]:
-    """Cut a document into passages.
-
-    Args:
-        document: The document.
-        segmenter: Cuts its paragraphs into sentences.
-        count: Counts the model's tokens.
-        budget: Tokens that fit the model, special tokens not counted; None for no bound.
-
-    Returns:
-        The passages in order, each as many sentences as fit; a sentence that does not fit is a passage by itself. None
-        where the whole document fits: it is its own passage.
-    """
+    """Cut a document into passages."""
     if budget is None or count([document.text])[0] <= budget:
         return []
     return list(_runs(segment_document(document, segmenter, count), budget))

@@ -61,11 +61,7 @@ class Answer:
 
 
 def check_search(mode: str, top: int | None, threshold: float | None) -> None:
-    """Check what a search is asked for.
-
-    Raises:
-        ConfigurationError: A value is out of range, or a threshold is given for text alone.
-    """
+    """Check what a search is asked for."""
     check_choice("mode", mode, get_args(Mode))
     if top is not None:
         check_count("top", top)
@@ -83,19 +79,7 @@ def find_answers(
     threshold: float | None = None,
     where: str | None = None,
 ) -> list[list[Answer]]:
-    """Find the documents that answer each of several questions.
-
-    Args:
-        store: The index's table.
-        questions: The questions, with vectors unless the mode is ``"text"``.
-        mode: What is searched.
-        top: How many at most; None, with a threshold, for all.
-        threshold: Lowest cosine.
-        where: A condition on id and metadata, checked by :meth:`Store.check_filter`.
-
-    Returns:
-        The answers to each, from the best on.
-    """
+    """Find the documents that answer each of several questions."""
     depth = None if top is None else top if mode == "dense" else max(top, _DEPTH)
     if threshold is not None:
         depth = None
@@ -156,7 +140,7 @@ def _others(found: Mapping[str, T], question: Question) -> Iterator[tuple[str, T
 def cosines_of(
     store: Store, questions: Sequence[Question], names: Sequence[Sequence[str]]
 ) -> list[dict[str, tuple[float, int]]]:
-    """Give for each question the cosines of some documents, each by its best row, and the ``part`` of that row."""
+    """Return for each question the cosines of some documents, each by its best row, and the ``part`` of that row."""
     if not any(names):
         return [{} for _ in names]
     rows = store.rows_of("id", sorted({*chain.from_iterable(names)}), ["id", "part", "vector"], "searched")
@@ -188,16 +172,10 @@ def _scores(mode: Mode, near: Mapping[str, tuple[float, int]], by_text: Mapping[
 
 
 def outstanding(by_text: Mapping[str, float]) -> list[str]:
-    """Give the documents that have what hardly another has: a name, a number, a code of the question.
+    """Return the documents that have what hardly another has: a name, a number, a code of the question.
 
     The ranks of all others say little then: of a hundred documents that are alike but for a number, most are as near
     as the one that has the number, and share all words but that one.
-
-    Args:
-        by_text: BM25 scores by id, the highest first.
-
-    Returns:
-        The first few ids, where their scores are at least :data:`OUTSTANDING` times those of all others; else none.
     """
     scores = [*by_text.values(), 0.0]
     for count in range(1, min(FEW, len(by_text)) + 1):

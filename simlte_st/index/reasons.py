@@ -24,15 +24,7 @@ WORDS = 8
 
 
 class Reasons:
-    """Finds the reasons for hits, each from the highest on: sentences with their cosine, and shared words.
-
-    Args:
-        store: The index's table.
-        vectors: Gives the vectors of a document's sentences.
-        segmenter: Gives what cuts documents into sentences.
-        question: The question; without a vector, hits get no sentences.
-        texts: The documents' texts by id.
-    """
+    """Finds the reasons for hits, each from the highest on: sentences with their cosine, and shared words."""
 
     def __init__(
         self, store: Store, vectors: SentenceVectors, segmenter: Callable[[], Segmenter], question: Question,
@@ -46,7 +38,7 @@ class Reasons:
         return _shared_words(self._store, self._question.words, self._texts)  # of all: each word is looked for once
 
     def of(self, hit: Hit) -> Hit:
-        """Give a hit with its reasons; a shared word comes with what it adds to the BM25 score."""
+        """Return a hit with its reasons; a shared word comes with what it adds to the BM25 score."""
         nearest: tuple[tuple[str, float], ...] = ()
         if self._question.vector is not None:
             text = self._texts[hit.id]

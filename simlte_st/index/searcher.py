@@ -27,13 +27,7 @@ TOP = 10
 
 
 class Searcher:
-    """Asks an index, with what it had learned of its documents when it was first asked.
-
-    Args:
-        store: The index's table.
-        encoder: Gives its model.
-        parts: Whether it has passages.
-    """
+    """Asks an index, with what it had learned of its documents when it was first asked."""
 
     def __init__(self, store: Store, encoder: Callable[[], Encoder], parts: bool) -> None:
         self._store, self._encoder, self._parts = store, encoder, parts

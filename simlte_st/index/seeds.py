@@ -27,15 +27,7 @@ if TYPE_CHECKING:
 
 
 def find_seed(store: Store, seed: str | os.PathLike[str]) -> list[Document]:
-    """Find what a seed stands for: a document of the index, those in a file, or a text.
-
-    Returns:
-        The documents; one that is not from the index has an empty id.
-
-    Raises:
-        ConfigurationError: It is no text.
-        DataError: It is empty, seems to be an id or a path but is none, or is a file that cannot be read.
-    """
+    """Find what a seed stands for: a document of the index, those in a file, or a text."""
     seed = os.fspath(seed) if isinstance(seed, os.PathLike) else seed
     check_text("seed", seed)
     rows = store.rows(f"part = 0 AND {is_one_of('id', [seed])}", ["id", "text"]).to_pylist()
@@ -56,14 +48,7 @@ def find_seed(store: Store, seed: str | os.PathLike[str]) -> list[Document]:
 def seed_vectors(
     store: Store, encoder: Callable[[], Encoder], segmenter: Segmenter | None, seeds: Sequence[Document]
 ) -> list[NDArray[np.float32]]:
-    """Give for each seed the mean of the vectors that it would be found by, scaled to length 1: shape ``[dim]``.
-
-    Args:
-        store: The index's table.
-        encoder: Gives the model, for seeds that are not in the index.
-        segmenter: Cuts documents into passages; None where the index has none.
-        seeds: The seeds.
-    """
+    """Return for each seed the mean of the vectors that it would be found by, scaled to length 1: shape ``[dim]``."""
     known: dict[str, list[list[float]]] = {seed.id: [] for seed in seeds if seed.id}
     for row in store.rows_of("id", list(known), ["id", "vector"], "searched").to_pylist() if known else ():
         known[row["id"]].append(row["vector"])
@@ -96,14 +81,7 @@ def make_questions(
     groups: Sequence[Sequence[Document]],
     vectors: Sequence[NDArray[np.float32]] | None,
 ) -> list[Question]:
-    """Make one question of each group of seeds; neither they nor documents of the same text are an answer.
-
-    Args:
-        store: The index's table.
-        words: Chooses the words.
-        groups: The seeds.
-        vectors: A vector for each seed, one group after the other; None where only text is searched.
-    """
+    """Make one question of each group of seeds; neither they nor documents of the same text are an answer."""
     hashes = [[text_hash(seed.text) for seed in seeds] for seeds in groups]
     same: dict[str, list[str]] = {}
     rows = store.rows_of("hash", sorted({*chain.from_iterable(hashes)}), ["id", "hash"], "part = 0")

@@ -29,12 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 class SentenceVectors:
-    """The vectors of sentences that an index keeps.
-
-    Args:
-        folder: The index.
-        encode: Gives the vectors of sentences, shape ``[sentences, dim]``.
-    """
+    """The vectors of sentences that an index keeps."""
 
     def __init__(self, folder: Path, encode: Callable[[Sequence[str]], NDArray[np.float32]]) -> None:
         self._folder, self._encode = folder, encode
@@ -44,18 +39,7 @@ class SentenceVectors:
         return connect(self._folder).create_table(TABLE, schema=_SCHEMA, exist_ok=True)
 
     def of(self, text: str, sentences: Sequence[str]) -> NDArray[np.float16]:
-        """Give the vectors of a document's sentences, and keep them.
-
-        Args:
-            text: Its text.
-            sentences: Its sentences.
-
-        Returns:
-            Shape ``[sentences, dim]``.
-
-        Raises:
-            StoreError: Those that are kept cannot be read. Where the index cannot be written, they are not kept.
-        """
+        """Return the vectors of a document's sentences, and keep them."""
         names = {"document": text_hash(text), "sentences": text_hash("\n".join(sentences))}
         if is_kept(self._folder):
             where = " AND ".join(is_one_of(column, [name]) for column, name in names.items())
@@ -73,16 +57,12 @@ class SentenceVectors:
 
 
 def is_kept(folder: Path) -> bool:
-    """Say whether an index has vectors of sentences."""
+    """Return whether an index has vectors of sentences."""
     return (folder / f"{TABLE}.lance").exists()
 
 
 def remove_unused(folder: Path, store: Store) -> None:
-    """Remove the vectors of documents that the index no longer has, and join small files.
-
-    Raises:
-        StoreError: The index cannot be written.
-    """
+    """Remove the vectors of documents that the index no longer has, and join small files."""
     if not is_kept(folder):
         return
     with store_errors(folder, "written"):

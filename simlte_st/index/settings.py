@@ -22,15 +22,7 @@ PUNKT_FILE = "punkt.json"
 
 
 def make_folder(folder: Path, encoder: Encoder, parts: bool) -> tuple[dict[str, Any], Store]:
-    """Make the folder of an index; one that a killed process left before it was an index is used.
-
-    Returns:
-        Its settings and its empty table.
-
-    Raises:
-        ConfigurationError: Something else is there, or another process makes it.
-        StoreError: It cannot be written.
-    """
+    """Make the folder of an index; one that a killed process left before it was an index is used."""
     check_place(folder)
     ours = {"process", f"{TABLE}.lance", PUNKT_FILE, WORDS_FILE}  # and locks
     if folder.exists() and (
@@ -50,16 +42,12 @@ def make_folder(folder: Path, encoder: Encoder, parts: bool) -> tuple[dict[str, 
 
 
 def is_index(place: Any) -> bool:
-    """Tell whether a path is the folder of an index, or of what is left of one."""
+    """Return whether a path is the folder of an index, or of what is left of one."""
     return isinstance(place, (str, os.PathLike)) and os.path.isdir(Path(place) / f"{TABLE}.lance")
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
-    """Read the settings of an index.
-
-    Raises:
-        StoreError: There is no index, it is incomplete, or made by a newer version.
-    """
+    """Read the settings of an index."""
     path = folder / SETTINGS_FILE
     if not path.is_file():
         half = is_index(folder)
@@ -80,18 +68,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
 
 
 def load_encoder(folder: Path, settings: dict[str, Any], model: Any, device: str | None = None) -> Encoder:
-    """Load the model of an index.
-
-    Args:
-        folder: The index.
-        settings: Its settings.
-        model: The model, or its name or folder; None for the name that the index has.
-        device: Where it computes; None for a GPU, if there is one.
-
-    Raises:
-        ConfigurationError: The model had no name, and none is given.
-        ModelError: It cannot be loaded, or is another one.
-    """
+    """Load the model of an index."""
     from simlte_st.index.encoder import Encoder  # with torch and transformers
 
     wanted = settings["model"] if model is None else model

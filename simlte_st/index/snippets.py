@@ -14,21 +14,12 @@ _LAST_WORD = re.compile(r"\s+\S{0,40}$")
 
 
 def shortened(text: str, length: int) -> str:
-    """Give a text, or its first words, as many as ``length`` characters hold, and a mark that it goes on."""
+    """Return a text, or its first words, as many as ``length`` characters hold, and a mark that it goes on."""
     return text if len(text) <= length else _LAST_WORD.sub("", text[: length + 1])[:length] + " …"
 
 
 def snippet(text: str, question: str, length: int = LENGTH) -> str:
-    """Cut out the piece of a text that has most different words of a question.
-
-    Args:
-        text: The text.
-        question: What was looked for.
-        length: Characters at most, marks of what was left out aside.
-
-    Returns:
-        The piece on one line; the text's beginning where it has none of the words.
-    """
+    """Cut out the piece of a text that has most different words of a question."""
     wanted = {each.term for each in content_terms(question)}
     found = [
         (match.start(), term)

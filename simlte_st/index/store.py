@@ -68,10 +68,6 @@ def is_one_of(column: str, values: Iterable[str]) -> str:
 class Store:
     """The table of an index.
 
-    Args:
-        folder: The index.
-        table: LanceDB's table.
-
     Attributes:
         folder: The index.
     """
@@ -82,12 +78,7 @@ class Store:
 
     @classmethod
     def create(cls, folder: Path, dimension: int) -> Store:
-        """Make an empty table; one that is there and empty, which a killed process left, is replaced.
-
-        Raises:
-            MissingExtraError: LanceDB is not installed.
-            StoreError: A table with rows is there, or it cannot be written.
-        """
+        """Make an empty table; one that is there and empty, which a killed process left, is replaced."""
         connection = connect(folder)
         with store_errors(folder, "written"):
             if (folder / f"{TABLE}.lance").exists() and connection.open_table(TABLE).count_rows():
@@ -98,17 +89,12 @@ class Store:
 
     @classmethod
     def open(cls, folder: Path) -> Store:
-        """Open the table.
-
-        Raises:
-            MissingExtraError: LanceDB is not installed.
-            StoreError: There is none, or it cannot be read.
-        """
+        """Open the table."""
         with store_errors(folder, "read"):
             return cls(folder, connect(folder).open_table(TABLE))
 
     def metadata(self) -> pa.Schema:
-        """Give the columns that are not our own."""
+        """Return the columns that are not our own."""
         return pa.schema([field for field in self._table.schema if field.name not in OWN_COLUMNS])
 
     def add_columns(self, fields: Sequence[pa.Field]) -> None:
@@ -117,14 +103,7 @@ class Store:
             self._table.add_columns(pa.schema(fields))
 
     def merge(self, rows: pa.Table) -> None:
-        """Write all rows of some documents, in place of all rows of the same ids, in one commit.
-
-        Args:
-            rows: Some or all columns of the table; no id and part twice.
-
-        Raises:
-            StoreError: They cannot be written; nothing of them is.
-        """
+        """Write all rows of some documents, in place of all rows of the same ids, in one commit."""
         ids = is_one_of("id", rows["id"].unique().to_pylist())
         with store_errors(self.folder, "written"):
             if self._table.count_rows(ids):
@@ -201,18 +180,7 @@ class Store:
     def nearest_many(
         self, vectors: NDArray[np.float32], where: str, top: int | None = None, threshold: float | None = None
     ) -> list[dict[str, tuple[float, int]]]:
-        """Find for each of several vectors the documents with the rows nearest to it, in one call of LanceDB.
-
-        Args:
-            vectors: Shape ``[questions, dim]``.
-            where: An SQL condition on the rows.
-            top: How many documents of each at most; with an approximate index there may be nearer ones. None: all,
-                exactly.
-            threshold: Lowest cosine.
-
-        Returns:
-            For each vector by id, in the order of its best row: the cosine of that row, and its ``part``.
-        """
+        """Find for each of several vectors the documents with the rows nearest to it, in one call of LanceDB."""
         found: list[dict[str, tuple[float, int]]] = [{} for _ in vectors]
         asked = np.arange(len(vectors))
         total = self.count("true")
@@ -251,16 +219,7 @@ class Store:
             return query.select(["id", "part", "_distance"]).limit(limit).to_arrow()
 
     def matching(self, terms: Iterable[str], where: str, top: int) -> dict[str, float]:
-        """Find documents by BM25.
-
-        Args:
-            terms: What documents are looked for by; see :mod:`simlte_st.index.analyzer`.
-            where: An SQL condition on the documents.
-            top: How many at most.
-
-        Returns:
-            By id, from the best on, the score.
-        """
+        """Find documents by BM25."""
         text = " ".join(terms)
         if not text:
             return {}
@@ -272,14 +231,7 @@ class Store:
         return dict(sorted(scores, key=lambda item: (-item[1], item[0])))
 
     def check_filter(self, where: str) -> str:
-        """Check a user's filter, of which LanceDB would ignore whatever follows its first condition.
-
-        Returns:
-            The filter in parentheses.
-
-        Raises:
-            ConfigurationError: It is no SQL condition on the id and the metadata.
-        """
+        """Check a user's filter, of which LanceDB would ignore whatever follows its first condition."""
         check_text("where", where)
         names = ["id", *self.metadata().names]
         rest = _QUOTED.sub(" ", where)

@@ -38,14 +38,7 @@ def batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
 
 
 class TextParts:
-    """The texts and passages that have no vector in an index yet: those of a batch of documents are a part.
-
-    Args:
-        reader: The documents.
-        folder: The index.
-        encoder: Its model.
-        segmenter: Cuts documents for passages; None for an index without.
-    """
+    """The texts and passages that have no vector in an index yet: those of a batch of documents are a part."""
 
     def __init__(self, reader: DocumentReader, folder: Path, encoder: Encoder, segmenter: Segmenter | None) -> None:
         self._reader, self._index, self._encoder, self._segmenter = reader, folder.absolute(), encoder, segmenter
@@ -64,12 +57,7 @@ class TextParts:
         return None if self._segmenter else length_hint(self._reader, 0) or None
 
     def __iter__(self) -> Iterator[Part]:
-        """Read the documents.
-
-        Raises:
-            DataError: They cannot be read.
-            StoreError: The index cannot be read.
-        """
+        """Read the documents."""
         store, seen = Store.open(self._index), set[str]()
         for number, batch in enumerate(batches(self._reader), start=1):
             texts = {text_hash(text): text for document in batch for text in self._texts(document)}
@@ -90,9 +78,6 @@ class VectorsAhead:
     """The vectors of :class:`TextParts` that were made, by the number of their batch.
 
     Whatever is in the files is right: a text is known by its hash, and the index has one model.
-
-    Args:
-        folder: The index.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -101,7 +86,7 @@ class VectorsAhead:
             self._files[part_number(path)].append(path)
 
     def of_batch(self, number: int) -> dict[str, NDArray[np.float64]]:
-        """Give vectors of length 1 by the hash of their text."""
+        """Return vectors of length 1 by the hash of their text."""
         vectors: dict[str, NDArray[np.float64]] = {}
         for path in self._files[number]:
             table = pq.read_table(path)

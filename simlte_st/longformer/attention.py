@@ -46,20 +46,6 @@ def longformer_attention(
 ) -> Tensor:
     """Attend within windows, to global tokens, and from global tokens.
 
-    Args:
-        inputs: Queries, keys, values; any floating dtype.
-        packing: How documents stand in the slots.
-        window: Tokens seen on both sides together, even.
-        dropout: Probability of dropping an attention weight; 0 when not training.
-        backend: ``"eager"``, one dense matrix a document: the reference; ``"sdpa"``, blocks through PyTorch's
-            ``scaled_dot_product_attention``.
-
-    Returns:
-        ``(slots, heads * size)``, the queries' dtype; anything at padding.
-
-    Raises:
-        ConfigurationError: An unknown backend.
-
     References:
         Longformer, section 3.1; equation 1 for both sets of projections.
     """
@@ -107,17 +93,7 @@ def _attend(query: Tensor, key: Tensor, value: Tensor, sees: Tensor, dropout: fl
 
 
 class LongformerSelfAttention(nn.Module):
-    """The six projections of a layer around :func:`longformer_attention`; weight names are the stock Longformer's.
-
-    Args:
-        hidden_size: Size of the hidden states.
-        heads: Attention heads.
-        window: Tokens seen on both sides together.
-        dropout: Probability of dropping an attention weight in training.
-
-    Raises:
-        ConfigurationError: The hidden size is not a multiple of the heads.
-    """
+    """The six projections of a layer around :func:`longformer_attention`; weight names are the stock Longformer's."""
 
     def __init__(self, hidden_size: int, heads: int, window: int, dropout: float) -> None:
         super().__init__()
@@ -134,16 +110,7 @@ class LongformerSelfAttention(nn.Module):
         self.value_global = nn.Linear(hidden_size, hidden_size)
 
     def forward(self, hidden: Tensor, packing: Packing, backend: str) -> Tensor:
-        """Project and attend.
-
-        Args:
-            hidden: Hidden states, ``(slots, hidden)``.
-            packing: How documents stand in the slots.
-            backend: See :func:`longformer_attention`.
-
-        Returns:
-            ``(slots, hidden)``.
-        """
+        """Project and attend."""
         shape = (len(hidden), self.heads, hidden.shape[1] // self.heads)
         query, key, value = (projection(hidden).view(shape) for projection in (self.query, self.key, self.value))
         projections = GlobalProjections(self.query_global, self.key_global, self.value_global)

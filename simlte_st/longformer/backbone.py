@@ -56,7 +56,7 @@ class Longformer(Backbone):
 
     @classmethod
     def mlm_head(cls, encoder: PreTrainedModel) -> tuple[str, str, str, str] | None:
-        """Give the places of the stock Longformer's head."""
+        """Return the places of the stock Longformer's head."""
         from simlte_st.compat import MLM_HEADS
 
         return MLM_HEADS["longformer"]

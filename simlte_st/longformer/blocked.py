@@ -18,19 +18,7 @@ _ROW = 1_000_003  # numbers of a row's queries are so far from those of the next
 def blocked_attention(
     query: Tensor, key: Tensor, value: Tensor, packing: Packing, window: int, dropout: float = 0.0
 ) -> Tensor:
-    """Attend within windows and to global tokens, all through the local projections.
-
-    Args:
-        query: ``(slots, heads, size)``, any floating dtype.
-        key: Same shape.
-        value: Same shape.
-        packing: How documents stand in the slots.
-        window: Tokens seen on both sides together, even.
-        dropout: Probability of dropping an attention weight.
-
-    Returns:
-        ``(slots, heads * size)``, the queries' dtype.
-    """
+    """Attend within windows and to global tokens, all through the local projections."""
     on_cpu = query.device.type == "cpu"
     slow = query.dtype != torch.float32 and torch.is_grad_enabled()  # the fused kernel's backward pass, see products
     if on_cpu and dropout == 0.0 and has_cpu_kernel() and not slow:

@@ -42,7 +42,7 @@ class Run:
 
 
 def has_cpu_kernel() -> bool:
-    """Tell whether this PyTorch has the fused kernel that is used here."""
+    """Return whether this PyTorch has the fused kernel that is used here."""
     return hasattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu") and hasattr(
         torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu_backward"
     )

@@ -53,16 +53,6 @@ def global_rows(
 ) -> tuple[Tensor, Tensor] | None:
     """Compute the attention of all global tokens.
 
-    Args:
-        hidden: Hidden states, ``(slots, hidden)``.
-        projections: The global projections.
-        heads: Attention heads.
-        packing: How documents stand in the slots.
-        dropout: Probability of dropping an attention weight.
-
-    Returns:
-        The global tokens' slots, ``(globals,)``, and what they see, ``(globals, hidden)``; None without global tokens.
-
     References:
         Longformer, section 3.1, "Linear projections for global attention".
     """
@@ -91,25 +81,14 @@ def global_rows(
 
 
 def _is_plain(linear: nn.Module) -> bool:
-    """Tell whether a projection is its weight and bias and nothing else: no adapter, no quantisation, no hook."""
+    """Return whether a projection is its weight and bias and nothing else: no adapter, no quantisation, no hook."""
     return type(linear) is nn.Linear and not linear._forward_hooks and not linear._forward_pre_hooks
 
 
 def _carried_back(
     states: Tensor, query: Tensor, projections: GlobalProjections, bias: Tensor, dropout: float
 ) -> Tensor:
-    """Attend without projecting the document.
-
-    Args:
-        states: Hidden states, ``(documents, size, hidden)``.
-        query: Scaled global queries, ``(documents, most, heads, head)``.
-        projections: The global projections.
-        bias: Added to the scores, ``(documents, 1, size)``.
-        dropout: Probability of dropping an attention weight.
-
-    Returns:
-        ``(documents, most, hidden)``.
-    """
+    """Attend without projecting the document."""
     documents, most, heads, head = query.shape
     key, value = projections.key, projections.value
     assert isinstance(key, nn.Linear)

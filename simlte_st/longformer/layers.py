@@ -36,16 +36,7 @@ class LongformerEmbeddings(nn.Module):
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
     def forward(self, words: Tensor, positions: Tensor, segments: Tensor | None) -> Tensor:
-        """Embed packed tokens.
-
-        Args:
-            words: Token ids, ``(slots,)``, int64, or their embeddings, ``(slots, hidden)``.
-            positions: Position ids, ``(slots,)``, int64.
-            segments: Token type ids, ``(slots,)``, int64; None: all 0.
-
-        Returns:
-            ``(slots, hidden)``.
-        """
+        """Embed packed tokens."""
         embedded = self.word_embeddings(words) if words.dim() == 1 else words
         of_segment = self.token_type_embeddings.weight[0] if segments is None else self.token_type_embeddings(segments)
         embedded = embedded + self.position_embeddings(positions) + of_segment
@@ -96,17 +87,7 @@ class LongformerEncoder(nn.Module):
         self.layer = nn.ModuleList(LongformerLayer(config, window) for window in config.layer_windows())
 
     def forward(self, hidden: Tensor, packing: Packing, backend: str, keep_all: bool) -> tuple[Tensor, list[Tensor]]:
-        """Run the layers.
-
-        Args:
-            hidden: Embedded tokens, ``(slots, hidden)``.
-            packing: How documents stand in the slots.
-            backend: See :func:`~simlte_st.longformer.attention.longformer_attention`.
-            keep_all: Whether to return what every layer was given.
-
-        Returns:
-            The last hidden states, and all of them if asked for, the embeddings first.
-        """
+        """Run the layers."""
         states = [hidden]
         for layer in self.layer:
             hidden = layer(hidden, packing, backend)

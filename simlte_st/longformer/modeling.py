@@ -42,11 +42,7 @@ class SimlteLongformerPreTrainedModel(PreTrainedModel):
     _stock: type[PreTrainedModel] = LongformerModel
 
     def get_correct_attn_implementation(self, requested_attention: str | None, is_init_check: bool = False) -> str:
-        """Accept the names of this Longformer's own backends; without one it is ``"sdpa"``.
-
-        Raises:
-            ConfigurationError: Another backend, such as flash attention.
-        """
+        """Accept the names of this Longformer's own backends; without one it is ``"sdpa"``."""
         name = "sdpa" if requested_attention is None else requested_attention
         check_choice("attn_implementation", name, BACKENDS)
         return name
@@ -65,18 +61,7 @@ class SimlteLongformerPreTrainedModel(PreTrainedModel):
     def from_longformer(
         cls: type[Model], model: PreTrainedModel | str | os.PathLike[str], global_tokens: GlobalTokens = "cls"
     ) -> Model:
-        """Make the model from a stock one; ``from_pretrained`` reads stock checkpoints too.
-
-        Args:
-            model: A stock ``LongformerModel`` or ``LongformerForMaskedLM``, or a checkpoint of one.
-            global_tokens: See :class:`SimlteLongformerConfig`.
-
-        Returns:
-            The model, with copies of the weights. What the stock model lacks (an MLM head, a pooler) is drawn anew.
-
-        Raises:
-            ModelError: Not a Longformer.
-        """
+        """Make the model from a stock one; ``from_pretrained`` reads stock checkpoints too."""
         if not isinstance(model, PreTrainedModel):
             model = cls._stock.from_pretrained(model)
         if model.config.model_type != "longformer":
@@ -286,7 +271,7 @@ AnyModel = TypeVar("AnyModel", bound=PreTrainedModel)
 
 
 def _fields(model: PreTrainedModel) -> dict[str, Any]:
-    """Give the fields of the configuration that the stock one and ours share."""
+    """Return the fields of the configuration that the stock one and ours share."""
     others = ("model_type", "transformers_version", "architectures", "global_tokens")
     return {name: value for name, value in model.config.to_dict().items() if name not in others}
 

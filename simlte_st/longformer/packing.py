@@ -77,29 +77,14 @@ class Packing:
         return cast(T, self._cache[key])
 
     def pack(self, padded: Tensor, fill: int | None = None) -> Tensor:
-        """Take what stands at each slot.
-
-        Args:
-            padded: ``(batch, width, ...)``, any dtype.
-            fill: What padding slots get; None leaves them with what their document's last token has.
-
-        Returns:
-            ``(slots, ...)``.
-        """
+        """Take what stands at each slot."""
         packed = padded.reshape(self.batch * self.width, *padded.shape[2:]).index_select(0, self.source)
         if fill is None:
             return packed
         return packed.masked_fill(~self.inside.view(-1, *[1] * (packed.dim() - 1)), fill)
 
     def unpack(self, packed: Tensor) -> Tensor:
-        """Put slots back where their tokens stood.
-
-        Args:
-            packed: ``(slots, ...)``.
-
-        Returns:
-            ``(batch, width, ...)``, zeros where the batch has padding.
-        """
+        """Put slots back where their tokens stood."""
         padded = packed.new_zeros(self.batch * self.width, *packed.shape[1:])
         targets, slots = self.once("targets", lambda: (self.source[self.inside], self.inside.nonzero().squeeze(1)))
         padded = padded.index_copy(0, targets, packed.index_select(0, slots))
@@ -116,15 +101,6 @@ def pack_batch(
 
     A document reaches from its first to its last unmasked token, so that padding may stand on either side; masked
     tokens in between keep their places, because distances in the window count them.
-
-    Args:
-        mask: Tokens to attend to, ``(batch, width)``, bool.
-        global_mask: Tokens with global attention, ``(batch, width)``, bool; masked ones have none.
-        cls: Without a ``global_mask``: whether the first token of each document has global attention.
-        device: Where the packing's tensors shall be; None: where ``mask`` is.
-
-    Returns:
-        The packing.
     """
     device = device or mask.device
     # The plan is made of many small decisions: on the CPU.

@@ -19,11 +19,7 @@ from simlte_st.longformer.packing import BLOCK
 
 
 class PaddedLongformer(nn.Module):
-    """A Longformer whose forward pass can be traced.
-
-    Args:
-        model: The model; its modules are shared.
-    """
+    """A Longformer whose forward pass can be traced."""
 
     def __init__(self, model: SimlteLongformerModel) -> None:
         super().__init__()
@@ -32,15 +28,7 @@ class PaddedLongformer(nn.Module):
         self.cls = model.config.global_tokens == "cls"
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """Encode a batch that is padded on the right.
-
-        Args:
-            input_ids: Token ids, ``(batch, length)``, int64; the length is a multiple of :data:`BLOCK`.
-            attention_mask: 1 for tokens, 0 for padding, same shape, int64.
-
-        Returns:
-            ``(batch, length, hidden)``; anything at padding.
-        """
+        """Encode a batch that is padded on the right."""
         pad = self.model.embeddings.padding_idx
         real = (input_ids != pad).long()
         hidden: Tensor = self.model.embeddings(
@@ -98,15 +86,7 @@ class PaddedLongformer(nn.Module):
 
 
 def _with_neighbours(blocks: Tensor, around: int) -> Tensor:
-    """Put the blocks before and after each beside it, zeros where there is none.
-
-    Args:
-        blocks: ``(batch, blocks, size, ...)``.
-        around: How many on each side.
-
-    Returns:
-        ``(batch, blocks, (2 * around + 1) * size, ...)``.
-    """
+    """Put the blocks before and after each beside it, zeros where there is none."""
     beyond = torch.zeros_like(blocks[:, :1])
     padded = torch.cat([*[beyond] * around, blocks, *[beyond] * around], 1)
     return torch.cat([padded[:, start : start - 2 * around or None] for start in range(2 * around + 1)], 2)

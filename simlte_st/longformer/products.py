@@ -57,18 +57,7 @@ class Group:
 
 
 def kept(group: Group, heads: int, dropout: float, seed: int, dtype: torch.dtype) -> Tensor:
-    """Draw which weights dropout keeps.
-
-    Args:
-        group: The chunks.
-        heads: Attention heads.
-        dropout: Probability of dropping a weight; it is rounded to a multiple of 2 ** -16.
-        seed: Decides the draw; 32 bits of it count.
-        dtype: Of the result.
-
-    Returns:
-        1 for what is kept, 0 else, ``(chunks, heads, queries, keys + far)``.
-    """
+    """Draw which weights dropout keeps."""
     start = _mixed(torch.arange(heads, dtype=torch.int32) * _GOLDEN + _signed(seed))
     rows = _mixed(group.row_numbers[:, None] * _GOLDEN ^ start[None, :, None])
     columns = _mixed(group.column_numbers * _GOLDEN)

@@ -25,12 +25,7 @@ class BatchMetrics:
 
     @torch.no_grad()
     def update(self, embeddings: list[Tensor]) -> None:
-        """Add one batch.
-
-        Args:
-            embeddings: One tensor a column, each ``(batch, dim)``; the first two are the two views. Of a large batch
-                the first 1,024 rows are looked at: the memory for all pairs grows with the square of their number.
-        """
+        """Add one batch."""
         anchor, positive = (
             functional.normalize(column[:_MOST_ROWS].detach().float(), dim=1) for column in embeddings[:2]
         )

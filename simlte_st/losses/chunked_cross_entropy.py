@@ -21,7 +21,7 @@ class HeadPrecision:
     bf16 = False
 
     def precision(self, device: torch.device) -> AbstractContextManager[Any]:
-        """Give the context in which to compute."""
+        """Return the context in which to compute."""
         return torch.autocast(device.type, torch.bfloat16) if self.bf16 else nullcontext()
 
 
@@ -36,16 +36,6 @@ def chunked_cross_entropy(
     is as large as the inputs.
 
     Under autocast the products run in its precision, and the softmax and all sums over chunks in 32 bits at least.
-
-    Args:
-        hidden: What the logits are computed from, ``(tokens, embedding)``, floating point.
-        weight: Output embeddings, ``(vocab, embedding)``, floating point.
-        bias: ``(vocab,)``, floating point, or None.
-        targets: ``(tokens,)``, int64.
-        chunk_size: Tokens of a chunk.
-
-    Returns:
-        The sum over the tokens, a scalar, float32 or wider; 0 where there are none.
     """
     grad_enabled = torch.is_grad_enabled()  # inside it is not to be seen
     arguments = (hidden, weight, bias, targets, chunk_size, grad_enabled)

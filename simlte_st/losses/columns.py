@@ -22,16 +22,7 @@ _MOST_PADDING = 1.125
 
 
 def merge_columns(columns: list[Features], most_padding: float = float("inf")) -> Features | None:
-    """Put columns under each other, all rows of the first and so on, padded to the longest.
-
-    Args:
-        columns: Columns of equal numbers of rows, with labels or without.
-        most_padding: Most growth in tokens, padding included.
-
-    Returns:
-        The batch, of new tensors; None where the columns do not fit together (flattened ones, unlike keys) or where it
-        would grow too much.
-    """
+    """Put columns under each other, all rows of the first and so on, padded to the longest."""
     masks = [features.get("attention_mask") for features in columns]
     if len(columns) < 2 or any(mask is None for mask in masks):
         return None
@@ -46,24 +37,20 @@ def merge_columns(columns: list[Features], most_padding: float = float("inf")) -
 
 
 def encode(model: nn.Module, features: Features) -> tuple[Features, Tensor | None]:
-    """Give the model's outputs for a batch and the batch's labels, if it has any; the features are not changed."""
+    """Return the model's outputs for a batch and the batch's labels, if it has any; the features are not changed."""
     inputs = dict(features)  # a model writes its outputs into the dict it is given
     labels = inputs.pop(LABELS, None)
     return model(inputs), labels
 
 
 def encode_columns(model: nn.Module, columns: list[Features]) -> list[tuple[Features, Tensor | None]]:
-    """Encode columns in one pass where they fit together without much padding, else one by one.
-
-    Returns:
-        Outputs and labels of each pass: of one that holds all columns under each other, or of each column.
-    """
+    """Encode columns in one pass where they fit together without much padding, else one by one."""
     merged = merge_columns(columns, _MOST_PADDING)
     return [encode(model, features) for features in (columns if merged is None else [merged])]
 
 
 def split_embeddings(outputs: list[tuple[Features, Tensor | None]], columns: int) -> list[Tensor]:
-    """Give the embeddings of each column, ``(rows, dim)``, from what :func:`encode_columns` gave."""
+    """Return the embeddings of each column, ``(rows, dim)``, from what :func:`encode_columns` gave."""
     embeddings = [out["sentence_embedding"] for out, _ in outputs]
     return list(embeddings[0].chunk(columns)) if len(embeddings) == 1 else embeddings
 
@@ -75,15 +62,7 @@ def row_count(features: Features) -> int:
 
 
 def take_rows(features: Features, rows: Tensor) -> Features:
-    """Take some rows of a column, in any order.
-
-    Args:
-        features: The column; not changed.
-        rows: Their numbers, ``(taken,)``, int64.
-
-    Returns:
-        The rows, of new tensors; padded ones as long as the longest of them.
-    """
+    """Take some rows of a column, in any order."""
     ids = features["input_ids"]
     rows = rows.to(ids.device)
     starts = features.get("cu_seq_lens_q")

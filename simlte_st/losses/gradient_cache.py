@@ -34,7 +34,7 @@ class CachedMLMLoss(Protocol):
         """Sum the cross-entropy of masked tokens, and count them."""
 
     def parameters(self) -> Iterator[nn.Parameter]:
-        """Give all parameters that are trained."""
+        """Return all parameters that are trained."""
 
 
 class ContrastivePass(CachedLossMixin):
@@ -48,10 +48,6 @@ class ContrastivePass(CachedLossMixin):
 
     Where the columns have labels (``mlm_input="shared"``), each mini-batch has its MLM term too: its value in the first
     embedding step, its gradient in the second.
-
-    Args:
-        loss: The loss that this is a pass of.
-        columns: Model inputs, with labels or without.
 
     Attributes:
         mlm_sum: Cross-entropy summed over the masked tokens of all columns, a scalar, float32; known after :meth:`run`.
@@ -134,10 +130,6 @@ class MLMPass:
     What is differentiated is the sum, not the mean or its weighted share of the loss: the gradients of half-precision
     activations are then about as large as a gradient scaler would make them.
 
-    Args:
-        loss: The loss that this is a pass of.
-        columns: Masked columns with labels.
-
     Attributes:
         mlm_sum: Cross-entropy summed over the masked tokens of all columns, a scalar, float32.
         mlm_count: Number of those tokens.
@@ -169,11 +161,7 @@ class MLMPass:
         return total.detach()
 
     def back_propagate(self, slope: Tensor) -> None:
-        """Add the gradient, multiplied, to that of the parameters.
-
-        Raises:
-            RuntimeError: It has been done already.
-        """
+        """Add the gradient, multiplied, to that of the parameters."""
         if self._gradients is None:
             raise RuntimeError("The MLM term of a cached loss can be back-propagated once for each forward pass.")
         gradients, self._gradients = self._gradients, None
@@ -189,17 +177,7 @@ class MLMPass:
 
 
 def joined_terms(contrastive: Tensor, mlm: Tensor, back_propagate: Callable[[Tensor], None]) -> tuple[Tensor, Tensor]:
-    """Give the two terms as tensors that may be added and scaled as any others.
-
-    Args:
-        contrastive: The contrastive term, a leaf whose hook does the backward pass; a scalar.
-        mlm: Value of the MLM term, a scalar.
-        back_propagate: Gets the gradient with respect to the MLM term, before the hook is called: the last mini-batch
-            of the hook makes DDP average all gradients, those of the MLM term too.
-
-    Returns:
-        The two terms.
-    """
+    """Return the two terms as tensors that may be added and scaled as any others."""
     terms: tuple[Tensor, Tensor] = _Joined.apply(contrastive, mlm, back_propagate)  # type: ignore[no-untyped-call]
     return terms
 
@@ -234,7 +212,7 @@ class _Attached(torch.autograd.Function):
 
 
 def _autocast_as_now(features: Features) -> Callable[[], torch.autocast]:
-    """Give contexts with the autocast of this moment: the backward pass is run outside of it."""
+    """Return contexts with the autocast of this moment: the backward pass is run outside of it."""
     device = features["input_ids"].device.type
     enabled, dtype = torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)
     return lambda: torch.autocast(device, dtype=dtype, enabled=enabled)

@@ -25,17 +25,13 @@ class LossStateMixin(nn.Module):
     model: SentenceTransformer
 
     def extra_state(self) -> dict[str, Tensor]:
-        """Give the loss's own parameters and buffers by name, those of the model left out."""
+        """Return the loss's own parameters and buffers by name, those of the model left out."""
         of_model = {id(value) for value in self.model.state_dict(keep_vars=True).values()}
         own = self.state_dict(keep_vars=True)
         return {name: value.detach() for name, value in own.items() if id(value) not in of_model}
 
     def load_extra_state(self, state: dict[str, Tensor]) -> None:
-        """Restore what :meth:`extra_state` gave, in place.
-
-        Raises:
-            ConfigurationError: The state belongs to a loss of other settings.
-        """
+        """Restore what :meth:`extra_state` gave, in place."""
         own = self.extra_state()
         if set(own) != set(state):
             raise ConfigurationError(

@@ -27,15 +27,6 @@ class TokenMasker:
 
     What is drawn for a row depends on the seed, the number of the draw and the row's tokens, and on nothing else: not
     on the rows beside it, nor on how they are padded, so that any number of processes that share a batch mask it alike.
-
-    Args:
-        tokenizer: The model's tokenizer.
-        probability: Share of tokens to choose.
-        seed: The run's seed.
-
-    Raises:
-        ConfigurationError: ``probability`` is not between 0 and 1.
-        ModelError: The tokenizer has no mask token.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, probability: float = 0.15, seed: int = 0) -> None:
@@ -52,17 +43,7 @@ class TokenMasker:
         self.vocabulary = len(tokenizer)
 
     def __call__(self, features: dict[str, Any], draw: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-        """Mask a batch.
-
-        Args:
-            features: What the collator gave: ``input_ids`` of shape ``(batch, length)`` with ``attention_mask``, or
-                flattened ``(1, total)`` with ``cu_seq_lens_q``; ``prompt_length`` where there is a prompt.
-            draw: Numbers of the draw, such as those of the batch and the column: with others, other tokens are chosen.
-
-        Returns:
-            ``(masked_ids, labels)``, both int64 and of the shape of ``input_ids``; ``labels`` is :data:`IGNORE` where
-            nothing is to be predicted. The features are not changed.
-        """
+        """Mask a batch."""
         ids = features["input_ids"]
         real = self._real(features)
         drawn = [self._draw_row(row, draw) for row in self._rows(features)]
@@ -79,16 +60,7 @@ class TokenMasker:
         return masked, labels
 
     def choose_rows(self, features: dict[str, Any], draw: tuple[int, ...], share: float) -> Tensor:
-        """Choose each row of a batch with a probability, one at least.
-
-        Args:
-            features: As above.
-            draw: As above.
-            share: The probability.
-
-        Returns:
-            Their numbers, ``(chosen,)``, int64, rising.
-        """
+        """Choose each row of a batch with a probability, one at least."""
         drawn = torch.tensor([self._key(row, draw)[0] / 2**64 for row in self._rows(features)], dtype=torch.float64)
         return (drawn <= max(share, float(drawn.min()))).nonzero().flatten()
 
@@ -106,7 +78,7 @@ class TokenMasker:
         return struct.unpack("<QQ", key.digest())
 
     def _rows(self, features: dict[str, Any]) -> list[NDArray[np.int64]]:
-        """Give the tokens of each row, without padding."""
+        """Return the tokens of each row, without padding."""
         ids, mask = features["input_ids"], features.get("attention_mask")
         lengths = features["cu_seq_lens_q"].diff() if mask is None else mask.sum(dim=1)
         flat = ids[self._real(features)].to("cpu", torch.int64).numpy()

@@ -27,17 +27,7 @@ HeadSource = Literal["auto", "pretrained", "fresh"]
 
 
 class MLMHead(HeadPrecision, nn.Module):
-    """Hidden states to vocabulary logits.
-
-    Args:
-        dense: Maps the hidden size to the size of the word embeddings.
-        activation: Applied after ``dense``.
-        norm: Layer norm after the activation.
-        bias: Output bias, ``(vocab,)``; None for a head without one.
-        decoder: Output weights of their own, ``(vocab, embedding)``, for checkpoints that do not tie them to the word
-            embeddings; None ties them.
-        pretrained: Whether the weights come from a checkpoint.
-    """
+    """Hidden states to vocabulary logits."""
 
     def __init__(
         self,
@@ -57,29 +47,11 @@ class MLMHead(HeadPrecision, nn.Module):
         self.pretrained = pretrained
 
     def forward(self, hidden: Tensor, word_embeddings: Tensor) -> Tensor:
-        """Compute logits.
-
-        Args:
-            hidden: Hidden states at the masked positions, ``(masked, hidden)``.
-            word_embeddings: The encoder's word embeddings, ``(vocab, embedding)``; not used by an untied head.
-
-        Returns:
-            Logits, ``(masked, vocab)``.
-        """
+        """Compute logits."""
         return functional.linear(self._transform(hidden), self._output_weight(word_embeddings), self.bias)
 
     def summed_loss(self, hidden: Tensor, word_embeddings: Tensor, targets: Tensor, chunk_size: int) -> Tensor:
-        """Compute the cross-entropy, summed over tokens, with the logits of one chunk of them held at a time.
-
-        Args:
-            hidden: Hidden states at the masked positions, ``(masked, hidden)``.
-            word_embeddings: As for :meth:`forward`.
-            targets: The tokens that were masked, ``(masked,)``, int64.
-            chunk_size: Tokens of a chunk.
-
-        Returns:
-            A scalar, float32. Of no tokens it is 0 with a gradient of 0 for every parameter.
-        """
+        """Compute the cross-entropy, summed over tokens, with the logits of one chunk of them held at a time."""
         weight = self._output_weight(word_embeddings)
         with self.precision(hidden.device):
             return chunked_cross_entropy(self._transform(hidden), weight, self.bias, targets, chunk_size)
@@ -98,20 +70,7 @@ class MLMHead(HeadPrecision, nn.Module):
 
 
 def make_mlm_head(model: SentenceTransformer, source: HeadSource = "auto", seed: int = 0) -> MLMHead:
-    """Make the head for a model.
-
-    Args:
-        model: The model to train.
-        source: ``"pretrained"`` takes the checkpoint's head and raises where there is none; ``"fresh"`` builds one;
-            ``"auto"`` takes the checkpoint's where there is one and says in the log which it was.
-        seed: Seed of a fresh head's weights: the same on every process of a distributed run.
-
-    Returns:
-        The head, on the model's device, in 32-bit floats.
-
-    Raises:
-        ModelError: No pretrained head although one was asked for, or no encoder to build one for.
-    """
+    """Make the head for a model."""
     encoder = encoder_of(model)
     encoder = backbone_of(encoder).language_model(encoder)
     head: MLMHead | None = None

@@ -80,20 +80,7 @@ class MLMLossMixin(LossStateMixin):
         """Prepare what a loss needs of a head that was just made; nothing here."""
 
     def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Any) -> dict[str, Tensor] | Tensor:
-        """Compute the loss. Of the cached loss most work is done in the backward pass, which can be done once.
-
-        Args:
-            sentence_features: One dict of model inputs a column; not changed, unless ``mlm_weight=0``.
-            labels: Not used.
-
-        Returns:
-            ``{"contrastive": ..., "mlm": ...}`` whose sum is the loss, the MLM term weighted already; at
-            ``mlm_weight=0`` the contrastive loss alone, a scalar, as the stock loss returns it. The terms may be
-            scaled before they are back-propagated, as gradient accumulation and gradient scalers do.
-
-        Raises:
-            DataError: There is one column only.
-        """
+        """Compute the loss. Of the cached loss most work is done in the backward pass, which can be done once."""
         columns: list[Features] = list(sentence_features)
         if self.mlm_head is None:
             loss: Tensor = super().forward(columns, labels)
@@ -104,13 +91,7 @@ class MLMLossMixin(LossStateMixin):
         return {"contrastive": contrastive, "mlm": mlm}
 
     def compute_terms(self, columns: list[Features], masked: list[Features], labels: Any) -> tuple[Tensor, Tensor]:
-        """Compute the contrastive and the weighted MLM term, scalars.
-
-        Args:
-            columns: Model inputs.
-            masked: What :meth:`mask_columns` made of them.
-            labels: For the stock loss.
-        """
+        """Compute the contrastive and the weighted MLM term, scalars."""
         raise NotImplementedError
 
     def mask_columns(self, columns: list[Features]) -> list[Features]:
@@ -151,7 +132,7 @@ class MLMLossMixin(LossStateMixin):
         return self.mlm_head.summed_loss(hidden, words, targets, self.mlm_chunk_size), len(targets)
 
     def get_config_dict(self) -> dict[str, Any]:
-        """Give the settings, for the model card."""
+        """Return the settings, for the model card."""
         stock: dict[str, Any] = super().get_config_dict()  # type: ignore[misc]  # the stock loss has it
         return {
             **stock,

@@ -33,24 +33,6 @@ def load_model(
 
     Texts that hold the words of special tokens, such as ``[MASK]`` or ``</s>``, are read as they stand, as any other
     text; this is saved with the model. Only where its own prompts are written with such words, the model reads them.
-
-    Args:
-        name: A folder, or a name as :func:`find_model` has it.
-        pooling: ``"cls"`` or ``"mean"`` replaces the model's pooling, ``"keep"`` keeps it. A bare language model, which
-            has none, gets ``"cls"`` when asked to keep.
-        max_seq_length: Tokens to read of an input, special tokens included; None keeps the model's.
-        dtype: Type of the weights; None keeps the checkpoint's. Training wants ``torch.float32``: on weights of half
-            precision an optimizer's small steps are lost.
-        device: Where it computes, such as ``"cpu"`` or ``"cuda:1"``; None for a GPU, if there is one.
-
-    Returns:
-        The model.
-
-    Raises:
-        ModelError: There is no such model, it is incomplete or damaged, it does not end in token embeddings and
-            pooling, a weight is no finite number, or its tokenizer has tokens without an embedding.
-        ConfigurationError: It has no positions for ``max_seq_length`` tokens, or they leave no room for a text; or
-            there is no such device.
     """
     check_device(device)
     return load_from(find_model(name), os.fspath(name), pooling, max_seq_length, dtype, device)
@@ -64,21 +46,6 @@ def find_model(name: str | os.PathLike[str]) -> str:
     The Hub is asked once and for five seconds. Without a network, sentence-transformers would ask for each of several
     files, again and again, for over a minute. Endpoint, token and offline mode are those of ``huggingface_hub``
     (``HF_ENDPOINT``, ``HF_TOKEN``, ``HF_HUB_OFFLINE``).
-
-    Args:
-        name: A path or a name; on the Hub with its owner or, as sentence-transformers' own models, without.
-
-    Returns:
-        The folder, be it one in the Hub's cache where the Hub cannot be asked. Else the name as it is: the Hub has
-        answered, and sentence-transformers may look it up there.
-
-    Raises:
-        MissingExtraError: A packaged model whose package is not installed.
-        ModelError: The files of a packaged model are not the published ones. Or there is no such folder, and the name
-            can be none of the Hub's; or it is a file. Or the Hub cannot be asked and its cache does not have the model.
-            Or the base of a model of this package is missing, or the package is not whole: the message says what to
-            install.
-        ConfigurationError: A model of this package is to be put together where nothing can be written.
     """
     text = os.fspath(name)
     if text in OWN_MODELS and not os.path.isdir(text):

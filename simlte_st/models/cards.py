@@ -22,12 +22,7 @@ _STOCK_SECTIONS = ("### Model Sources", "## Additional Resources", "## Citation\
 
 
 def complete_model_card(folder: Path) -> None:
-    """Let the card in a model's folder say what of this package it takes to load the model; twice is as once.
-
-    Args:
-        folder: A model's, with the ``README.md`` that sentence-transformers wrote. Where it takes nothing of this
-            package, or there is no card, nothing is changed.
-    """
+    """Let the card in a model's folder say what of this package it takes to load the model; twice is as once."""
     path, own = folder / "README.md", _imports(folder)
     if own != _STOCK and path.exists() and own not in (card := path.read_text(encoding="utf-8")):
         card = card.replace(_STOCK, own, 1).replace(f"{_INSTALL}\n", f"{_INSTALL} simlte-st\n", 1)
@@ -50,13 +45,6 @@ def write_model_card(folder: Path, *, name: str, base: str, summary: str, about:
     First comes what the model is and whether it is better than its base, then how it is used, then how it was made. Of
     a card that sentence-transformers generated the details of the model follow. Of one that somebody wrote, the base's,
     licence, language and tags remain: what else it says is of another model.
-
-    Args:
-        folder: The model's folder, with the ``README.md`` that sentence-transformers wrote.
-        name: The model's name.
-        base: Name or folder of the model that it was made of; a folder's name alone is shown.
-        summary: What the model is, Markdown.
-        about: Sections on how it was made, Markdown.
     """
     path = folder / "README.md"
     card = path.read_text(encoding="utf-8")

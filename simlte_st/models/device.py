@@ -15,15 +15,7 @@ from simlte_st.errors import ConfigurationError, ModelError
 
 
 def check_device(device: str | None) -> None:
-    """Check that a device is there, before work begins.
-
-    Args:
-        device: As PyTorch names it: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"mps"``; None leaves it to
-            sentence-transformers.
-
-    Raises:
-        ConfigurationError: There is no such device.
-    """
+    """Check that a device is there, before work begins."""
     if device is None:
         return
     try:
@@ -49,18 +41,7 @@ def cpu_capabilities() -> dict[str, Any]:
 
 @contextmanager
 def device_pool(model: SentenceTransformer, devices: Sequence[str]) -> Iterator[Any]:
-    """Start a process on each of several devices, which encode what one would; a device may be there several times.
-
-    Args:
-        model: The model, of which each process has a copy. It is where it was again afterwards.
-        devices: The devices.
-
-    Yields:
-        The pool, as ``encode`` takes it.
-
-    Raises:
-        ModelError: One of the processes died.
-    """
+    """Start a process on each of several devices, which encode what one would; a device may be there several times."""
     before = model.device
     with _threads_divided(sum(torch.device(each).type == "cpu" for each in devices)):
         pool = model.start_multi_process_pool(list(devices))

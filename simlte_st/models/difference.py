@@ -22,15 +22,7 @@ AGAIN = "Install simlte-st again."
 
 
 def add_difference(model: SentenceTransformer, path: str | os.PathLike[str]) -> None:
-    """Add a difference to the model that it was taken from, in place.
-
-    Args:
-        model: Of :func:`untrained`.
-        path: The file.
-
-    Raises:
-        ModelError: The file cannot be read, or belongs to another model; nothing was added.
-    """
+    """Add a difference to the model that it was taken from, in place."""
     try:
         factors = load_file(path)
     except (OSError, SafetensorError) as error:

@@ -52,7 +52,7 @@ class EncodingReport:
     truncation: Truncation
 
     def __str__(self) -> str:
-        """Give the summary."""
+        """Return the summary."""
         return self.summary()
 
     def summary(self) -> str:
@@ -61,7 +61,7 @@ class EncodingReport:
         return f"{text} {self.truncation.summary()} {self.truncation.advice}".rstrip()
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the report as JSON values."""
+        """Return the report as JSON values."""
         return {"documents": self.documents, "dimension": self.dimension, "truncation": self.truncation.to_dict()}
 
 

@@ -40,24 +40,7 @@ def encode_with_ray(
     address: str | None = None,
     device: str | None = None,
 ) -> None:
-    """Make the part files that are missing.
-
-    Args:
-        parts: The parts; a copy is iterated in another process.
-        encoder: What makes them. Its model is on the CPU afterwards.
-        bar: A progress bar, moved on by the documents of each part.
-        actors: Processes that hold a model, each with a CPU and, where there are GPUs, one of them; None for as many as
-            the cluster has room for.
-        address: The cluster, as ``ray.init`` takes it; None for the one that this process is connected to, else for the
-            one that runs here or is named in ``RAY_ADDRESS``, else for one of its own that ends with the work.
-        device: ``"cpu"`` or ``"cuda"``; None for GPUs if the cluster has some.
-
-    Raises:
-        ConfigurationError: The cluster is not there or has not the CPUs or GPUs; its machines do not see the folder of
-            the parts; or the source lives in this process only.
-        ModelError: A vector is not finite, or a process of Ray died again and again.
-        Exception: What iterating the parts or the model raises, as if it had been here.
-    """
+    """Make the part files that are missing."""
     import ray
     from ray import data
 
@@ -97,11 +80,7 @@ def encode_with_ray(
 
 @contextmanager
 def _cluster(address: str | None) -> Iterator[None]:
-    """Connect to a cluster while the block runs; a connection that was there stays.
-
-    Raises:
-        ConfigurationError: There is none at the address, or this process is connected to another.
-    """
+    """Connect to a cluster while the block runs; a connection that was there stays."""
     import ray
 
     if ray.is_initialized():
@@ -125,11 +104,7 @@ def _cluster(address: str | None) -> Iterator[None]:
 
 
 def _resources(cluster: dict[str, float], actors: int | None, device: str | None) -> tuple[int, int]:
-    """Give the number of actors, and the GPUs of each.
-
-    Raises:
-        ConfigurationError: The cluster has not so many. Ray would wait for them without end.
-    """
+    """Return the number of actors, and the GPUs of each."""
     cpus, gpus = int(cluster.get("CPU", 0)), int(cluster.get("GPU", 0))
     on_gpu = device == "cuda" or (device is None and gpus > 0)
     room = max(0, min(cpus - 1, gpus) if on_gpu else cpus - 1)
@@ -218,14 +193,7 @@ def _pickled(value: Any) -> bytes:
 
 
 class _Actor:
-    """Holds the model, in a process of Ray.
-
-    Args:
-        encoder: Where the model is.
-        folder: Where the part files go.
-        device: Where to compute.
-        run: A name of the run.
-    """
+    """Holds the model, in a process of Ray."""
 
     def __init__(self, encoder: Any, folder: Path, device: str, run: str) -> None:
         import ray
@@ -268,11 +236,7 @@ def _check_seen(folder: Path) -> None:
 
 @contextmanager
 def _attempt(marker: Path, work: str) -> Iterator[None]:
-    """Count in a file how often work was begun that did not end.
-
-    Raises:
-        ModelError: Too often.
-    """
+    """Count in a file how often work was begun that did not end."""
     if marker.exists() and marker.stat().st_size >= _ATTEMPTS:
         raise ModelError(
             f"{_ATTEMPTS} times a process of Ray died over {work}, most likely for want of memory. Finished parts "

@@ -126,14 +126,7 @@ def export_onnx(
 
 
 class _Graph(nn.Module):
-    """Modules of a SentenceTransformer as a function of tensors, which are named in ``inputs``.
-
-    Args:
-        encoder: From ids and mask to token embeddings; None where the embedding is an input.
-        modules: What follows.
-        size: Numbers of the embedding that are kept; None for all.
-        hidden: Size of the embedding that is an input.
-    """
+    """Modules of a SentenceTransformer as a function of tensors, which are named in ``inputs``."""
 
     def __init__(
         self, encoder: nn.Module | None, modules: Sequence[nn.Module], size: int | None = None, hidden: int = 0

@@ -53,19 +53,7 @@ vectors = np.array([encode(text) for text in ["A long document ...", "Another on
 def export_card(
     name: str, base: str, settings: dict[str, Any], tokenizer: Tokenizer, error: float, int8_cosine: float | None
 ) -> str:
-    """Write the card.
-
-    Args:
-        name: Of the exported model.
-        base: Of the model that was exported.
-        settings: See :class:`~simlte_st.models.onnx_encoder.OnnxEncoder`.
-        tokenizer: The exported tokenizer.
-        error: See :class:`~simlte_st.models.export.Exported`.
-        int8_cosine: As well.
-
-    Returns:
-        Markdown.
-    """
+    """Write the card."""
     reads = "any number of" if settings["max_length"] is None else f"{settings['max_length']:,}"
     precision = (
         f"its weights are float32, and its vectors the model's up to {error:.1e} of their length"

@@ -56,17 +56,6 @@ class LoadedModel:
 
         Where loading draws weights it is loaded again, so that each model has its own, and a run draws the same numbers
         from its seed as ever.
-
-        Args:
-            pooling: As for :func:`~simlte_st.models.base.load_model`.
-            max_seq_length: As for :func:`~simlte_st.models.base.load_model`; None keeps this model's.
-
-        Returns:
-            The other model, in the same dtype.
-
-        Raises:
-            ModelError: It has no pooling that could be changed, or is not there any more.
-            ConfigurationError: It has no positions for ``max_seq_length`` tokens.
         """
         length = max_seq_length or self.model.max_seq_length
         if self.drawn:
@@ -87,24 +76,7 @@ def load_from(
     dtype: torch.dtype | None = None,
     device: str | None = None,
 ) -> LoadedModel:
-    """Load a model from where it is.
-
-    Args:
-        source: Its folder, or its name on the Hub.
-        name: What the user called it, for messages.
-        pooling: As for :func:`~simlte_st.models.base.load_model`, and so are the others.
-        max_seq_length: Tokens to read of an input.
-        dtype: Type of the weights.
-        device: Where it computes.
-
-    Returns:
-        The model.
-
-    Raises:
-        ModelError: The model is incomplete or damaged, does not end in token embeddings and pooling, a weight is no
-            finite number, or its tokenizer has tokens without an embedding.
-        ConfigurationError: It has no positions for ``max_seq_length`` tokens, or they leave no room for a text.
-    """
+    """Load a model from where it is."""
     numbers = torch.get_rng_state()
     if valid_unicode(source) != source:
         raise not_loaded(name, "the name of its folder is no UTF-8, and libraries open no other. Rename it.")
@@ -131,16 +103,7 @@ def load_from(
 
 
 def check_encodes(model: SentenceTransformer, name: str) -> None:
-    """Check, before any work, that a model can read documents of different lengths together.
-
-    Args:
-        model: The model.
-        name: What the user calls it, for messages.
-
-    Raises:
-        ModelError: It has separate encoders for questions and documents, or no padding token.
-        ConfigurationError: The prompt before documents leaves no room for them.
-    """
+    """Check, before any work, that a model can read documents of different lengths together."""
     if isinstance(model[0], Router):
         raise ModelError(
             f"The model {name!r} begins with separate encoders ({', '.join(model[0].sub_modules)}). Save the one for "
@@ -160,16 +123,7 @@ def check_encodes(model: SentenceTransformer, name: str) -> None:
 
 
 def check_room(model: SentenceTransformer, length: int, said: str) -> None:
-    """Check that there is room for a text beside special tokens and the prompt for documents.
-
-    Args:
-        model: The model.
-        length: Tokens to read of an input.
-        said: What has that length, for the message.
-
-    Raises:
-        ConfigurationError: There is none.
-    """
+    """Check that there is room for a text beside special tokens and the prompt for documents."""
     prompt = document_prompt(model)
     if (taken := taken_tokens(model, prompt)) >= length:
         beside = f"and the prompt {prompt[:40]!r} " if prompt else ""
@@ -180,11 +134,7 @@ def check_room(model: SentenceTransformer, length: int, said: str) -> None:
 
 
 def check_symmetric(model: SentenceTransformer, name: str) -> None:
-    """Check that a model treats all texts alike.
-
-    Raises:
-        ModelError: It has separate modules for questions and documents.
-    """
+    """Check that a model treats all texts alike."""
     if any(isinstance(module, Router) for module in model.modules()):
         raise ModelError(
             f"The model {name!r} has separate modules for questions and documents (Router), and only one kind of text "
@@ -212,11 +162,7 @@ def _problem(error: Exception) -> str:
 
 
 def _check_weights(model: SentenceTransformer, name: str) -> None:
-    """Check what would otherwise show much later: as vectors that are no numbers, or as an index out of range.
-
-    Raises:
-        ModelError: A weight is not finite, or a token has no embedding.
-    """
+    """Check what would otherwise show much later: as vectors that are no numbers, or as an index out of range."""
     bad = [key for key, weight in model.named_parameters() if not torch.isfinite(weight).all()]
     if bad:
         raise ModelError(
@@ -240,14 +186,6 @@ def lengthen(loaded: LoadedModel, max_length: int) -> bool:
     A tokenizer may cut texts long before the positions end: that of a ModernBERT with 8,192 positions after 512 tokens,
     or that of a sentence encoder which was tuned on short texts. ``max_seq_length`` is then raised, which is logged and
     saved with the model. A model that reads more than is wanted stays as it is.
-
-    Args:
-        loaded: The model.
-        max_length: Tokens to read of a text at least, special tokens included.
-
-    Returns:
-        Whether the model now reads so many. Where it does not, it has too few positions and is unchanged:
-        :func:`~simlte_st.models.conversion.convert_base` makes a longer one of it.
     """
     model, positions = loaded.model, readable_tokens(loaded.model)
     if positions is not None and positions < max_length:

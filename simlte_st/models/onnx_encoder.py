@@ -109,21 +109,7 @@ class OnnxEncoder:
         normalize_embeddings: bool = False,
         show_progress_bar: bool = False,
     ) -> np.ndarray:
-        """Encode texts as the model did that was exported: sorted by length, with next to no padding.
-
-        Args:
-            texts: One, or several.
-            prompt_name: Name of the prompt that stands before each text; None for the model's default one.
-            prompt: The prompt itself, instead of a name.
-            normalize_embeddings: Scale vectors to length 1.
-            show_progress_bar: Show how many texts are done.
-
-        Returns:
-            ``(texts, dimension)``, float32; of a single text ``(dimension,)``. What had to be cut is logged.
-
-        Raises:
-            ConfigurationError: No prompt has that name, or the prompt leaves no room in a chunk.
-        """
+        """Encode texts as the model did that was exported: sorted by length, with next to no padding."""
         inputs = [texts] if isinstance(texts, str) else texts
         prompt = self._prompt(prompt_name) if prompt is None else prompt
         read = self.tokenizer.encode_batch([valid_unicode(prompt + text) for text in inputs])

@@ -76,13 +76,7 @@ class Parts(Protocol):
 
 
 class DocumentParts:
-    """The documents of a reader in parts.
-
-    Args:
-        reader: The documents.
-        folder: Where the part files are; those that an interrupted run left have to be of the same documents.
-        size: Documents in a part.
-    """
+    """The documents of a reader in parts."""
 
     def __init__(self, reader: DocumentReader, folder: Path, size: int) -> None:
         self._reader, self.folder, self._size = reader, folder, size
@@ -108,12 +102,7 @@ class DocumentParts:
         return length_hint(self._reader, 0) or None
 
     def __iter__(self) -> Iterator[Part]:
-        """Read the documents.
-
-        Raises:
-            ResumeError: A part that is there is of other documents, or of more than there are.
-            DataError: They cannot be read.
-        """
+        """Read the documents."""
         documents, number = iter(self._reader), 0
         while batch := list(islice(documents, self._size)):
             number += 1
@@ -146,15 +135,7 @@ class PartEncoder:
     normalize: bool = False
 
     def make(self, part: Part, pool: Any = None) -> None:
-        """Encode a part and write its file: ``id`` (string), ``vector`` (float32) and ``tokens`` (int64).
-
-        Args:
-            part: The part.
-            pool: Processes that encode, of sentence-transformers; None for this one.
-
-        Raises:
-            ModelError: A vector is not finite.
-        """
+        """Encode a part and write its file: ``id`` (string), ``vector`` (float32) and ``tokens`` (int64)."""
         vectors, tokens = encode_counted(self.model, part.texts, self.batch_size, self.normalize, pool)
         _check_finite(vectors, part.ids)
         columns = {
@@ -170,19 +151,7 @@ class PartEncoder:
 def encode_counted(
     model: SentenceTransformer, texts: list[str], batch_size: int, normalize: bool = False, pool: Any = None
 ) -> tuple[NDArray[np.float32], list[int]]:
-    """Encode documents behind the model's prompt for them.
-
-    Args:
-        model: The model.
-        texts: The documents.
-        batch_size: How many of the longest texts go through the model at once.
-        normalize: Scale vectors to length 1.
-        pool: Processes that encode, of sentence-transformers; None for this one. They get batches of texts of one
-            length, as the stock class makes them, the longest first.
-
-    Returns:
-        Vectors, ``(texts, dimension)``, and the tokens of each text, special tokens and prompt not counted.
-    """
+    """Encode documents behind the model's prompt for them."""
     order = np.argsort([-len(text) for text in texts], kind="stable") if pool is not None else np.arange(len(texts))
     prompt, reader = document_prompt(model), TextReader(model, batch_size, texts, embeds=pool is None)
     vectors = reader.model.encode_document(
@@ -237,7 +206,7 @@ def _check_finite(vectors: NDArray[np.float32], ids: list[str]) -> None:
 
 
 def _give_back() -> None:
-    """Give the system the memory that is free, where the C library is glibc.
+    """Return the system the memory that is free, where the C library is glibc.
 
     It would keep it by itself, in pieces that fit no other length of text: on texts of mixed lengths a process grew by
     1.4 GiB an hour, and by 0.3 since (``benchmarks/results/soak.md``).

@@ -42,13 +42,6 @@ does not want, and threads that encode by one model, as in a server, share its t
 class TextReader:
     """A model as it reads the texts of one call of ``encode``: it counts their tokens, and makes the passes.
 
-    Args:
-        model: The model; it is not changed.
-        batch_size: How many of the longest texts may go through the model at once.
-        texts: What will be encoded.
-        embeds: Whether nothing but sentence embeddings is asked for, in this process; else the model computes as the
-            stock class does.
-
     Attributes:
         model: The same modules; its ``encode`` reads as described, if called with ``batch_size``.
         batch_size: Texts to tokenize at once.
@@ -69,7 +62,7 @@ class TextReader:
             self.model.forward = self._forward  # type: ignore[method-assign,assignment]
 
     def lengths_of(self, texts: Sequence[str], prompt: str) -> list[int]:
-        """Give the tokens of texts that were encoded behind a prompt, special tokens and prompt not counted."""
+        """Return the tokens of texts that were encoded behind a prompt, special tokens and prompt not counted."""
         if all(text in self._lengths for text in texts):
             return [self._lengths[text] for text in texts]
         with _TOKENIZING:
@@ -125,22 +118,13 @@ class TextReader:
 
 
 def pass_bounds(device: str, batch_size: int, longest: int) -> tuple[int, int]:
-    """Bound a pass: never more than a stock batch of the longest texts.
-
-    Args:
-        device: Type of the device.
-        batch_size: Texts in a stock batch.
-        longest: Tokens of the longest text.
-
-    Returns:
-        Most tokens in a pass, padding included, and most padding.
-    """
+    """Bound a pass: never more than a stock batch of the longest texts."""
     slots = batch_size * longest
     return (min(slots, CPU_PASS[0]), CPU_PASS[1]) if device == "cpu" else (slots, slots // GPU_PADDING)
 
 
 def is_read(model: SentenceTransformer) -> bool:
-    """Say whether a model is that of a reader."""
+    """Return whether a model is that of a reader."""
     return "preprocess" in vars(model)
 
 

@@ -29,14 +29,14 @@ def register() -> None:
 
 
 def is_own_architecture(folder: Path) -> bool:
-    """Tell whether a model's folder can be loaded only after ``import simlte_st``."""
+    """Return whether a model's folder can be loaded only after ``import simlte_st``."""
     config = folder / "config.json"
     own = {backbone.model_type for backbone in BACKBONES.values()}
     return config.exists() and read_json(config).get("model_type") in own
 
 
 def has_own_modules(folder: Path) -> bool:
-    """Tell whether a model's folder has modules of this package, which its own SentenceTransformer loads."""
+    """Return whether a model's folder has modules of this package, which its own SentenceTransformer loads."""
     modules = folder / "modules.json"
     return modules.exists() and any(module["type"].startswith("simlte_st.") for module in read_json(modules))
 

@@ -51,20 +51,7 @@ default of :class:`~simlte_st.modules.PositionPooling`."""
 
 
 def untrained(name: str, base: str | os.PathLike[str]) -> SentenceTransformer:
-    """Make the model that training begins with, and that the difference is added to.
-
-    Args:
-        name: ``"simlte-longformer"``, for which the base is converted and pools by position, or ``"simlte-bert"``.
-        base: Folder of the base, all-MiniLM-L6-v2.
-
-    Returns:
-        The model, float32, on the CPU. A converted one is in memory only: where a Trainer shall resume with it, save it
-        and load it from there.
-
-    Raises:
-        ConfigurationError: Another name.
-        ModelError: The base cannot be loaded or converted, or is a bare language model.
-    """
+    """Make the model that training begins with, and that the difference is added to."""
     if name not in OWN_MODELS:
         raise ConfigurationError(f"{name!r} is none of {', '.join(OWN_MODELS)}.")
     converted, length = name == "simlte-longformer", OWN_MODELS[name]
@@ -90,17 +77,6 @@ def put_together(name: str) -> Path:
     It is there in one rename. Nothing is made where it is there already, or a model that the user made under its name.
     One that was put together from something else, as an older version of this package does, or of which a file is
     missing or cut, is made anew. Of several processes that ask for a model at once, one makes it and the others wait.
-
-    Args:
-        name: One of :data:`~simlte_st.models.names.OWN_MODELS`.
-
-    Returns:
-        Its folder.
-
-    Raises:
-        ModelError: Its base is neither installed nor to be had from the Hub, or base or difference are damaged or
-            cannot be read.
-        ConfigurationError: The user's model folder cannot be written.
     """
     target, source = model_path(name), FOLDER / name
     files = {file: _read(source / file) for file in (DIFFERENCE_FILE, CARD_FILE, BUILD_FILE)}
@@ -161,7 +137,7 @@ def _sizes(folder: Path) -> list[str]:
 
 
 def _stays(folder: Path, digest: str) -> bool:
-    """Tell whether at a path is the whole model of this digest, or what the user made."""
+    """Return whether at a path is the whole model of this digest, or what the user made."""
     try:
         lines = (folder / DIGEST_FILE).read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError:

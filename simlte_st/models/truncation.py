@@ -53,14 +53,7 @@ class Truncation:
     def of(
         cls, model: SentenceTransformer, *, prompt: str | None = None, max_seq_length: int | None = None
     ) -> Truncation:
-        """Begin to count what a model reads.
-
-        Args:
-            model: The model.
-            prompt: What it reads before each text; None for its default prompt, if it has one.
-            max_seq_length: Tokens to read of a text, or as many as the model has positions for; None: as many as it is
-                set to.
-        """
+        """Begin to count what a model reads."""
         encoder, length = model.transformers_model, readable_length(model, max_seq_length)
         name = "" if encoder is None else name_of(checkpoint_name(encoder))
         made = cls(length, model=name, convertible=can_read_in_chunks(model))
@@ -76,14 +69,7 @@ class Truncation:
         return None if self.max_seq_length is None else max(0, self.max_seq_length - self.taken)
 
     def add(self, lengths: Iterable[int] | NDArray[np.integer[Any]]) -> Truncation:
-        """Count texts.
-
-        Args:
-            lengths: Tokens of each, special tokens and prompt not counted; see :func:`text_lengths`.
-
-        Returns:
-            This object.
-        """
+        """Count texts."""
         tokens = np.asarray(lengths if isinstance(lengths, np.ndarray) else list(lengths), dtype=np.int64)
         over = tokens[:0] if self.budget is None else tokens[tokens > self.budget] - self.budget
         self.texts += len(tokens)
@@ -94,11 +80,7 @@ class Truncation:
         return self
 
     def summary(self, subject: str = "The model") -> str:
-        """Say in a sentence how much is read.
-
-        Args:
-            subject: Who reads.
-        """
+        """Say in a sentence how much is read."""
         if self.max_seq_length is None:
             return f"{subject} reads texts to their end."
         reads = f"{subject} reads the first {self.max_seq_length:,} tokens of a text"
@@ -126,18 +108,12 @@ class Truncation:
         return f"{also}To read them whole:\n    {command} --output LONGER"
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the counts and what is said of them as JSON values."""
+        """Return the counts and what is said of them as JSON values."""
         return {**asdict(self), "summary": self.summary(), "advice": self.advice}
 
 
 def text_lengths(model: SentenceTransformer, texts: Sequence[str], prompt: str | None = None) -> list[int]:
-    """Count the tokens of texts as a model reads them behind a prompt, special tokens and the prompt not counted.
-
-    Args:
-        model: The model.
-        texts: The texts.
-        prompt: What stands before each; None for the model's default prompt, if it has one.
-    """
+    """Count the tokens of texts as a model reads them behind a prompt, special tokens and the prompt not counted."""
     before, count = prompt_as_read(model, prompt), tokenizer_counter(model.tokenizer)
     # Counted together: at the seam a token may begin in the prompt and end in the text.
     own = count([before])[0] if before else 0
@@ -145,5 +121,5 @@ def text_lengths(model: SentenceTransformer, texts: Sequence[str], prompt: str |
 
 
 def prompt_as_read(model: SentenceTransformer, prompt: str | None = None) -> str:
-    """Give a prompt as the model's tokenizer sees it; None: the one that ``encode`` puts before each text unasked."""
+    """Return a prompt as the model's tokenizer sees it; None: the one that ``encode`` puts before each text unasked."""
     return texts_as_read(model, [default_prompt(model) if prompt is None else prompt])[0]

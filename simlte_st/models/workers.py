@@ -28,10 +28,6 @@ class Workers:
         engine: ``"local"`` or ``"ray"``.
         actors: Of Ray.
         address: Of Ray.
-
-    Raises:
-        ConfigurationError: There is no such engine or device, or an option is of the other engine.
-        MissingExtraError: Ray Data is not installed.
     """
 
     device: str | Sequence[str] | None = None
@@ -64,16 +60,7 @@ class Workers:
         return [] if self.device is None or isinstance(self.device, str) else list(self.device)
 
     def make(self, parts: Parts, encoder: PartEncoder, progress: bool) -> None:
-        """Make the part files that are missing.
-
-        Args:
-            parts: The parts.
-            encoder: What makes them.
-            progress: Show a progress bar.
-
-        Raises:
-            SimlteError: As :func:`~simlte_st.models.encode.encode_documents`.
-        """
+        """Make the part files that are missing."""
         here = iter(parts)
         # What is wrong with the source shows before a bar does.
         first = list(islice(here, 1)) if self.engine == "local" else []

@@ -91,7 +91,7 @@ def expand_contractions(texts: Iterable[str]) -> Iterator[str]:
 
 
 def texts_as_read(model: SentenceTransformer, texts: Iterable[str]) -> list[str]:
-    """Give texts, or prompts, as the tokenizer of a model sees them: written out where it begins with ``BaseForm``."""
+    """Return texts or prompts as the tokenizer of a model sees them: written out by ``BaseForm``."""
     return list(expand_contractions(texts) if isinstance(model[0], BaseForm) else texts)
 
 
@@ -119,14 +119,7 @@ def _expanded(contraction: re.Match[str]) -> str:
 
 
 def _reading(before: str, ending: str, joined: bool, after: str) -> str | None:
-    """Give what an ending stands for; None where it stays as it is.
-
-    Args:
-        before: The word or the ending before it, in lower case.
-        ending: In lower case, with a straight apostrophe.
-        joined: Whether it is written to a word.
-        after: The word after it, if it is one that tells "have" from others.
-    """
+    """Return what an ending stands for; None where it stays as it is."""
     readings = _readings()
     known = readings.get(before + ending)
     if ending in GUESSES:
@@ -156,15 +149,7 @@ def _converted(inputs: Any) -> Any:
 
 @functools.cache
 def _readings() -> dict[str, str]:
-    """Read spaCy's list of English contractions.
-
-    Returns:
-        What stems and endings stand for; and of each contraction what its ending does, "" where that is open. All keys
-        are in lower case.
-
-    Raises:
-        MissingExtraError: spaCy is not installed.
-    """
+    """Read spaCy's list of English contractions."""
     spacy: Any = require("spacy.lang.en.tokenizer_exceptions", "pos", "Base form conversion")
     readings = {"here's": ""}  # the only frequent one that spaCy lacks
     for contraction, pieces in spacy.TOKENIZER_EXCEPTIONS.items():

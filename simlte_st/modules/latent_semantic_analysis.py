@@ -200,24 +200,17 @@ class LatentSemanticAnalysis(SavedModule):
         return counts.scatter_add_(1, ids, mask.to(counts.dtype))
 
     def get_embedding_dimension(self) -> int:
-        """Give d + k."""
+        """Return d + k."""
         return self.embedding_dimension + self.dimension
 
 
 def scaling(sizes: NDArray[np.floating[Any]], documents: int) -> NDArray[np.float64]:
-    """Give the factors of documents' coordinates along singular vectors.
+    """Return the factors of documents' coordinates along singular vectors.
 
     The square root of a singular value evens out a little how much the vectors say: the first would drown the others.
     The share of its square that is above what a vector says of a single document by accident shrinks it (Wiener's
     filter). Of a few hundred documents most vectors describe single ones, and unshrunk they drown out what a document
     that the analysis was fitted on has in common with others (``benchmarks/results/lsa.md``).
-
-    Args:
-        sizes: Singular values ``[k]``, of rows of length 1, descending.
-        documents: Number of rows.
-
-    Returns:
-        Factors ``[k]``, 0 where a vector says no more than the mean of all but the first.
     """
     squares = np.asarray(sizes, dtype=np.float64) ** 2
     accident = max(0.0, documents - squares[0]) / max(1, documents - 1)  # all squares add up to the documents

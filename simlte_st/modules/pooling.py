@@ -32,23 +32,11 @@ class WeightedPooling(SavedModule):
     include_prompt: bool
 
     def pool(self, embeddings: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Pool token embeddings.
-
-        Args:
-            embeddings: ``[B, S, d]``, floating point.
-            mask: Which tokens count, ``[B, S]``, bool.
-
-        Returns:
-            Sentence embeddings ``[B, d]``, and the weights ``[B, S]``, float32.
-        """
+        """Pool token embeddings."""
         raise NotImplementedError
 
     def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        """Add ``sentence_embedding`` and ``token_attention``.
-
-        Raises:
-            ModelError: The token embeddings are of another size than d, or the mask is not theirs.
-        """
+        """Add ``sentence_embedding`` and ``token_attention``."""
         padded = repad_flattened_features(dict(features)) if "cu_seq_lens_q" in features else features
         embeddings = padded["token_embeddings"]
         if embeddings.shape[-1] != self.embedding_dimension:
@@ -72,5 +60,5 @@ class WeightedPooling(SavedModule):
         return features
 
     def get_embedding_dimension(self) -> int:
-        """Give d."""
+        """Return d."""
         return self.embedding_dimension

@@ -26,11 +26,6 @@ class AdaptiveAttention(nn.Module):
     ``a_h = entmax_h(cos(Q Wq_h, K Wk_h)) K Wv_h``, the heads side by side; nothing is learnt after them. The alpha of
     entmax is ``1 + sigmoid(a_h)`` with a parameter a head, as Correia et al. (2019) have it: 1 is softmax, 2 sparsemax,
     and 1.5 the beginning.
-
-    Args:
-        dimension: d, of what comes in and goes out.
-        heads: Heads, of d / heads numbers each.
-        generator: Draws the weights, uniformly as ``nn.Linear`` does.
     """
 
     query: nn.Linear
@@ -161,7 +156,7 @@ class StarTransformer(WeightedPooling):
         return vectors.masked_fill(~mask.any(dim=1)[:, None], 0.0), ring, star
 
     def _round_of_states(self, states: Tensor, relay: Tensor, around: Tensor) -> tuple[Tensor, Tensor]:
-        """Give all states their new values, and the weights."""
+        """Return all states their new values, and the weights."""
         attention = self.ring
         queries = attention.directions(attention.query, states)
         keys, relay_key = (attention.directions(attention.key, vectors) for vectors in (states, relay))
@@ -176,7 +171,7 @@ class StarTransformer(WeightedPooling):
         return attended.flatten(-2), weights
 
     def _round_of_relay(self, states: Tensor, relay: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Give the relay its new value, and the weights."""
+        """Return the relay its new value, and the weights."""
         attention = self.star
         query = attention.directions(attention.query, relay)
         keys = attention.directions(attention.key, states)
@@ -187,6 +182,6 @@ class StarTransformer(WeightedPooling):
         return torch.einsum("bhd,hvd->bhv", pooled, value).float().flatten(-2), weights
 
     def _shifted(self, vectors: Tensor) -> list[Tensor]:
-        """Give the neighbours of all tokens, the farthest to the left first: 2 c + 1 views of one padded copy."""
+        """Return the neighbours of all tokens, the farthest to the left first: 2 c + 1 views of one padded copy."""
         padded = functional.pad(vectors, (0, 0, 0, 0, self.window, self.window))
         return [padded[:, start : start + vectors.shape[1]] for start in range(2 * self.window + 1)]

@@ -17,7 +17,7 @@ _BETWEEN = ".."
 
 
 def usable(columns: Sequence[Column]) -> list[Column]:
-    """Give the columns that there is a filter for: classes, and numbers and dates that differ."""
+    """Return the columns that there is a filter for: classes, and numbers and dates that differ."""
     return [
         column
         for column in columns
@@ -42,12 +42,12 @@ def show_filter(column: Column) -> None:
 
 
 def classes(column: Column) -> list[str]:
-    """Give the different values of a column as texts."""
+    """Return the different values of a column as texts."""
     return sorted({str(value) for value in column.values if value is not None})
 
 
 def limits(column: Column) -> tuple[Any, Any]:
-    """Give the lowest and the highest value: whole numbers, numbers or dates."""
+    """Return the lowest and the highest value: whole numbers, numbers or dates."""
     low, high = min(_there(column)), max(_there(column))
     if column.kind == "date":
         return _date(low), _date(high)
@@ -57,12 +57,7 @@ def limits(column: Column) -> tuple[Any, Any]:
 
 
 def condition(column: Column, value: Any) -> str | None:
-    """Give the SQL of a filter; None where it lets everything through.
-
-    Args:
-        column: The column.
-        value: Of its filter: the classes, or both ends.
-    """
+    """Return the SQL of a filter; None where it lets everything through."""
     name = f"`{column.name}`"
     if not value or (column.kind != "category" and (len(value) < 2 or tuple(value) == limits(column))):
         return None
@@ -83,11 +78,7 @@ def to_address(column: Column, value: Any) -> list[str]:
 
 
 def from_address(column: Column, texts: Sequence[str]) -> tuple[Any, list[str]]:
-    """Read the value of a filter from the address.
-
-    Returns:
-        The value, which lets everything through where the address has none; and the texts that are none of this column.
-    """
+    """Read the value of a filter from the address."""
     if column.kind == "category":
         known = classes(column)
         return [text for text in texts if text in known], [text for text in texts if text not in known]

@@ -25,16 +25,7 @@ _ADDRESS = re.compile(r"https?://[^\s<>\"']+")
 
 
 def highlighted(text: str, sentences: Iterable[str] = (), words: Iterable[str] = ()) -> str:
-    """Write a text as HTML.
-
-    Args:
-        text: Any text: what it has of markup is shown as it is.
-        sentences: Marked with ``<mark>`` wherever they occur, white space aside.
-        words: Marked with ``<b>`` in all their forms.
-
-    Returns:
-        HTML.
-    """
+    """Write a text as HTML."""
     known = frozenset(each.term for word in words for each in islice(terms_of(word), 1))
     html, done = [], 0
     for start, end in _spans(text, sentences):
@@ -67,12 +58,7 @@ def _marked(text: str, terms: frozenset[str]) -> Iterator[str]:
 
 
 def described(values: Mapping[str, Any], columns: Iterable[str] | None = None) -> str:
-    """Write metadata as HTML on one line: addresses of the web as links; values that there are not are left out.
-
-    Args:
-        values: The metadata.
-        columns: Those that are shown; None for all.
-    """
+    """Write metadata as HTML on one line: addresses of the web as links; values that there are not are left out."""
     chosen = values if columns is None else {name: values[name] for name in columns if name in values}
     items = ((name, str(value)) for name, value in chosen.items() if value not in (None, ""))
     return " · ".join(f"<span>{escape(name)}: {_linked(value)}</span>" for name, value in items)
@@ -89,15 +75,7 @@ def as_label(text: str) -> str:
 
 
 def hit_html(hit: Hit, rank: int, weak: float = -1.0, columns: Iterable[str] | None = None, wait: bool = False) -> str:
-    """Write what stands below the title of a hit as HTML: id, scores, metadata, beginning or best passage, reasons.
-
-    Args:
-        hit: The hit.
-        rank: Its rank.
-        weak: Cosine below which it looks weak.
-        columns: Of the metadata that are shown; None for all.
-        wait: Say that reasons are on their way.
-    """
+    """Write what stands below the title of a hit as HTML: id, scores, metadata, beginning or best passage, reasons."""
     words = [word for word, _ in hit.words]
     is_weak = hit.cosine is not None and hit.cosine < weak and hit.score < 1  # 1: it has what hardly another has
     text = shortened(hit.passage or hit.beginning, SHOWN)

@@ -69,14 +69,6 @@ def look_over(index: Index, title: str | None = None) -> Overview:
     """Look over an index.
 
     Topics are clusters of a sample: how many there are is not judged here, see :func:`simlte_st.explore`.
-
-    Args:
-        index: The index.
-        title: The column of titles; None to choose one by its name.
-
-    Raises:
-        DataError: There is no such column.
-        StoreError: The index cannot be read.
     """
     names = index.columns
     title = title_column(names, title)

@@ -54,15 +54,7 @@ _READ = {"mode": _mode, "top": _top, "threshold": _cosine}
 
 @st.cache_resource(show_spinner=False)
 def open_index(folder: str, model: str | None) -> tuple[Index, threading.Lock]:
-    """Open an index with its model, once in a process.
-
-    Returns:
-        The index, and what is to be held while it works: two tabs, or two clicks, are two threads, and a tokenizer
-        serves one at a time.
-
-    Raises:
-        SimlteError: As :meth:`Index.open` and :meth:`Index.load`.
-    """
+    """Open an index with its model, once in a process."""
     return Index.open(folder, model).load(), threading.Lock()
 
 
@@ -72,14 +64,7 @@ def _overview(folder: str, model: str | None, count: int, title: str | None) -> 
 
 
 class Page:
-    """What one interaction shows.
-
-    Args:
-        folder: The index.
-        model: Its model, where it is elsewhere now.
-        title: The column of titles.
-        show: Columns of the metadata that are shown; None for all but the titles.
-    """
+    """What one interaction shows."""
 
     def __init__(self, folder: str, model: str | None, title: str | None, show: Sequence[str] | None) -> None:
         self.name = Path(folder).resolve().name
@@ -182,14 +167,7 @@ class Page:
         self.state.trail = []
 
     def hits(self, hits: Hits, key: str, otherwise: str, explained: dict[str, Hit]) -> None:
-        """Show hits at once, and their reasons as they are found.
-
-        Args:
-            hits: The hits.
-            key: Begins the keys of their buttons.
-            otherwise: What is shown where there are none.
-            explained: Hits with reasons by their ids; those that are found join them.
-        """
+        """Show hits at once, and their reasons as they are found."""
         if not hits:
             st.html(f'<div class="simlte about">{otherwise}</div>')
         places = []
@@ -211,7 +189,7 @@ class Page:
             place.html(hit_html(explained[hit.id], rank, self.overview.weak, self.show))
 
     def title(self, metadata: Any, text: str) -> str:
-        """Give the title of a document."""
+        """Return the title of a document."""
         return title_of((metadata or {}).get(self.overview.title), text)
 
     def exports(self, hits: Hits) -> None:

@@ -148,7 +148,7 @@ class LossMetricsCallback(TrainerCallback):
 
 
 def trainer_callbacks(views: DocSplitTransform, loss: nn.Module) -> list[TrainerCallback]:
-    """Give the callbacks that DocSplit needs in the stock Trainer, in their order.
+    """Return the callbacks that DocSplit needs in the stock Trainer, in their order.
 
     Args:
         views: The transform: its callback tells it the epoch, so that views are drawn anew in each. Another one tells
@@ -165,11 +165,7 @@ def trainer_callbacks(views: DocSplitTransform, loss: nn.Module) -> list[Trainer
 
 
 class ProgressBarCallback(TrainerCallback):
-    """A progress bar in documents: rate, time left, and the terms of the loss.
-
-    Args:
-        documents_per_step: Documents in a step, over all devices and accumulation steps.
-    """
+    """A progress bar in documents: rate, time left, and the terms of the loss."""
 
     def __init__(self, documents_per_step: int) -> None:
         self.documents_per_step = documents_per_step

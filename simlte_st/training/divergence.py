@@ -23,11 +23,6 @@ class DivergenceCallback(TrainerCallback):
     The Trainer by itself leaves such losses out of its log, and saves what it has at the end. Add it before
     ``CompleteCallback``: a checkpoint that has such weights is never marked complete, so that the newest complete one
     is the last good one.
-
-    Args:
-        model: The model that is trained.
-        loss: The loss that the Trainer uses; its result is looked at.
-        documents: Tells the ids of the documents in the batch of a step, which is counted from 0.
     """
 
     def __init__(self, model: nn.Module, loss: nn.Module, documents: Callable[[int], Sequence[str]]) -> None:
@@ -48,11 +43,7 @@ class DivergenceCallback(TrainerCallback):
         self._step = state.global_step
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """Look at the weights of the checkpoint that has just been written.
-
-        Raises:
-            TrainingDiverged: One is not finite.
-        """
+        """Look at the weights of the checkpoint that has just been written."""
         check_weights(self.model, f"after step {state.global_step}")
 
     def release(self) -> None:
@@ -75,15 +66,7 @@ class DivergenceCallback(TrainerCallback):
 
 
 def check_embeddings(model: SentenceTransformer, texts: Sequence[str]) -> None:
-    """Check that a trained model tells documents apart.
-
-    Args:
-        model: The model.
-        texts: Some of its documents, no two alike.
-
-    Raises:
-        TrainingDiverged: Embeddings are not finite, or all the same.
-    """
+    """Check that a trained model tells documents apart."""
     rows = model.encode(list(texts), show_progress_bar=False, convert_to_tensor=True).float()
     unit = functional.normalize(rows, dim=1)
     if not torch.isfinite(rows).all():
@@ -96,15 +79,7 @@ def check_embeddings(model: SentenceTransformer, texts: Sequence[str]) -> None:
 
 
 def check_weights(model: nn.Module, when: str) -> None:
-    """Check that all weights of a model are finite.
-
-    Args:
-        model: The model.
-        when: For the message.
-
-    Raises:
-        TrainingDiverged: Some are not.
-    """
+    """Check that all weights of a model are finite."""
     bad = [name for name, weight in model.state_dict().items() if not torch.isfinite(weight).all()]
     if bad:
         raise TrainingDiverged(

@@ -50,17 +50,6 @@ def finish(
     trained model is written beside it then. A latent semantic analysis that was asked for is appended to both: the
     verdict is on training. So are both made to read whole documents where the run shall end so; the verdict compares
     them as they read without that, as it was calibrated.
-
-    Args:
-        trainee: What was trained; its model becomes the finished one, in place, or is read through by it.
-        prepared: The documents; those held out are measured on.
-        whole: How the finished model reads longer documents than the base; None where it does not.
-        fitted: What the Trainer did.
-        folder: Removed when the model is in place.
-        options: The run's options.
-
-    Raises:
-        TrainingDiverged: A weight or an embedding is not finite, or all embeddings are the same; nothing is written.
     """
     model = trainee.model
     model.max_seq_length = trainee.reads  # views may have been shorter than what the model reads
@@ -119,18 +108,7 @@ def finish(
 def measure_gain(
     base: SentenceTransformer, trainee: Trainee, fitted: Fitted, held_out: Sequence[Document], options: RunOptions
 ) -> dict[str, Any] | None:
-    """Compare base and trained model on documents held out, with a probe where the run has a column of labels.
-
-    Args:
-        base: The base.
-        trainee: What was trained.
-        fitted: What the Trainer did: of longer trainings the verdict knows less.
-        held_out: The documents.
-        options: The run's options.
-
-    Returns:
-        The verdict and what it is made of as JSON values; None where fewer than two documents can be split.
-    """
+    """Compare base and trained model on documents held out, with a probe where the run has a column of labels."""
     models = {"base": base, "trained": trainee.model}
     try:
         halves = compare_halves(
@@ -170,12 +148,7 @@ def save_result(model: SentenceTransformer, result: TrainingResult, output: Path
 
 
 def card_summary(run: Mapping[str, Any], is_base: bool) -> str:
-    """Say in a few sentences what a model is, and whether training helped.
-
-    Args:
-        run: The account of the run.
-        is_base: Whether the model is the base, kept where training did not clearly help.
-    """
+    """Say in a few sentences what a model is, and whether training helped."""
     base, documents = shown_base(run["base"]), f"{run['corpus']['documents']:,} documents"
     verdict = run["gain"]["summary"] if run["gain"] else "Whether training helped was not measured."
     analysis = ", with a latent semantic analysis of them appended" if run["lsa"] else ""

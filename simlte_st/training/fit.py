@@ -101,18 +101,7 @@ class Fitted:
 
 
 def set_up(trainee: Trainee, prepared: Prepared, folder: RunFolder, options: RunOptions) -> Fitting:
-    """Make the Trainer of a run.
-
-    Args:
-        trainee: What is trained.
-        prepared: The documents.
-        folder: Gets the checkpoints.
-        options: The run's options.
-
-    Raises:
-        ConfigurationError: A budget of tokens that is too small for a batch.
-        DataError: The first documents of a stream cannot be read, or are fewer than a batch has.
-    """
+    """Make the Trainer of a run."""
     model, preset, stream = trainee.model, trainee.preset, prepared.stream
     if stream is None:
         dataset = prepared.dataset
@@ -177,19 +166,7 @@ def set_up(trainee: Trainee, prepared: Prepared, folder: RunFolder, options: Run
 
 
 def fit(fitting: Fitting, folder: RunFolder) -> Fitted:
-    """Train, from the beginning or from the newest complete checkpoint of the run.
-
-    Args:
-        fitting: Its Trainer's model is trained, in place, and ends in evaluation mode.
-        folder: Has the checkpoints.
-
-    Raises:
-        ResumeError: A checkpoint lacks something.
-        TrainingDiverged: A loss or a weight is not finite; the last good checkpoint is kept.
-        TrainingInterrupted: Ctrl-C or SIGTERM ended the run before its end; a checkpoint was written.
-        DataError: A stream cannot be read any further; the last checkpoint is kept.
-        DiskFullError: There was no room for a checkpoint; the last complete one is kept.
-    """
+    """Train, from the beginning or from the newest complete checkpoint of the run."""
     trainer, interrupt = fitting.trainer, fitting.interrupt
     model: SentenceTransformer = trainer.model
     checkpoint = folder.checkpoint if folder.resume else None
@@ -240,16 +217,7 @@ def rows_of_step(
 
 
 def make_batches(trainee: Trainee, dataset: Dataset, options: RunOptions) -> Batches:
-    """Choose the documents of batches as the preset says.
-
-    Args:
-        trainee: Its model, its views, and its preset's ``batch_size`` and ``batch_tokens``.
-        dataset: The documents, as :meth:`~simlte_st.data.DocSplitTransform.attach` gave them.
-        options: ``seed``.
-
-    Raises:
-        ConfigurationError: A budget of tokens that is too small, or fewer documents than processes.
-    """
+    """Choose the documents of batches as the preset says."""
     model, preset = trainee.model, trainee.preset
     used = len(dataset) - len(dataset) % world()
     if used == 0:
@@ -283,21 +251,7 @@ def training_arguments(
     seed: int = 0,
     **others: Any,
 ) -> SentenceTransformerTrainingArguments:
-    """Make the stock Trainer's arguments as all trainings here have them: AdamW, no decay, a linear schedule.
-
-    Args:
-        output_dir: Folder of the checkpoints.
-        batch_size: Documents in a batch.
-        epochs: Passes over the documents.
-        steps: Steps that the run will have, for warm-up and log lines.
-        learning_rate: Peak learning rate.
-        warmup: Share of the steps over which it rises.
-        max_steps: Stop after so many steps instead.
-        bf16: Compute in bfloat16.
-        device: Where to compute; None for a GPU, if there is one.
-        seed: The run's seed.
-        **others: Further arguments of the class.
-    """
+    """Make the stock Trainer's arguments as all trainings here have them: AdamW, no decay, a linear schedule."""
     accelerator = device != "cpu" and (torch.cuda.is_available() or torch.backends.mps.is_available())
     arguments = SentenceTransformerTrainingArguments(
         output_dir=str(output_dir),
@@ -341,15 +295,7 @@ def make_trainer(
 
 
 def restore_finished(model: SentenceTransformer, checkpoint: Path | None) -> TrainerState | None:
-    """Take over the weights of a checkpoint of the last step, which the Trainer would train for one step more.
-
-    Args:
-        model: Gets the weights, if there are such.
-        checkpoint: The newest complete checkpoint.
-
-    Returns:
-        The Trainer's state there; None where steps are left to do.
-    """
+    """Take over the weights of a checkpoint of the last step, which the Trainer would train for one step more."""
     if checkpoint is None:
         return None
     state: TrainerState = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE_NAME))

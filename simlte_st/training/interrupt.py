@@ -74,10 +74,10 @@ class InterruptCallback(TrainerCallback):
     def on_train_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Give the signals back."""
+        """Return the signals back."""
         self.restore()
 
     def restore(self) -> None:
-        """Give the signals back to whoever had them."""
+        """Return the signals back to whoever had them."""
         while self._previous:
             signal.signal(*self._previous.popitem())

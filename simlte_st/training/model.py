@@ -56,7 +56,7 @@ class Trainee:
     origin: Origin
 
     def untrained(self) -> SentenceTransformer:
-        """Give the base as it would be used without training: with its own pooling, reading as much as the model does.
+        """Return the base as used without training: with its own pooling, reading as much as the model.
 
         A base that was converted is read through the conversion, whose weights are the base's.
         """
@@ -66,16 +66,7 @@ class Trainee:
 
 
 def make_trainee(folder: RunFolder, options: RunOptions) -> Trainee:
-    """Load the base and make of it what is trained.
-
-    Args:
-        folder: Gets the converted base, where there is one.
-        options: The run's options.
-
-    Raises:
-        ModelError: The base cannot be loaded or cannot be trained this way.
-        ConfigurationError: A setting does not fit the base.
-    """
+    """Load the base and make of it what is trained."""
     base = load_model(options.base, dtype=torch.float32, device=options.device)
     check_symmetric(base.model, base.name)
     preset = (options.named_preset or preset_for(base)).changed(**options.settings)
@@ -134,16 +125,7 @@ class Origin:
     base: LoadedModel | None = None
 
     def model(self, max_seq_length: int | None = None, device: str | None = None) -> SentenceTransformer:
-        """Make a model to train, in float32 where the base is; the base itself stays as it was loaded.
-
-        Args:
-            max_seq_length: Tokens to read of an input; None for what the base or the folder says.
-            device: Where a converted base computes; None for a GPU, if there is one.
-
-        Raises:
-            ModelError: It has no pooling that could be changed.
-            ConfigurationError: It has no positions for ``max_seq_length`` tokens.
-        """
+        """Make a model to train, in float32 where the base is; the base itself stays as it was loaded."""
         if self.base is not None:
             return self.base.copy(self.pooling, max_seq_length).model
         return load_model(self.name, self.pooling, max_seq_length, torch.float32, device).model
@@ -174,12 +156,6 @@ def make_origin(base: LoadedModel, preset: Preset, folder: RunFolder, seed: int 
 
     A base that has the positions, and whose tokenizer alone cuts earlier, is set to read more, in place. A converted
     base is kept in the run's folder for as long as the run.
-
-    Args:
-        base: The base as it was loaded.
-        preset: How to train.
-        folder: Folder of the run.
-        seed: Seed of an MLM head that is new.
     """
     limit, replacement = readable_tokens(base.model), replacement_of(encoder_of(base.model))
     wanted = None if preset.max_length == "base" else preset.max_length

@@ -56,16 +56,7 @@ class Prepared:
     stream: StreamedViews | None = None
 
     def counted(self, rows: int) -> tuple[Prepared, float | None]:
-        """Count what was taken, where it is a stream.
-
-        Args:
-            rows: How many documents the steps took.
-
-        Returns:
-            The same with the numbers of documents, and of those left out, up to there (sentences, tokens and what a
-            pass sees stay those of the first ones); and how many times each was taken, on average. None where it is no
-            stream.
-        """
+        """Count what was taken, where it is a stream."""
         if self.stream is None:
             return self, None
         account = self.stream.stream.account(rows)
@@ -85,22 +76,7 @@ def prepare(
     options: RunOptions,
     shards: Shards | None = None,
 ) -> Prepared:
-    """Read and segment the documents, or find what the run that is resumed did.
-
-    Args:
-        reader: The documents; not read again when a run is resumed that had read them. None in a process for which
-            another has read them.
-        trainee: Its views decide which documents can be used.
-        folder: Keeps the segmented documents, and what was held out, for as long as the run.
-        options: ``held_out``, ``probe``, ``seed`` and ``progress``.
-        shards: The stream, of which the reader gives the first documents.
-
-    Raises:
-        DataError: The source cannot be read, or has too few usable documents.
-        ConfigurationError: ``probe``, and the documents held out have fewer than two classes in that column; or a
-            stream, and something that would need all documents.
-        ResumeError: What the interrupted run had read is no longer there.
-    """
+    """Read and segment the documents, or find what the run that is resumed did."""
     views, account = trainee.views, folder.path / "documents.json"
     if reader is None and not account.exists():
         raise ConfigurationError(f"{folder.path} is not seen by all processes: use an output in a folder they share.")
@@ -170,16 +146,12 @@ def prepare(
 
 
 def first_documents(shards: Shards, options: RunOptions) -> DocumentReader:
-    """Give the reader of the documents of a stream that are looked at before training."""
+    """Return the reader of the documents of a stream that are looked at before training."""
     return shards.first(LOOKED_AT, shard_order(len(shards.names), options.seed, epoch=0))
 
 
 def stream_steps(trainee: Trainee, options: RunOptions) -> int:
-    """Count the steps of a run on a stream.
-
-    Raises:
-        ConfigurationError: There is no number of them, or something needs all documents.
-    """
+    """Count the steps of a run on a stream."""
     preset = trainee.preset
     if preset.batch_tokens is not None:
         raise ConfigurationError(
@@ -208,12 +180,6 @@ class HeldOut:
 
     Which ones depends on the seed and the documents' ids only. Of few documents more than the share is held out, so
     that there is enough to measure on: up to three times the share, until there are ``least``.
-
-    Args:
-        share: Share of the documents, from 0 to 0.5.
-        least: Documents to hold out where three times the share has so many.
-        most: No more than so many; the rest of the share is trained on.
-        seed: The run's seed.
     """
 
     share: float = 0.1
@@ -223,7 +189,7 @@ class HeldOut:
     documents: list[Document] = field(default_factory=list)
 
     def divert(self, documents: Iterable[Document]) -> Iterable[Document]:
-        """Give the documents to train on, to be iterated once; those held out gather in :attr:`documents`.
+        """Return the documents to train on, to be iterated once; those held out gather in :attr:`documents`.
 
         As long as too few are held out, those that may be needed wait; they come when it is known that they are not.
         """

@@ -67,20 +67,7 @@ def write_report(
     *,
     progress: bool = False,
 ) -> None:
-    """Write the report of a run.
-
-    Args:
-        page: The page.
-        result: What the run did.
-        base: Name of the base.
-        models: The base and what was trained, as the finished model reads.
-        held_out: The documents kept out of training.
-        loss: What the loss is called.
-        progress: Show progress bars.
-
-    Raises:
-        MissingExtraError: The extra ``explore`` is not installed.
-    """
+    """Write the report of a run."""
     changes = changed_most(models, held_out, progress=progress)
     line = (
         f"{shown_base(base)}, trained on {result.corpus.documents:,} documents: {result.steps:,} steps in "
@@ -95,16 +82,7 @@ def write_report(
 def changed_most(
     models: tuple[SentenceTransformer, SentenceTransformer], documents: Sequence[Document], *, progress: bool = False
 ) -> list[NeighbourChange]:
-    """Find the documents whose nearest documents changed most.
-
-    Args:
-        models: The base and what was trained.
-        documents: The documents; of fewer than three nothing could change.
-        progress: Show progress bars.
-
-    Returns:
-        Up to :data:`CHANGED`, those that changed most first.
-    """
+    """Find the documents whose nearest documents changed most."""
     if len(documents) < 3:
         return []
     texts = [document.text for document in documents]
@@ -131,13 +109,6 @@ def changed_most(
 def average_overlap(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.float64]:
     """Compare ranked lists: the mean, over depths, of the share that both have down to there.
 
-    Args:
-        first: A list a row, the best first, shape ``[lists, depth]``.
-        second: Others of the same shape.
-
-    Returns:
-        From 0, where no two agree on anything, to 1, for the same lists in the same order; shape ``[lists]``.
-
     References:
         Fagin, Kumar and Sivakumar, "Comparing top k lists", 2003: 1 less its intersection metric.
     """
@@ -148,12 +119,7 @@ def average_overlap(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDAr
 
 
 def loss_section(log: Sequence[Mapping[str, Any]], loss: str) -> str:
-    """Draw a loss over the steps: its terms, where it has several.
-
-    Args:
-        log: What was logged.
-        loss: What the loss is called.
-    """
+    """Draw a loss over the steps: its terms, where it has several."""
     lines = [line for line in log if "loss" in line]
     terms = [name for name in _TERMS if name != "loss" and all(name in line for line in lines)] or ["loss"]
     explained = (

@@ -89,7 +89,7 @@ class TrainingResult:
         return upload(self.output, name, private=private)
 
     def __str__(self) -> str:
-        """Give the summary."""
+        """Return the summary."""
         return self.summary()
 
     def summary(self) -> str:
@@ -117,7 +117,7 @@ class TrainingResult:
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the result as JSON values, to publish with the model: without names of files, ids or texts."""
+        """Return the result as JSON values, to publish with the model: without names of files, ids or texts."""
         return {
             "steps": self.steps,
             "seconds": round(self.seconds, 1),

@@ -47,11 +47,7 @@ def cpu_bf16() -> list[str]:
 
 
 def bf16_available(device: str | None = None) -> bool:
-    """Tell whether bfloat16 runs in hardware here: on the GPU, or on a CPU with AVX512-BF16 or AMX.
-
-    Args:
-        device: Where the model computes; None for a GPU, if there is one.
-    """
+    """Return whether bfloat16 runs in hardware here: on the GPU, or on a CPU with AVX512-BF16 or AMX."""
     if torch.cuda.is_available() and (device is None or torch.device(device).type == "cuda"):
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     return bool(cpu_bf16())
@@ -59,12 +55,7 @@ def bf16_available(device: str | None = None) -> bool:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """The arguments of :func:`~simlte_st.training.train`, which documents them, but for the documents and the output.
-
-    Raises:
-        ConfigurationError: An option is out of its range.
-        MissingExtraError: A report is asked for, and the extra ``explore`` is not installed.
-    """
+    """The arguments of :func:`~simlte_st.training.train` but for the documents and the output."""
 
     base: str
     preset: str | Preset = "auto"
@@ -121,7 +112,7 @@ class RunOptions:
         return None if self.preset == "auto" else get_preset(self.preset)
 
     def named_steps(self, preset: Preset) -> int | None:
-        """Give the steps that the run names, or else its preset; None where ``epochs`` decide."""
+        """Return the steps that the run names, or else its preset; None where ``epochs`` decide."""
         by_epochs = self.settings.get("epochs") is not None
         return self.max_steps or (None if by_epochs else preset.steps)
 
@@ -131,7 +122,7 @@ class RunOptions:
         return "bfloat16" if (bf16_available(self.device) if self.bf16 is None else self.bf16) else "float32"
 
     def decisive(self) -> dict[str, Any]:
-        """Give what decides the outcome by name, as JSON values, settings of the preset among them.
+        """Return what decides the outcome by name, as JSON values, settings of the preset among them.
 
         Left out are workers, device, checkpoints, progress bars and the report, which a run may be resumed with others
         of. The number of processes is in it: each has random numbers of its own in the checkpoints.
@@ -181,19 +172,7 @@ class RunFolder:
 
     @classmethod
     def open(cls, output: Path, settings: dict[str, Any], *, resume: bool, overwrite: bool) -> RunFolder:
-        """Make the work folder, or find the one of an interrupted run.
-
-        Args:
-            output: Where the finished model goes.
-            settings: Everything that decides the outcome, as JSON values. Kept in the folder, and compared on resume.
-            resume: Go on with the run that was interrupted.
-            overwrite: Replace a finished model, and drop an interrupted run.
-
-        Raises:
-            ConfigurationError: There is a model or a run already, and neither ``resume`` nor ``overwrite``; something
-                else is there, which is never replaced; or another process is at work there.
-            ResumeError: There is nothing to resume, or it was started with other settings.
-        """
+        """Make the work folder, or find the one of an interrupted run."""
         folder = cls.at(output, resume=resume)
         if resume:
             folder._check(settings)

@@ -22,12 +22,7 @@ MOST_TOKENS = 96
 
 
 def faster_attention(model: SentenceTransformer, dtype: torch.dtype) -> AbstractContextManager[None]:
-    """Give what lets a model that is trained compute attention in the faster way: a context.
-
-    Args:
-        model: The model; one of the package's own backbones stays as it is.
-        dtype: What it computes in.
-    """
+    """Return what lets a model that is trained compute attention in the faster way: a context."""
     length = model.max_seq_length
     if model.device.type != "cpu" or dtype is not torch.bfloat16 or length is None or length > MOST_TOKENS:
         return nullcontext()

@@ -23,11 +23,7 @@ LONG_RUN = 60.0
 
 
 class StepTimeCallback(TrainerCallback):
-    """Logs how large the first batch is, if it is large, and from how long its step took, how long the run takes.
-
-    Args:
-        loss: The loss that the Trainer uses; its input is looked at once.
-    """
+    """Logs how large the first batch is, if it is large, and from how long its step took, how long the run takes."""
 
     def __init__(self, loss: nn.Module) -> None:
         self.loss = loss

@@ -51,17 +51,6 @@ def upload(output: Path, name: str, *, private: bool = True) -> str:
     """Upload a finished model with its card.
 
     Of a base's folder on this machine only the name is uploaded.
-
-    Args:
-        output: The model's folder, which stays as it is.
-        name: The repository, ``OWNER/NAME``. One that is there gets a new commit and stays as private as it is.
-        private: Make a new repository private.
-
-    Returns:
-        Address of the commit.
-
-    Raises:
-        HubError: It failed; the message has the command to try again.
     """
     try:
         with tempfile.TemporaryDirectory() as folder:

@@ -38,16 +38,7 @@ class WholeDocuments:
 
     @classmethod
     def of(cls, trainee: Trainee, prepared: Prepared) -> WholeDocuments | None:
-        """Choose for the documents of a run, by their lengths.
-
-        Args:
-            trainee: What is trained.
-            prepared: The documents to train on.
-
-        Returns:
-            None where the run asks for a length of its own, where the base cuts little, or where it cannot read in
-            chunks, which is logged.
-        """
+        """Choose for the documents of a run, by their lengths."""
         if trainee.preset.max_length is not None:
             return None
         read = Truncation.of(trainee.model, max_seq_length=trainee.reads)

@@ -40,7 +40,7 @@ FIGURES: dict[str, tuple[Callable[..., None], Any, dict[str, str], list[str]]] =
 
 
 def written(path: Path) -> list[str]:
-    """Give the texts of a figure whose texts were not made into shapes."""
+    """Return the texts of a figure whose texts were not made into shapes."""
     root = ElementTree.fromstring(path.read_text(encoding="utf-8"))
     return ["".join(element.itertext()) for element in root.iter("{http://www.w3.org/2000/svg}text")]
 

@@ -104,7 +104,7 @@ def folders(
 
 
 def made(name: str, folders: dict[str, Path], **settings: Any) -> Any:
-    """Give the data of a task."""
+    """Return the data of a task."""
     return TASKS[name].make(folders[TASKS[name].data_set], **settings).make_data()
 
 

@@ -33,16 +33,7 @@ class Oven:
 
 @dataclass
 class Pan:
-    """How to fry.
-
-    Args:
-        heat: Degrees, for ``mode="air"`` less.
-        mode: What goes in: ``"oil"``.
-        lid_on: With a lid.
-
-    Raises:
-        ValueError: No fat.
-    """
+    """How to fry."""
 
     heat: float = 180.0
     mode: Literal["oil", "air"] = "oil"
@@ -86,11 +77,7 @@ def test_alternatives_share_the_options_that_they_have_in_common() -> None:
 def test_one_option_has_one_type() -> None:
     @dataclass
     class Pot:
-        """How to cook.
-
-        Args:
-            heat: Low or high.
-        """
+        """How to cook."""
 
         heat: Literal["low", "high"] = "low"
 

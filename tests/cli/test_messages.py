@@ -92,7 +92,7 @@ def test_log_lines_are_wrapped(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def texts_of(tree: ast.Module) -> Iterator[str]:
-    """Give the texts in a module that are no docstrings; what is set into one is shown as {}."""
+    """Return the texts in a module that are no docstrings; what is set into one is shown as {}."""
     quiet = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):

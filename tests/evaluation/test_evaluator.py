@@ -62,7 +62,7 @@ class Length(EmbeddingEvaluator):
         self.texts = texts
 
     def measure(self, model: SentenceTransformer) -> dict[str, float]:
-        """Give the mean length of the embeddings."""
+        """Return the mean length of the embeddings."""
         return {"length": float(np.linalg.norm(self.embed_inputs(model, self.texts), axis=1).mean())}
 
 

@@ -71,7 +71,7 @@ def plan(grid: Grid, experiments: Sequence[str], names: Collection[str], seeds: 
 
 
 def cls_pooled(system: System, grid: Grid) -> System:
-    """Give a system that pools ``[CLS]``: itself, where the scale does."""
+    """Return a system that pools ``[CLS]``: itself, where the scale does."""
     if grid.scale.pooling == "cls":
         return system
     if system.name == DOCSPLIT:

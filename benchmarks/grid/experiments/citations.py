@@ -94,7 +94,7 @@ def lexical(grid: Grid, run: Run, data: Papers, words: int | None) -> Cell:
 
 
 def link_settings(grid: Grid, data: Papers) -> dict[str, Any]:
-    """Give what decides the tasks."""
+    """Return what decides the tasks."""
     return {"links": data.links_sha256, "link_seeds": grid.scale.link_seeds, "negatives": "rewired"}
 
 

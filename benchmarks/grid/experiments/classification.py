@@ -37,7 +37,7 @@ def plan(grid: Grid, run: Run, experiments: Sequence[str]) -> Iterator[Cell]:
 
 
 def settings_of(grid: Grid, run: Run, data: Labelled) -> dict[str, Any]:
-    """Give what decides the numbers: the embeddings and the head, or TF-IDF's documents."""
+    """Return what decides the numbers: the embeddings and the head, or TF-IDF's documents."""
     if run.system.name == "tfidf":
         head = f"logistic, C={TFIDF_INVERSE_L2:g}"
         return {"system": grid.models.settings(run.system, run.seed), "data": data.identity, "head": head}
@@ -83,7 +83,7 @@ def few_shot(grid: Grid, run: Run, data: Labelled, shots: int) -> Cell:
 
 
 def columns(data: Labelled) -> tuple[list[str], list[str], list[str], list[str]]:
-    """Give texts and labels to learn from, then those to score on."""
+    """Return texts and labels to learn from, then those to score on."""
     return (
         data.texts(0, data.learn),
         data.labels[: data.learn],
@@ -93,13 +93,13 @@ def columns(data: Labelled) -> tuple[list[str], list[str], list[str], list[str]]
 
 
 def embedded(grid: Grid, run: Run, data: Labelled) -> tuple[np.ndarray, list[str], np.ndarray, list[str]]:
-    """Give the same with embeddings in place of texts."""
+    """Return the same with embeddings in place of texts."""
     rows = grid.models.embeddings(run.system, run.seed, data)
     return rows[: data.learn], data.labels[: data.learn], rows[data.learn :], data.labels[data.learn :]
 
 
 def scores(draws: Sequence[ProbeResult]) -> dict[str, list[float]]:
-    """Give both scores of each draw."""
+    """Return both scores of each draw."""
     return {"accuracy": [draw.accuracy for draw in draws], "macro_f1": [draw.macro_f1 for draw in draws]}
 
 

@@ -47,7 +47,7 @@ DESCRIPTION = (
 
 
 def format_of(path: Path) -> Format | None:
-    """Give the format of a file by its suffix, with or without ``.gz`` or ``.zst`` after it; None for no known one."""
+    """Return the format of a file by its suffix, with or without ``.gz`` or ``.zst`` after it, or None."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     packed = bool(suffixes) and suffixes[-1] in COMPRESSED
     if packed:
@@ -57,18 +57,7 @@ def format_of(path: Path) -> Format | None:
 
 
 def open_table(path: Path, settings: ReadSettings) -> Table:
-    """Open a table by its suffix and look at its columns.
-
-    Args:
-        path: A file of any :class:`~simlte_st.data.formats.base.TableFormat`.
-        settings: How to read it.
-
-    Returns:
-        The table. Its rows have the made ids 0, 1, 2, ...; of JSON lines, a line that is no row has a number too.
-
-    Raises:
-        DataError: It is of another kind, has no usable header, or is broken.
-    """
+    """Open a table by its suffix and look at its columns."""
     known = format_of(path)
     if not isinstance(known, TableFormat):
         raise DataError(f"{path} is no table: its name should end in {', '.join(TABLE_SUFFIXES)}.")

@@ -55,13 +55,7 @@ class TextFormat:
             require(self.library, EXTRA, f"reading {self.suffixes[0]} files")
 
     def row(self, path: Path, name: str, settings: ReadSettings) -> Row | Skip:
-        """Read a file as a row, or say why it gives none.
-
-        Args:
-            path: The file.
-            name: Its name, which is the document's id.
-            settings: How to read it.
-        """
+        """Read a file as a row, or say why it gives none."""
         try:
             if not stat.S_ISREG(path.stat().st_mode):  # a pipe or a device may never end
                 return Skip(name, NO_FILE, id=name)

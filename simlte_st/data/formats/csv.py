@@ -157,11 +157,7 @@ def _open(path: Path, settings: ReadSettings, delimiter: str) -> Table:
 
 
 def _with_header(path: Path, header: Sequence[str], rows: Iterator[RawRow | Skip]) -> Iterator[RawRow | Skip]:
-    """Give the rows, once it is seen by the first of them that the header is one.
-
-    Raises:
-        DataError: It seems to be a row like the others.
-    """
+    """Return the rows, once it is seen by the first of them that the header is one."""
     first: list[RawRow | Skip] = []
     broken = None
     try:

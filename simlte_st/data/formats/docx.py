@@ -34,15 +34,11 @@ _SYMBOLS = {
 
 
 def read(path: Path, settings: ReadSettings) -> FileText:
-    """Give the final text: tracked changes accepted, in the order of its paragraphs, then foot- and endnotes.
+    """Return the final text: tracked changes accepted, in the order of its paragraphs, then foot- and endnotes.
 
     Paragraphs in tables, text boxes and fields are read, and formulas. Hidden text, placeholders of fields that nobody
     filled in, readings beside East Asian words (ruby) and comments are left out; so are headers and footers, which are
     counted.
-
-    Raises:
-        BadTextError: It is encrypted, no Word file, or would unpack to far more than text does.
-        OSError: It cannot be read.
     """
     with path.open("rb") as stream:
         if stream.read(8) == _COMPOUND_FILE:
@@ -53,11 +49,7 @@ def read(path: Path, settings: ReadSettings) -> FileText:
 
 
 def _check_unpacked(archive: zipfile.ZipFile, size: int, max_characters: int) -> None:
-    """Refuse a file that unpacks to far more than text does: its parts are held in memory.
-
-    Raises:
-        BadTextError: It does.
-    """
+    """Refuse a file that unpacks to far more than text does: its parts are held in memory."""
     # No more of a part is read than the size that the archive's directory says.
     unpacked = sum(part.file_size for part in archive.infolist())
     if unpacked > min(size + 4 * max_characters + (1 << 20), max(_LARGE, _MOST_PACKED * size)):
@@ -97,7 +89,7 @@ def _tree(archive: zipfile.ZipFile, name: str) -> Any:
 
 
 def _related(archive: zipfile.ZipFile, part: str) -> Iterator[tuple[str, str]]:
-    """Give the kind and the name of each part that a part refers to; those of the whole file for no name."""
+    """Return the kind and the name of each part that a part refers to; those of the whole file for no name."""
     folder, name = posixpath.split(part)
     place = posixpath.join(folder, "_rels", f"{name}.rels")
     if place not in archive.namelist():
@@ -109,12 +101,7 @@ def _related(archive: zipfile.ZipFile, part: str) -> Iterator[tuple[str, str]]:
 
 
 class _Words:
-    """Gives the text of parts of a document.
-
-    Args:
-        namespace: The namespace of its words.
-        styles: The tree of its styles, some of which may hide text.
-    """
+    """Gives the text of parts of a document."""
 
     def __init__(self, namespace: str, styles: Any | None) -> None:
         self.w = w = f"{{{namespace}}}"
@@ -136,7 +123,7 @@ class _Words:
             self._hiding = {name: _inherited(name, based) for name in based}
 
     def parts(self, root: Any) -> Iterator[str]:
-        """Give the text of a tree in parts; what is no text of the final document is taken out of the tree."""
+        """Return the text of a tree in parts; what is no text of the final document is taken out of the tree."""
         self._accept_changes(root)
         self._take_out_hidden(root)
         # A text box stands in the middle of a paragraph, and is read after it.
@@ -214,7 +201,7 @@ def _remove(nodes: Iterable[Any]) -> None:
 
 
 def _symbol(font: str, char: str) -> str:
-    """Give the character of a symbol; none where it is a picture of a font of pictures."""
+    """Return the character of a symbol; none where it is a picture of a font of pictures."""
     try:
         code = int(char, 16)
     except ValueError:

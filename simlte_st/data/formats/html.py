@@ -43,15 +43,11 @@ _HIDING_STYLE = re.compile(r"(?:^|[;\s])(?:display\s*:\s*none|visibility\s*:\s*(
 
 
 def read(path: Path, settings: ReadSettings) -> FileText:
-    """Give what a browser shows, but navigation: inline tags do not part words, blocks are paragraphs.
+    """Return what a browser shows, but navigation: inline tags do not part words, blocks are paragraphs.
 
     Left out are what no browser that runs scripts shows (scripts, styles, templates, what is hidden by an attribute or
     by its own style, closed dialogs); ``nav``, ``menu`` and the page's own ``footer``, unless one of them never ends;
     drop-down lists; and of drawings all but their text. What a style sheet hides is not known here.
-
-    Raises:
-        BadTextError: It is too long, in another encoding, no text, or has lists or tables in thousands of others.
-        OSError: It cannot be read.
     """
     # Markup may be most of a page; the bound is that of a line of JSON.
     if (size := path.stat().st_size) > 12 * settings.max_characters + (1 << 20):
@@ -61,12 +57,7 @@ def read(path: Path, settings: ReadSettings) -> FileText:
 
 
 def html_text(text: str, xml: bool = False) -> str:
-    """Give what a browser shows of a page; see :func:`read`.
-
-    Args:
-        text: The page.
-        xml: Whether a tag may close itself.
-    """
+    """Return what a browser shows of a page; see :func:`read`."""
     from selectolax.lexbor import LexborHTMLParser
 
     if xml:
@@ -80,7 +71,7 @@ def html_text(text: str, xml: bool = False) -> str:
 
 
 def _unseen(lower: str) -> frozenset[str]:
-    """Give the tags whose content is left out: those of navigation only where each of them ends.
+    """Return the tags whose content is left out: those of navigation only where each of them ends.
 
     Where one does not, the rest of the page is in it.
     """
@@ -153,7 +144,7 @@ def _decode(data: bytes, encoding: str) -> str:
 
 
 def _python_encoding(label: str) -> str | None:
-    """Give Python's name of an encoding by its label in the encoding standard; None for no label of it."""
+    """Return Python's name of an encoding by its label in the encoding standard; None for no label of it."""
     import webencodings
 
     known = webencodings.lookup(label)

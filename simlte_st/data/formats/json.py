@@ -18,16 +18,7 @@ _ADVICE = "Make it an array of objects or of strings, or JSON lines (.jsonl: one
 
 
 def open_table(path: Path, settings: ReadSettings) -> Table:
-    """Open a file that holds an array of objects or of strings, or JSON lines.
-
-    Args:
-        path: The file, also with ``.gz`` or ``.zst`` after its name.
-        settings: How to read it. An array may be about 12 times as long as the longest text wanted, as a line of JSON
-            lines may.
-
-    Raises:
-        DataError: It holds something else, is malformed, or is too large to be read as a whole.
-    """
+    """Open a file that holds an array of objects or of strings, or JSON lines."""
     columns = (settings.columns.text,) if settings.columns.text else TEXT_COLUMNS
     items = _array(path, settings.encoding, settings.max_characters, columns)
     if items is None:
@@ -36,7 +27,7 @@ def open_table(path: Path, settings: ReadSettings) -> Table:
 
 
 def _array(path: Path, encoding: str, max_characters: int, text_columns: Sequence[str]) -> list[Any] | None:
-    """Give the items of the array in a file; None where it is one of JSON lines, if only of one that has a text."""
+    """Return the items of the array in a file; None where it is one of JSON lines, if only of one that has a text."""
     lines = (line.text for line in read_lines(path, encoding, max_characters) if line.text.strip())
     first, more = _object(next(lines, "")), next(lines, None)
     if first is not None and (more is not None or any(isinstance(first.get(name), str) for name in text_columns)):

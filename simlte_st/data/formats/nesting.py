@@ -42,16 +42,7 @@ _MOST_STEPS = 50_000_000  # half a second
 
 
 def bounded_markup(page: str) -> str | None:
-    """Give a page that a browser's tree can be built of in time that grows with its length.
-
-    Args:
-        page: The page.
-
-    Returns:
-        The page as it is; or, where its tree would take more than some 50 million steps, without its inline tags and
-        attributes, and with a ``<hr>`` for each tag of a block: all of its text is there. None where that takes as
-        long, since lists or tables stand in thousands of others.
-    """
+    """Return a page that a browser's tree can be built of in time that grows with its length."""
     if _is_cheap(page):
         return page
     page = _TOKEN.sub(_flat, page)
@@ -63,7 +54,7 @@ def _is_cheap(page: str) -> bool:
 
 
 def _steps(page: str) -> int:
-    """Give a bound on the steps that building the tree of a page takes, which is in lower case.
+    """Return a bound on the steps that building the tree of a page takes, which is in lower case.
 
     Where it is in doubt whether something is a tag (in a script, a comment, an attribute), it counts as one that opens
     an element and never closes it.

@@ -18,7 +18,7 @@ _MOST_PACKED = 500  # times smaller than its text, the same page of it over and 
 
 
 def count_rows(path: Path) -> int | None:
-    """Give the number of rows that the file says it has; None for what is no parquet file."""
+    """Return the number of rows that the file says it has; None for what is no parquet file."""
     import pyarrow
     import pyarrow.parquet as pq
 
@@ -57,11 +57,7 @@ def open_table(path: Path, settings: ReadSettings) -> Table:
 
 
 def _check_sizes(metadata: Any, wanted: Sequence[str]) -> None:
-    """Refuse columns that take far more memory than text could: a page is unpacked as a whole.
-
-    Raises:
-        BrokenSourceError: There is one.
-    """
+    """Refuse columns that take far more memory than text could: a page is unpacked as a whole."""
     for group in range(metadata.num_row_groups):
         for number in range(metadata.num_columns):
             column = metadata.row_group(group).column(number)

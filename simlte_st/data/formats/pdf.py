@@ -30,14 +30,10 @@ _FIRST_OF_TWO = frozenset((
 
 
 def read(path: Path, settings: ReadSettings) -> FileText:
-    """Give the text of the pages, one after the other: sentences run on from page to page.
+    """Return the text of the pages, one after the other: sentences run on from page to page.
 
     Ligatures are written as their letters, and words torn at the end of a line are put together. Pages without text are
     counted.
-
-    Raises:
-        BadTextError: It needs a password, or holds no text.
-        OSError: It cannot be read.
     """
     import pypdf
 

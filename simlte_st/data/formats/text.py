@@ -10,12 +10,7 @@ from simlte_st.data.streams import TOO_LONG, BadTextError, decode_text
 
 
 def read(path: Path, settings: ReadSettings) -> FileText:
-    """Give the text of a file.
-
-    Raises:
-        BadTextError: It is too long, in another encoding, or no text.
-        OSError: It cannot be read.
-    """
+    """Return the text of a file."""
     # No encoding in use takes more than four bytes a character: a larger file need not be read to be too long.
     if (size := path.stat().st_size) > 4 * settings.max_characters + 4:
         raise BadTextError(TOO_LONG, f"{size:,} bytes")

@@ -27,15 +27,7 @@ KINDS: tuple[tuple[str, Callable[[Any, ReadSettings], Source | None]], ...] = (
 
 
 def open_source(source: Any, settings: ReadSettings) -> Source:
-    """Open a source by what it is.
-
-    Args:
-        source: Anything :func:`~simlte_st.data.read_documents` takes, but its own readers.
-        settings: How to read it.
-
-    Raises:
-        DataError: It does not exist, or is of no known kind.
-    """
+    """Open a source by what it is."""
     for _, open_one in KINDS:
         if (opened := open_one(source, settings)) is not None:
             return opened

@@ -21,14 +21,7 @@ def open_source(source: Any, settings: ReadSettings) -> Source | None:
 
 
 def dataset_table(dataset: Any, name: str, first: int = 0, batch_size: int = 1) -> Table:
-    """See a ``datasets.Dataset`` or ``IterableDataset`` as a table, of which only the wanted columns are read.
-
-    Args:
-        dataset: The data set.
-        name: Its name, for messages.
-        first: The row to begin with; of a data set without features all are read.
-        batch_size: Rows to read at once.
-    """
+    """See a ``datasets.Dataset`` or ``IterableDataset`` as a table, of which only the wanted columns are read."""
     # A format (torch, numpy) would turn strings into something else.
     plain = dataset.with_format(None)
     features = plain.features

@@ -23,12 +23,7 @@ _SHOWN_LENGTH = 200  # of a path in a message
 
 
 def open_source(source: Any, settings: ReadSettings) -> Source | None:
-    """Open a file or folder.
-
-    Raises:
-        DataError: It does not exist or is of an unknown kind, or columns are named and it has none.
-        MissingExtraError: The library for it is not installed.
-    """
+    """Open a file or folder."""
     if not isinstance(source, (str, os.PathLike)):
         return None
     name: str = os.fspath(source)
@@ -68,7 +63,7 @@ def _count_texts(folder: Path) -> int:
 
 
 def _text_folder(folder: Path, settings: ReadSettings, relative: str = "", root: Path | None = None) -> Iterator[Event]:
-    """Give the files under a folder that hold a document each, in the order of their paths.
+    """Return the files under a folder that hold a document each, in the order of their paths.
 
     Models are left out, whose cards and vocabularies are no documents, and files outside that a link leads to.
     """

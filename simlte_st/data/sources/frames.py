@@ -49,7 +49,7 @@ def _frame_table(frame: Any, name: str, kind_of: Callable[[Any], str | None]) ->
 
 
 def _pandas_kind(column: Any) -> str | None:
-    """Give the type of a column of pandas; None for text."""
+    """Return the type of a column of pandas; None for text."""
     import pandas
 
     dtype = getattr(column, "dtype", None)
@@ -65,7 +65,7 @@ def _pandas_kind(column: Any) -> str | None:
 
 
 def _polars_kind(column: Any) -> str | None:
-    """Give the type of a column of polars; None for text."""
+    """Return the type of a column of polars; None for text."""
     import polars
 
     if column.dtype == polars.Object:
@@ -74,7 +74,7 @@ def _polars_kind(column: Any) -> str | None:
 
 
 def _object_kind(values: Any) -> str | None:
-    """Give the type of the first of some objects; None if there is a string among them, or no object."""
+    """Return the type of the first of some objects; None if there is a string among them, or no object."""
     kinds = [type(value).__name__ for value in values if value is not None]
     if "str" in kinds or not len(values):
         return None

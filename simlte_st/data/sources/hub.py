@@ -27,11 +27,7 @@ def is_hub(source: object) -> bool:
 
 
 def open_source(source: Any, settings: ReadSettings) -> Source | None:
-    """Open a data set of the Hub, which is asked for it when it is read.
-
-    Raises:
-        DataError: Its name is malformed.
-    """
+    """Open a data set of the Hub, which is asked for it when it is read."""
     if not is_hub(source):
         return None
     name, config, split = parse_hub(source)
@@ -59,12 +55,6 @@ def parse_hub(source: str) -> tuple[str, str | None, str]:
     With one part after the name, it is the split if it begins like one (train, validation, valid, val, dev, test,
     unsupervised) or holds a ``[``, else the configuration. An empty part stands for the default, so
     ``hub:NAME::SPLIT`` and ``hub:NAME:CONFIG:`` are always understood.
-
-    Returns:
-        Name, configuration (or None) and split (``"train"`` where none is given).
-
-    Raises:
-        DataError: There is no name, or there are too many parts.
     """
     # A colon inside brackets belongs to a slice: train[:10%].
     name, *parts = re.split(r":(?![^\[]*\])", source.removeprefix("hub:"))
@@ -85,18 +75,6 @@ def load_hub(name: str, splits: Sequence[str], config: str | None = None, *, str
 
     The question takes at most five seconds, so that a machine without a network does not wait. It is not asked for
     what the cache of ``datasets`` has, unless that is to be streamed.
-
-    Args:
-        name: The data set's repository.
-        splits: Its splits.
-        config: Its configuration; None for the default.
-        streaming: Give ``IterableDataset``s, which fetch rows as they are read.
-
-    Returns:
-        A ``Dataset`` or ``IterableDataset`` for each split.
-
-    Raises:
-        DataError: The Hub does not answer or has no such data set, or it cannot be loaded.
     """
     import datasets
     from huggingface_hub import HfApi

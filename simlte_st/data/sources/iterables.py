@@ -24,7 +24,7 @@ def open_source(source: Any, settings: ReadSettings) -> Source | None:
 
 
 def length(source: Any) -> int | None:
-    """Give the number of items of an iterable, where it is known."""
+    """Return the number of items of an iterable, where it is known."""
     size = int(operator.length_hint(source, -1))
     return None if size < 0 else size
 

@@ -22,11 +22,7 @@ _HUB_NAME = re.compile(r"hub:\S+")
 
 
 def open_source(source: Any, settings: ReadSettings) -> Source | None:
-    """Open a list of paths and names of the Hub, to be read one after the other.
-
-    Raises:
-        DataError: One of them cannot be opened, or some items seem to be paths that do not exist.
-    """
+    """Open a list of paths and names of the Hub, to be read one after the other."""
     if not isinstance(source, (list, tuple)) or not _are_places(source):
         return None
     opened = [hub.open_source(place, settings) or files.open_source(place, settings) for place in source]
@@ -42,7 +38,7 @@ def open_source(source: Any, settings: ReadSettings) -> Source | None:
 
 
 def is_place(item: object) -> bool:
-    """Tell whether an item of a list is a source of its own: a path, or the name of a file or folder that is there."""
+    """Return whether an item of a list is a source of its own: a path, or the name of an existing file or folder."""
     if isinstance(item, os.PathLike):
         return True
     if not isinstance(item, str) or len(item) > _LONGEST_PATH:
@@ -51,18 +47,14 @@ def is_place(item: object) -> bool:
 
 
 def _seems_place(item: object) -> bool:
-    """Tell whether an item of a list reads like a path: no word of a text stands beside another in it, or a suffix."""
+    """Return whether an item of a list reads like a path: words with nothing between them, or a suffix."""
     if not isinstance(item, str) or len(item) > _LONGEST_PATH:
         return False
     return len(item.split()) == 1 or format_of(Path(item)) is not None
 
 
 def _are_places(items: Sequence[object]) -> bool:
-    """Tell whether a list is one of paths, or else of texts.
-
-    Raises:
-        DataError: Most items read like paths and some are there, but others are not: as texts, names would be learned.
-    """
+    """Return whether a list is one of paths, or else of texts."""
     if not items or not all(isinstance(item, (str, os.PathLike)) for item in items):
         return False
     if all(map(is_place, items)):

@@ -14,12 +14,7 @@ from simlte_st.processes import world
 
 
 class EpochPermutation(Sampler[int]):
-    """A permutation of the rows that depends on (seed, epoch) only.
-
-    Args:
-        size: Number of rows.
-        seed: The run's seed.
-    """
+    """A permutation of the rows that depends on (seed, epoch) only."""
 
     def __init__(self, size: int, seed: int) -> None:
         self.size = size
@@ -112,10 +107,6 @@ class ConfiguredBatchSampler:
 
     It is what ``functools.partial`` would be, but for one thing: the Trainer pickles its arguments into every
     checkpoint. This is pickled as its name, so that no documents go along.
-
-    Args:
-        sampler: The class.
-        **settings: What it is given beside the Trainer's own arguments.
 
     Example:
         ::

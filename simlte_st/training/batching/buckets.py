@@ -56,15 +56,6 @@ def cut_buckets(costs: Lengths, budget: int, least: int) -> list[Bucket] | None:
     """Cut documents into buckets of which every batch fits a budget.
 
     A bucket's longest document is at most 1.25 times its shortest, unless that makes fewer than four batches.
-
-    Args:
-        costs: Tokens of a document in a batch where it is the longest; falling, shape (documents,).
-        budget: Tokens of a batch at most.
-        least: Documents in a batch at least.
-
-    Returns:
-        The buckets; None where ``2 * least - 1`` of the longest documents (or all) do not fit the budget. If they do,
-        any number of documents from ``least`` on can be cut into batches that are neither too small nor too large.
     """
     buckets: list[Bucket] = []
     start = 0
@@ -83,13 +74,7 @@ def cut_buckets(costs: Lengths, budget: int, least: int) -> list[Bucket] | None:
 
 
 def split_to(buckets: Sequence[Bucket], batches: int, least: int) -> list[Bucket]:
-    """Cut buckets into more batches until there are so many; the largest batches are made smaller first.
-
-    Args:
-        buckets: Buckets with as many batches or fewer.
-        batches: The number wanted; at most documents // least.
-        least: Documents in a batch at least.
-    """
+    """Cut buckets into more batches until there are so many; the largest batches are made smaller first."""
     result = list(buckets)
     while sum(bucket.documents // least for bucket in result) < batches:
         # Only a handful of documents makes it so: the two shortest become one bucket.

@@ -24,11 +24,6 @@ class ViewLengths:
     The views are drawn as they will be for the batch: how long they are is as much a matter of chance as what is in
     them (a view of a short document has anything between a tenth and nine tenths of it), so that half the document's
     length would be off by up to two. Nothing is rendered or tokenized: 0.03 ms a document on 20 Newsgroups.
-
-    Args:
-        corpus: What :meth:`~simlte_st.data.DocSplitTransform.attach` gave.
-        views: The transform, which draws.
-        special_tokens: Tokens that the tokenizer adds to a view.
     """
 
     def __init__(self, corpus: Dataset, views: DocSplitTransform, special_tokens: int = 2) -> None:
@@ -38,12 +33,7 @@ class ViewLengths:
         self._last: tuple[int, Lengths] | None = None
 
     def __call__(self, epoch: int) -> Lengths:
-        """Draw an epoch's views and count.
-
-        Returns:
-            Tokens, special tokens included, shape (documents, 2). They add up what the sentences have by themselves;
-            a cut sentence counts by its share of words.
-        """
+        """Draw an epoch's views and count."""
         if self._last is None or self._last[0] != epoch:
             batches = self.corpus.with_format(None).iter(batch_size=_ROWS)
             lengths = [self._both(document, epoch) for batch in batches for document in from_rows(batch)]

@@ -47,20 +47,6 @@ class TokenBudgetBatchSampler(SeededBatchSampler):
 
     Of several processes each gets an equal part of the documents of each batch, and of the budget. The documents that
     are left then, fewer than there are processes, are left out of the epoch, other ones each time.
-
-    Args:
-        dataset: The documents.
-        batch_size: Not used; the Trainer reckons documents a second by it.
-        drop_last: Not used: there is no last batch of what is left.
-        lengths: Tokens of each view of each document, shape (documents, views), or a function of the epoch that gives
-            them: :class:`~simlte_st.training.batching.lengths.ViewLengths`.
-        batch_tokens: Tokens in a batch at most: documents x views x the longest view, padding included; with
-            ``packed`` the tokens of all views.
-        packed: The model reads its batches without padding.
-        **arguments: The Trainer's other arguments.
-
-    Raises:
-        ConfigurationError: A setting out of its range, or a budget that is too small for the longest views.
     """
 
     def __init__(
@@ -142,7 +128,7 @@ class TokenBudgetBatchSampler(SeededBatchSampler):
         return cut_buckets(costs, int(self.batch_tokens * looser), self.least)
 
     def _unit_costs(self, costs: Lengths) -> Lengths:
-        """Give the tokens of units of documents that are sorted by falling tokens."""
+        """Return the tokens of units of documents that are sorted by falling tokens."""
         return costs[:: self.processes][: self.units] * self.processes
 
     def _fewest_padded(self) -> int:
@@ -208,11 +194,6 @@ def deal(tokens: Lengths, batches: int, rng: np.random.Generator) -> list[Rows]:
 
     The longest go first, in rounds of one document for each batch: the longest of a round to the batch with the
     fewest tokens so far. Two rounds' documents are shuffled before, or the same ones would meet again and again.
-
-    Args:
-        tokens: Tokens of each document, shape (documents,).
-        batches: Number of batches.
-        rng: Source of randomness.
     """
     shuffled = rng.permutation(len(tokens))
     order = shuffled[np.argsort(-tokens[shuffled], kind="stable")]
