@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, Literal, get_args
 
-from simlte_st.bars import complete, counting_texts, progress_bar
 from simlte_st.checks import check_choice
 from simlte_st.errors import ConfigurationError
 from simlte_st.extras import require
 from simlte_st.models.device import check_device, device_pool
 from simlte_st.models.encode_ray import encode_with_ray
 from simlte_st.models.parts import Part, PartEncoder, Parts
+from simlte_st.progress import complete, counting_texts, progress_bar
 
 Engine = Literal["local", "ray"]
 
