@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from simlte_st.bars import complete, progress_bar
 from simlte_st.data.document import Document, content_id
 from simlte_st.data.documents import DocumentReader, read_documents
 from simlte_st.data.segmenters import PunktSegmenter, Segmenter, make_segmenter, peek
@@ -30,6 +29,7 @@ from simlte_st.index.words import count_words
 from simlte_st.models.parts import PartEncoder
 from simlte_st.models.truncation import Truncation
 from simlte_st.models.workers import Workers
+from simlte_st.progress import complete, progress_bar
 
 logger = logging.getLogger(__name__)
 

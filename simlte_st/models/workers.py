@@ -7,11 +7,11 @@ from contextlib import nullcontext
 from itertools import chain, islice
 from typing import Any
 
-from simlte_st.bars import complete, counting_texts, progress_bar
 from simlte_st.models.config import EngineConfig
 from simlte_st.models.device import check_device, device_pool
 from simlte_st.models.encode_ray import encode_with_ray
 from simlte_st.models.parts import Part, PartEncoder, Parts
+from simlte_st.progress import complete, counting_texts, progress_bar
 
 
 class Workers:

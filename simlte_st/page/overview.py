@@ -13,7 +13,7 @@ from simlte_st.exploration.columns import Column, column_of, title_column, title
 from simlte_st.exploration.naming import name_topics
 from simlte_st.exploration.pile import vectors_of
 from simlte_st.index import Index
-from simlte_st.vectors import unit_rows
+from simlte_st.models.vectors import unit_rows
 
 DRAWN = 1_000
 """Documents that topics are found in."""

@@ -22,8 +22,8 @@ from simlte_st.exploration.page import SHOWN, as_script, frame_page
 from simlte_st.exploration.sections import about, section, table
 from simlte_st.files import atomic_path
 from simlte_st.models.names import shown_base
+from simlte_st.models.vectors import unit_rows
 from simlte_st.training.result import TrainingResult, trained_path
-from simlte_st.vectors import unit_rows
 
 CHANGED = 10
 """Documents that are shown."""
