@@ -230,21 +230,21 @@ def mini_batch_ranges(features: dict[str, Any], size: int, tokens: int | None) -
     """Divide a batch into mini-batches as the cached losses do."""
     from sentence_transformers.base.losses import gradcache
 
-    return cast("list[tuple[int, int]]", gradcache._minibatch_ranges(features, size, tokens))
+    return gradcache._minibatch_ranges(features, size, tokens)
 
 
 def slice_rows(features: dict[str, Any], begin: int, end: int) -> dict[str, Any]:
     """Return rows ``begin`` to ``end`` of a padded or flattened batch, without the padding that all of them share."""
     from sentence_transformers.base.losses import gradcache
 
-    return cast("dict[str, Any]", gradcache._create_minibatch(features, begin, end))
+    return gradcache._create_minibatch(features, begin, end)
 
 
 def merge_feature_batches(columns: list[dict[str, Any]]) -> dict[str, Any] | None:
     """Concatenate the rows of several columns; None if they do not fit."""
     from sentence_transformers.base.losses import merged_forward
 
-    return cast("dict[str, Any] | None", merged_forward.merge_feature_batches(columns))
+    return merged_forward.merge_feature_batches(columns)
 
 
 def with_encoder(transformer: Transformer, encoder: PreTrainedModel) -> Transformer:

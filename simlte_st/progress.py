@@ -55,4 +55,4 @@ def counting_texts(model: Any, bar: Any) -> Iterator[None]:
 
 def logs_above_bars() -> AbstractContextManager[None]:
     """Print log lines above a bar instead of into it, if logging is set up (tqdm would set it up otherwise)."""
-    return logging_redirect_tqdm() if logging.root.handlers else nullcontext()  # type: ignore[no-any-return]
+    return logging_redirect_tqdm() if logging.root.handlers else nullcontext()
