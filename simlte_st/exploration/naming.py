@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.feature_extraction.text import CountVectorizer
 
+from simlte_st.data.analyzer import terms_of
 from simlte_st.data.words import CJK
-from simlte_st.index.analyzer import terms_of
 
 WORDS = 4
 """Terms in a name."""

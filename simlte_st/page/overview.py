@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.cluster import KMeans
 
+from simlte_st.data.columns import Column, column_of, title_column, title_of
 from simlte_st.evaluation.splits import sample_rows
-from simlte_st.exploration.columns import Column, column_of, title_column, title_of
 from simlte_st.exploration.naming import name_topics
 from simlte_st.exploration.pile import vectors_of
 from simlte_st.index import Index
