@@ -43,7 +43,7 @@ from simlte_st.index.store import Store
 from simlte_st.index.texts import BATCH
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE
-from simlte_st.vectors import unit_rows
+from simlte_st.models.vectors import unit_rows
 
 K = 10
 NEIGHBOURS = 10

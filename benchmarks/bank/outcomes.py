@@ -11,7 +11,7 @@ from benchmarks.bank.sets import BankSet
 from simlte_st.evaluation import CosineScores, ProbeResult, citation_retrieval, few_shot_probe, fit_probe
 from simlte_st.evaluation.lexical import TFIDF_INVERSE_L2, fit_tfidf
 from simlte_st.evaluation.splits import TEST, stratified_split
-from simlte_st.vectors import unit_rows
+from simlte_st.models.vectors import unit_rows
 
 HALVES = 10
 """Divisions of the held-out documents into those that a probe learns from and those that it is scored on."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from simlte_st.vectors import check_embeddings
+from simlte_st.models.vectors import check_embeddings
 
 LARGEST = 100
 """Variances to which the power law is fitted: the largest."""

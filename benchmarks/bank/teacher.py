@@ -20,7 +20,7 @@ from torch.nn import functional
 
 from simlte_st.errors import DataError
 from simlte_st.evaluation.lexical import fit_tfidf
-from simlte_st.vectors import row_blocks, unit_rows
+from simlte_st.models.vectors import row_blocks, unit_rows
 
 NEIGHBOURS = 5
 """Nearest documents whose mean a document is drawn towards."""

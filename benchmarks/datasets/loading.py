@@ -21,7 +21,6 @@ from benchmarks.datasets.benchmark import Benchmark, CitationBenchmark
 from benchmarks.datasets.citations import CitationSet, FoundPapers
 from benchmarks.datasets.labelled import MOST_CHARACTERS, Found
 from benchmarks.datasets.sets import find_set
-from simlte_st.bars import with_progress_bar
 from simlte_st.data.document import text_key
 from simlte_st.data.documents import DocumentReader
 from simlte_st.data.report import ReadReport
@@ -29,6 +28,7 @@ from simlte_st.data.sources.base import Source
 from simlte_st.errors import EmptyCorpusError
 from simlte_st.evaluation.splits import NEITHER, stratified_split
 from simlte_st.files import atomic_path, home, read_json, write_json
+from simlte_st.progress import with_progress_bar
 
 logger = logging.getLogger(__name__)
 

@@ -15,13 +15,13 @@ from sentence_transformers import SentenceTransformer
 from simlte_st.analysis.cls_attention import TextAttention, read_texts
 from simlte_st.analysis.reading import as_read
 from simlte_st.analysis.tagging import TaggedWord, Tagger, batches, described
-from simlte_st.bars import complete, progress_bar
 from simlte_st.compat import readable_length
 from simlte_st.data.documents import read_documents
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.evaluation.statistics import bootstrap_interval
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.models.truncation import Truncation
+from simlte_st.progress import complete, progress_bar
 
 WORD_CLASSES = ("nouns", "verbs", "adjectives", "others")
 """The kinds of words that the paper's figure shows."""

@@ -16,12 +16,12 @@ from torch.nn import functional
 
 from simlte_st.analysis.figures import drawn_figure, finish_axes, plain
 from simlte_st.analysis.reading import TokenizedText, padded_inputs, read_text
-from simlte_st.bars import with_progress_bar
 from simlte_st.compat import encoder_of
 from simlte_st.data.documents import read_documents
 from simlte_st.errors import ModelError
 from simlte_st.evaluation.table import markdown_table, short_names
 from simlte_st.models.truncation import prompt_as_read
+from simlte_st.progress import with_progress_bar
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from operator import length_hint
 from typing import Any
 
 from simlte_st.analysis.tagging import TaggedWord, Tagger, batches, described
-from simlte_st.bars import complete, progress_bar
 from simlte_st.data.documents import read_documents
 from simlte_st.data.words import count_words
 from simlte_st.evaluation.statistics import bootstrap_interval
 from simlte_st.evaluation.table import markdown_table
+from simlte_st.progress import complete, progress_bar
 
 COUNTED = frozenset({"NOUN", "PROPN", "VERB"})
 """Universal parts of speech that count as nouns and verbs: common nouns, names, and verbs other than auxiliaries."""

@@ -91,9 +91,9 @@ def link_each(index: Index, arguments: argparse.Namespace) -> int:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from simlte_st.bars import with_progress_bar
     from simlte_st.data.documents import read_documents
     from simlte_st.files import atomic_path, check_apart
+    from simlte_st.progress import with_progress_bar
 
     if arguments.why or not arguments.output:
         raise ConfigurationError("--each needs --output FILE.parquet or FILE.jsonl, and has no --why.")

@@ -15,7 +15,6 @@ import pyarrow as pa
 from datasets import Dataset
 from numpy.typing import NDArray
 
-from simlte_st.bars import with_progress_bar
 from simlte_st.data.document import Document, Outline, SegmentedDocument, text_key
 from simlte_st.data.documents import read_documents
 from simlte_st.data.groups import groups
@@ -24,6 +23,7 @@ from simlte_st.data.sentences import TokenCounter, estimate_tokens, segment_docu
 from simlte_st.data.views import View
 from simlte_st.errors import EmptyCorpusError
 from simlte_st.files import atomic_path, read_json, write_json
+from simlte_st.progress import with_progress_bar
 
 logger = logging.getLogger(__name__)
 

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import DisjointSet
 
-from simlte_st.bars import with_progress_bar
 from simlte_st.checks import check_number, check_seed
 from simlte_st.data.documents import read_documents
 from simlte_st.data.words import word_spans
 from simlte_st.extras import require
+from simlte_st.progress import with_progress_bar
 
 logger = logging.getLogger(__name__)
 

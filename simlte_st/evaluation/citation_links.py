@@ -14,7 +14,7 @@ from simlte_st.evaluation.link_pairs import LinkPairs, check_pairs
 from simlte_st.evaluation.pair_scores import PairScores
 from simlte_st.evaluation.probe import fit_probe
 from simlte_st.evaluation.statistics import bootstrap_interval
-from simlte_st.vectors import check_embeddings
+from simlte_st.models.vectors import check_embeddings
 
 LRA_HIDDEN = (512, 256)
 """Widths of the head's hidden layers in the Long Range Arena's document retrieval task."""

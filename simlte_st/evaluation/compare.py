@@ -34,8 +34,8 @@ from simlte_st.models.loading import check_symmetric
 from simlte_st.models.lsa import lengthened
 from simlte_st.models.names import OWN_MODELS, PACKAGED_BASE, local_folder, trained_from
 from simlte_st.models.truncation import CUT_SHARE, Truncation, text_lengths
+from simlte_st.models.vectors import unit_rows
 from simlte_st.modules.latent_semantic_analysis import DIMENSION, LatentSemanticAnalysis
-from simlte_st.vectors import unit_rows
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

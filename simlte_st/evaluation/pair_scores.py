@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 
-from simlte_st.vectors import unit_rows
+from simlte_st.models.vectors import unit_rows
 
 
 class PairScores(Protocol):

@@ -22,7 +22,7 @@ from torch.nn import functional
 from simlte_st.checks import check_choice, check_count, check_number
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.evaluation.labels import Label, check_lengths, number_labels
-from simlte_st.vectors import check_embeddings
+from simlte_st.models.vectors import check_embeddings
 
 Head = Literal["mlp", "logistic"]
 

@@ -20,7 +20,7 @@ from simlte_st.errors import DataError
 from simlte_st.evaluation.evaluator import EmbeddingEvaluator, EvaluatorSettings, reading_at_most
 from simlte_st.evaluation.pair_scores import CosineScores, PairScores
 from simlte_st.evaluation.statistics import alignment, bootstrap_interval, uniformity
-from simlte_st.vectors import row_blocks, unit_rows
+from simlte_st.models.vectors import row_blocks, unit_rows
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import bootstrap
 
 from simlte_st.errors import DataError
-from simlte_st.vectors import row_blocks, unit_rows
+from simlte_st.models.vectors import row_blocks, unit_rows
 
 logger = logging.getLogger(__name__)
 

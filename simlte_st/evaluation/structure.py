@@ -14,7 +14,7 @@ from simlte_st.evaluation.lexical import TfidfScores
 from simlte_st.evaluation.pair_scores import CosineScores, PairScores
 from simlte_st.evaluation.split_half import HalvesEvaluator, check_documents
 from simlte_st.evaluation.statistics import bootstrap_interval
-from simlte_st.vectors import row_blocks
+from simlte_st.models.vectors import row_blocks
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -10,9 +10,9 @@ from sklearn.decomposition import PCA
 from sklearn.manifold import TSNE, trustworthiness
 from sklearn.neighbors import NearestNeighbors
 
-from simlte_st.bars import progress_bar
 from simlte_st.evaluation.splits import sample_rows
-from simlte_st.vectors import row_blocks
+from simlte_st.models.vectors import row_blocks
+from simlte_st.progress import progress_bar
 
 NEAREST = 10
 """Documents that are shown beside one."""

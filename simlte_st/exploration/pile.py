@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from simlte_st.bars import progress_bar, with_progress_bar
 from simlte_st.data.document import Document
 from simlte_st.data.documents import DocumentReader, read_documents
 from simlte_st.data.report import ReadReport
@@ -26,6 +25,7 @@ from simlte_st.index import Index
 from simlte_st.index.encoder import Encoder, Model
 from simlte_st.index.settings import is_index
 from simlte_st.models.truncation import Truncation
+from simlte_st.progress import progress_bar, with_progress_bar
 
 FEWEST = 10
 """Documents that a page needs at least."""

@@ -13,9 +13,9 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import adjusted_mutual_info_score
 from sklearn.metrics.cluster import contingency_matrix, expected_mutual_information
 
-from simlte_st.bars import with_progress_bar
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.exploration.pile import Halves
+from simlte_st.progress import with_progress_bar
 
 NUMBERS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 40, 50, 60)
 """Numbers of topics that are tried."""

@@ -16,7 +16,7 @@ from simlte_st.models.base import load_model
 from simlte_st.models.loading import check_encodes
 from simlte_st.models.parts import encode_counted, weights_digest
 from simlte_st.models.truncation import Truncation, text_lengths
-from simlte_st.vectors import unit_rows
+from simlte_st.models.vectors import unit_rows
 
 Model = str | os.PathLike[str] | SentenceTransformer
 

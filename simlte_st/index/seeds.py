@@ -20,7 +20,7 @@ from simlte_st.index.passages import passages_of
 from simlte_st.index.queries import Question
 from simlte_st.index.store import Store, is_one_of, text_hash
 from simlte_st.index.words import WordCounts
-from simlte_st.vectors import unit_rows
+from simlte_st.models.vectors import unit_rows
 
 if TYPE_CHECKING:
     from simlte_st.index.encoder import Encoder

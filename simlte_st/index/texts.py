@@ -21,7 +21,7 @@ from simlte_st.index.encoder import Encoder
 from simlte_st.index.passages import passages_of
 from simlte_st.index.store import Store, text_hash
 from simlte_st.models.parts import Part, part_files, part_number
-from simlte_st.vectors import unit_rows
+from simlte_st.models.vectors import unit_rows
 
 BATCH = 256
 """Documents of a commit, or fewer of long ones: what an interruption can lose."""

@@ -12,12 +12,12 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 
-from simlte_st.bars import progress_bar
 from simlte_st.chunk_mean.chunks import ChunkBatch, plan_chunks
 from simlte_st.errors import ConfigurationError, ModelError, did_you_mean
 from simlte_st.extras import require
 from simlte_st.files import nearest_place, read_json, valid_unicode
 from simlte_st.models.names import local_folder
+from simlte_st.progress import progress_bar
 
 logger = logging.getLogger(__name__)
 

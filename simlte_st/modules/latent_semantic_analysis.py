@@ -18,7 +18,6 @@ from torch import Tensor
 from torch.nn import functional
 from typing_extensions import Self
 
-from simlte_st.bars import progress_bar
 from simlte_st.checks import check_count, check_number, check_seed
 from simlte_st.compat import mask_without_prompt, view_budget
 from simlte_st.data.documents import read_documents
@@ -27,6 +26,7 @@ from simlte_st.data.sentences import TOKENIZED_CHARACTERS
 from simlte_st.errors import ConfigurationError, DataError, ModelError
 from simlte_st.modules.base_form import texts_as_read
 from simlte_st.modules.saved import SavedModule
+from simlte_st.progress import progress_bar
 
 logger = logging.getLogger(__name__)
 

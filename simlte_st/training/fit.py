@@ -22,12 +22,12 @@ from transformers import PrinterCallback, TrainerCallback, TrainerState, set_see
 from transformers.trainer import TRAINER_STATE_NAME
 
 from simlte_st.backbones.registry import backbone_of
-from simlte_st.bars import logs_above_bars
 from simlte_st.compat import default_prompt, encoder_of, load_stock, taken_tokens, use_one_gpu
 from simlte_st.errors import ConfigurationError, DataError, TrainingInterrupted
 from simlte_st.files import raise_if_full
 from simlte_st.modules import OWN_MODULES
 from simlte_st.processes import let_main_tell, rank, world
+from simlte_st.progress import logs_above_bars
 from simlte_st.training.batching import (
     ConfiguredBatchSampler,
     OrderedBatchSampler,

@@ -40,7 +40,7 @@ from simlte_st.evaluation.splits import TEST, stratified_split
 from simlte_st.files import read_json
 from simlte_st.models import shipped
 from simlte_st.models.names import OWN_MODELS
-from simlte_st.vectors import unit_rows
+from simlte_st.models.vectors import unit_rows
 
 
 @pytest.fixture

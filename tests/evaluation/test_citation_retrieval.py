@@ -107,7 +107,7 @@ def test_intervals_are_over_queries_and_blocks_change_nothing(monkeypatch: pytes
     x, links = random_case(1)
     result = citation_retrieval(CosineScores(x), links, seed=4)
     for rows in (1, 7):
-        monkeypatch.setattr("simlte_st.vectors._SCRATCH_VALUES", result.pool * rows)
+        monkeypatch.setattr("simlte_st.models.vectors._SCRATCH_VALUES", result.pool * rows)
         other = citation_retrieval(CosineScores(x), links, seed=4)
         for name in METRICS:
             assert other.per_query[name].tolist() == result.per_query[name].tolist()

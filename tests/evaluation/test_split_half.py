@@ -53,7 +53,7 @@ def test_against_a_double_loop_and_any_block(monkeypatch: pytest.MonkeyPatch) ->
     cosine = [[x @ y / np.linalg.norm(x) / np.linalg.norm(y) for y in b] for x in a]
     ranks = [1 + sum(cosine[i][j] >= cosine[i][i] for j in range(37) if j != i) for i in range(37)]
     for rows in (1, 10, 37):
-        monkeypatch.setattr("simlte_st.vectors._SCRATCH_VALUES", 37 * rows)
+        monkeypatch.setattr("simlte_st.models.vectors._SCRATCH_VALUES", 37 * rows)
         assert split_half_retrieval(a, b).ranks.tolist() == ranks
     assert 1 / 37 < split_half_retrieval(a, b).top1 < 1.0
 

@@ -56,7 +56,7 @@ def test_interval_is_seeded_and_chunking_does_not_matter(monkeypatch: pytest.Mon
     numpy_before = np.random.get_state()[1].copy()
     first = bootstrap_interval(values, seed=5)
     assert first == bootstrap_interval(values, seed=5) != bootstrap_interval(values, seed=6)
-    monkeypatch.setattr("simlte_st.vectors._SCRATCH_VALUES", 700)
+    monkeypatch.setattr("simlte_st.models.vectors._SCRATCH_VALUES", 700)
     assert first == bootstrap_interval(values, seed=5)
     assert torch.equal(before, torch.random.get_rng_state())
     assert np.array_equal(numpy_before, np.random.get_state()[1])
@@ -98,7 +98,7 @@ def test_uniformity_chunks_agree_and_extremes(monkeypatch: pytest.MonkeyPatch) -
     x = np.random.default_rng(8).normal(size=(50, 6))
     whole = uniformity(x)
     for scratch in (1, 150, 350):
-        monkeypatch.setattr("simlte_st.vectors._SCRATCH_VALUES", scratch)
+        monkeypatch.setattr("simlte_st.models.vectors._SCRATCH_VALUES", scratch)
         assert uniformity(x) == pytest.approx(whole)
     assert uniformity(np.ones((10, 3))) == pytest.approx(0.0)
     assert uniformity([[1.0, 0.0], [-1.0, 0.0]]) == pytest.approx(-8.0)

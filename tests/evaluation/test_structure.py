@@ -46,7 +46,7 @@ def test_less_noise_is_more_agreement_and_the_interval_says_so() -> None:
 
 def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = structure_agreement(*halves(0.5))
-    monkeypatch.setattr("simlte_st.vectors._SCRATCH_VALUES", 1000)
+    monkeypatch.setattr("simlte_st.models.vectors._SCRATCH_VALUES", 1000)
     assert (structure_agreement(*halves(0.5)).scores == whole.scores).all()
 
 

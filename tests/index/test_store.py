@@ -17,7 +17,7 @@ from sentence_transformers import SentenceTransformer
 from simlte_st.data import Document
 from simlte_st.errors import ConfigurationError, MissingExtraError, ModelError, StoreError
 from simlte_st.index import Index, partitions, store
-from simlte_st.vectors import unit_rows
+from simlte_st.models.vectors import unit_rows
 
 
 @pytest.mark.parametrize(

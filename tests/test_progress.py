@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from sentence_transformers import SentenceTransformer
 
-from simlte_st.bars import complete, counting_texts, logs_above_bars, progress_bar, with_progress_bar
 from simlte_st.evaluation.comparison import compare_halves
+from simlte_st.progress import complete, counting_texts, logs_above_bars, progress_bar, with_progress_bar
 
 
 def test_a_bar_has_a_name_and_the_total_of_its_items(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from simlte_st.errors import DataError
-from simlte_st.vectors import check_embeddings, row_blocks, unit_rows
+from simlte_st.models.vectors import check_embeddings, row_blocks, unit_rows
 
 
 def test_rows_have_length_one_and_zeros_stay() -> None:
