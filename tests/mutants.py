@@ -50,7 +50,7 @@ MUTANTS = [
         "for name in outstanding(by_text):", "for name in []:",
     ),
     (
-        "simlte_st/index/analyzer.py", "index/test_analyzer.py",
+        "simlte_st/data/analyzer.py", "index/test_analyzer.py",
         "return content or terms", "return content",
     ),
     (

@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from simlte_st.data.analyzer import terms_of
 from simlte_st.data.document import Document, content_id
 from simlte_st.data.documents import DocumentReader, read_documents
 from simlte_st.data.segmenters import PunktSegmenter, Segmenter, make_segmenter, peek
 from simlte_st.errors import ConfigurationError
 from simlte_st.files import read_json, write_json
-from simlte_st.index.analyzer import terms_of
 from simlte_st.index.encoder import Encoder
 from simlte_st.index.metadata import Metadata
 from simlte_st.index.passages import passages_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from simlte_st.index.analyzer import WORD, content_terms, terms_of
+from simlte_st.data.analyzer import WORD, content_terms, terms_of
 
 LENGTH = 200
 """Characters of a snippet, at most."""

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from simlte_st.data.analyzer import PLAIN, content_terms
 from simlte_st.files import read_json, write_json
-from simlte_st.index.analyzer import PLAIN, content_terms
 from simlte_st.index.store import Store
 
 WORDS_FILE = "words.json"
@@ -32,7 +32,7 @@ class WordCounts:
     Attributes:
         documents: Size of the sample.
         indexed: Documents that the index had.
-        counts: By term (:mod:`simlte_st.index.analyzer`), for those that more than one document has.
+        counts: By term (:mod:`simlte_st.data.analyzer`), for those that more than one document has.
     """
 
     documents: int = 0

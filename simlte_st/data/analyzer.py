@@ -1,4 +1,4 @@
-"""The analyzer of the full-text search: texts to terms, by the same rules in documents, questions and reasons."""
+"""The analyzer of the full-text search: texts to terms, by the same rules in documents, queries and explanations."""
 
 from __future__ import annotations
 
@@ -48,16 +48,11 @@ CONTENT_WORDS = frozenset((
 """Words on scikit-learn's list of English stop words that people search for."""
 
 STOP_WORDS = ENGLISH_STOP_WORDS - CONTENT_WORDS
-"""Words that say nothing of what a question is about, where it has others."""
+"""Words that are left out of a query that has other words."""
 
 
 class Term(NamedTuple):
-    """What a word is indexed as.
-
-    Attributes:
-        term: What is compared: lower case, without accents, stemmed; it holds no white space.
-        word: The word, or the part of one, as it stands in the text.
-    """
+    """A word as it is compared (lower case, without accents, stemmed) and as it stands in the text."""
 
     term: str
     word: str
@@ -66,9 +61,9 @@ class Term(NamedTuple):
 def terms_of(text: str) -> Iterator[Term]:
     """Cut a text into terms, in order.
 
-    A word that is joined of several is a term, and each of its parts is one as well: "node.js" is found by itself, by
-    "node" and by "js". Of scripts without spaces each character is a term, and each two that stand together: which of
-    them are words depends on what stands around them.
+    A joined word is a term, and so is each of its parts: "node.js" is found by itself, by "node" and by "js". In
+    scripts without spaces each character is a term and so is each pair of neighbours, as word boundaries depend on
+    the context.
     """
     for match in WORD.finditer(text):
         for piece in _pieces(match[0]):
@@ -77,7 +72,7 @@ def terms_of(text: str) -> Iterator[Term]:
 
 
 def _pieces(word: str) -> Iterator[str]:
-    """Return a word, the parts that it is joined of, and the characters and pairs of scripts without spaces."""
+    """Return a word, its parts if it is a joined one, and the characters and pairs of scripts without spaces."""
     runs = _UNSPACED.findall(unicodedata.normalize("NFKC", _INVISIBLE.sub("", word)))
     if all(len(run) <= _LONGEST_RUN for run in runs):
         yield word
@@ -93,9 +88,9 @@ def _pieces(word: str) -> Iterator[str]:
 
 
 def content_terms(text: str) -> list[Term]:
-    """Cut a question into the terms that say what it is about: stop words are left out where it has other words.
+    """Return the terms of a query without stop words; all of them where it has nothing but stop words.
 
-    A word in capitals, in a question that is not all in capitals, is no stop word: US, IT, WHO.
+    A word in capitals, in a query that is not all in capitals, is not a stop word: US, IT, WHO.
     """
     terms = list(terms_of(text))
     content = [
@@ -116,7 +111,7 @@ def _remembered(word: str) -> str:
 
 
 def _folded(word: str) -> str:
-    """Make the term of a word: words that differ in case, accents, width or English endings are one."""
+    """Return the term of a word: words that differ in case, accents, width or English endings share one."""
     lower = unicodedata.normalize("NFKD", _INVISIBLE.sub("", word).casefold())
     plain = unicodedata.normalize("NFKC", _ACCENTS.sub("", lower)).casefold().translate(_LETTERS).replace("\u2019", "'")
     stem: str = _stemmer.stem(plain) if plain.isascii() and plain.isalpha() else plain.removesuffix("'s")

@@ -1,10 +1,10 @@
-"""The other columns of a pile: what kind of values each has, and how they are shown."""
+"""Titles of documents, and the kinds of values in their other columns: numbers, dates, categories or text."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, datetime, timezone
 from typing import Any, Literal
 
@@ -18,9 +18,6 @@ Kind = Literal["number", "date", "category", "text"]
 CLASSES = 100
 """Most different values of a column of classes."""
 
-OURS = ("id", "x", "y", "topic", "topic_name", "copy_group", "text")
-"""Columns of the table beside the page; one of the source that is called alike gets a ``_`` after its name."""
-
 TITLES = ("title", "headline", "subject", "name")
 """Columns that are taken for titles where none is named."""
 
@@ -32,14 +29,10 @@ _VALUE_LENGTH = 200
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column.
+    """A column of the source, with the kind of its values.
 
-    Attributes:
-        name: As the source has it.
-        kind: What its values are.
-        values: As the source has them; None where a document has none.
-        numbers: For numbers themselves, for dates seconds since 1970; None elsewhere, where there is no value, and for
-            the few values that are no number or date.
+    ``numbers`` holds the numbers themselves, or the seconds since 1970 of dates; None for other kinds, for missing
+    values and for the few that do not fit the kind.
     """
 
     name: str
@@ -48,17 +41,17 @@ class Column:
     numbers: Sequence[float | None]
 
     def shown(self) -> list[str]:
-        """Return the values as text, shortened; empty for none."""
+        """Return the values as shortened text; empty where a value is missing."""
         return ["" if value is None else _shortened(str(value), _VALUE_LENGTH) for value in self.values]
 
     @property
     def mistakes(self) -> int:
-        """Values of a column of numbers or dates that are none."""
+        """Number of values in a column of numbers or dates that are neither."""
         pairs = zip(self.values, self.numbers, strict=True)
         return sum(value is not None and number is None for value, number in pairs)
 
     def to_arrow(self) -> pa.Array:
-        """Return the values in a type of their own where Arrow has one for all of them, else as text."""
+        """Return the values as an Arrow array, as text where no Arrow type fits all of them."""
         try:
             return pa.array(self.values)
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
@@ -66,21 +59,9 @@ class Column:
 
 
 def columns_of(documents: Sequence[Document]) -> list[Column]:
-    """Find the columns of documents, in the order in which they first occur."""
+    """Return the columns of documents, in order of first occurrence."""
     names = dict.fromkeys(name for document in documents for name in document.metadata or {})
     return [column_of(name, [(document.metadata or {}).get(name) for document in documents]) for name in names]
-
-
-def apart_from_ours(columns: Sequence[Column]) -> list[Column]:
-    """Return columns names that are none of :data:`OURS`."""
-    taken, named = set(OURS), []
-    for column in columns:
-        name = column.name
-        while name in taken:
-            name += "_"
-        taken.add(name)
-        named.append(replace(column, name=name))
-    return named
 
 
 def titles_of(documents: Sequence[Document], columns: Sequence[Column], name: str | None = None) -> list[str]:
@@ -102,7 +83,7 @@ def title_column(names: Sequence[str], name: str | None = None) -> str | None:
 def title_of(value: Any, text: str) -> str:
     """Return the title of a document: its value in the column of titles, or the first line of its text.
 
-    A line of a few letters, such as "Hello,", says nothing by itself: what follows is added.
+    Lines of a few letters, such as "Hello,", are joined with the next one.
     """
     title = "" if value is None else " ".join(str(value).split())
     lines = [] if title else text.lstrip()[: 2 * _TITLE_LENGTH].split("\n")
@@ -114,7 +95,7 @@ def title_of(value: Any, text: str) -> str:
 
 
 def column_of(name: str, values: Sequence[Any]) -> Column:
-    """Find out what kind of values a column has."""
+    """Determine the kind of a column's values."""
     values = [None if _is_missing(value) else value for value in values]
     there = [value for value in values if value is not None]
     for kind, convert in (("number", _number), ("date", _seconds)):
@@ -142,7 +123,7 @@ def _number(value: Any) -> float | None:
 
 
 def _seconds(value: Any) -> float | None:
-    """Read a date, or a text in the form of ISO 8601, as seconds; those without a time zone are taken for UTC."""
+    """Return a date or an ISO 8601 text as seconds since 1970; without a time zone it is taken as UTC."""
     try:
         moment = datetime.fromisoformat(value) if isinstance(value, str) else value
         if isinstance(moment, date) and not isinstance(moment, datetime):
