@@ -59,7 +59,7 @@ class _AutoFinder(MetaPathFinder):
         if spec is not None and (loader := spec.loader) is not None:
 
             def run_and_register(module: ModuleType) -> None:
-                del loader.exec_module  # type: ignore[attr-defined]  # the class's own is back
+                del loader.exec_module  # the class's own is back
                 loader.exec_module(module)
                 _register_backbones()
 
