@@ -28,7 +28,7 @@ class Longformer(Backbone):
     reading: ClassVar[str] = "a Longformer of {:,} tokens"
 
     attention_window: int | list[int] = setting(
-        512, "tokens that a token sees on both sides together, an even number; from Python also a list of one a layer",
+        512, "tokens that a token sees on both sides together; an even number",
         default_help="512",
     )  # fmt: skip
     positions: Positions = setting(
