@@ -230,7 +230,7 @@ MUTANTS = [
         "simlte_st/exploration/explore.py", "exploration/test_explore.py",
         "ids[group] if sizes[group] > 1 else None", "ids[group]",
     ),
-    ("simlte_st/exploration/sections.py", "exploration/test_explore.py", "{escape(titles[row])}", "{titles[row]}"),
+    ("simlte_st/exploration/page.py", "exploration/test_explore.py", "{escape(corpus.titles[row])}", "{corpus.titles[row]}"),
     ("simlte_st/page/filters.py", "page/test_filters.py", "timedelta(days=1)", "timedelta(days=0)"),
     ("simlte_st/page/filters.py", "page/test_filters.py", """text.replace("'", "''")""", "text"),
     ("simlte_st/page/filters.py", "page/test_filters.py", "if text in known]", "]"),
