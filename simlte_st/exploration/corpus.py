@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simlte_st.analysis.redundancy import measure_redundancy
-from simlte_st.analysis.tagging import SpacyTagger
 from simlte_st.data.columns import Column, columns_of, titles_of
 from simlte_st.data.document import Document
 from simlte_st.data.documents import DocumentReader, read_documents
@@ -24,6 +22,8 @@ from simlte_st.errors import ConfigurationError, DataError, MissingExtraError
 from simlte_st.evaluation.split_half import EVALUATION_EPOCH
 from simlte_st.evaluation.splits import sample_rows
 from simlte_st.exploration.config import ExploreConfig
+from simlte_st.exploration.redundancy import measure_redundancy
+from simlte_st.exploration.tagging import SpacyTagger
 from simlte_st.index import Index
 from simlte_st.index.encoder import Encoder, Model
 from simlte_st.index.settings import is_index
@@ -188,7 +188,7 @@ class CorpusStatistics:
     edges: NDArray[np.float64]
     counts: NDArray[np.int64]
     words: tuple[int, float, float, int]
-    redundancy: list[tuple[str, int, str]]
+    redundancy: list[list[str]]
     redundancy_note: str
 
 
@@ -203,7 +203,7 @@ def corpus_statistics(corpus: Corpus, config: ExploreConfig) -> CorpusStatistics
     return CorpusStatistics(edges, np.histogram(tokens, bins=edges)[0], spread, *redundancy)
 
 
-def _redundancy(corpus: Corpus, config: ExploreConfig) -> tuple[list[tuple[str, int, str]], str]:
+def _redundancy(corpus: Corpus, config: ExploreConfig) -> tuple[list[list[str]], str]:
     try:
         tagger = SpacyTagger()
     except MissingExtraError as error:
@@ -211,9 +211,4 @@ def _redundancy(corpus: Corpus, config: ExploreConfig) -> tuple[list[tuple[str, 
     rows = sample_rows(len(corpus), TAGGED, config.seed)
     drawn = [Document(str(row), corpus.documents[row].text[:_TAGGED_CHARACTERS]) for row in rows]
     result = measure_redundancy(drawn, tagger, seed=config.seed, progress=config.progress)
-    table = []
-    for bucket in (*result.buckets, result.all):
-        mean = "" if bucket.mean is None else f"{bucket.mean:.2f}"
-        interval = "" if bucket.low is None else f" [{bucket.low:.2f}, {bucket.high:.2f}]"
-        table.append((bucket.name(), bucket.documents, mean + interval))
-    return table, result.summary()
+    return result.rows(), result.summary()

@@ -68,7 +68,7 @@ class Exploration:
         return [", ".join(terms) or f"topic {number}" for number, terms in enumerate(self.terms, start=1)]
 
     def name_places(self) -> NDArray[np.float32]:
-        """Return where the map shows each topic's name: at the document nearest to the median place of its documents."""
+        """Return where each topic's name stands: at the document nearest to the median place of its documents."""
         middles = np.zeros((len(self.terms), 2), dtype=np.float32)
         for topic in range(len(middles)):
             own = self.layout.places[self.topics.assigned == topic]

@@ -150,7 +150,7 @@ def corpus_section(statistics: CorpusStatistics, truncation: Truncation, reading
         parts.append(f'<p class="text">{escape(truncation.advice)}</p>')
     parts.append("<h3>Redundancy</h3>")
     if statistics.redundancy:
-        rows = [(escape(words), f"{documents:,}", escape(mean)) for words, documents, mean in statistics.redundancy]
+        rows = [list(map(escape, row)) for row in statistics.redundancy]
         parts.append(table(("words", "documents", "nouns and verbs to distinct ones [95%]"), rows, (1, 2)))
     parts.append(about(statistics.redundancy_note))
     if reading is not None:

@@ -1,4 +1,4 @@
-"""Topics: clusters of vectors, as many as random halves of documents agree on, and how they follow a labelled column."""
+"""Topics: clusters of vectors, as many as random halves of documents agree on, and how they follow a column."""
 
 from __future__ import annotations
 

@@ -254,7 +254,6 @@ def test_a_source_whose_name_is_no_utf8(
     assert main(["index", str(encoder_path), str(source), "--output", str(tmp_path / "ix"), "--quiet"]) == 0
     assert main(["search", str(tmp_path / "ix"), f"ba {latin}"]) == 0
     assert main(["link", str(tmp_path / "ix"), f"ba {latin}"]) == 0
-    assert main(["analyze", "layers", "--text", latin, "--model", str(encoder_path)]) == 0
     assert main(["evaluate", str(encoder_path), "--data", str(source), "--json", "--quiet"]) == 0
     capsys.readouterr()
     model.rename(tmp_path / latin)
