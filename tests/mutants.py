@@ -145,7 +145,7 @@ MUTANTS = [
     ("simlte_st/models/parts.py", "models/test_device.py", "ordered[order] = vectors", "ordered[:] = vectors"),
     (
         "simlte_st/index/texts.py", "index/test_adding.py",
-        "in enumerate(batches(self._reader), start=1)", "in enumerate(batches(self._reader))",
+        "in enumerate(batches(self.reader), start=1)", "in enumerate(batches(self.reader))",
     ),
     ("simlte_st/files.py", "test_files.py", "os.replace(before, target)", "pass"),
     ("simlte_st/files.py", "test_files.py", "place.is_relative_to(written)", "place == output.resolve()"),

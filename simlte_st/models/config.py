@@ -60,9 +60,14 @@ class EngineConfig(Config):
         return [] if self.device is None or isinstance(self.device, str) else list(self.device)
 
     @property
+    def elsewhere(self) -> bool:
+        """Whether processes other than this one encode."""
+        return self.engine == "ray" or bool(self.several)
+
+    @property
     def loading_device(self) -> str | None:
         """Where to load the model: on the CPU, where copies of it go to other processes."""
-        return "cpu" if self.engine != "local" or self.several else self.device  # type: ignore[return-value]
+        return "cpu" if self.elsewhere else self.device  # type: ignore[return-value]
 
 
 @dataclass(frozen=True, kw_only=True)
