@@ -25,6 +25,10 @@ class EngineOverrides(TypedDict, total=False):
     actors: int | None
     address: str | None
 
+class ExportOverrides(TypedDict, total=False):
+    overwrite: bool
+    int8: bool
+
 class OverwriteOverrides(TypedDict, total=False):
     overwrite: bool
 
