@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from simlte_st.config import Config, ProgressConfig, ResumeConfig, setting
+from simlte_st.config import Config, OverwriteConfig, ProgressConfig, ResumeConfig, setting
 from simlte_st.errors import ConfigurationError
 from simlte_st.extras import require
 
@@ -79,3 +79,10 @@ class EncodeConfig(EngineConfig, ResumeConfig, ProgressConfig):
     )
     normalize: bool = setting(False, "scale vectors to length 1")
     part_size: int = setting(1024, "documents in a part, which is what an interruption can lose")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportConfig(OverwriteConfig):
+    """How a model is exported."""
+
+    int8: bool = setting(False, "quantise the encoder to 8 bits: a quarter of the size")
