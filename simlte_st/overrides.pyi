@@ -36,6 +36,10 @@ class ExploreOverrides(TypedDict, total=False):
     similarity: float
     batch_size: int
 
+class ExportOverrides(TypedDict, total=False):
+    overwrite: bool
+    int8: bool
+
 class OverwriteOverrides(TypedDict, total=False):
     overwrite: bool
 
