@@ -145,7 +145,7 @@ MUTANTS = [
     ("simlte_st/models/parts.py", "models/test_device.py", "ordered[order] = vectors", "ordered[:] = vectors"),
     (
         "simlte_st/index/texts.py", "index/test_adding.py",
-        "in enumerate(batches(self._reader), start=1)", "in enumerate(batches(self._reader))",
+        "in enumerate(batches(self.reader), start=1)", "in enumerate(batches(self.reader))",
     ),
     ("simlte_st/files.py", "test_files.py", "os.replace(before, target)", "pass"),
     ("simlte_st/files.py", "test_files.py", "place.is_relative_to(written)", "place == output.resolve()"),
@@ -230,7 +230,10 @@ MUTANTS = [
         "simlte_st/exploration/explore.py", "exploration/test_explore.py",
         "ids[group] if sizes[group] > 1 else None", "ids[group]",
     ),
-    ("simlte_st/exploration/sections.py", "exploration/test_explore.py", "{escape(titles[row])}", "{titles[row]}"),
+    (
+        "simlte_st/exploration/page.py", "exploration/test_explore.py",
+        "{escape(corpus.titles[row])}", "{corpus.titles[row]}",
+    ),
     ("simlte_st/page/filters.py", "page/test_filters.py", "timedelta(days=1)", "timedelta(days=0)"),
     ("simlte_st/page/filters.py", "page/test_filters.py", """text.replace("'", "''")""", "text"),
     ("simlte_st/page/filters.py", "page/test_filters.py", "if text in known]", "]"),
