@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 LOWEST := .venv-lowest
 DIST := .venv-dist
 
-.PHONY: demo test lint docs docs-serve test-lowest mutants audit dist clean
+.PHONY: demo test lint docs docs-serve test-lowest overrides mutants audit dist clean
 
 demo: $(INSTALLED)
 	$(BIN)/python examples/demo.py --output simlte-demo
@@ -34,6 +34,11 @@ $(INSTALLED): setup.py constraints.txt
 	$(BIN)/python -m pip install --quiet -c constraints.txt torch
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
 	touch $@
+
+# The settings of all verbs for type checkers; a test notices where the file is old.
+overrides: $(INSTALLED)
+	$(BIN)/python tests/write_overrides.py
+	$(BIN)/ruff format -q simlte_st/overrides.pyi
 
 # Wrong changes that the tests must notice; takes minutes.
 mutants: $(INSTALLED)

@@ -15,7 +15,7 @@ import statistics
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import psutil
@@ -28,9 +28,12 @@ from simlte_st.data import read_documents
 from simlte_st.evaluation.probe import one_thread
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.models.base import load_model
+from simlte_st.models.config import EngineConfig
 from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.models.parts import DocumentParts, PartEncoder, part_files
-from simlte_st.models.workers import Engine, Workers
+from simlte_st.models.workers import Workers
+
+Engine = Literal["local", "ray"]
 
 ENGINES: tuple[Engine, ...] = ("local", "ray")
 
@@ -66,7 +69,9 @@ def run(engine: Engine, encoder: PartEncoder, options: argparse.Namespace) -> di
         began = time.time()
         usage.look()
         with looked_at(usage.look, every=1):
-            Workers(engine=engine, actors=1 if engine == "ray" else None).make(parts, encoder, progress=False)
+            Workers(EngineConfig(engine=engine, actors=1 if engine == "ray" else None)).make(
+                parts, encoder, progress=False
+            )
         usage.look()
         tables = [pq.read_table(path) for path in part_files(folder)]
         ends = sorted(

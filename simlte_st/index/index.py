@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
@@ -30,7 +30,6 @@ from simlte_st.index.store import Store
 if TYPE_CHECKING:  # with torch and transformers, which a search by words alone does not need
     from simlte_st.index.adding import IndexReport
     from simlte_st.index.encoder import Encoder, Model
-    from simlte_st.models.workers import Engine
 
 _TOGETHER = 512  # questions of :meth:`Index.link_each` that are asked at a time
 
@@ -172,7 +171,7 @@ class Index:
         sync: bool = False,
         progress: bool = False,
         device: str | Sequence[str] | None = None,
-        engine: Engine = "local",
+        engine: Literal["local", "ray"] = "local",
         actors: int | None = None,
         address: str | None = None,
     ) -> IndexReport:
@@ -209,9 +208,10 @@ class Index:
             StoreError: The index cannot be written; what was written before is there.
         """
         from simlte_st.index.adding import add_documents
+        from simlte_st.models.config import EngineConfig
         from simlte_st.models.workers import Workers
 
-        workers = Workers(device, engine, actors, address)
+        workers = Workers(EngineConfig(device=device, engine=engine, actors=actors, address=address))
         with self._writing():
             self.__dict__.pop("_searcher", None)
             options: dict[str, Any] = {"batch_size": batch_size, "sync": sync, "progress": progress}

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from filelock import FileLock
 from sentence_transformers import SentenceTransformer
 
-from simlte_st.checks import check_count
 from simlte_st.compat import document_prompt
+from simlte_st.config import configured
 from simlte_st.data.documents import read_documents
 from simlte_st.errors import ConfigurationError, ResumeError, SimlteError
 from simlte_st.files import (
@@ -31,10 +31,16 @@ from simlte_st.files import (
     sweep,
     write_json,
 )
+from simlte_st.models.config import EncodeConfig
 from simlte_st.models.loading import check_encodes
 from simlte_st.models.parts import DocumentParts, PartEncoder, part_files, weights_digest
 from simlte_st.models.truncation import Truncation
-from simlte_st.models.workers import Engine, Workers
+from simlte_st.models.workers import Workers
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from simlte_st.overrides import EncodeOverrides
 
 
 @dataclass
@@ -65,22 +71,15 @@ class EncodingReport:
         return {"documents": self.documents, "dimension": self.dimension, "truncation": self.truncation.to_dict()}
 
 
+@configured(EncodeConfig)
 def encode_documents(
     model: SentenceTransformer,
     documents: str | os.PathLike[str] | Iterable[Any],
     output: str | os.PathLike[str],
+    config: EncodeConfig | None = None,
     *,
-    batch_size: int = 32,
-    part_size: int = 1024,
-    normalize: bool = False,
-    resume: bool = False,
-    overwrite: bool = False,
     settings: dict[str, Any] | None = None,
-    progress: bool = False,
-    device: str | Sequence[str] | None = None,
-    engine: Engine = "local",
-    actors: int | None = None,
-    address: str | None = None,
+    **overrides: Unpack[EncodeOverrides],
 ) -> EncodingReport:
     """Encode documents into a parquet file of ids and vectors.
 
@@ -92,22 +91,12 @@ def encode_documents(
         documents: What :func:`~simlte_st.data.read_documents` takes. Read once, in order; the same documents in the
             same order when a run is resumed.
         output: The parquet file: ``id`` (string) and ``vector`` (a fixed-size list of float32).
-        batch_size: How many of the longest texts go through the model at once; of shorter ones more.
-        part_size: Documents in a part: what an interruption can lose, of each actor.
-        normalize: Scale vectors to length 1.
-        resume: Go on after the parts of an interrupted run.
-        overwrite: Replace the output, and drop the parts of an interrupted run.
+        config: How to encode. Several devices (``["cuda:0", "cuda:1"]``, or the CPU several times, whose cores they
+            divide) share each part, in a process each; a script that is run by its name then needs
+            ``if __name__ == "__main__":``. With ``engine="ray"`` each actor encodes parts of its own: documents and
+            output have to be on a file system that all machines share.
         settings: What else decides the vectors (name of model and source), compared when a run is resumed.
-        progress: Show a progress bar.
-        device: Where to encode; None for where the model is. Several share each part, in a process each: GPUs
-            (``["cuda:0", "cuda:1"]``), or the CPU several times, whose cores they divide. A script that is run by its
-            name then needs ``if __name__ == "__main__":``. With ``engine="ray"``, ``"cpu"`` or ``"cuda"``.
-        engine: ``"local"``, or ``"ray"`` for Ray Data, on one machine or many: each actor encodes parts of its own. The
-            model travels; documents and output have to be on a file system that all machines share.
-        actors: Actors of Ray, each with a CPU and, where there are GPUs, one of them; reading takes one CPU more. None
-            for as many as there is room for.
-        address: The cluster of Ray, as ``ray.init`` takes it. None for the one that this process is connected to, else
-            the one that ``RAY_ADDRESS`` names or that runs here, else one that begins and ends with the work.
+        **overrides: Settings of :class:`~simlte_st.models.config.EncodeConfig`, in place of those of ``config``.
 
     Returns:
         What became of the documents.
@@ -124,21 +113,22 @@ def encode_documents(
     """
     if not isinstance(model, SentenceTransformer):
         raise ConfigurationError(f"model={model!r}: load it first, with simlte_st.SentenceTransformer(...).")
-    check_count("part_size", part_size)
+    config = EncodeConfig.make(config, overrides)
     check_encodes(model, Truncation.of(model).model or "in memory")
-    workers = Workers(device, engine, actors, address)
+    workers = Workers(config)
     reader, output = read_documents(documents), Path(output)
     check_apart(reader, output)
     check_place(output)
     if output.suffix.lower() != ".parquet":
         raise ConfigurationError(f"{output}: the vectors are a parquet file: choose a name that ends in .parquet.")
     folder = output.with_name(f"{output.name}.parts")
-    wanted = {"part_size": part_size, "normalize": normalize, "weights": weights_digest(model), **(settings or {})}
-    lock = _open_parts(output, folder, wanted, resume=resume, overwrite=overwrite)
+    wanted = {**config.decisive(), "weights": weights_digest(model), **(settings or {})}
+    lock = _open_parts(output, folder, wanted, resume=config.resume, overwrite=config.overwrite)
     try:
-        parts, encoder = DocumentParts(reader, folder.absolute(), part_size), PartEncoder(model, batch_size, normalize)
+        parts = DocumentParts(reader, folder.absolute(), config.part_size)
+        encoder = PartEncoder(model, config.batch_size, config.normalize)
         try:
-            workers.make(parts, encoder, progress)
+            workers.make(parts, encoder, config.progress)
         except SimlteError:
             if not part_files(folder):  # nothing that the corrected command would have to go on with
                 shutil.rmtree(folder)

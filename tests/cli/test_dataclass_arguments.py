@@ -33,7 +33,16 @@ class Oven:
 
 @dataclass
 class Pan:
-    """How to fry."""
+    """How to fry.
+
+    Args:
+        heat: Degrees, for ``mode="air"`` less.
+        mode: What goes in: ``"oil"``.
+        lid_on: With a lid.
+
+    Raises:
+        ValueError: No fat.
+    """
 
     heat: float = 180.0
     mode: Literal["oil", "air"] = "oil"
@@ -77,7 +86,11 @@ def test_alternatives_share_the_options_that_they_have_in_common() -> None:
 def test_one_option_has_one_type() -> None:
     @dataclass
     class Pot:
-        """How to cook."""
+        """How to cook.
+
+        Args:
+            heat: Low or high.
+        """
 
         heat: Literal["low", "high"] = "low"
 

@@ -1,0 +1,243 @@
+"""Settings, each declared once: a dataclass field with its type, default, help and range.
+
+The check of a value, the option of a command (:mod:`simlte_st.cli.options`), the keyword argument of a function, the
+saved settings of a run, the check on resuming it and the reference page all come from that one field.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
+from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from simlte_st.checks import LARGEST_COUNT, LARGEST_SEED, check_choice, check_count, check_number, check_text
+from simlte_st.errors import ConfigurationError, did_you_mean
+
+C = TypeVar("C", bound="Config")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a field says besides its name, type and default; see :func:`setting`."""
+
+    help: str
+    least: float | None = None
+    most: float | None = None
+    above: float | None = None
+    below: float | None = None
+    metavar: str | None = None
+    flag: str | None = None
+    flag_help: str | None = None
+    formerly: tuple[str, ...] = ()
+    decisive: bool = True
+    option: bool = True
+    default_help: str | None = None
+
+
+def setting(default: Any, help: str, **others: Any) -> Any:
+    """Declare a field of a :class:`Config`.
+
+    Args:
+        default: Its default.
+        help: One line for ``--help`` and for the reference, without a full stop; other settings in double backticks.
+        **others: Fields of :class:`Setting`. ``least``, ``most``, ``above`` and ``below`` bound numbers (whole numbers
+            are at least 1 by default). ``metavar`` and ``flag`` name the option where the field's name and type do
+            not; ``flag_help`` explains it where it switches something off. ``formerly`` has older names of the keyword
+            argument, which warn. ``decisive=False`` is for what a run may be resumed with another value of,
+            ``option=False`` for what no command line has; ``default_help`` explains a default of None.
+    """
+    metadata = {"setting": Setting(help, **others)}
+    if isinstance(default, (dict, list)):
+        return field(default_factory=lambda: type(default)(default), metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Base of the settings of one verb. Subclasses are frozen, keyword-only dataclasses, and may have several bases.
+
+    Attributes:
+        title: Heading of the fields that a class declares itself in ``--help``; empty for none.
+    """
+
+    title: ClassVar[str] = ""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Add the fields to the docstring, from where the reference has them."""
+        super().__init_subclass__(**options)
+        lines = [f"    {name}: {entry.help}." for name, entry in _declared(cls).items()]
+        cls.__doc__ = "\n".join([inspect.cleandoc(cls.__doc__ or ""), "", "Attributes:", *lines])
+
+    def __post_init__(self) -> None:
+        hints = types_of(type(self))
+        for item in fields(self):
+            check_value(item.name, getattr(self, item.name), hints[item.name], setting_of(item))
+
+    @classmethod
+    def make(cls: type[C], config: C | None, overrides: Mapping[str, Any]) -> C:
+        """Return the settings of a call: those of a config, or the defaults, with some replaced.
+
+        Args:
+            config: The config, or None for the defaults.
+            overrides: Values by the names of the fields, or by names that they had formerly, which warn.
+
+        Raises:
+            ConfigurationError: A value is out of its range, or ``config`` is no config of this kind.
+            TypeError: There is no such setting.
+        """
+        if config is not None and not isinstance(config, cls):
+            raise ConfigurationError(f"config={config!r}: must be a {cls.__name__}.")
+        values, former = {}, {old: item.name for item in fields(cls) for old in setting_of(item).formerly}
+        for name, value in overrides.items():
+            if name in former:
+                message = f"{name}= is called {former[name]}= now; the old name will go."
+                warnings.warn(message, FutureWarning, stacklevel=4)
+            values[former.get(name, name)] = value
+        if unknown := [name for name in values if name not in cls.__dataclass_fields__]:
+            names = list(cls.__dataclass_fields__)
+            raise TypeError(f"There is no setting {unknown[0]!r}.{did_you_mean(unknown[0], names)}")
+        return cls(**values) if config is None else replace(config, **values)
+
+    @classmethod
+    def accepted(cls) -> list[str]:
+        """Return the names that :meth:`make` takes."""
+        return [item.name for item in fields(cls)]
+
+    def values(self, *kinds: type[Config]) -> dict[str, Any]:
+        """Return the values by name; only those of the fields of ``kinds``, where any are named."""
+        names = [item.name for kind in kinds or (type(self),) for item in fields(kind)]
+        return {name: getattr(self, name) for name in names}
+
+    def part(self, kind: type[C]) -> C:
+        """Return the settings that another config has too, as such a one."""
+        return kind(**self.values(kind))
+
+    def decisive(self) -> dict[str, Any]:
+        """Return the values that decide the outcome of a run, by name."""
+        return {item.name: getattr(self, item.name) for item in fields(self) if setting_of(item).decisive}
+
+
+def configured(kind: type[Config]) -> Callable[[F], F]:
+    """Show the settings of ``kind`` in the signature of a function that takes them as ``**overrides``.
+
+    Args:
+        kind: The config that ``config`` is, and whose fields ``overrides`` replace.
+    """
+
+    def decorate(function: F) -> F:
+        signature = inspect.signature(function)
+        own = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
+        more = [
+            inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=default_of(item), annotation=item.type)
+            for item in fields(kind)
+            if item.name not in signature.parameters
+        ]
+        function.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
+        return function
+
+    return decorate
+
+
+def setting_of(item: Field[Any]) -> Setting:
+    """Return what a field says of itself."""
+    found: Setting = item.metadata["setting"]
+    return found
+
+
+def default_of(item: Field[Any]) -> Any:
+    """Return the default of a field."""
+    return item.default if item.default_factory is MISSING else item.default_factory()
+
+
+def types_of(kind: type) -> dict[str, tuple[Any, ...]]:
+    """Return the types that a value of each field may have, None included, as alternatives."""
+    hints = get_type_hints(kind)
+    return {
+        item.name: get_args(hints[item.name])
+        if get_origin(hints[item.name]) in (Union, types.UnionType)
+        else (hints[item.name],)
+        for item in fields(kind)
+    }
+
+
+def check_value(name: str, value: Any, kinds: tuple[Any, ...], entry: Setting) -> None:
+    """Check a value by the type and range of its field.
+
+    Raises:
+        ConfigurationError: It does not fit.
+    """
+    literal = next((kind for kind in kinds if get_origin(kind) is Literal), None)
+    if value is None and type(None) in kinds:
+        return
+    if literal is not None and (isinstance(value, str) or len(kinds) - (type(None) in kinds) == 1):
+        check_choice(name, value, get_args(literal))
+    elif int in kinds and not isinstance(value, (list, tuple)):
+        least = 1 if entry.least is None else int(entry.least)
+        check_count(name, value, least=least, most=LARGEST_COUNT if entry.most is None else int(entry.most))
+    elif float in kinds:
+        check_number(name, value, least=entry.least, most=entry.most, above=entry.above, below=entry.below)
+    elif set(kinds) <= {str, type(None)}:
+        check_text(name, value)
+
+
+def _declared(kind: type) -> dict[str, Setting]:
+    """Return the settings of a class whose own fields its decorator has not collected yet."""
+    found: dict[str, Setting] = {}
+    for base in reversed(kind.__mro__):
+        items = getattr(base, "__dataclass_fields__", {}) if base is not kind else vars(base)
+        found |= {
+            name: item.metadata["setting"]
+            for name, item in items.items()
+            if isinstance(item, Field) and "setting" in item.metadata
+        }
+    return found
+
+
+# What many verbs have, each as a base of their configs.
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeedConfig(Config):
+    """The seed of a run."""
+
+    seed: int = setting(0, "decides everything that is drawn", least=0, most=LARGEST_SEED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProgressConfig(Config):
+    """What long work shows."""
+
+    progress: bool = setting(
+        True, "show progress bars", flag="--quiet", flag_help="show no progress bars", decisive=False
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OverwriteConfig(Config):
+    """What becomes of an output that exists."""
+
+    overwrite: bool = setting(False, "replace what is there already", decisive=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResumeConfig(OverwriteConfig):
+    """Runs that can be interrupted."""
+
+    resume: bool = setting(False, "continue an interrupted run", decisive=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceConfig(Config):
+    """Where a model computes."""
+
+    device: str | None = setting(
+        None,
+        "where the model computes: cpu, cuda, cuda:1 or mps",
+        metavar="NAME",
+        default_help="a GPU, if there is one",
+        decisive=False,
+    )

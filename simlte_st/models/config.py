@@ -1,0 +1,76 @@
+"""Settings of what loads models and encodes with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from simlte_st.config import Config, ProgressConfig, ResumeConfig, setting
+from simlte_st.errors import ConfigurationError
+from simlte_st.extras import require
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineConfig(Config):
+    """What encodes documents: this process, one on each of several devices, or actors of Ray.
+
+    Raises:
+        ConfigurationError: A setting belongs to the other engine, or there is no such device.
+        MissingExtraError: ``engine="ray"`` without the extra ``ray``.
+    """
+
+    title: ClassVar[str] = "devices and machines"
+
+    device: str | Sequence[str] | None = setting(
+        None,
+        "where the model computes: cpu, cuda, cuda:1 or mps; several share the work: cuda:0,cuda:1",
+        metavar="NAME[,NAME]",
+        default_help="a GPU, if there is one",
+        decisive=False,
+    )
+    engine: Literal["local", "ray"] = setting(
+        "local", "what computes: this process, or actors of Ray on one machine or many", decisive=False
+    )
+    actors: int | None = setting(
+        None, "number of actors of Ray, each with a CPU and, if there are any, a GPU", default_help="as many as fit",
+        decisive=False,
+    )  # fmt: skip
+    address: str | None = setting(
+        None, "address of a Ray cluster", metavar="HOST:PORT", default_help="one that runs here, else a new one",
+        decisive=False,
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.engine == "ray":
+            require("ray.data", "ray", "engine='ray'")
+            if self.device not in (None, "cpu", "cuda"):
+                raise ConfigurationError(
+                    f"device={self.device!r}: with engine='ray' it is 'cpu' or 'cuda'; Ray chooses which."
+                )
+            return
+        for name, value in (("actors", self.actors), ("address", self.address)):
+            if value is not None:
+                raise ConfigurationError(f"{name}={value!r} is an option of engine='ray'.")
+
+    @property
+    def several(self) -> list[str]:
+        """The devices, where several share the work of this process."""
+        return [] if self.device is None or isinstance(self.device, str) else list(self.device)
+
+    @property
+    def loading_device(self) -> str | None:
+        """Where to load the model: on the CPU, where copies of it go to other processes."""
+        return "cpu" if self.engine != "local" or self.several else self.device  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncodeConfig(EngineConfig, ResumeConfig, ProgressConfig):
+    """How documents are encoded into a table of vectors."""
+
+    batch_size: int = setting(
+        32, "number of the longest texts that are encoded together; of shorter texts more", decisive=False
+    )
+    normalize: bool = setting(False, "scale vectors to length 1")
+    part_size: int = setting(1024, "documents in a part, which is what an interruption can lose")

@@ -1,0 +1,45 @@
+"""Settings as keyword arguments, for type checkers. Made by ``make overrides``."""
+
+import collections.abc
+import typing
+from typing import TypedDict
+
+class DeviceOverrides(TypedDict, total=False):
+    device: str | None
+
+class EncodeOverrides(TypedDict, total=False):
+    progress: bool
+    overwrite: bool
+    resume: bool
+    device: str | collections.abc.Sequence[str] | None
+    engine: typing.Literal["local", "ray"]
+    actors: int | None
+    address: str | None
+    batch_size: int
+    normalize: bool
+    part_size: int
+
+class EngineOverrides(TypedDict, total=False):
+    device: str | collections.abc.Sequence[str] | None
+    engine: typing.Literal["local", "ray"]
+    actors: int | None
+    address: str | None
+
+class OverwriteOverrides(TypedDict, total=False):
+    overwrite: bool
+
+class ProgressOverrides(TypedDict, total=False):
+    progress: bool
+
+class ReadOverrides(TypedDict, total=False):
+    text_column: str | None
+    id_column: str | None
+    encoding: str
+    limit: int | None
+
+class ResumeOverrides(TypedDict, total=False):
+    overwrite: bool
+    resume: bool
+
+class SeedOverrides(TypedDict, total=False):
+    seed: int

@@ -1,0 +1,117 @@
+"""Options made from settings."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import pytest
+
+from simlte_st.cli.options import add_alternatives, add_options, alternative_fields, config_from
+from simlte_st.config import Config, ProgressConfig, setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class Door(Config):
+    """The door."""
+
+    title: ClassVar[str] = "door"
+    closed: bool | None = setting(None, "keep it closed")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Oven(Door, ProgressConfig):
+    """How to bake."""
+
+    heat: float | None = setting(None, 'degrees, less with ``mode="air"``', above=0, default_help="by the recipe")
+    mode: Literal["air", "grill"] = setting("air", "what heats, 50% of the time")
+    minutes: int | tuple[int, int] = setting(10, "time, or a range")
+    length: int | Literal["base"] | None = setting(None, "length")
+    racks: str | Sequence[str] | None = setting(None, "racks")
+    secret: str = setting("x", "in Python only", option=False)
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(exit_on_error=False)
+    add_options(made, Oven)
+    return made
+
+
+def test_help_has_ranges_of_settings_as_options() -> None:
+    text = " ".join(parser().format_help().split())
+    assert "--heat X degrees, less with --mode air (default: by the recipe)" in text
+    assert "--mode {air,grill} what heats, 50% of the time (default: air)" in text
+    assert "--minutes N|N-M time, or a range (default: 10)" in text
+    assert "--quiet show no progress bars" in text
+    assert "door: --closed" in text
+    assert "secret" not in text
+
+
+def test_a_command_line_becomes_settings() -> None:
+    words = [
+        "--heat",
+        "9.5",
+        "--mode",
+        "grill",
+        "--minutes",
+        "2-3",
+        "--no-closed",
+        "--length",
+        "base",
+        "--racks",
+        "a,b",
+        "--quiet",
+    ]
+    expected = Oven(
+        heat=9.5, mode="grill", minutes=(2, 3), closed=False, length="base", racks=["a", "b"], progress=False
+    )
+    assert config_from(parser().parse_args(words), Oven) == expected
+    assert config_from(parser().parse_args([]), Oven) == Oven()
+    assert config_from(parser().parse_args(["--racks", "a"]), Oven, secret="y") == Oven(racks="a", secret="y")
+
+
+@pytest.mark.parametrize(
+    "words", ["--minutes 2-x", "--minutes 0", "--heat inf", "--heat nan", "--heat -1", "--mode oil", "--length short"]
+)
+def test_values_that_do_not_fit_are_refused(words: str) -> None:
+    with pytest.raises(argparse.ArgumentError, match=words.split()[1]):
+        parser().parse_args(words.split())
+
+
+@dataclass
+class Pan:
+    """How to fry."""
+
+    heat: float = setting(180.0, "degrees of the oil")
+    mode: Literal["oil", "air"] = setting("oil", "what heats")
+
+
+@dataclass
+class Pot:
+    """How to boil."""
+
+    heat: float = setting(100.0, "degrees of the water")
+    mode: Literal["water"] = setting("water", "what heats")
+    lid: bool = setting(False, "with its lid")
+
+
+def test_alternatives_share_options() -> None:
+    made = argparse.ArgumentParser()
+    add_alternatives(made, {"pan": Pan, "pot": Pot})
+    text = " ".join(made.format_help().split())
+    assert "--heat X pan: degrees of the oil; pot: degrees of the water" in text
+    assert "--mode {oil,air,water} pan, pot: what heats" in text
+    assert alternative_fields({"pan": Pan, "pot": Pot}) == ["heat", "mode", "lid"]
+    assert vars(made.parse_args([])) == {"heat": None, "mode": None, "lid": None}
+    assert vars(made.parse_args(["--lid", "--heat", "3"])) == {"heat": 3.0, "mode": None, "lid": True}
+
+
+def test_alternatives_of_different_types_are_a_fault() -> None:
+    @dataclass
+    class Grill:
+        heat: int = setting(3, "level")
+
+    with pytest.raises(TypeError, match="float"):
+        add_alternatives(argparse.ArgumentParser(), {"pan": Pan, "grill": Grill})

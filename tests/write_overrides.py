@@ -1,0 +1,56 @@
+"""Write ``simlte_st/overrides.pyi``: the settings of each verb as a TypedDict, for type checkers.
+
+``def verb(..., config: VerbConfig | None = None, **overrides: Unpack[VerbOverrides])`` has its keyword arguments.
+Run it by ``make overrides``; a test compares the file with the settings.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import simlte_st
+from simlte_st.config import Config
+
+ROOT = Path(simlte_st.__file__).parent
+TARGET = ROOT / "overrides.pyi"
+HEAD = '"""Settings as keyword arguments, for type checkers. Made by ``make overrides``."""\n'
+
+
+def configs() -> list[type[Config]]:
+    """Return the settings of all verbs, in the order of their names."""
+    found = {}
+    for path in [ROOT / "config.py", *ROOT.glob("*/config.py")]:
+        module = importlib.import_module(".".join(path.with_suffix("").relative_to(ROOT.parent).parts))
+        kinds = [kind for kind in vars(module).values() if isinstance(kind, type) and issubclass(kind, Config)]
+        found |= {kind.__name__: kind for kind in kinds if kind.__module__ == module.__name__ and kind is not Config}
+    return [found[name] for name in sorted(found)]
+
+
+def shown(hint: Any) -> str:
+    """Return a type as a stub has it."""
+    text = hint.__qualname__ if isinstance(hint, type) and hint.__module__ == "builtins" else str(hint)
+    return re.sub(r"<class '([\w.]+)'>", r"\1", text).replace("NoneType", "None")
+
+
+def stub() -> str:
+    """Return the text of the stub."""
+    classes, modules = [], set()
+    for kind in configs():
+        hints = get_type_hints(kind)
+        lines = [f"    {name}: {shown(hints[name])}" for name in kind.accepted()]
+        modules |= set(re.findall(r"([\w.]+)\.\w+", "\n".join(lines)))
+        classes.append(
+            "\n".join([f"class {kind.__name__.removesuffix('Config')}Overrides(TypedDict, total=False):", *lines])
+        )
+    imports = [f"import {name}" for name in sorted(modules - {"typing"})] + [
+        "import typing",
+        "from typing import TypedDict",
+    ]
+    return "\n\n".join([HEAD + "\n" + "\n".join(imports), *classes]) + "\n"
+
+
+if __name__ == "__main__":
+    TARGET.write_text(stub(), encoding="utf-8")
