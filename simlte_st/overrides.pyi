@@ -4,6 +4,13 @@ import collections.abc
 import typing
 from typing import TypedDict
 
+class DedupeOverrides(TypedDict, total=False):
+    progress: bool
+    seed: int
+    overwrite: bool
+    near: bool
+    similarity: float
+
 class DeviceOverrides(TypedDict, total=False):
     device: str | None
 
@@ -43,3 +50,12 @@ class ResumeOverrides(TypedDict, total=False):
 
 class SeedOverrides(TypedDict, total=False):
     seed: int
+
+class SourceOverrides(TypedDict, total=False):
+    text_column: str | None
+    id_column: str | None
+    encoding: str
+    limit: int | None
+    label_column: str | None
+    max_characters: int
+    metadata: bool

@@ -196,10 +196,10 @@ MUTANTS = [
     *(
         ("simlte_st/data/document_stream.py", "data/test_document_stream.py", old, new)
         for old, new in (
-            ('f"buffer at {mark.row}"', 'f"buffer at {mark.row} of {id(self)}"'),
+            ('f"buffer at {cursor.row}"', 'f"buffer at {cursor.row} of {id(self)}"'),
             ("del documents[len(documents) - len(documents) % self._batch_size :]", "pass"),
             ("if key in self._without:", "if False:"),
-            ("self._marks = max(self._marks, read, key=len)", "pass"),
+            ("self._cursors = max(self._cursors, read, key=len)", "pass"),
             ("seed=self._seed, epoch=epoch,", "seed=self._seed, epoch=0,"),
         )
     ),

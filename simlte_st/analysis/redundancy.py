@@ -8,8 +8,8 @@ from operator import length_hint
 from typing import Any
 
 from simlte_st.analysis.tagging import TaggedWord, Tagger, batches, described
+from simlte_st.data.document import count_words
 from simlte_st.data.documents import read_documents
-from simlte_st.data.words import count_words
 from simlte_st.evaluation.statistics import bootstrap_interval
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.progress import complete, progress_bar
@@ -128,7 +128,7 @@ def measure_redundancy(
         progress: Show a progress bar.
 
     Returns:
-        The redundancy by length. A length is a number of words as :func:`~simlte_st.data.words.count_words` counts
+        The redundancy by length. A length is a number of words as :func:`~simlte_st.data.document.count_words` counts
         them: runs without white space.
 
     Raises:

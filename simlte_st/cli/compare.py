@@ -9,7 +9,7 @@ from simlte_st.cli.arguments import add_arguments, print_result, reading_options
 from simlte_st.cli.numbers import count
 from simlte_st.cli.sources import Sources
 from simlte_st.cli.terminal import terminal_width
-from simlte_st.data.sources.files import PLACES
+from simlte_st.data.sources import PLACES
 
 
 def add_parser(subparsers: Any) -> None:

@@ -18,7 +18,7 @@ from simlte_st.chunk_mean.convert import can_read_in_chunks, chunk_length, read_
 from simlte_st.compat import readable_length
 from simlte_st.data.document import Document
 from simlte_st.data.documents import read_documents
-from simlte_st.data.sources.several import is_place
+from simlte_st.data.sources import is_place
 from simlte_st.errors import DataError, ModelError
 from simlte_st.evaluation.candidates import DRAWS, SHOTS, Candidate, Comparison
 from simlte_st.evaluation.classification_probe import FewShotResult, few_shot_probe

@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from simlte_st.compat import view_budget
 from simlte_st.data.document import SegmentedDocument
 from simlte_st.data.documents import list_documents
+from simlte_st.data.drawing import View, draw_views
 from simlte_st.data.segmenters import Segmenter, make_segmenter
 from simlte_st.data.sentences import segment_documents
-from simlte_st.data.views import DocSplit, View, draw_views
+from simlte_st.data.views import DocSplit
 from simlte_st.errors import DataError
 from simlte_st.evaluation.evaluator import EmbeddingEvaluator, EvaluatorSettings, reading_at_most
 from simlte_st.evaluation.pair_scores import CosineScores, PairScores

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from simlte_st.analysis.redundancy import measure_redundancy
 from simlte_st.analysis.tagging import SpacyTagger
-from simlte_st.data.document import Document
-from simlte_st.data.words import count_words
+from simlte_st.data.document import Document, count_words
 from simlte_st.errors import MissingExtraError
 from simlte_st.evaluation.splits import sample_rows
 from simlte_st.exploration.pile import Pile

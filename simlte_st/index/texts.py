@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from simlte_st.data.document import Document
 from simlte_st.data.documents import DocumentReader
-from simlte_st.data.groups import groups
 from simlte_st.data.segmenters import Segmenter
+from simlte_st.data.sentences import in_batches
 from simlte_st.index.encoder import Encoder
 from simlte_st.index.passages import passages_of
 from simlte_st.index.store import Store, text_hash
@@ -34,7 +34,7 @@ _BATCH_CHARACTERS = 4_000_000
 
 def batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
     """Cut documents into what is one commit."""
-    return groups(documents, lambda document: len(document.text), _BATCH_CHARACTERS, BATCH)
+    return in_batches(documents, lambda document: len(document.text), _BATCH_CHARACTERS, BATCH)
 
 
 class TextParts:
