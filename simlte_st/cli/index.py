@@ -45,9 +45,9 @@ def run(arguments: argparse.Namespace) -> int:
     from simlte_st.files import check_apart
     from simlte_st.index import Index
     from simlte_st.models.config import EngineConfig
-    from simlte_st.models.workers import Workers
+    from simlte_st.models.device import check_devices
 
-    Workers(EngineConfig(**engine_options(arguments)))  # says what is wrong with them before work begins
+    check_devices(EngineConfig(**engine_options(arguments)))
     reader = read_documents(arguments.source, metadata=True, **reading_options(arguments))
     check_apart(arguments.source, Path(arguments.output))
     index = Index.create(

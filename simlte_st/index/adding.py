@@ -26,9 +26,10 @@ from simlte_st.index.settings import PUNKT_FILE
 from simlte_st.index.store import Store, text_hash
 from simlte_st.index.texts import TextParts, VectorsAhead, batches
 from simlte_st.index.words import count_words
+from simlte_st.models.config import EngineConfig
+from simlte_st.models.encode import make_parts
 from simlte_st.models.parts import PartEncoder
 from simlte_st.models.truncation import Truncation
-from simlte_st.models.workers import Workers
 from simlte_st.progress import complete, progress_bar
 
 logger = logging.getLogger(__name__)
@@ -103,7 +104,7 @@ def add_documents(
     encoder: Encoder,
     documents: Any,
     folder: Path,
-    workers: Workers,
+    workers: EngineConfig,
     *,
     parts: bool,
     batch_size: int,
@@ -119,7 +120,7 @@ def add_documents(
     if workers.elsewhere:
         stream = _named(reader)  # from the beginning again
         missing_texts = TextParts(reader, folder, encoder, segmenter if parts else None)
-        workers.make(missing_texts, PartEncoder(encoder.model, batch_size), progress)
+        make_parts(missing_texts, PartEncoder(encoder.model, batch_size), workers, progress)
     ahead = VectorsAhead(folder)
     with progress_bar("Indexing", length_hint(reader, 0) or None, shown=progress) as bar:
         for number, batch in enumerate(batches(stream), start=1):

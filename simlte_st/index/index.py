@@ -209,9 +209,10 @@ class Index:
         """
         from simlte_st.index.adding import add_documents
         from simlte_st.models.config import EngineConfig
-        from simlte_st.models.workers import Workers
+        from simlte_st.models.device import check_devices
 
-        workers = Workers(EngineConfig(device=device, engine=engine, actors=actors, address=address))
+        workers = EngineConfig(device=device, engine=engine, actors=actors, address=address)
+        check_devices(workers)
         with self._writing():
             self.__dict__.pop("_searcher", None)
             options: dict[str, Any] = {"batch_size": batch_size, "sync": sync, "progress": progress}

@@ -5,9 +5,7 @@ from __future__ import annotations
 import shutil
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from operator import length_hint
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -20,7 +18,7 @@ from simlte_st.data.sentences import in_batches
 from simlte_st.index.encoder import Encoder
 from simlte_st.index.passages import passages_of
 from simlte_st.index.store import Store, text_hash
-from simlte_st.models.parts import Part, part_files, part_number
+from simlte_st.models.parts import Part, Parts, part_files, part_number
 from simlte_st.models.vectors import unit_rows
 
 BATCH = 256
@@ -37,29 +35,23 @@ def batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
     return in_batches(documents, lambda document: len(document.text), _BATCH_CHARACTERS, BATCH)
 
 
-class TextParts:
+class TextParts(Parts):
     """The texts and passages that have no vector in an index yet: those of a batch of documents are a part."""
 
     def __init__(self, reader: DocumentReader, folder: Path, encoder: Encoder, segmenter: Segmenter | None) -> None:
-        self._reader, self._index, self._encoder, self._segmenter = reader, folder.absolute(), encoder, segmenter
-        self.folder = self._index / VECTORS_FOLDER
-        self.report: Any = None
+        self._index, self._encoder, self._segmenter = folder.absolute(), encoder, segmenter
+        super().__init__(reader, self._index / VECTORS_FOLDER)
         self.folder.mkdir(exist_ok=True)
-
-    @property
-    def done(self) -> int:
-        """Not known: finished parts are not counted again."""
-        return 0
 
     @property
     def total(self) -> int | None:
         """The documents, where each has one text."""
-        return None if self._segmenter else length_hint(self._reader, 0) or None
+        return None if self._segmenter else super().total
 
     def __iter__(self) -> Iterator[Part]:
         """Read the documents."""
         store, seen = Store.open(self._index), set[str]()
-        for number, batch in enumerate(batches(self._reader), start=1):
+        for number, batch in enumerate(batches(self.reader), start=1):
             texts = {text_hash(text): text for document in batch for text in self._texts(document)}
             seen.update(store.rows_of("hash", [one for one in texts if one not in seen], ["hash"])["hash"].to_pylist())
             missing = [one for one in texts if one not in seen]

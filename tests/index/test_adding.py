@@ -26,7 +26,7 @@ from simlte_st.files import hold
 from simlte_st.index import Index, adding, texts
 from simlte_st.index.store import Store
 from simlte_st.index.texts import VECTORS_FOLDER
-from simlte_st.models import workers
+from simlte_st.models import encode
 from simlte_st.models.parts import Part, PartEncoder
 
 
@@ -311,7 +311,7 @@ def test_several_devices_encode_first_and_one_process_writes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pools: list[list[str]] = []
-    monkeypatch.setattr(workers, "device_pool", lambda model, devices: pools.append(devices) or nullcontext())
+    monkeypatch.setattr(encode, "device_pool", lambda model, devices: pools.append(devices) or nullcontext())
     made = Index.create(tmp_path / "made", model, parts=True)
     made.add(corpus[:2])
     encoded.clear()
@@ -331,7 +331,7 @@ def test_what_was_encoded_first_outlives_an_interruption(
     model: SentenceTransformer, corpus: list[Document], encoded: list[str], tmp_path: Path, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr(texts, "BATCH", 3)
-    monkeypatch.setattr(workers, "device_pool", lambda model, devices: nullcontext())  # quicker, and all the same here
+    monkeypatch.setattr(encode, "device_pool", lambda model, devices: nullcontext())  # quicker, and all the same here
     index, merges = Index.create(tmp_path / "made", model), []
     merge, make = Store.merge, PartEncoder.make
 
