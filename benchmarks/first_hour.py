@@ -79,7 +79,7 @@ def steps(base: str, max_steps: int) -> Iterator[Step]:
     there = (r"read \d+ documents", "1 too long", r"1 \.jsonl")
     yield Step("What is there?", ("encode", base, "pile", "--output", "base.parquet"), there)
     several = ("encode", base, "pile/rows.jsonl", "pile/*.csv", "--output", "several.parquet")
-    yield Step("Several files", several, ("copies of others", "malformed|not"))
+    yield Step("Several files", several, ("duplicates of others", "malformed|not"))
     yield Step(
         "A pattern that matches nothing", ("train", "pile/*.doc", "--output", "m"), ("matches the pattern",), status=1
     )

@@ -171,7 +171,7 @@ def test_a_model_that_is_nowhere_is_told_in_the_words_of_the_command(
     [
         ("train nowhere --base {base} --output {out}", "no file or folder"),
         ("train {folder} --base {base} --output {out} --text-column body", "text-column|column"),
-        ("train {folder} --base {base} --output {out} --block 2-3", "--block is for --unit block: give that too"),
+        ("train {folder} --base {base} --output {out} --block 2-3", "--block needs --unit block"),
         (
             "train {folder} --base {base} --output {out} --view crop --p 0.5",
             "'crop' has no setting --p: it has --least, --most",
