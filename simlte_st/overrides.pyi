@@ -40,6 +40,17 @@ class ExportOverrides(TypedDict, total=False):
     overwrite: bool
     int8: bool
 
+class LsaOverrides(TypedDict, total=False):
+    device: str | None
+    progress: bool
+    overwrite: bool
+    seed: int
+    text_column: str | None
+    id_column: str | None
+    encoding: str
+    limit: int | None
+    dimension: int
+
 class OverwriteOverrides(TypedDict, total=False):
     overwrite: bool
 
