@@ -4,6 +4,19 @@ import collections.abc
 import typing
 from typing import TypedDict
 
+import simlte_st.data.segmenters
+
+class CompareOverrides(TypedDict, total=False):
+    text_column: str | None
+    id_column: str | None
+    encoding: str
+    limit: int | None
+    progress: bool
+    seed: int
+    device: str | None
+    probe: str | None
+    sample: int
+
 class DeviceOverrides(TypedDict, total=False):
     device: str | None
 
@@ -24,6 +37,16 @@ class EngineOverrides(TypedDict, total=False):
     engine: typing.Literal["local", "ray"]
     actors: int | None
     address: str | None
+
+class EvaluateOverrides(TypedDict, total=False):
+    progress: bool
+    seed: int
+    shots: int
+    draws: int
+    head: typing.Literal["mlp", "logistic"]
+    max_seq_length: int | None
+    segmenter: str | simlte_st.data.segmenters.Segmenter
+    batch_size: int
 
 class ExploreOverrides(TypedDict, total=False):
     progress: bool

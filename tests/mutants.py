@@ -108,7 +108,7 @@ MUTANTS = [
     ("simlte_st/training/whole.py", "test_whole.py", "<= CUT_SHARE * read.tokens", "<= read.tokens"),
     ("simlte_st/evaluation/probe.py", "test_probe.py", "x[test]) == y[test]", "x[train]) == y[train]"),
     (
-        "simlte_st/evaluation/probe_difference.py", "test_probe_difference.py",
+        "simlte_st/evaluation/few_shot.py", "test_few_shot.py",
         "size=RESAMPLES).astype(np.float64)", "size=1).astype(np.float64)",
     ),
     ("simlte_st/evaluation/verdict.py", "evaluation/test_verdict.py", "if base.reads == model.reads:", "if True:"),
