@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 LOWEST := .venv-lowest
 DIST := .venv-dist
 
-.PHONY: demo test lint docs docs-serve test-lowest overrides mutants audit dist clean
+.PHONY: demo test test-avx2 lint docs docs-serve test-lowest overrides mutants audit dist clean
 
 demo: $(INSTALLED)
 	$(BIN)/python examples/demo.py --output simlte-demo
@@ -16,9 +16,16 @@ demo: $(INSTALLED)
 test: $(INSTALLED)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
+# The rooms that compute, once more with the instructions that any x86 processor of the last ten years has.
+NUMERICAL := tests/losses tests/longformer tests/chunk_mean tests/modules tests/models
+test-avx2: $(INSTALLED)
+	ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 MKL_ENABLE_INSTRUCTIONS=AVX2 \
+		$(BIN)/python -m pytest -n 2 --dist loadfile $(NUMERICAL)
+
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell
 	$(BIN)/mypy
 
 # The site, in docs/_build; warnings are errors, and nothing is asked of the network.
@@ -29,7 +36,7 @@ docs-serve: docs
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory docs/_build 8000
 
 # torch first and by itself: with it in place, nothing else pulls in another build of it.
-$(INSTALLED): setup.py constraints.txt
+$(INSTALLED): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet -c constraints.txt torch
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
@@ -49,11 +56,11 @@ audit: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet pip-audit
 	$(BIN)/pip-audit --local --skip-editable
 
-# The tests once more, at the lowest versions that setup.py allows.
+# The tests once more, at the lowest versions that pyproject.toml allows.
 test-lowest: $(LOWEST)/.installed
 	$(LOWEST)/bin/python -m pytest -p no:cacheprovider -n 2 --dist loadfile
 
-$(LOWEST)/.installed: setup.py constraints.txt tests/lowest_versions.py
+$(LOWEST)/.installed: pyproject.toml constraints.txt tests/lowest_versions.py
 	test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/python -m pip install --quiet -c constraints.txt torch setuptools
 	$(LOWEST)/bin/python tests/lowest_versions.py > $(LOWEST)/constraints.txt

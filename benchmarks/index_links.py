@@ -26,6 +26,7 @@ from tqdm.auto import tqdm
 from benchmarks.citation import ENGLISH, read
 from benchmarks.grid.work import Work
 from benchmarks.linking.data import load
+from benchmarks.papers.citation_retrieval import citation_retrieval
 from benchmarks.readers import readers
 from benchmarks.records import (
     RESULTS,
@@ -38,7 +39,7 @@ from benchmarks.records import (
 )
 from simlte_st import Index
 from simlte_st.data import Document
-from simlte_st.evaluation import PairScores, TfidfScores, citation_retrieval
+from simlte_st.evaluation import PairScores, TfidfScores
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.index import Hits
 from simlte_st.index.queries import Mode

@@ -4,11 +4,13 @@ The names are in ``__init__.pyi``; a module is loaded when one of its is used, s
 ``simlte --help`` do not wait for torch.
 """
 
+from importlib.metadata import version
+
 import lazy_loader
 
 from simlte_st.models.registration import register
 
-__version__ = "0.1.0"
+__version__ = version("simlte-st")
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 register()

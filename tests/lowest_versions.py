@@ -1,4 +1,4 @@
-"""Print the lowest version of each dependency that setup.py allows, as pip constraints.
+"""Print the lowest version of each dependency that pyproject.toml allows, as pip constraints.
 
     python tests/lowest_versions.py > constraints-lowest.txt
 
@@ -9,21 +9,20 @@ libraries that a CI machine has no use for.
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
-from unittest import mock
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    from pip._vendor import tomli as tomllib
 
 
 def lowest_versions() -> list[str]:
-    """Read setup.py and turn every ``name>=version`` of its install_requires into ``name==version``."""
-    root = Path(__file__).parent.parent
-    with mock.patch("setuptools.setup") as setup:
-        exec(
-            compile((root / "setup.py").read_text(encoding="utf-8"), "setup.py", "exec"),
-            {"__file__": str(root / "setup.py")},
-        )
-    found = [
-        re.match(r"([\w.-]+)>=([\w.]+)", requirement) for requirement in setup.call_args.kwargs["install_requires"]
-    ]
+    """Return ``name==version`` for every ``name>=version`` that the package needs."""
+    project = Path(__file__).parent.parent / "pyproject.toml"
+    needed = tomllib.loads(project.read_text(encoding="utf-8"))["project"]["dependencies"]
+    found = [re.match(r"([\w.-]+)>=([\w.]+)", requirement) for requirement in needed]
     return [f"{match[1]}=={match[2]}" for match in found if match and match[1] != "torch"]
 
 

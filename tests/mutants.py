@@ -50,7 +50,7 @@ MUTANTS = [
         "for name in outstanding(by_text):", "for name in []:",
     ),
     (
-        "simlte_st/index/analyzer.py", "index/test_analyzer.py",
+        "simlte_st/data/analyzer.py", "index/test_analyzer.py",
         "return content or terms", "return content",
     ),
     (
@@ -82,7 +82,7 @@ MUTANTS = [
         "tokenizer.split_special_tokens = True", "pass",
     ),
     (
-        "simlte_st/evaluation/citation_links.py", "test_citation_links.py",
+        "benchmarks/papers/citation_links.py", "test_citation_links.py",
         "scores.pairs(train.pairs), train.labels, high", "scores.pairs(test.pairs), test.labels, high",
     ),
     (
@@ -206,7 +206,7 @@ MUTANTS = [
     ("simlte_st/data/shards.py", "data/test_shards.py", "part, name, row, _ROWS", "part, name, 0, _ROWS"),
     ("simlte_st/modules/pooling.py", "modules/test_token_attention.py", "mask.shape != embeddings.shape[:2]", "False"),
     ("simlte_st/modules/pooling.py", "modules/test_token_attention.py", "[-1] != self.embedding_dimension", " is None"),
-    ("simlte_st/analysis/token_weights.py", "test_token_weights.py", "model.eval()", "pass"),
+    ("benchmarks/papers/weights.py", "test_weights.py", "model.eval()", "pass"),
     ("simlte_st/training/finish.py", "training/test_report.py", "readers[1], trained", "trained, trained"),
     *(
         ("simlte_st/training/report.py", "training/test_report.py", old, new)

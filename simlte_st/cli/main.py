@@ -12,7 +12,6 @@ from typing import TextIO, cast
 
 from simlte_st import __version__
 from simlte_st.cli import (
-    analyze,
     compare,
     convert,
     dedupe,
@@ -34,7 +33,7 @@ from simlte_st.errors import SimlteError, TrainingInterrupted
 from simlte_st.processes import launched, tells
 
 COMMANDS = (
-    train, encode, index, search, link, serve, explore, compare, evaluate, analyze, dedupe, convert,
+    train, encode, index, search, link, serve, explore, compare, evaluate, dedupe, convert,
     export, models,
 )  # fmt: skip
 """Modules with ``add_parser(subparsers)`` and ``run(arguments) -> int``."""
@@ -70,7 +69,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         contextlib.redirect_stdout(cast("TextIO", PrintableStream(sys.stdout)) if speaks else silence),
         contextlib.redirect_stderr(cast("TextIO", PrintableStream(sys.stderr)) if speaks else silence),
     ):
-        return _run(build_parser().parse_args(utf8_words(sys.argv[1:] if argv is None else argv)))
+        words, parser = utf8_words(sys.argv[1:] if argv is None else argv), build_parser()
+        if words[:1] == ["analyze"]:
+            parser.error(
+                "analyze is no longer a command: run python -m benchmarks.papers.NAME in a clone of the repository"
+            )
+        return _run(parser.parse_args(words))
 
 
 def _run(arguments: argparse.Namespace) -> int:

@@ -141,7 +141,7 @@ def show(hits: Hits, arguments: argparse.Namespace, index: Index, text: str = ""
 
 
 def _table(hits: Hits, arguments: argparse.Namespace, index: Index, text: str) -> Iterator[str]:
-    from simlte_st.exploration.columns import title_column, title_of
+    from simlte_st.data.columns import title_column, title_of
     from simlte_st.index.snippets import snippet
 
     column = title_column(index.columns, arguments.title)

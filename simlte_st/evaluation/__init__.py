@@ -1,21 +1,11 @@
-"""Measuring a model: probes on labelled texts, citations, judged similarities, retrieval without labels, baselines."""
+"""Measuring a model: neighbours without labels, probes on labelled texts, baselines of words, the verdict."""
 
 from __future__ import annotations
 
-from simlte_st.evaluation.citation_links import (
-    LinkResult,
-    citation_link_probe,
-    citation_link_threshold,
-)
-from simlte_st.evaluation.citation_retrieval import CitationRetrievalEvaluator, RetrievalResult, citation_retrieval
+from typing import Any
+
 from simlte_st.evaluation.classification_probe import ClassificationProbeEvaluator, FewShotResult, few_shot_probe
 from simlte_st.evaluation.comparison import HalvesComparison, ProbeComparison, compare_halves, compare_probes
-from simlte_st.evaluation.document_similarity import (
-    JudgedPairs,
-    SimilarityResult,
-    document_similarity,
-    load_lee,
-)
 from simlte_st.evaluation.evaluate import Evaluation, EvaluationDocuments, evaluate_models
 from simlte_st.evaluation.evaluator import EmbeddingEvaluator, EvaluatorSettings
 from simlte_st.evaluation.lexical import (
@@ -24,8 +14,6 @@ from simlte_st.evaluation.lexical import (
     tfidf_few_shot,
     tfidf_probe,
 )
-from simlte_st.evaluation.link_pairs import LinkPairs, link_pairs, number_links
-from simlte_st.evaluation.linking import LinkingEvaluator, LinkingResult, linking
 from simlte_st.evaluation.pair_scores import CosineScores, PairScores
 from simlte_st.evaluation.probe import ProbeResult, fit_probe
 from simlte_st.evaluation.split_half import (
@@ -43,7 +31,6 @@ from simlte_st.evaluation.verdict import Difference, Verdict, give_verdict
 
 __all__ = [
     "Bm25Scores",
-    "CitationRetrievalEvaluator",
     "ClassificationProbeEvaluator",
     "CosineScores",
     "Difference",
@@ -54,16 +41,9 @@ __all__ = [
     "FewShotResult",
     "HalvesComparison",
     "HalvesEvaluator",
-    "JudgedPairs",
-    "LinkPairs",
-    "LinkResult",
-    "LinkingEvaluator",
-    "LinkingResult",
     "PairScores",
     "ProbeComparison",
     "ProbeResult",
-    "RetrievalResult",
-    "SimilarityResult",
     "SplitHalfEvaluator",
     "SplitHalfResult",
     "StructureEvaluator",
@@ -72,22 +52,14 @@ __all__ = [
     "Verdict",
     "alignment",
     "bootstrap_interval",
-    "citation_link_probe",
-    "citation_link_threshold",
-    "citation_retrieval",
     "compare_halves",
     "compare_probes",
     "comparison_table",
-    "document_similarity",
     "draw_shots",
     "evaluate_models",
     "few_shot_probe",
     "fit_probe",
     "give_verdict",
-    "link_pairs",
-    "linking",
-    "load_lee",
-    "number_links",
     "sample_documents",
     "split_by_label",
     "split_half_retrieval",
@@ -97,3 +69,21 @@ __all__ = [
     "tfidf_probe",
     "uniformity",
 ]
+
+_MOVED = {
+    "benchmarks.papers.citation_links": ("LinkResult", "citation_link_probe", "citation_link_threshold"),
+    "benchmarks.papers.citation_retrieval": ("CitationRetrievalEvaluator", "RetrievalResult", "citation_retrieval"),
+    "benchmarks.papers.document_similarity": ("JudgedPairs", "SimilarityResult", "document_similarity", "load_lee"),
+    "benchmarks.papers.link_pairs": ("LinkPairs", "link_pairs", "number_links"),
+    "benchmarks.papers.linking": ("LinkingEvaluator", "LinkingResult", "linking"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Raise an error that says where an evaluator of the papers is now."""
+    for module, names in _MOVED.items():
+        if name in names:
+            raise ImportError(
+                f"{name} is no longer in simlte_st.evaluation: in a clone of the repository, import {module}."
+            )
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

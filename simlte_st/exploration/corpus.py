@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from simlte_st.analysis.redundancy import measure_redundancy
-from simlte_st.analysis.tagging import SpacyTagger
 from simlte_st.data.document import Document
 from simlte_st.data.words import count_words
 from simlte_st.errors import MissingExtraError
 from simlte_st.evaluation.splits import sample_rows
 from simlte_st.exploration.pile import Pile
+from simlte_st.exploration.redundancy import measure_redundancy
+from simlte_st.exploration.tagging import SpacyTagger
 
 TAGGED = 300
 """Documents that are tagged to count how much they repeat."""

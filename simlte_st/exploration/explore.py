@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,14 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from simlte_st.checks import check_count, check_number, check_seed
+from simlte_st.data.columns import Column, columns_of, titles_of
+from simlte_st.data.topic_terms import topic_terms
 from simlte_st.errors import ConfigurationError
-from simlte_st.exploration.columns import Column, apart_from_ours, columns_of, titles_of
 from simlte_st.exploration.copies import Copies, find_copies
 from simlte_st.exploration.corpus import describe_corpus
 from simlte_st.exploration.figure import bokeh
 from simlte_st.exploration.follow import Follow, follow
 from simlte_st.exploration.layout import Layout, lay_out, nearest_documents
-from simlte_st.exploration.naming import name_topics
 from simlte_st.exploration.outliers import find_outliers
 from simlte_st.exploration.page import page_data, write_page
 from simlte_st.exploration.pile import Halves, Pile, encode_halves, open_pile
@@ -44,6 +44,9 @@ HALVES = 1_000
 
 TYPICAL = 3
 """Documents that are shown of a topic."""
+
+RESERVED = ("id", "x", "y", "topic", "topic_name", "copy_group", "text")
+"""Columns of the table beside the page; a column of the source with such a name gets a ``_`` after it."""
 
 _SHORT = 2  # terms of a topic's name on the map
 
@@ -197,6 +200,18 @@ def table_path(page: Path) -> Path:
     return page.with_suffix(".parquet")
 
 
+def rename_reserved(columns: Sequence[Column]) -> list[Column]:
+    """Return the columns under names that none of :data:`RESERVED` has."""
+    taken, named = set(RESERVED), []
+    for column in columns:
+        name = column.name
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        named.append(replace(column, name=name))
+    return named
+
+
 def write_exploration(
     pile: Pile,
     halves: Halves,
@@ -211,9 +226,9 @@ def write_exploration(
     progress: bool = False,
 ) -> ExploreReport:
     """Write the page and its table: everything of :func:`explore` but reading and encoding."""
-    texts, columns = pile.texts, apart_from_ours(columns)
+    texts, columns = pile.texts, rename_reserved(columns)
     found = find_topics(pile.vectors, halves, topics, seed=seed, progress=progress)
-    terms = name_topics(texts, found.assigned, len(found.centres))
+    terms = topic_terms(texts, found.assigned, len(found.centres))
     names = [", ".join(each) or f"topic {number}" for number, each in enumerate(terms, start=1)]
     near, cosines = nearest_documents(pile.vectors, progress=progress)
     places = lay_out(pile.vectors, seed=seed, progress=progress)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
-from simlte_st.exploration.columns import Column
+from simlte_st.data.columns import Column
 
 _CLASSES = 40  # different numbers that are classes; more are cut into parts
 _LARGEST = 4  # classes of a topic that are named

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simlte_st.exploration.columns import CLASSES, Column
+from simlte_st.data.columns import CLASSES, Column
 from simlte_st.exploration.figure import bokeh, make_figure
 
 SHOWN = 3_000

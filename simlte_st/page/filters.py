@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from simlte_st.exploration.columns import Column
+from simlte_st.data.columns import Column
 
 PREFIX = "with."
 """Begins the keys of filters, here and in the address."""

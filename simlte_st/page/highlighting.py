@@ -8,8 +8,8 @@ from html import escape
 from itertools import islice
 from typing import Any
 
+from simlte_st.data.analyzer import WORD, terms_of
 from simlte_st.index import Hit
-from simlte_st.index.analyzer import WORD, terms_of
 from simlte_st.index.snippets import shortened
 
 SHOWN = 600

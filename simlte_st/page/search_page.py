@@ -12,9 +12,9 @@ from typing import Any, get_args
 
 import streamlit as st
 
+from simlte_st.data.columns import title_of
 from simlte_st.data.document import Document
 from simlte_st.errors import SimlteError
-from simlte_st.exploration.columns import title_of
 from simlte_st.index import Hit, Hits, Index
 from simlte_st.index.queries import Mode
 from simlte_st.index.searcher import TOP

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
+from simlte_st.data.columns import title_of
 from simlte_st.data.document import Document
 from simlte_st.evaluation.comparison import TFIDF
 from simlte_st.evaluation.evaluator import encode_texts
-from simlte_st.exploration.columns import title_of
 from simlte_st.exploration.figure import make_curve
 from simlte_st.exploration.layout import nearest_documents
 from simlte_st.exploration.page import SHOWN, as_script, frame_page

@@ -13,8 +13,8 @@ from sentence_transformers import SentenceTransformer
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from simlte_st.data import Document
+from simlte_st.data.analyzer import CONTENT_WORDS, content_terms, terms_of
 from simlte_st.index import Index
-from simlte_st.index.analyzer import CONTENT_WORDS, content_terms, terms_of
 
 FOUND = {
     "en": "The US IT system of node.js at 10.17.3.9 cost 12,500.75: a fire, a bill, interest. Don't ask INV-2024-0017.",

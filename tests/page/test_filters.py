@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from simlte_st.exploration.columns import Column, column_of
+from simlte_st.data.columns import Column, column_of
 from simlte_st.page.filters import condition, from_address, limits, to_address, usable
 
 KIND = column_of("kind", ["a'b", "c", "c", None])
