@@ -36,8 +36,8 @@ from simlte_st.exploration.sections import (
 from simlte_st.exploration.topics import Stability, Topics, find_topics
 from simlte_st.extras import require
 from simlte_st.files import atomic_path, check_apart, check_new, check_place
-from simlte_st.index import Index
-from simlte_st.index.encoder import Model
+from simlte_st.search import Index
+from simlte_st.search.encoder import Model
 
 HALVES = 1_000
 """Documents that are cut into halves, to choose the number of topics."""

@@ -21,11 +21,11 @@ from simlte_st.data.views import DocSplit, draw_views
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.evaluation.split_half import EVALUATION_EPOCH
 from simlte_st.evaluation.splits import sample_rows
-from simlte_st.index import Index
-from simlte_st.index.encoder import Encoder, Model
-from simlte_st.index.settings import is_index
 from simlte_st.models.truncation import Truncation
 from simlte_st.progress import progress_bar, with_progress_bar
+from simlte_st.search import Index
+from simlte_st.search.encoder import Encoder, Model
+from simlte_st.search.settings import is_index
 
 FEWEST = 10
 """Documents that a page needs at least."""

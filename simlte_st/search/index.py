@@ -243,10 +243,8 @@ class Index:
         """
         return self._store.table(columns, ids)
 
-    @configured(SearchConfig)
-    def search(
-        self, query: str, config: SearchConfig | None = None, **overrides: Unpack[SearchOverrides]
-    ) -> Hits:
+    @configured(SearchConfig, text="query")
+    def search(self, query: str, config: SearchConfig | None = None, **overrides: Unpack[SearchOverrides]) -> Hits:
         """Find documents by text.
 
         Args:
@@ -270,7 +268,7 @@ class Index:
         wanted = self._searcher.text_query(query, config.mode != "text" or config.explain)
         return self._searcher.search([wanted], config, config.explain)[0]
 
-    @configured(LinkConfig)
+    @configured(LinkConfig, seeds="documents")
     def link(
         self,
         documents: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
@@ -304,7 +302,7 @@ class Index:
         queries = document_queries(self._searcher, [group], config.mode != "text" or config.explain)
         return self._searcher.search(queries, config, config.explain)[0]
 
-    @configured(LinkEachConfig)
+    @configured(LinkEachConfig, seeds="documents")
     def link_each(
         self, documents: Any, config: LinkEachConfig | None = None, **overrides: Unpack[LinkEachOverrides]
     ) -> Iterator[tuple[str, Hits]]:

@@ -77,7 +77,7 @@ class Store:
         connection = connect(folder)
         with store_errors(folder, "written"):
             if (folder / f"{TABLE}.lance").exists() and connection.open_table(TABLE).count_rows():
-                raise StoreError(f"{folder} holds vectors but lacks settings.json: if it is a copy, copy it anew.")
+                raise StoreError(f"{folder} holds vectors but lacks settings.json: if it is a copy, copy it again.")
             store = cls(folder, connection.create_table(TABLE, schema=own_schema(dimension), mode="overwrite"))
             store._make_index("terms")
         return store
@@ -120,7 +120,8 @@ class Store:
         """Bring the search indices up to date, and join small files.
 
         Rows that no index holds yet are found all the same, only more slowly. An index is rebuilt where most rows are
-        new to it, since LanceDB would keep what it learned from a few, and where its partitions are too few or too many.
+        new to it, since LanceDB would keep what it learned from a few rows, and where the number of its partitions no
+        longer fits.
         """
         with store_errors(self.folder, "written"):
             rows = self._table.count_rows()
@@ -308,7 +309,7 @@ def store_errors(folder: Path, what: str) -> Iterator[None]:
     except StoreError:
         raise
     except (OSError, RuntimeError, ValueError) as error:
-        hint = "What was written before is there." if what == "written" else "If it is a copy, copy it anew."
+        hint = "What was written before is there." if what == "written" else "If it is a copy, copy it again."
         raise StoreError(f"The index {folder} cannot be {what}: {_first_line(error)}. {hint}") from error
 
 

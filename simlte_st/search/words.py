@@ -17,8 +17,8 @@ from simlte_st.search.store import Store
 WORDS_FILE = "words.json"
 
 MOST_WORDS = 100
-"""Different words of a query that BM25 looks for. With whole papers as queries (AAN, plain BM25), the 100 of the highest
-tf-idf find 48.6% of the cited papers among the first ten hits, the 500 highest 43.7%, and the 500 most frequent words
+"""Different words of a query that BM25 looks for. With whole papers as queries (AAN, plain BM25), the 100 words of the
+highest tf-idf find 48.6% of the cited papers among the first ten hits, the 500 highest 43.7%, and the 500 most frequent
 35.7%."""
 
 _SAMPLE = 2000  # documents that words are counted in
