@@ -273,10 +273,10 @@ def test_half_an_index(index: Index, model: SentenceTransformer, tmp_path: Path,
     shutil.copytree(index.folder, half)
     place = half / missing
     place.unlink() if place.is_file() else shutil.rmtree(place)
-    with pytest.raises(StoreError, match=r"settings.json|again"):
+    with pytest.raises(StoreError, match="copy"):
         Index.open(half, model).search("ba bun")
     if missing == "settings.json":
-        with pytest.raises(StoreError, match="settings.json|again"):
+        with pytest.raises(StoreError, match="copy"):
             Index.create(half, model, exist_ok=True)
         assert store.Store.open(half).count() == 10
 
