@@ -34,6 +34,21 @@ class EngineOverrides(TypedDict, total=False):
     actors: int | None
     address: str | None
 
+class ExploreOverrides(TypedDict, total=False):
+    progress: bool
+    seed: int
+    device: str | None
+    overwrite: bool
+    label: str | None
+    title: str | None
+    topics: int | None
+    similarity: float
+    batch_size: int
+
+class ExportOverrides(TypedDict, total=False):
+    overwrite: bool
+    int8: bool
+
 class LinkOverrides(TypedDict, total=False):
     top_k: int | None
     threshold: float | None

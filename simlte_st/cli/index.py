@@ -47,11 +47,11 @@ def run(arguments: argparse.Namespace) -> int:
 
     from simlte_st.data.documents import read_documents
     from simlte_st.files import check_apart
-    from simlte_st.models.workers import Workers
+    from simlte_st.models.device import check_devices
     from simlte_st.search import Index
 
     config = config_from(arguments, AddConfig, progress=not arguments.quiet)
-    Workers(config)  # a device that is not there is an error before the model is loaded
+    check_devices(config)  # before the model is loaded
     reader = read_documents(arguments.source, metadata=True, **config_from(arguments, ReadConfig).values())
     check_apart(arguments.source, Path(arguments.output))
     index = Index.create(

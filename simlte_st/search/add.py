@@ -22,10 +22,10 @@ from simlte_st.data.groups import groups
 from simlte_st.data.segmenters import PunktSegmenter, Segmenter, make_segmenter, peek
 from simlte_st.errors import ConfigurationError
 from simlte_st.files import read_json, write_json
-from simlte_st.models.parts import Part, PartEncoder, part_files, part_number
+from simlte_st.models.encode import make_parts
+from simlte_st.models.parts import Part, PartEncoder, Parts, part_files, part_number
 from simlte_st.models.truncation import Truncation
 from simlte_st.models.vectors import unit_rows
-from simlte_st.models.workers import Workers
 from simlte_st.progress import complete, progress_bar
 from simlte_st.search.config import AddConfig
 from simlte_st.search.encoder import Encoder
@@ -109,9 +109,7 @@ class IndexReport:
         return {**asdict(self), "truncation": self.truncation.to_dict()}
 
 
-def add_documents(
-    store: Store, encoder: Encoder, documents: Any, config: AddConfig, workers: Workers, *, parts: bool
-) -> IndexReport:
+def add_documents(store: Store, encoder: Encoder, documents: Any, config: AddConfig, *, parts: bool) -> IndexReport:
     """Add documents to an index; see :meth:`simlte_st.search.Index.add`."""
     folder = store.folder
     reader = documents if isinstance(documents, DocumentReader) else read_documents(documents, metadata=True)
@@ -120,10 +118,10 @@ def add_documents(
     segmenter = learned if parts else None
     writer = _Writer(store, encoder, segmenter, config.batch_size, IndexReport(parts=parts))
     writer.learn_columns(first)
-    if workers.elsewhere:
+    if config.elsewhere:
         stream = _named(reader)  # from the beginning again
         missing_texts = TextParts(reader, folder, encoder, segmenter)
-        workers.make(missing_texts, PartEncoder(encoder.model, config.batch_size), config.progress)
+        make_parts(missing_texts, PartEncoder(encoder.model, config.batch_size), config, config.progress)
     ahead = _files_ahead(folder)
     seen = set[str]()
     with progress_bar("Indexing", length_hint(reader, 0) or None, shown=config.progress) as bar:
@@ -253,29 +251,23 @@ class _Writer:
         return self.report
 
 
-class TextParts:
+class TextParts(Parts):
     """The texts and passages that have no vector in an index yet; those of a batch of documents are a part."""
 
     def __init__(self, reader: DocumentReader, folder: Path, encoder: Encoder, segmenter: Segmenter | None) -> None:
-        self._reader, self._index, self._encoder, self._segmenter = reader, folder.absolute(), encoder, segmenter
-        self.folder = self._index / VECTORS_FOLDER
-        self.report: Any = None
+        self._index, self._encoder, self._segmenter = folder.absolute(), encoder, segmenter
+        super().__init__(reader, self._index / VECTORS_FOLDER)
         self.folder.mkdir(exist_ok=True)
-
-    @property
-    def done(self) -> int:
-        """Not known: finished parts are not counted again."""
-        return 0
 
     @property
     def total(self) -> int | None:
         """The documents, where each has one text."""
-        return None if self._segmenter else length_hint(self._reader, 0) or None
+        return None if self._segmenter else super().total
 
     def __iter__(self) -> Iterator[Part]:
         """Read the documents."""
         store, seen = Store.open(self._index), set[str]()
-        for number, batch in enumerate(_batches(self._reader), start=1):
+        for number, batch in enumerate(_batches(self.reader), start=1):
             pieces = [each for one in batch for each in (one.text, *self._encoder.passages(one, self._segmenter))]
             texts = {text_hash(text): text for text in pieces}
             seen.update(store.rows_of("hash", [one for one in texts if one not in seen], ["hash"])["hash"].to_pylist())

@@ -36,7 +36,7 @@ class LinkEachConfig(Config):
         None, "lowest cosine of a hit; all documents are then compared, without an approximate index", least=-1, most=1
     )
     where: str | None = setting(None, 'SQL condition on id and metadata, e.g. "year > 2010"', metavar="SQL")
-    mode: Mode = setting(  # noqa: RUF009
+    mode: Mode = setting(
         "hybrid", "by the cosine of vectors (dense), by words with BM25 (text), or by the ranks in both (hybrid)"
     )
 

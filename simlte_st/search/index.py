@@ -198,14 +198,14 @@ class Index:
             ModelError: The model is gone, or is another one now.
             StoreError: The index cannot be written; what was written before is there.
         """
-        from simlte_st.models.workers import Workers
+        from simlte_st.models.device import check_devices
         from simlte_st.search.add import add_documents
 
         config = AddConfig.make(config, overrides)
-        workers = Workers(config)
+        check_devices(config)
         with self._writing():
             self.__dict__.pop("_searcher", None)
-            report = add_documents(self._store, self.encoder, documents, config, workers, parts=self.parts)
+            report = add_documents(self._store, self.encoder, documents, config, parts=self.parts)
             remove_unused_sentences(self.folder, self._store)
             return report
 

@@ -23,7 +23,7 @@ from simlte_st.data import Document, read_documents
 from simlte_st.data.segmenters import peek
 from simlte_st.errors import ConfigurationError, DataError, StoreError
 from simlte_st.files import hold
-from simlte_st.models import workers
+from simlte_st.models import encode
 from simlte_st.models.parts import Part, PartEncoder
 from simlte_st.search import Index, add
 from simlte_st.search.add import VECTORS_FOLDER
@@ -311,7 +311,7 @@ def test_several_devices_encode_first_and_one_process_writes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pools: list[list[str]] = []
-    monkeypatch.setattr(workers, "device_pool", lambda model, devices: pools.append(devices) or nullcontext())
+    monkeypatch.setattr(encode, "device_pool", lambda model, devices: pools.append(devices) or nullcontext())
     made = Index.create(tmp_path / "made", model, parts=True)
     made.add(corpus[:2])
     encoded.clear()
@@ -331,7 +331,7 @@ def test_what_was_encoded_first_outlives_an_interruption(
     model: SentenceTransformer, corpus: list[Document], encoded: list[str], tmp_path: Path, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr(add, "BATCH", 3)
-    monkeypatch.setattr(workers, "device_pool", lambda model, devices: nullcontext())  # quicker, and all the same here
+    monkeypatch.setattr(encode, "device_pool", lambda model, devices: nullcontext())  # quicker, and all the same here
     index, merges = Index.create(tmp_path / "made", model), []
     merge, make = Store.merge, PartEncoder.make
 

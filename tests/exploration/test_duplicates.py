@@ -2,18 +2,18 @@ from __future__ import annotations
 
 from support import make_document
 
-from simlte_st.exploration.copies import MEMBERS, differences, find_copies
+from simlte_st.exploration.duplicates import MEMBERS, differences, duplicate_groups
 
 
 def test_groups_come_with_what_differs() -> None:
     texts = [make_document(number) for number in range(8)]
-    pile = [*texts, f"{texts[2]} More.", texts[5].upper(), *(f"{texts[0]} {word}" for word in "abcdefg")]
-    copies = find_copies(pile, 0.75)
-    assert copies.groups[8] == 2
-    assert [len(group.members) for group in copies.shown] == [8, 2, 2]
-    assert len(copies.shown[0].differences) == MEMBERS
-    assert copies.shown[0].differences[0][-1] == ("new", "a")
-    near = next(group for group in copies.shown if group.members == [2, 8])
+    corpus = [*texts, f"{texts[2]} More.", texts[5].upper(), *(f"{texts[0]} {word}" for word in "abcdefg")]
+    duplicates = duplicate_groups(corpus, 0.75)
+    assert duplicates.groups[8] == 2
+    assert [len(group.members) for group in duplicates.shown] == [8, 2, 2]
+    assert len(duplicates.shown[0].differences) == MEMBERS
+    assert duplicates.shown[0].differences[0][-1] == ("new", "a")
+    near = next(group for group in duplicates.shown if group.members == [2, 8])
     assert [kind for kind, _ in near.differences[0]] == ["gap", "same", "new"] or near.differences[0][-1] == (
         "new",
         "More.",

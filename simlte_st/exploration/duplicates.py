@@ -1,4 +1,4 @@
-"""Groups of near copies, and what differs in them."""
+"""Groups of near-duplicates, and the words in which they differ."""
 
 from __future__ import annotations
 
@@ -20,21 +20,18 @@ MEMBERS = 5
 """Documents of a group that are compared with its first."""
 
 _WORDS = 2_000  # of a text that are compared
-_CONTEXT = 6  # words shown on each side of what differs
+_CONTEXT = 6  # words shown on each side of a difference
 _CHANGES = 8
 
 Change = tuple[Literal["same", "gone", "new", "gap"], str]
-"""A run of words: in both texts, only in the first, only in the other; or a stretch of both that is left out."""
+"""A run of words: in both texts, only in the first, only in the other; or a stretch of both that is not shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Documents that are near copies of each other.
+    """Near-duplicates: row numbers, and what up to :data:`MEMBERS` others have different from the first.
 
-    Attributes:
-        members: Which they are, the first of them first.
-        differences: For each other member, up to :data:`MEMBERS`: what differs from the first; empty where only case,
-            punctuation or white space do.
+    Differences are empty where only case, punctuation or white space differ.
     """
 
     members: Sequence[int]
@@ -42,15 +39,8 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Copies:
-    """The copies of a pile.
-
-    Attributes:
-        groups: The group of each document: the number of its first document. Shape ``[documents]``.
-        shown: The largest groups.
-        similarity: From which on documents are copies.
-        report: The counts.
-    """
+class DuplicateGroups:
+    """The near-duplicates of a corpus: the number of the first document of each one's group, and the largest groups."""
 
     groups: NDArray[np.int64]
     shown: Sequence[Group]
@@ -58,27 +48,28 @@ class Copies:
     report: DuplicateReport
 
 
-def find_copies(texts: Sequence[str], similarity: float, *, seed: int = 0, progress: bool = False) -> Copies:
-    """Find near copies and what differs in them."""
+def duplicate_groups(
+    texts: Sequence[str], similarity: float, *, seed: int = 0, progress: bool = False
+) -> DuplicateGroups:
+    """Return groups of near-duplicates with their differences."""
     found = find_duplicates(list(texts), threshold=similarity, seed=seed, progress=progress)
     numbers, sizes = np.unique(found.groups, return_counts=True)
     order = np.argsort(-sizes, kind="stable")
     shown = []
     for number in numbers[order[sizes[order] > 1]][:GROUPS]:
-        members = np.flatnonzero(found.groups == number).tolist()
-        first = texts[members[0]]
-        shown.append(Group(members, [differences(first, texts[each]) for each in members[1 : MEMBERS + 1]]))
-    return Copies(found.groups, shown, similarity, found.report)
+        first, *others = members = np.flatnonzero(found.groups == number).tolist()
+        shown.append(Group(members, [differences(texts[first], texts[other]) for other in others[:MEMBERS]]))
+    return DuplicateGroups(found.groups, shown, similarity, found.report)
 
 
 def differences(first: str, other: str) -> list[Change]:
-    """Compare two texts word by word; the first 2,000 words, and no more than eight places."""
-    one, two = (_cut(text) for text in (first, other))
+    """Return the differences of two texts by word: in their first 2,000 words, and up to eight of them."""
+    one, two = _words(first), _words(other)
     changes: list[Change] = []
     places = 0
-    for what, a, b, c, d in SequenceMatcher(None, one, two).get_opcodes():
-        if what == "equal":
-            changes += _around(one[a:b], not changes, b == len(one))
+    for operation, a, b, c, d in SequenceMatcher(None, one, two).get_opcodes():
+        if operation == "equal":
+            changes += _context(one[a:b], not changes, b == len(one))
             continue
         places += 1
         if places > _CHANGES:
@@ -91,13 +82,12 @@ def differences(first: str, other: str) -> list[Change]:
     return changes if places else []
 
 
-def _cut(text: str) -> list[str]:
-    words = text.split()[:_WORDS]
-    return [word[start:stop] for word in words for start, stop in word_spans(word)][:_WORDS]
+def _words(text: str) -> list[str]:
+    return [text[start:stop] for start, stop in word_spans(text)[:_WORDS]]
 
 
-def _around(words: Sequence[str], is_start: bool, is_end: bool) -> list[Change]:
-    """Keep the words next to what differs of a run that both texts have."""
+def _context(words: Sequence[str], is_start: bool, is_end: bool) -> list[Change]:
+    """Return the words of a common run that stand next to a difference."""
     before, after = ([] if is_start else words[:_CONTEXT]), ([] if is_end else words[-_CONTEXT:])
     if len(before) + len(after) >= len(words):
         return [("same", " ".join(words))]
