@@ -88,7 +88,7 @@ def test_truncation_is_told(model: SentenceTransformer, tmp_path: Path) -> None:
     corpus = [Document("short", "ba bun bis"), Document("long", "ba " * 100)]
     report = encode_documents(model, corpus, tmp_path / "v.parquet")
     assert report.truncation == Truncation.of(model).add([3, 100])
-    assert f"36.9% of all tokens are cut. {report.truncation.advice}" in report.summary()
+    assert f"36.9% of all tokens are truncated. {report.truncation.advice}" in report.summary()
     assert "none of 1 text" in encode_documents(model, corpus[:1], tmp_path / "short.parquet").summary()
     model.prompts, model.default_prompt_name = {"document": "ba bei bo: "}, "document"
     report = encode_documents(model, corpus, tmp_path / "prompted.parquet")

@@ -118,7 +118,7 @@ def test_texts_are_tokenized_once_and_counted(
     with caplog.at_level(logging.WARNING, "simlte_st"):
         model.encode(texts, prompt="bei bo ")
     cut = sum(max(0, length - 60) for length in expected) / sum(expected)
-    assert f"of {len(texts)} texts are longer; {cut:.1%} of all tokens are cut" in caplog.text
+    assert f"of {len(texts)} texts are longer; {cut:.1%} of all tokens are truncated" in caplog.text
     reader = TextReader(stock, 4, texts)
     with monkeypatch.context() as patch:
         patch.setattr(passes, "text_lengths", lambda *_: pytest.fail("tokenized again"))

@@ -92,7 +92,7 @@ def test_passages_are_whole_sentences_that_fit(parted: Index, corpus: list[Docum
 def test_truncation_is_told_with_its_remedy(model: SentenceTransformer, tmp_path: Path) -> None:
     texts = [Document("short", "ba bun bis"), Document("long", "Ba. " * 50)]
     told = Index.create(tmp_path / "whole", model).add(texts).summary()
-    assert "1 of 2 texts is longer; 36.9% of all tokens are cut. parts=True indexes all of them." in told
+    assert "1 of 2 texts is longer; 36.9% of all tokens are truncated. parts=True indexes all of them." in told
     parted = Index.create(tmp_path / "parts", model, parts=True).add(texts)
     assert "cut" not in parted.summary()
 
