@@ -62,6 +62,17 @@ class LinkEachOverrides(TypedDict, total=False):
     where: str | None
     mode: typing.Literal["hybrid", "dense", "text"]
 
+class LsaOverrides(TypedDict, total=False):
+    device: str | None
+    progress: bool
+    overwrite: bool
+    seed: int
+    text_column: str | None
+    id_column: str | None
+    encoding: str
+    limit: int | None
+    dimension: int
+
 class OverwriteOverrides(TypedDict, total=False):
     overwrite: bool
 
