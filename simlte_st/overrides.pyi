@@ -4,6 +4,15 @@ import collections.abc
 import typing
 from typing import TypedDict
 
+class AddOverrides(TypedDict, total=False):
+    device: str | collections.abc.Sequence[str] | None
+    engine: typing.Literal["local", "ray"]
+    actors: int | None
+    address: str | None
+    batch_size: int
+    sync: bool
+    progress: bool
+
 class DeviceOverrides(TypedDict, total=False):
     device: str | None
 
@@ -40,6 +49,19 @@ class ExportOverrides(TypedDict, total=False):
     overwrite: bool
     int8: bool
 
+class LinkOverrides(TypedDict, total=False):
+    top_k: int | None
+    threshold: float | None
+    where: str | None
+    mode: typing.Literal["hybrid", "dense", "text"]
+    explain: bool
+
+class LinkEachOverrides(TypedDict, total=False):
+    top_k: int | None
+    threshold: float | None
+    where: str | None
+    mode: typing.Literal["hybrid", "dense", "text"]
+
 class LsaOverrides(TypedDict, total=False):
     device: str | None
     progress: bool
@@ -66,6 +88,13 @@ class ReadOverrides(TypedDict, total=False):
 class ResumeOverrides(TypedDict, total=False):
     overwrite: bool
     resume: bool
+
+class SearchOverrides(TypedDict, total=False):
+    top_k: int | None
+    threshold: float | None
+    where: str | None
+    mode: typing.Literal["hybrid", "dense", "text"]
+    explain: bool
 
 class SeedOverrides(TypedDict, total=False):
     seed: int
