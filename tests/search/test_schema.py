@@ -13,7 +13,7 @@ import pytest
 from simlte_st.data import Document
 from simlte_st.data.rows import UntypedText
 from simlte_st.errors import DataError
-from simlte_st.index.metadata import MOST_COLUMNS, Metadata, column_name
+from simlte_st.search.schema import MOST_COLUMNS, Metadata, column_name
 
 
 def learn(*values: Any) -> tuple[str | None, list[Any], Metadata]:

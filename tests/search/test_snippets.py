@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from simlte_st.index.snippets import shortened, snippet
+from simlte_st.search.hits import shortened, snippet
 
 TEXT = (
     "First words say nothing. " * 20

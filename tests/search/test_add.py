@@ -23,11 +23,11 @@ from simlte_st.data import Document, read_documents
 from simlte_st.data.segmenters import peek
 from simlte_st.errors import ConfigurationError, DataError, StoreError
 from simlte_st.files import hold
-from simlte_st.index import Index, adding, texts
-from simlte_st.index.store import Store
-from simlte_st.index.texts import VECTORS_FOLDER
 from simlte_st.models import encode
 from simlte_st.models.parts import Part, PartEncoder
+from simlte_st.search import Index, add
+from simlte_st.search.add import VECTORS_FOLDER
+from simlte_st.search.store import Store
 
 
 def contents(index: Index) -> list[tuple[Any, ...]]:
@@ -69,7 +69,7 @@ def test_sync_removes_what_the_source_has_no_more(index: Index, corpus: list[Doc
     assert len(index) == 10
     assert index.add(corpus[:7], sync=True).removed == 3
     assert (len(index), encoded) == (7, [])
-    assert {hit.id for hit in index.search(corpus[9].text, top=10)} == {one.id for one in corpus[:7]}
+    assert {hit.id for hit in index.search(corpus[9].text, top_k=10)} == {one.id for one in corpus[:7]}
 
 
 def test_passages_are_whole_sentences_that_fit(parted: Index, corpus: list[Document], encoded: list[str]) -> None:
@@ -134,8 +134,8 @@ def test_odd_ids(index: Index, name: str, documents: list[str]) -> None:
     index.add([Document(name, documents[20])])
     index.add([Document(name, documents[21])])
     assert index.documents([name])[0].text == documents[21]
-    assert index.search(documents[21], top=1)[0].id == name
-    assert name not in {hit.id for hit in index.link(name, top=11)}
+    assert index.search(documents[21], top_k=1)[0].id == name
+    assert name not in {hit.id for hit in index.link(name, top_k=11)}
     assert index.delete([name]) == 1
     assert len(index) == 10
 
@@ -161,7 +161,7 @@ def test_an_index_holds_for_one_writer(index: Index, corpus: list[Document]) -> 
 def test_a_full_disk_loses_one_batch(
     index: Index, documents: list[str], monkeypatch: pytest.MonkeyPatch, model: SentenceTransformer
 ) -> None:
-    monkeypatch.setattr(texts, "BATCH", 4)
+    monkeypatch.setattr(add, "BATCH", 4)
     table, calls = index._store._table, []
     original = table.add
 
@@ -178,20 +178,20 @@ def test_a_full_disk_loses_one_batch(
             index.add(more)
     again = Index.open(index.folder, model)
     assert len(again) == 18
-    assert again.search(more[5].text, top=1)[0].id == "n5"
+    assert again.search(more[5].text, top_k=1)[0].id == "n5"
     assert again.add(more).added == 4
 
 
 def test_a_read_that_breaks_off_keeps_what_was_read(
     index: Index, documents: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(texts, "BATCH", 2)
+    monkeypatch.setattr(add, "BATCH", 2)
 
     def broken() -> Iterator[Document]:
         yield from (Document(f"n{number}", text) for number, text in enumerate(documents[10:15]))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(adding, "peek", functools.partial(peek, enough=1))
+    monkeypatch.setattr(add, "peek", functools.partial(peek, enough=1))
     with pytest.raises(KeyboardInterrupt):
         index.add(broken())
     assert len(index) == 14
@@ -200,10 +200,10 @@ def test_a_read_that_breaks_off_keeps_what_was_read(
 KILLED = """
 import os, signal, sys
 from simlte_st.cli.main import main
-from simlte_st.index import adding, texts
-from simlte_st.index.encoder import Encoder
-from simlte_st.index.store import Store
-texts.BATCH, log, merges = 4, open({log!r}, "a"), []
+from simlte_st.search import add
+from simlte_st.search.encoder import Encoder
+from simlte_st.search.store import Store
+add.BATCH, log, merges = 4, open({log!r}, "a"), []
 def documents(self, texts, batch_size=32, original=Encoder.documents):
     print(*texts, sep="\\n", file=log, flush=True)
     return original(self, texts, batch_size)
@@ -225,7 +225,7 @@ def test_kill_9_loses_one_batch(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(texts, "BATCH", 4)
+    monkeypatch.setattr(add, "BATCH", 4)
     source, log = tmp_path / "source.jsonl", tmp_path / "log"
     rows = [{"id": f"{one.id}-{copy}", "text": f"{one.text} {'Ba.' * copy}"} for copy in range(2) for one in corpus]
     source.write_text("\n".join(json.dumps(row) for row in rows))
@@ -330,7 +330,7 @@ def test_several_devices_encode_first_and_one_process_writes(
 def test_what_was_encoded_first_outlives_an_interruption(
     model: SentenceTransformer, corpus: list[Document], encoded: list[str], tmp_path: Path, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(texts, "BATCH", 3)
+    monkeypatch.setattr(add, "BATCH", 3)
     monkeypatch.setattr(encode, "device_pool", lambda model, devices: nullcontext())  # quicker, and all the same here
     index, merges = Index.create(tmp_path / "made", model), []
     merge, make = Store.merge, PartEncoder.make

@@ -6,8 +6,8 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 from simlte_st.data import Document
-from simlte_st.index import Index
-from simlte_st.index.encoder import Encoder
+from simlte_st.search import Index
+from simlte_st.search.encoder import Encoder
 
 
 @pytest.fixture

@@ -1,9 +1,9 @@
-"""The model of an index: what it is known by, and vectors of length 1 from it."""
+"""The model of an index: its identity, the passages that it reads, and vectors of length 1."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
 from simlte_st.compat import document_prompt, query_prompt
-from simlte_st.data.sentences import TokenCounter
+from simlte_st.data.document import Document, SegmentedDocument
+from simlte_st.data.segmenters import Segmenter
+from simlte_st.data.sentences import TokenCounter, segment_document
 from simlte_st.models.base import load_model
 from simlte_st.models.loading import check_encodes
 from simlte_st.models.parts import encode_counted, weights_digest
@@ -44,7 +46,7 @@ class Encoder:
         self.dimension = int(self.model.get_embedding_dimension() or 0)
 
     def truncation(self) -> Truncation:
-        """Begin to count what the model reads of documents."""
+        """Return an empty count of what the model reads of documents."""
         return Truncation.of(self.model, prompt=self._prompt)
 
     def identity(self) -> dict[str, Any]:
@@ -57,15 +59,37 @@ class Encoder:
             "normalized": True,
         }
 
+    def passages(self, document: Document, segmenter: Segmenter | None) -> list[str]:
+        """Return runs of whole sentences, as many as the model reads at once; none where it reads the whole document.
+
+        An index without passages has no segmenter, and gets none.
+        """
+        if segmenter is None or self.budget is None or self.count([document.text])[0] <= self.budget:
+            return []
+        return list(_runs(segment_document(document, segmenter, self.count), self.budget))
+
     def documents(self, texts: Sequence[str], batch_size: int = 32) -> NDArray[np.float32]:
-        """Encode documents, passages or sentences: shape ``[len(texts), dimension]``."""
+        """Return the vectors of documents, passages or sentences: shape ``[len(texts), dimension]``."""
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
         return unit_rows(encode_counted(self.model, list(texts), batch_size)[0]).astype(np.float32)
 
     def query(self, text: str) -> NDArray[np.float32]:
-        """Encode what is searched for: shape ``[dimension]``."""
+        """Return the vector of a query: shape ``[dimension]``."""
         rows = self.model.encode_query([text], prompt=query_prompt(self.model), show_progress_bar=False)
         vectors = unit_rows(rows).astype(np.float32)
         vector: NDArray[np.float32] = vectors[0]
         return vector
+
+
+def _runs(document: SegmentedDocument, budget: int) -> Iterator[str]:
+    beginnings = set(document.paragraphs)
+    text, taken = "", 0
+    for number, (sentence, tokens) in enumerate(zip(document.sentences, document.tokens, strict=True)):
+        if text and taken + tokens > budget:
+            yield text
+            text, taken = "", 0
+        separator = "\n\n" if number in beginnings else " "
+        text, taken = f"{text}{separator}{sentence}" if text else sentence, taken + tokens
+    if text:
+        yield text

@@ -10,12 +10,12 @@ from sentence_transformers import SentenceTransformer
 
 from simlte_st.data import Document
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.index import Index
-from simlte_st.index import index as index_module
-from simlte_st.index.calibration import fit_threshold, read_labels
+from simlte_st.search import Index
+from simlte_st.search import index as index_module
+from simlte_st.search.calibrate import fit_threshold, read_labels
 
 
-def test_several_seeds_are_the_mean_of_their_vectors(index: Index, corpus: list[Document]) -> None:
+def test_several_documents_are_the_mean_of_their_vectors(index: Index, corpus: list[Document]) -> None:
     vectors = {one.id: index.encoder.documents([one.text])[0] for one in corpus}
     mean = vectors["d1"] + vectors["d4"]
     mean /= np.linalg.norm(mean)
@@ -49,7 +49,7 @@ def test_each_seed_is_a_question_of_its_own(
     monkeypatch.setattr(index_module, "_TOGETHER", 4)
     new = [Document("d1", corpus[0].text[:60]), Document("same", corpus[3].text)]
     known = [Document(f"seed {one.id}", one.text) for one in corpus[:4]]
-    options = {"top": 4, "mode": mode, "where": "year < 2008"}
+    options = {"top_k": 4, "mode": mode, "where": "year < 2008"}
     found = list(parted.link_each(iter([*known, *new]), **options))
     assert [seed for seed, _ in found] == [one.id for one in (*known, *new)]
     assert encoded == ([] if mode == "text" else [new[0].text]), "texts that the index has are not encoded again"
@@ -65,11 +65,11 @@ def test_each_seed_is_a_question_of_its_own(
 
 
 def test_each_seed_is_linked_by_the_calibrated_threshold(index: Index, corpus: list[Document]) -> None:
-    cosines = [hit.cosine for hit in index.link("d0", mode="dense", top=9)]
+    cosines = [hit.cosine for hit in index.link("d0", mode="dense", top_k=9)]
     index.calibrate(
         [
             {"seed": "d0", "id": hit.id, "label": int(rank < 3)}
-            for rank, hit in enumerate(index.link("d0", mode="dense", top=9))
+            for rank, hit in enumerate(index.link("d0", mode="dense", top_k=9))
         ]
     )
     ((_, hits),) = index.link_each([corpus[0].text], mode="dense")
@@ -87,7 +87,7 @@ def test_a_mistyped_seed_is_no_text(index: Index, seed: str) -> None:
 def test_a_threshold_from_labels(
     index: Index, corpus: list[Document], tmp_path: Path, model: SentenceTransformer
 ) -> None:
-    cosines = {hit.id: hit.cosine for hit in index.link("d0", mode="dense", top=9)}
+    cosines = {hit.id: hit.cosine for hit in index.link("d0", mode="dense", top_k=9)}
     ranked = list(cosines)
     rows = [{"seed": "d0", "id": name, "label": int(rank not in (2, 6, 7, 8))} for rank, name in enumerate(ranked)]
     labels = tmp_path / "labels.jsonl"
@@ -95,12 +95,12 @@ def test_a_threshold_from_labels(
     found = index.calibrate(labels, precision=0.8)
     assert found.threshold == pytest.approx(cosines[ranked[5]], abs=1e-6)
     assert (found.precision, found.recall, found.pairs, found.taken) == (5 / 6, 1.0, 9, 6)
-    assert "of 9 labelled pairs 6 are taken, 83.3% of them rightly (95% interval" in found.summary()
+    assert "6 of 9 labelled pairs reach it, and 83.3% of them" in found.summary()
     for opened in (index, Index.open(index.folder, model)):
         hits = opened.link("d0")
         assert {hit.id for hit in hits} == set(ranked[:6])
         assert hits.threshold == found.threshold
-        assert len(opened.link("d0", top=8)) == 8
+        assert len(opened.link("d0", top_k=8)) == 8
         assert len(opened.link("d0", threshold=-1)) == 9
         assert opened.link("d0", mode="text").threshold is None
     text = [{**row, "seed": corpus[0].text} for row in rows]
@@ -114,7 +114,7 @@ def test_the_interval_is_clopper_and_pearsons() -> None:
     assert (found.taken, found.precision) == (20, 0.9)
     assert found.low == pytest.approx(beta.ppf(0.025, 18, 3))
     assert found.high == pytest.approx(beta.ppf(0.975, 19, 2))
-    with pytest.raises(ConfigurationError, match=r"No threshold has a precision of 0\.9 .* highest is 0\.500"):
+    with pytest.raises(ConfigurationError, match=r"precision=0\.9: .*0\.500"):
         fit_threshold([0.9, 0.8, 0.2], [0, 1, 0], 0.9)
     for wanted in (0, 1.1):
         with pytest.raises(ConfigurationError, match="above 0 and at most 1"):

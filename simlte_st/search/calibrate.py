@@ -1,4 +1,4 @@
-"""A threshold from labelled pairs: the lowest cosine from which on enough of the links are right."""
+"""A threshold from labelled pairs: the lowest cosine at which enough of the links are right."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from simlte_st.checks import check_number
 from simlte_st.data.formats import jsonl
 from simlte_st.data.rows import RawRow, ReadSettings, Skip
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.index.queries import Question, cosines_of
-from simlte_st.index.store import Store
+from simlte_st.search.query import Query, cosines_of
+from simlte_st.search.store import Store
 
 LABEL_COLUMNS = ("seed", "id", "label")
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """A threshold and what it is known to be worth.
+    """A threshold for links, and its quality on the labelled pairs that it was chosen by.
 
     Attributes:
         threshold: Lowest cosine of a link.
-        wanted: The precision that was asked for.
-        precision: Share of the labelled pairs from this cosine on that belong together.
+        wanted: The precision that was aimed at.
+        precision: Share of the pairs with at least this cosine that belong together.
         low: Lower end of its 95% interval (Clopper and Pearson, 1934).
         high: Upper end.
-        recall: Share of the pairs that belong together that are found.
-        pairs: Labelled pairs.
-        taken: Those of them with at least this cosine.
+        recall: Share of the pairs that belong together that have at least this cosine.
+        pairs: Number of labelled pairs.
+        taken: Number of pairs with at least this cosine.
     """
 
     threshold: float
@@ -50,17 +50,17 @@ class Calibration:
         return asdict(self)
 
     def summary(self) -> str:
-        """Say it in a sentence."""
+        """Return it in a sentence."""
         return (
-            f"threshold {self.threshold:.4f}: of {self.pairs:,} labelled pairs {self.taken:,} are taken, "
-            f"{self.precision:.1%} of them rightly (95% interval {self.low:.1%} to {self.high:.1%}); "
-            f"{self.recall:.1%} of what belongs together is found"
+            f"threshold {self.threshold:.4f}: {self.taken:,} of {self.pairs:,} labelled pairs reach it, and "
+            f"{self.precision:.1%} of them belong together (95% interval {self.low:.1%} to {self.high:.1%}); "
+            f"{self.recall:.1%} of the pairs that belong together reach it"
         )
 
 
 def fit_threshold(scores: ArrayLike, labels: ArrayLike, wanted: float) -> Calibration:
-    """Choose the lowest threshold whose precision reaches what is wanted."""
-    from scipy.stats import binomtest  # a search needs neither, and they take half a second
+    """Return the lowest threshold that reaches a precision."""
+    from scipy.stats import binomtest  # half a second, which a search need not wait
     from sklearn.metrics import precision_recall_curve
 
     check_number("precision", wanted, above=0, most=1)
@@ -68,12 +68,12 @@ def fit_threshold(scores: ArrayLike, labels: ArrayLike, wanted: float) -> Calibr
     if len(np.unique(truth)) < 2:
         raise DataError(f"All {len(truth)} pairs have the same label: both 0 and 1 are needed.")
     precisions, _, thresholds = precision_recall_curve(truth, predicted)
-    precisions = precisions[:-1]  # the last is that of no pair at all
+    precisions = precisions[:-1]  # the last one is of no pair at all
     enough = np.flatnonzero(precisions >= wanted)
     if not len(enough):
         best = int(precisions.argmax())
         raise ConfigurationError(
-            f"No threshold has a precision of {wanted:g} on these {len(truth)} pairs; the highest is "
+            f"precision={wanted:g}: no threshold reaches it on these {len(truth)} pairs; the highest precision is "
             f"{precisions[best]:.3f}, at a cosine of {thresholds[best]:.4f}."
         )
     threshold = float(thresholds[enough[0]])
@@ -92,17 +92,17 @@ def fit_threshold(scores: ArrayLike, labels: ArrayLike, wanted: float) -> Calibr
     )
 
 
-def score_pairs(store: Store, questions: Mapping[str, Question], pairs: Sequence[tuple[str, str, int]]) -> list[float]:
-    """Return the cosine of the seed and the document of each pair."""
-    names: dict[str, list[str]] = {seed: [] for seed in questions}
-    for seed, document, _ in pairs:
-        names[seed].append(document)
-    cosines = dict(zip(questions, cosines_of(store, [*questions.values()], [*names.values()]), strict=True))
-    return [cosines[seed][document][0] for seed, document, _ in pairs]
+def score_pairs(store: Store, queries: Mapping[str, Query], pairs: Sequence[tuple[str, str, int]]) -> list[float]:
+    """Return the cosine of each pair; ``queries`` are by the id or text that a label names first."""
+    names: dict[str, list[str]] = {given: [] for given in queries}
+    for given, document, _ in pairs:
+        names[given].append(document)
+    cosines = dict(zip(queries, cosines_of(store, [*queries.values()], [*names.values()]), strict=True))
+    return [cosines[given][document][0] for given, document, _ in pairs]
 
 
 def read_labels(labels: str | os.PathLike[str] | Iterable[Mapping[str, Any]]) -> list[tuple[str, str, int]]:
-    """Read labelled pairs."""
+    """Return labelled pairs: an id or a text, an id, and 0 or 1."""
     rows: Iterable[Any]
     if isinstance(labels, (str, os.PathLike)):
         path, name = Path(labels), os.fspath(labels)

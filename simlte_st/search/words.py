@@ -1,4 +1,4 @@
-"""The words that a question is searched by: of a long one those that say most, by how rare they are in the index."""
+"""The words that a query is searched by: of a long one those of the highest tf-idf in the index."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import numpy as np
 
 from simlte_st.data.analyzer import PLAIN, content_terms
 from simlte_st.files import read_json, write_json
-from simlte_st.index.store import Store
+from simlte_st.search.store import Store
 
 WORDS_FILE = "words.json"
 
 MOST_WORDS = 100
-"""Different words of a question that BM25 looks for. With whole papers as questions (AAN, plain BM25), the 100 that
-say most find 48.6% of the cited papers among the first ten hits, the 500 that say most 43.7%, and the 500 most frequent
-ones 35.7%."""
+"""Different words of a query that BM25 looks for. With whole papers as queries (AAN, plain BM25), the 100 words of the
+highest tf-idf find 48.6% of the cited papers among the first ten hits, the 500 highest 43.7%, and the 500 most frequent
+35.7%."""
 
 _SAMPLE = 2000  # documents that words are counted in
 _RARE = 2  # documents that a word is kept from
@@ -27,7 +27,7 @@ _RARE = 2  # documents that a word is kept from
 
 @dataclass(frozen=True, slots=True)
 class WordCounts:
-    """How many documents of a sample have a word.
+    """The number of documents of a sample that have a word.
 
     Attributes:
         documents: Size of the sample.
@@ -41,17 +41,16 @@ class WordCounts:
 
     @classmethod
     def read(cls, folder: Path) -> WordCounts:
-        """Read what an index knows; nothing, where it has not counted yet."""
+        """Read what an index has counted; empty where it has not counted yet."""
         path = folder / WORDS_FILE
         return cls(**read_json(path)) if path.exists() else cls()
 
-    def of_question(self, text: str) -> dict[str, str]:
-        """Return the words of a question that say most, no more than :data:`MOST_WORDS`.
+    def of_query(self, text: str) -> dict[str, str]:
+        """Return up to :data:`MOST_WORDS` words of a query by their terms, those of the highest tf-idf (of BM25) first.
 
-        They are in the order of their tf-idf, with the inverse document frequency of BM25. Stop words are left out
-        where there are others. Of a question with more words, numbers and joined words ("3.5", "node.js") come last:
-        in a long text they are rare, and say little. Taking them as others finds 48.3% of what every second paper of
-        AAN cites among the first ten hits, taking them last 50.5% (plain BM25).
+        Stop words are left out where there are others. Of a query with more words, numbers and joined words ("3.5",
+        "node.js") come last: in a long text they are rare, and say little. With them among the others, 48.3% of what
+        every second paper of AAN cites is found among the first ten hits, with them last 50.5% (plain BM25).
         """
         terms = content_terms(text)
         counts = Counter(each.term for each in terms)
@@ -67,7 +66,7 @@ class WordCounts:
 
 
 def count_words(store: Store, folder: Path) -> None:
-    """Count the words of an index that has at least doubled since they were counted; nothing else needs to be exact."""
+    """Count the words of an index again once it has doubled; the counts need not be exact."""
     indexed = store.count()
     if indexed < 2 * WordCounts.read(folder).indexed or not indexed:
         return

@@ -1,4 +1,4 @@
-"""What an index knows of how it was made, in its ``settings.json``."""
+"""How an index was made: its ``settings.json``, and the model that it names."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 from simlte_st.errors import ConfigurationError, ModelError, StoreError
 from simlte_st.files import SETTINGS_FILE, changes, check_place, hold, is_model, nearest_place, read_json, write_json
-from simlte_st.index.store import TABLE, Store
-from simlte_st.index.words import WORDS_FILE
+from simlte_st.search.store import TABLE, Store
+from simlte_st.search.words import WORDS_FILE
 
 if TYPE_CHECKING:
-    from simlte_st.index.encoder import Encoder
+    from simlte_st.search.encoder import Encoder
 
 FORMAT = 2
 """Version of what is on disk."""
 
 PUNKT_FILE = "punkt.json"
-"""Parameters of the segmenter, learned from the first documents."""
+"""Parameters of the sentence segmenter, learned from the first documents."""
 
 
 def make_folder(folder: Path, encoder: Encoder, parts: bool) -> tuple[dict[str, Any], Store]:
-    """Make the folder of an index; one that a killed process left before it was an index is used."""
+    """Make the folder of an index; what a process left that was killed while making one is used."""
     check_place(folder)
     ours = {"process", f"{TABLE}.lance", PUNKT_FILE, WORDS_FILE}  # and locks
     if folder.exists() and (
@@ -35,14 +35,14 @@ def make_folder(folder: Path, encoder: Encoder, parts: bool) -> tuple[dict[str, 
             raise ConfigurationError(f"{folder} has just been made by another process.")
         store = Store.create(folder, encoder.dimension)
         settings = {"format": FORMAT, "model": encoder.name, **encoder.identity(), "parts": parts, "calibration": None}
-        write_json(folder / SETTINGS_FILE, settings)  # last: a folder without it is no index
+        write_json(folder / SETTINGS_FILE, settings)  # last: without it, a folder is not an index
     finally:
         lock.release()
     return settings, store
 
 
 def is_index(place: Any) -> bool:
-    """Return whether a path is the folder of an index, or of what is left of one."""
+    """Return whether a path is the folder of an index, complete or not."""
     return isinstance(place, (str, os.PathLike)) and os.path.isdir(Path(place) / f"{TABLE}.lance")
 
 
@@ -51,35 +51,35 @@ def read_settings(folder: Path) -> dict[str, Any]:
     path = folder / SETTINGS_FILE
     if not path.is_file():
         half = is_index(folder)
-        why = f"it lacks {SETTINGS_FILE}; if it is a copy, copy it anew" if half else "make one with: simlte index"
+        why = f"{SETTINGS_FILE} is missing; if it is a copy, copy it again" if half else "make one with: simlte index"
         meant = nearest_place(folder, lambda place: (place / SETTINGS_FILE).is_file() and not is_model(place))
         raise StoreError(f"There is no index at {folder}: {why}.{meant}")
     settings = read_json(path)
     if not isinstance(settings, dict) or not isinstance(settings.get("format"), int):
-        raise StoreError(f"{path} is not that of an index.")
+        raise StoreError(f"{path} is not the settings file of an index.")
     if settings["format"] > FORMAT:
         raise StoreError(
             f"{folder} was made by a newer version of simlte-st (format {settings['format']}; this one reads "
             f"{FORMAT}): update it with: pip install --upgrade simlte-st"
         )
     if settings["format"] < FORMAT:
-        raise StoreError(f"{folder} was made by an older version of simlte-st: make it anew with: simlte index")
+        raise StoreError(f"{folder} was made by an older version of simlte-st: make it again with: simlte index")
     return settings
 
 
 def load_encoder(folder: Path, settings: dict[str, Any], model: Any, device: str | None = None) -> Encoder:
     """Load the model of an index."""
-    from simlte_st.index.encoder import Encoder  # with torch and transformers
+    from simlte_st.search.encoder import Encoder  # with torch and transformers
 
     wanted = settings["model"] if model is None else model
     if wanted is None:
-        raise ConfigurationError(f"The model of {folder} had no name: give it with model=.")
+        raise ConfigurationError(f"The model of {folder} was given without a name: pass it with model=.")
     try:
         encoder = Encoder(wanted, device)
     except ModelError as error:
         if model is not None:
             raise
-        raise ModelError(f"{error} It is the model of {folder}: if it is elsewhere, name it with model=.") from None
+        raise ModelError(f"{error} It is the model of {folder}: if it was moved, name it with model=.") from None
     identity = encoder.identity()
     different = changes({name: settings.get(name) for name in identity}, identity)
     if different:

@@ -1,12 +1,15 @@
-"""What a search gives."""
+"""The hits of a search, and the pieces of text that are shown of them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, overload
 
 import pyarrow as pa
+
+from simlte_st.data.analyzer import WORD, content_terms, terms_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,3 +116,38 @@ class Hits(Sequence[Hit]):
     def to_pandas(self) -> Any:
         """Return :meth:`to_arrow` as a data frame."""
         return self.to_arrow().to_pandas()
+
+
+LENGTH = 200
+"""Characters of a snippet, at most."""
+
+_BEFORE = 40  # characters before the first word that was found
+_LAST_WORD = re.compile(r"\s+\S{0,40}$")
+
+
+def shortened(text: str, length: int) -> str:
+    """Return a text, or its first words up to a length in characters, with a mark that it goes on."""
+    return text if len(text) <= length else _LAST_WORD.sub("", text[: length + 1])[:length] + " …"
+
+
+def snippet(text: str, query: str, length: int = LENGTH) -> str:
+    """Return the piece of a text that has most different words of a query."""
+    wanted = {each.term for each in content_terms(query)}
+    found = [
+        (match.start(), term)
+        for match in WORD.finditer(text)
+        for term in {each.term for each in terms_of(match[0])} & wanted
+    ]
+    best, most = 0, 0
+    first = 0
+    for last, (place, _) in enumerate(found):
+        while place - found[first][0] > length - _BEFORE:
+            first += 1
+        many = len({term for _, term in found[first : last + 1]})
+        if many > most:
+            best, most = max(0, found[first][0] - _BEFORE), many
+    start = text.find(" ", best) + 1 if best else 0  # whole words
+    piece = text[start : start + length]
+    if start + length < len(text):
+        piece = piece.rpartition(" ")[0] or piece
+    return ("… " if start else "") + " ".join(piece.split()) + (" …" if start + length < len(text) else "")

@@ -14,7 +14,7 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from simlte_st.data import Document
 from simlte_st.data.analyzer import CONTENT_WORDS, content_terms, terms_of
-from simlte_st.index import Index
+from simlte_st.search import Index
 
 FOUND = {
     "en": "The US IT system of node.js at 10.17.3.9 cost 12,500.75: a fire, a bill, interest. Don't ask INV-2024-0017.",
@@ -66,7 +66,7 @@ def found(encoder_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Index
     ],
 )  # fmt: skip
 def test_a_word_finds_its_document(found: Index, asked: str, name: str) -> None:
-    hits = found.search(asked, mode="text", why=True)
+    hits = found.search(asked, mode="text", explain=True)
     assert name in [hit.id for hit in hits], [each.term for each in terms_of(asked)]
     own = next(hit for hit in hits if hit.id == name)
     assert own.words, "what BM25 has found is shown"
@@ -104,7 +104,7 @@ def test_any_word_of_any_document_finds_it(model: SentenceTransformer, tmp_path:
     for number, words in enumerate(texts):
         for word in words:
             if any(unicodedata.category(sign)[0] in "LN" for sign in unicodedata.normalize("NFKD", word)):
-                hits = index.search(word, mode="text", top=len(texts))
+                hits = index.search(word, mode="text", top_k=len(texts))
                 assert f"d{number}" in [hit.id for hit in hits], (word, list(terms_of(word)))
 
 
@@ -155,5 +155,5 @@ def test_an_exact_name_or_number_comes_first_among_its_like(encoder_path: Path, 
             f"Who is the owner, {owner.lower()}, and what host stands in which rack?",
             f"{NAMES[number % 5]}{number}",
         ):
-            hits = index.search(asked, why=True)
+            hits = index.search(asked, explain=True)
             assert hits[0].id == f"host{number}", asked
