@@ -6,6 +6,15 @@ from typing import TypedDict
 
 import simlte_st.data.segmenters
 
+class AddOverrides(TypedDict, total=False):
+    device: str | collections.abc.Sequence[str] | None
+    engine: typing.Literal["local", "ray"]
+    actors: int | None
+    address: str | None
+    batch_size: int
+    sync: bool
+    progress: bool
+
 class CompareOverrides(TypedDict, total=False):
     text_column: str | None
     id_column: str | None
@@ -63,6 +72,19 @@ class ExportOverrides(TypedDict, total=False):
     overwrite: bool
     int8: bool
 
+class LinkOverrides(TypedDict, total=False):
+    top_k: int | None
+    threshold: float | None
+    where: str | None
+    mode: typing.Literal["hybrid", "dense", "text"]
+    explain: bool
+
+class LinkEachOverrides(TypedDict, total=False):
+    top_k: int | None
+    threshold: float | None
+    where: str | None
+    mode: typing.Literal["hybrid", "dense", "text"]
+
 class LsaOverrides(TypedDict, total=False):
     device: str | None
     progress: bool
@@ -89,6 +111,13 @@ class ReadOverrides(TypedDict, total=False):
 class ResumeOverrides(TypedDict, total=False):
     overwrite: bool
     resume: bool
+
+class SearchOverrides(TypedDict, total=False):
+    top_k: int | None
+    threshold: float | None
+    where: str | None
+    mode: typing.Literal["hybrid", "dense", "text"]
+    explain: bool
 
 class SeedOverrides(TypedDict, total=False):
     seed: int
