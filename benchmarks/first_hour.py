@@ -85,7 +85,7 @@ def steps(base: str, max_steps: int) -> Iterator[Step]:
     )
     yield Step("No output", ("train", "pile"), ("--output DIR or --name NAME",), status=1)
     yield Step("An option misspelt", ("train", "pile", "--epoch", "2"), ("--epochs",), status=2)
-    yield Step("An output in a file", ("train", "pile", "--output", "pile/0.txt/m"), ("no folder",), status=1)
+    yield Step("An output in a file", ("train", "pile", "--output", "pile/0.txt/m"), ("not a folder",), status=1)
     told = ("Trained on", "The model reads the first", "Use it")
     yield Step("Train", ("train", "pile", "pile/*.csv", "--base", base, "--output", "model", *few), told)
     yield Step("Again", ("train", "pile", "--base", base, "--output", "model"), ("exists already",), status=1)
