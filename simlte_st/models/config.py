@@ -6,7 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from simlte_st.config import Config, OverwriteConfig, ProgressConfig, ResumeConfig, setting
+from simlte_st.config import (
+    Config,
+    DeviceConfig,
+    OverwriteConfig,
+    ProgressConfig,
+    ResumeConfig,
+    SeedConfig,
+    setting,
+)
+from simlte_st.data.config import ReadConfig
 from simlte_st.errors import ConfigurationError
 from simlte_st.extras import require
 
@@ -86,3 +95,12 @@ class ExportConfig(OverwriteConfig):
     """How a model is exported."""
 
     int8: bool = setting(False, "quantise the encoder to 8 bits: a quarter of the size")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LsaConfig(ReadConfig, SeedConfig, OverwriteConfig, ProgressConfig, DeviceConfig):
+    """How a latent semantic analysis of documents is appended to a model."""
+
+    heading: ClassVar[str] = ""
+
+    dimension: int = setting(256, "dimensions to append; fewer if there are few documents")
