@@ -4,6 +4,12 @@ import collections.abc
 import typing
 from typing import TypedDict
 
+class ConvertOverrides(TypedDict, total=False):
+    overwrite: bool
+    max_length: int | None
+    backbone: str | None
+    pooling: typing.Literal["keep", "cls", "mean"]
+
 class DeviceOverrides(TypedDict, total=False):
     device: str | None
 
