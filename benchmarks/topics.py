@@ -30,9 +30,9 @@ from simlte_st.evaluation.table import markdown_table
 from simlte_st.exploration.config import ExploreConfig
 from simlte_st.exploration.corpus import Halves, encode_halves, read_corpus
 from simlte_st.exploration.topics import find_topics
-from simlte_st.index.encoder import Encoder
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE
+from simlte_st.search.encoder import Encoder
 
 FILES = {
     "20 Newsgroups": "20newsgroups",

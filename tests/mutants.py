@@ -46,15 +46,15 @@ MUTANTS = [
         "if kind in backbone.replaces", "if kind == backbone.model_type",
     ),
     (
-        "simlte_st/index/queries.py", "index/test_analyzer.py",
-        "for name in outstanding(by_text):", "for name in []:",
+        "simlte_st/search/query.py", "search/test_analyzer.py",
+        "for name in exact_matches(by_text):", "for name in []:",
     ),
     (
-        "simlte_st/data/analyzer.py", "index/test_analyzer.py",
+        "simlte_st/data/analyzer.py", "search/test_analyzer.py",
         "return content or terms", "return content",
     ),
     (
-        "simlte_st/index/adding.py", "index/test_adding.py",
+        "simlte_st/search/add.py", "search/test_add.py",
         "name in reader.unread or name.startswith(folders)", "name in reader.unread",
     ),
     (
@@ -108,7 +108,7 @@ MUTANTS = [
     ("simlte_st/training/whole.py", "test_whole.py", "<= CUT_SHARE * read.tokens", "<= read.tokens"),
     ("simlte_st/evaluation/probe.py", "test_probe.py", "x[test]) == y[test]", "x[train]) == y[train]"),
     (
-        "simlte_st/evaluation/probe_difference.py", "test_probe_difference.py",
+        "simlte_st/evaluation/few_shot.py", "test_few_shot.py",
         "size=RESAMPLES).astype(np.float64)", "size=1).astype(np.float64)",
     ),
     ("simlte_st/evaluation/verdict.py", "evaluation/test_verdict.py", "if base.reads == model.reads:", "if True:"),
@@ -144,8 +144,8 @@ MUTANTS = [
     ("simlte_st/models/parts.py", "models/test_encode.py", "max(self._before, default=0) > number", "False"),
     ("simlte_st/models/parts.py", "models/test_device.py", "ordered[order] = vectors", "ordered[:] = vectors"),
     (
-        "simlte_st/index/texts.py", "index/test_adding.py",
-        "in enumerate(batches(self.reader), start=1)", "in enumerate(batches(self.reader))",
+        "simlte_st/search/add.py", "search/test_add.py",
+        "in enumerate(_batches(self.reader), start=1)", "in enumerate(_batches(self.reader))",
     ),
     ("simlte_st/files.py", "test_files.py", "os.replace(before, target)", "pass"),
     ("simlte_st/files.py", "test_files.py", "place.is_relative_to(written)", "place == output.resolve()"),
@@ -196,10 +196,10 @@ MUTANTS = [
     *(
         ("simlte_st/data/document_stream.py", "data/test_document_stream.py", old, new)
         for old, new in (
-            ('f"buffer at {mark.row}"', 'f"buffer at {mark.row} of {id(self)}"'),
+            ('f"buffer at {cursor.row}"', 'f"buffer at {cursor.row} of {id(self)}"'),
             ("del documents[len(documents) - len(documents) % self._batch_size :]", "pass"),
             ("if key in self._without:", "if False:"),
-            ("self._marks = max(self._marks, read, key=len)", "pass"),
+            ("self._cursors = max(self._cursors, read, key=len)", "pass"),
             ("seed=self._seed, epoch=epoch,", "seed=self._seed, epoch=0,"),
         )
     ),

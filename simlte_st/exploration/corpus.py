@@ -11,24 +11,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simlte_st.data.columns import Column, columns_of, titles_of
-from simlte_st.data.document import Document
+from simlte_st.data.document import Document, count_words
 from simlte_st.data.documents import DocumentReader, read_documents
+from simlte_st.data.drawing import draw_views
 from simlte_st.data.report import ReadReport
 from simlte_st.data.segmenters import make_segmenter
 from simlte_st.data.sentences import segment_documents
-from simlte_st.data.views import DocSplit, draw_views
-from simlte_st.data.words import count_words
+from simlte_st.data.views import DocSplit
 from simlte_st.errors import ConfigurationError, DataError, MissingExtraError
 from simlte_st.evaluation.split_half import EVALUATION_EPOCH
 from simlte_st.evaluation.splits import sample_rows
 from simlte_st.exploration.config import ExploreConfig
 from simlte_st.exploration.redundancy import measure_redundancy
 from simlte_st.exploration.tagging import SpacyTagger
-from simlte_st.index import Index
-from simlte_st.index.encoder import Encoder, Model
-from simlte_st.index.settings import is_index
 from simlte_st.models.truncation import Truncation
 from simlte_st.progress import progress_bar, with_progress_bar
+from simlte_st.search import Index
+from simlte_st.search.encoder import Encoder, Model
+from simlte_st.search.settings import is_index
 
 TABLE_COLUMNS = ("id", "x", "y", "topic", "topic_name", "copy_group", "text")
 """Columns of the table beside the page. A column of the source with such a name gets a ``_`` after it."""

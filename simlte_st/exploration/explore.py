@@ -24,8 +24,8 @@ from simlte_st.exploration.page import Exploration, page_of
 from simlte_st.exploration.topics import Stability, compare_topics, find_topics
 from simlte_st.extras import require
 from simlte_st.files import atomic_path, check_apart, check_new, check_place
-from simlte_st.index import Index
-from simlte_st.index.encoder import Model
+from simlte_st.search import Index
+from simlte_st.search.encoder import Model
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -17,7 +17,7 @@ from simlte_st.data import Document
 from simlte_st.errors import ConfigurationError, DataError, MissingExtraError
 from simlte_st.exploration import ExploreReport, explore
 from simlte_st.exploration import topics as topics_room
-from simlte_st.index import Index
+from simlte_st.search import Index
 
 
 def data_of(page: Path) -> dict[str, Any]:

@@ -19,10 +19,10 @@ from sentence_transformers import SentenceTransformer
 from simlte_st.cli.main import main
 from simlte_st.data import read_documents
 from simlte_st.errors import ConfigurationError, EmptyCorpusError, MissingExtraError, ModelError, ResumeError
-from simlte_st.index import Index
 from simlte_st.models.encode import encode_documents
 from simlte_st.models.encode_ray import _attempt, _failed, _resources, _rows
 from simlte_st.models.parts import DocumentParts, part_files
+from simlte_st.search import Index
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def test_a_killed_actor_repeats_one_part(
 DRIVER = """
 import sys, time
 from sentence_transformers import SentenceTransformer
-from simlte_st.index import Index
+from simlte_st.search import Index
 from simlte_st.models.encode import encode_documents
 
 model = SentenceTransformer(sys.argv[1], device="cpu")

@@ -18,13 +18,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from simlte_st.compat import encoder_of, onednn_linear
-from simlte_st.index.encoder import Encoder
 from simlte_st.models import passes
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.encode import encode_documents
 from simlte_st.models.passes import FEWEST_PRODUCTS, FEWEST_ROWS, TextReader, fast_products, pass_bounds
 from simlte_st.models.sentence_transformer import SentenceTransformer
 from simlte_st.models.truncation import text_lengths
+from simlte_st.search.encoder import Encoder
 
 LENGTHS = [1, 2, 3, 3, 5, 8, 13, 21, 34, 40, 55, 62, 63, 90, 400]
 

@@ -15,8 +15,8 @@ from sentence_transformers.sentence_transformer.modules import Pooling
 
 import simlte_st
 from simlte_st.errors import MissingExtraError
-from simlte_st.index.encoder import Encoder
 from simlte_st.modules import BaseForm, base_form, expand_contractions
+from simlte_st.search.encoder import Encoder
 
 
 def expanded(text: str) -> str:
