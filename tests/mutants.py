@@ -126,7 +126,7 @@ MUTANTS = [
         'torch.randperm(len(x), generator=generator, device="cpu")', "torch.arange(len(x))",
     ),
     *(
-        ("simlte_st/training/presets.py", "test_presets.py", f"{name}={value},", f"{name}={wrong},")
+        ("simlte_st/training/config.py", "test_presets.py", f"{name}={value},", f"{name}={wrong},")
         for name, value, wrong in (
             ("steps", "30", "31"), ("scale", "2.0", "2.1"), ("learning_rate", "2e-5", "2.1e-5"),
             ("batch_size", "32", "33"),
@@ -189,7 +189,7 @@ MUTANTS = [
             ("simlte_st/training/callbacks.py", "if world() > 1 and", "if False and"),
             ("simlte_st/training/interrupt.py", "largest(self.interrupted or 0)", "self.interrupted or 0"),
             ("simlte_st/training/model.py", '"gather_across_devices": world() > 1', '"gather_across_devices": False'),
-            ("simlte_st/processes.py", "store_of_processes().add(_TOLD, 1) == 1", "True"),
+            ("simlte_st/distributed.py", "store_of_processes().add(_TOLD, 1) == 1", "True"),
         )
     ),
     ("simlte_st/training/fit.py", "training/test_stream.py", "Batches(Ordered", "Batches(Seeded"),

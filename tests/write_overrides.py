@@ -38,8 +38,10 @@ def shown(hint: Any) -> str:
 def stub() -> str:
     """Return the text of the stub."""
     classes, modules = [], set()
+    everywhere = {name: hint for kind in configs() for name, hint in get_type_hints(kind).items()}
     for kind in configs():
-        hints = get_type_hints(kind)
+        own = get_type_hints(kind)  # what it takes beyond them replaces settings of another object, which None keeps
+        hints = {name: own[name] if name in own else everywhere[name] | None for name in kind.accepted()}
         lines = [f"    {name}: {shown(hints[name])}" for name in kind.accepted()]
         modules |= set(re.findall(r"([\w.]+)\.\w+", "\n".join(lines)))
         classes.append(

@@ -12,11 +12,11 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from simlte_st.data.transform import DocSplitTransform
+from simlte_st.distributed import barrier, world
 from simlte_st.errors import ResumeError
 from simlte_st.files import atomic_path
 from simlte_st.losses.loss_state import LossStateMixin
 from simlte_st.losses.mlm_mixin import MLMLossMixin
-from simlte_st.processes import barrier, world
 from simlte_st.progress import progress_bar
 
 logger = logging.getLogger(__name__)

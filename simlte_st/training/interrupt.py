@@ -12,7 +12,7 @@ from typing import Any
 from tqdm.auto import tqdm
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from simlte_st.processes import is_main, largest, world
+from simlte_st.distributed import is_main, largest, world
 
 
 class InterruptCallback(TrainerCallback):

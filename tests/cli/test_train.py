@@ -14,7 +14,7 @@ from simlte_st.cli import train as command
 from simlte_st.cli.main import build_parser, main
 from simlte_st.data.view_registry import VIEWS
 from simlte_st.errors import TrainingInterrupted
-from simlte_st.training.presets import Preset
+from simlte_st.training.config import Preset
 
 
 def test_every_setting_of_a_preset_is_an_option_and_reaches_train(monkeypatch: pytest.MonkeyPatch) -> None:

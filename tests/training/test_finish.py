@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
+from simlte_st.training.model import Trainee
 from support import make_document
 from training_support import assert_same_bytes, weights
 
@@ -15,7 +16,6 @@ from simlte_st.errors import ConfigurationError
 from simlte_st.evaluation.verdict import longer_in_words
 from simlte_st.modules import LatentSemanticAnalysis
 from simlte_st.training import finish as finishing
-from simlte_st.training.model import Trainee
 
 OPTIONS: dict[str, Any] = {
     "pooling": "cls", "batch_size": 8, "max_steps": 2, "learning_rate": 3e-3,

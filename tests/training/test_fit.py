@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
+from simlte_st.training.model import Trainee, make_trainee
+from simlte_st.training.prepare import Prepared, prepare
 
 from simlte_st.data import read_documents
 from simlte_st.errors import ConfigurationError, TrainingInterrupted
 from simlte_st.training import fit as fitting
 from simlte_st.training.batching import SeededBatchSampler, TokenBudgetBatchSampler
 from simlte_st.training.fit import Batches, fit, make_batches, set_up, training_arguments
-from simlte_st.training.model import Trainee, make_trainee
-from simlte_st.training.prepare import Prepared, prepare
 from simlte_st.training.run import RunFolder, RunOptions
 
 Begun = tuple[Trainee, Prepared, RunFolder, RunOptions]

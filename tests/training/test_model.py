@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
+from simlte_st.training.model import FEW_STEPS, make_origin, make_trainee, preset_for, warn_of_pooling
 from transformers import AutoTokenizer, ModernBertConfig, ModernBertForMaskedLM
 
 from simlte_st import train
@@ -18,8 +19,7 @@ from simlte_st.models import base as base_models
 from simlte_st.models.base import load_model
 from simlte_st.models.loading import LoadedModel
 from simlte_st.training import Preset
-from simlte_st.training.model import FEW_STEPS, make_origin, make_trainee, preset_for, warn_of_pooling
-from simlte_st.training.presets import get_preset
+from simlte_st.training.config import get_preset
 from simlte_st.training.run import RunFolder, RunOptions
 
 CHUNKED: dict[str, Any] = {"max_length": 400, "backbone": "chunk-mean"}

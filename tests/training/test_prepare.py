@@ -3,8 +3,9 @@ from __future__ import annotations
 from operator import length_hint
 from pathlib import Path
 
-from simlte_st.data import DocSplit, DocSplitTransform, Document
 from simlte_st.training.prepare import HeldOut
+
+from simlte_st.data import DocSplit, DocSplitTransform, Document
 
 CORPUS = [Document(f"d{number}", "text") for number in range(2000)]
 

@@ -10,7 +10,7 @@ import torch
 from sentence_transformers.base.sampler import DefaultBatchSampler
 from torch.utils.data import Sampler
 
-from simlte_st.processes import world
+from simlte_st.distributed import world
 
 
 class EpochPermutation(Sampler[int]):

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from simlte_st import processes
+from simlte_st.distributed import choose_device, launched, main_first, on_main, result_of_main, tells, together
 from simlte_st.errors import ConfigurationError, DataError, ProcessLostError
-from simlte_st.processes import choose_device, launched, main_first, on_main, result_of_main, tells, together
 
 
 def launch(monkeypatch: pytest.MonkeyPatch, rank: int = 1, number: int = 2, **more: str) -> None:
