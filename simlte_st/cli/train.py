@@ -24,8 +24,8 @@ def add_parser(subparsers: Any) -> None:
         "train",
         help="adapt a model to documents without labels, and measure whether that helped",
         description="Adapt an embedding model to documents without labels (DocSplit), and measure on held-out "
-        "documents whether it is better than its base. The finished model loads with sentence-transformers. Ctrl-C or SIGTERM "
-        "leaves a checkpoint to continue from with --resume.",
+        "documents whether it is better than its base. The finished model loads with sentence-transformers. Ctrl-C or "
+        "SIGTERM leaves a checkpoint to continue from with --resume.",
         examples=(
             "simlte train my_documents --output my-model",
             "simlte train my_documents --output my-model --resume",

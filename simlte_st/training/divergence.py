@@ -9,7 +9,6 @@ import torch
 from sentence_transformers import SentenceTransformer
 from torch import nn
 from torch.nn import functional
-from torch.utils.hooks import RemovableHandle
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from simlte_st.errors import TrainingDiverged
@@ -28,13 +27,12 @@ class DivergenceCallback(TrainerCallback):
     def __init__(self, model: nn.Module, loss: nn.Module, documents: Callable[[int], Sequence[str]]) -> None:
         self.model, self.loss, self.documents = model, loss, documents
         self._step = 0
-        self._hook: RemovableHandle | None = None
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         """Begin to look at the loss."""
-        self._hook = self.loss.register_forward_hook(self._look)
+        self.loss.register_forward_hook(self._look)
 
     def on_step_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -45,11 +43,6 @@ class DivergenceCallback(TrainerCallback):
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Look at the weights of the checkpoint that has just been written."""
         check_weights(self.model, f"after step {state.global_step}")
-
-    def release(self) -> None:
-        """Stop looking at the loss."""
-        if self._hook is not None:
-            self._hook.remove()
 
     def _look(self, module: nn.Module, inputs: Any, result: Any) -> None:
         terms = result if isinstance(result, dict) else {"loss": result}

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+import torch
 from sentence_transformers import SentenceTransformer
 
 from simlte_st.chunk_mean.convert import read_in_chunks
@@ -16,12 +17,12 @@ from simlte_st.evaluation.classification_probe import FewShotResult
 from simlte_st.evaluation.comparison import compare_halves, compare_probes
 from simlte_st.evaluation.splits import split_by_label
 from simlte_st.evaluation.verdict import give_verdict, is_longer
+from simlte_st.models.base import load_model
 from simlte_st.models.lsa import end_with_lsa
 from simlte_st.models.truncation import Truncation
 from simlte_st.modules import LatentSemanticAnalysis
 from simlte_st.training.divergence import check_embeddings, check_weights
 from simlte_st.training.load_corpus import probe_documents
-from simlte_st.training.load_model import load_untrained
 from simlte_st.training.run import TrainingRun
 
 logger = logging.getLogger(__name__)
@@ -61,6 +62,13 @@ def evaluate(run: TrainingRun) -> TrainingRun:
     for lengths in document_lengths(run.dataset):
         run.truncation.add(lengths)
     return run
+
+
+def load_untrained(run: TrainingRun) -> SentenceTransformer:
+    """Return the base with its own pooling, reading as much as the model; a converted one with the base's weights."""
+    if not run.folder.base.exists():
+        return run.base.model.eval()
+    return load_model(run.folder.base, dtype=torch.float32, device=str(run.model.device)).model.eval()
 
 
 def measure_gain(run: TrainingRun, models: Mapping[str, SentenceTransformer]) -> dict[str, Any] | None:

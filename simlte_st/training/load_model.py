@@ -124,14 +124,6 @@ def _make_loss(model: SentenceTransformer, preset: Preset, head: MLMHead | None,
     return CachedMultipleNegativesRankingMLMLoss(model, mini_batch_num_tokens=preset.mini_batch_num_tokens, **options)
 
 
-def load_untrained(run: TrainingRun) -> SentenceTransformer:
-    """Return the base with its own pooling, reading as much as the model; a converted one with the base's weights."""
-    if not run.folder.base.exists():
-        return run.base.model.eval()
-    device = str(run.model.device)
-    return models.load_model(run.folder.base, dtype=torch.float32, device=device).model.eval()
-
-
 def warn_of_pooling(base: LoadedModel, preset: Preset, steps: int) -> None:
     """Warn if [CLS] replaces a sentence encoder's own pooling and has few steps to learn it."""
     own = [module.pooling_mode for module in base.model if isinstance(module, Pooling)]
