@@ -14,7 +14,7 @@ from simlte_st import train
 from simlte_st.errors import ConfigurationError
 from simlte_st.evaluation.verdict import longer_in_words
 from simlte_st.modules import LatentSemanticAnalysis
-from simlte_st.training import finish as evaluation
+from simlte_st.training import evaluate as evaluation
 
 OPTIONS: dict[str, Any] = {
     "pooling": "cls", "batch_size": 8, "max_steps": 2, "learning_rate": 3e-3,
