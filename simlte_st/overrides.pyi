@@ -2,11 +2,12 @@
 
 import collections.abc
 import os
+import typing
+from typing import TypedDict
+
 import simlte_st.data.segmenters
 import simlte_st.data.views
 import simlte_st.training.config
-import typing
-from typing import TypedDict
 
 class DeviceOverrides(TypedDict, total=False):
     device: str | None
@@ -50,7 +51,7 @@ class PresetOverrides(TypedDict, total=False):
     dropout: float | None
     attention_dropout: float | None
     max_view_length: int | None
-    max_length: typing.Union[int, typing.Literal["base"], None]
+    max_length: int | typing.Literal["base"] | None
     backbone: str | None
 
 class ProgressOverrides(TypedDict, total=False):
@@ -116,14 +117,14 @@ class TrainOverrides(TypedDict, total=False):
     scale: float | None
     mlm_weight: float | None
     mlm_probability: float | None
-    mlm_input: typing.Optional[typing.Literal["separate", "shared"]]
+    mlm_input: typing.Literal["separate", "shared"] | None
     mlm_share: float | None
     mini_batch_num_tokens: int | None
-    pooling: typing.Optional[typing.Literal["cls", "mean", "keep"]]
+    pooling: typing.Literal["cls", "mean", "keep"] | None
     dropout: float | None
     attention_dropout: float | None
     max_view_length: int | None
-    max_length: typing.Union[int, typing.Literal["base"], None]
+    max_length: int | typing.Literal["base"] | None
     backbone: str | None
 
 class TrainingOverrides(TypedDict, total=False):

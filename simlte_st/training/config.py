@@ -27,39 +27,27 @@ class Preset(Config):
     view: View = setting(DocSplit(), "how the two views of a document are drawn", option=False)
     batch_size: int = setting(36, "documents in a batch, which several processes share", least=2)
     batch_tokens: int | None = setting(
-        None,
-        "tokens in a batch, both views and padding counted, instead of ``batch_size=``: as many documents of similar "
-        "lengths as fit",
+        None, "tokens in a batch of documents of similar lengths, padding included, instead of ``batch_size=``"
     )
     learning_rate: float = setting(5e-5, "peak learning rate of AdamW", above=0)
-    warmup: float = setting(
-        0.0, "share of the steps over which the learning rate rises; it falls linearly afterwards", least=0, below=1
-    )
+    warmup: float = setting(0.0, "share of the steps in which the rate rises, to fall linearly then", least=0, below=1)
     epochs: float = setting(1.0, "passes over the corpus", above=0, most=1_000_000)
     steps: int | None = setting(
-        None,
-        "optimizer steps of a run that names neither ``epochs=`` nor ``max_steps=``: few documents are passed several "
-        "times, in other views each time; of many a random part is seen. None: as many as ``epochs=`` take",
-        option=False,
+        None, "optimizer steps of a run that names neither ``epochs=`` nor ``max_steps=``", option=False
     )
     scale: float = setting(
-        20.0,
-        "inverse temperature of the similarities in a batch: 20 is the papers' tau = 0.05, for language models; 2 is "
-        "for sentence encoders",
-        above=0,
+        20.0, "inverse temperature 1/tau of the similarities; 20 for language models, 2 for sentence encoders", above=0
     )
     mlm_weight: float = setting(0.1, "weight of the masked-language-model term", least=0)
     mlm_probability: float = setting(0.15, "share of tokens masked for it", above=0, most=1)
     mlm_input: Literal["separate", "shared"] = setting(
         "separate",
-        "separate: a pass of its own over masked copies of the views (SimCSE's, and so the papers'); shared: one "
-        "masked pass for both terms, at half the cost (DeCLUTR's)",
+        "separate: a second pass over masked copies of the views, as SimCSE and the papers do; shared: one masked pass "
+        "for both terms at half the cost, as DeCLUTR does",
     )
     mlm_share: float = setting(1.0, "share of the views that the MLM pass sees", above=0, most=1)
     mini_batch_num_tokens: int | None = setting(
-        None,
-        "tokens that pass through the model at a time (gradient caching), which bounds the memory for a batch of any "
-        "size; otherwise the whole batch passes at once",
+        None, "tokens that pass through the model at a time (gradient caching), to bound the memory of a batch"
     )
     pooling: Pooling = setting("cls", 'pooling of the model: ``"cls"``, ``"mean"``, or ``"keep"`` the base\'s')
     dropout: float | None = setting(
@@ -67,21 +55,16 @@ class Preset(Config):
     )
     attention_dropout: float | None = setting(
         None,
-        "probability of dropping an attention weight, where it differs from ``dropout=``; on a CPU it makes the "
-        "training of a Longformer take a quarter more time",
+        "dropout probability of attention weights, if different; it slows a Longformer on a CPU by a quarter",
         least=0,
         below=1,
     )
-    max_view_length: int | None = setting(
-        None,
-        "tokens a view may have while training, special tokens included; otherwise as many as the model reads",
-    )
+    max_view_length: int | None = setting(None, "tokens of a view, special tokens included; else all the model reads")
     max_length: int | Literal["base"] | None = setting(
         None,
-        "tokens that the finished model reads of a document; a base that reads fewer is converted before training as "
-        '``backbone=`` says. ``"base"``: as many as the base reads. Without it, as many as the base reads if that cuts '
-        "at most a tenth of the tokens of the documents; otherwise the base is trained, and the finished model reads "
-        "whole documents in chunks",
+        "tokens that the finished model reads of a document; a base that reads fewer is converted before training, see "
+        '``backbone=``. ``"base"``: as many as the base reads. The default is the same, unless it would cut more than '
+        "a tenth of the tokens: then the finished model reads whole documents in chunks",
     )
     backbone: str | None = setting(
         None,

@@ -1,4 +1,4 @@
-"""An estimate of the time of a run, logged if its steps are long: until the first ends, a progress bar shows nothing."""
+"""An estimate of the time of a run with long steps: until the first one ends, the progress bar shows nothing."""
 
 from __future__ import annotations
 
