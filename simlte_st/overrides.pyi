@@ -9,6 +9,15 @@ import simlte_st.data.segmenters
 import simlte_st.data.views
 import simlte_st.training.config
 
+class AddOverrides(TypedDict, total=False):
+    device: str | collections.abc.Sequence[str] | None
+    engine: typing.Literal["local", "ray"]
+    actors: int | None
+    address: str | None
+    batch_size: int
+    sync: bool
+    progress: bool
+
 class DeviceOverrides(TypedDict, total=False):
     device: str | None
 
@@ -29,6 +38,45 @@ class EngineOverrides(TypedDict, total=False):
     engine: typing.Literal["local", "ray"]
     actors: int | None
     address: str | None
+
+class ExploreOverrides(TypedDict, total=False):
+    progress: bool
+    seed: int
+    device: str | None
+    overwrite: bool
+    label: str | None
+    title: str | None
+    topics: int | None
+    similarity: float
+    batch_size: int
+
+class ExportOverrides(TypedDict, total=False):
+    overwrite: bool
+    int8: bool
+
+class LinkOverrides(TypedDict, total=False):
+    top_k: int | None
+    threshold: float | None
+    where: str | None
+    mode: typing.Literal["hybrid", "dense", "text"]
+    explain: bool
+
+class LinkEachOverrides(TypedDict, total=False):
+    top_k: int | None
+    threshold: float | None
+    where: str | None
+    mode: typing.Literal["hybrid", "dense", "text"]
+
+class LsaOverrides(TypedDict, total=False):
+    device: str | None
+    progress: bool
+    overwrite: bool
+    seed: int
+    text_column: str | None
+    id_column: str | None
+    encoding: str
+    limit: int | None
+    dimension: int
 
 class OverwriteOverrides(TypedDict, total=False):
     overwrite: bool
@@ -79,6 +127,13 @@ class RunningOverrides(TypedDict, total=False):
     bf16: bool | None
     workers: int
     save_steps: int | None
+
+class SearchOverrides(TypedDict, total=False):
+    top_k: int | None
+    threshold: float | None
+    where: str | None
+    mode: typing.Literal["hybrid", "dense", "text"]
+    explain: bool
 
 class SeedOverrides(TypedDict, total=False):
     seed: int

@@ -7,9 +7,9 @@ from typing import Any
 
 from simlte_st.backbones.registry import BACKBONES
 from simlte_st.cli.arguments import add_arguments, print_result, reading_options
-from simlte_st.cli.dataclass_arguments import add_dataclass_arguments, alternative_fields
 from simlte_st.cli.messages import note
 from simlte_st.cli.numbers import count
+from simlte_st.cli.options import add_alternatives, alternative_fields
 from simlte_st.cli.sources import SOURCE_HELP, Sources
 from simlte_st.models.names import usage_example
 
@@ -45,7 +45,7 @@ def add_parser(subparsers: Any) -> None:
         "is given)",
     )  # fmt: skip
     for name, backbone in BACKBONES.items():
-        add_dataclass_arguments(parser.add_argument_group(f"for --backbone {name}"), backbone)
+        add_alternatives(parser.add_argument_group(f"for --backbone {name}"), {name: backbone})
     parser.add_argument("--pooling", choices=("cls", "mean", "keep"), help="default: keep the base's")
     group = parser.add_argument_group("instead of a conversion")
     group.add_argument(

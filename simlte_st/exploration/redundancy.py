@@ -88,18 +88,21 @@ class RedundancyResult:
     tagger: dict[str, str]
     seed: int
 
-    def table(self) -> str:
-        """Make a Markdown table, a row for each range of lengths."""
+    def rows(self) -> list[list[str]]:
+        """Return words, documents and mean with its interval, for each range of lengths and for all."""
         rows = []
         for bucket in (*self.buckets, self.all):
-            shown = "" if bucket.mean is None else f"{bucket.mean:.2f}"
-            if bucket.low is not None:
-                shown += f" [{bucket.low:.2f}, {bucket.high:.2f}]"
-            rows.append([bucket.name(), f"{bucket.documents:,}", shown])
-        return markdown_table(["words", "documents", "redundancy [95%]"], rows)
+            mean = "" if bucket.mean is None else f"{bucket.mean:.2f}"
+            interval = "" if bucket.low is None else f" [{bucket.low:.2f}, {bucket.high:.2f}]"
+            rows.append([bucket.name(), f"{bucket.documents:,}", mean + interval])
+        return rows
+
+    def table(self) -> str:
+        """Return the rows as a Markdown table."""
+        return markdown_table(["words", "documents", "redundancy [95%]"], self.rows())
 
     def summary(self) -> str:
-        """Say what the table is of and what is not in it."""
+        """Return a sentence on what was counted and what is missing."""
         text = f"Nouns and verbs to distinct ones in {self.all.documents:,} documents; tags: {described(self.tagger)}"
         if self.all.without:
             text += f"; {self.all.without:,} more have neither nouns nor verbs and are in no mean"

@@ -7,7 +7,7 @@ computation under several names: dense, activation, layer norm, then a product w
 from __future__ import annotations
 
 import logging
-from typing import Literal
+from typing import Literal, cast
 
 import torch
 from sentence_transformers import SentenceTransformer
@@ -17,7 +17,7 @@ from transformers import PreTrainedModel
 from transformers.activations import ACT2FN
 
 from simlte_st.backbones.registry import backbone_of
-from simlte_st.compat import checkpoint_name, encoder_of, load_masked_lm
+from simlte_st.compat import MLM_HEADS, checkpoint_name, encoder_of, load_masked_lm
 from simlte_st.errors import ModelError
 from simlte_st.losses.chunked_cross_entropy import HeadPrecision, chunked_cross_entropy
 
@@ -72,7 +72,8 @@ class MLMHead(HeadPrecision, nn.Module):
 def make_mlm_head(model: SentenceTransformer, source: HeadSource = "auto", seed: int = 0) -> MLMHead:
     """Make the head for a model."""
     encoder = encoder_of(model)
-    encoder = backbone_of(encoder).language_model(encoder)
+    if backbone_of(encoder).pooled_inside:
+        encoder = cast(PreTrainedModel, encoder.encoder)  # whose checkpoint may have the head
     head: MLMHead | None = None
     reason = "a fresh head was asked for"
     if source != "fresh":
@@ -89,7 +90,7 @@ def make_mlm_head(model: SentenceTransformer, source: HeadSource = "auto", seed:
 
 def _pretrained_head(encoder: PreTrainedModel) -> tuple[MLMHead | None, str]:
     """Read the head of the checkpoint that the encoder came from; the second value says why or why not."""
-    name, paths = checkpoint_name(encoder), backbone_of(encoder).mlm_head(encoder)
+    name, paths = checkpoint_name(encoder), MLM_HEADS.get(encoder.config.model_type)
     if paths is None:
         return None, f"no head is known for model type {encoder.config.model_type!r}"
     if not name:

@@ -6,7 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from simlte_st.config import Config, ProgressConfig, ResumeConfig, setting
+from simlte_st.config import (
+    Config,
+    DeviceConfig,
+    OverwriteConfig,
+    ProgressConfig,
+    ResumeConfig,
+    SeedConfig,
+    setting,
+)
+from simlte_st.data.config import ReadConfig
 from simlte_st.errors import ConfigurationError
 from simlte_st.extras import require
 
@@ -60,9 +69,14 @@ class EngineConfig(Config):
         return [] if self.device is None or isinstance(self.device, str) else list(self.device)
 
     @property
+    def elsewhere(self) -> bool:
+        """Whether processes other than this one encode."""
+        return self.engine == "ray" or bool(self.several)
+
+    @property
     def loading_device(self) -> str | None:
         """Where to load the model: on the CPU, where copies of it go to other processes."""
-        return "cpu" if self.engine != "local" or self.several else self.device  # type: ignore[return-value]
+        return "cpu" if self.elsewhere else self.device  # type: ignore[return-value]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,3 +88,19 @@ class EncodeConfig(EngineConfig, ResumeConfig, ProgressConfig):
     )
     normalize: bool = setting(False, "scale vectors to length 1")
     part_size: int = setting(1024, "documents in a part, which is what an interruption can lose")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportConfig(OverwriteConfig):
+    """How a model is exported."""
+
+    int8: bool = setting(False, "quantise the encoder to 8 bits: a quarter of the size")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LsaConfig(ReadConfig, SeedConfig, OverwriteConfig, ProgressConfig, DeviceConfig):
+    """How a latent semantic analysis of documents is appended to a model."""
+
+    heading: ClassVar[str] = ""
+
+    dimension: int = setting(256, "dimensions to append; fewer if there are few documents")

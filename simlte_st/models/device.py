@@ -12,6 +12,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.util import get_device_name
 
 from simlte_st.errors import ConfigurationError, ModelError
+from simlte_st.models.config import EngineConfig
 
 
 def check_device(device: str | None) -> None:
@@ -30,6 +31,13 @@ def check_device(device: str | None) -> None:
             f"device={device!r} is not available here. Available: {', '.join(available)}. Leave it out for "
             f"{get_device_name()}."
         ) from None
+
+
+def check_devices(config: EngineConfig) -> None:
+    """Check that the devices of the local engine are available."""
+    if config.engine == "local":
+        for each in [config.device] if isinstance(config.device, str) else config.several:
+            check_device(each)
 
 
 def cpu_capabilities() -> dict[str, Any]:

@@ -102,7 +102,7 @@ def convert(base: LoadedModel, preset: Preset, folder: Path, seed: int) -> tuple
         pooling = preset.pooling if backbone.pooled_inside else "keep"
         convert_base(base, folder, backbone=name, max_length=length, pooling=pooling)
     change = "trained as" if replacement else f"which reads {limit:,} tokens, converted to"
-    logger.info("Base: %s, %s %s.", base.name, change, backbone.reading(length))
+    logger.info("Base: %s, %s %s.", base.name, change, backbone.reading.format(length))
     if wanted is not None and length < wanted:
         logger.warning("max_length=%d: a Longformer keeps its own length, %d tokens.", wanted, length)
     if not backbone.pooled_inside:

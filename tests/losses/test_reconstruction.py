@@ -184,7 +184,7 @@ def test_what_it_cannot_wrap(model: SentenceTransformer, wrap: Callable[[nn.Modu
         ReconstructionLoss(wrap(MultipleNegativesRankingMLMLoss(model, mlm_input="shared")))
     ReconstructionLoss(wrap(MultipleNegativesRankingMLMLoss(model, mlm_input="shared", mlm_weight=0)))
     ReconstructionLoss(wrap(MegaBatchMarginLoss(model, use_mini_batched_version=False)))
-    with pytest.raises(ConfigurationError, match=r"MSELoss has no SentenceTransformer as \.model: use a loss of"):
+    with pytest.raises(ConfigurationError, match=r"MSELoss .*\.model"):
         ReconstructionLoss(nn.MSELoss())
 
 

@@ -88,7 +88,7 @@ def test_truncation_is_told(model: SentenceTransformer, tmp_path: Path) -> None:
     corpus = [Document("short", "ba bun bis"), Document("long", "ba " * 100)]
     report = encode_documents(model, corpus, tmp_path / "v.parquet")
     assert report.truncation == Truncation.of(model).add([3, 100])
-    assert f"36.9% of all tokens are cut. {report.truncation.advice}" in report.summary()
+    assert f"36.9% of all tokens are truncated. {report.truncation.advice}" in report.summary()
     assert "none of 1 text" in encode_documents(model, corpus[:1], tmp_path / "short.parquet").summary()
     model.prompts, model.default_prompt_name = {"document": "ba bei bo: "}, "document"
     report = encode_documents(model, corpus, tmp_path / "prompted.parquet")
@@ -169,14 +169,14 @@ def test_neither_the_documents_nor_a_folder_are_replaced(model: SentenceTransfor
     with pytest.raises(ConfigurationError, match="holds the documents"):
         encode_documents(model, tmp_path / "texts", tmp_path / "texts", overwrite=True)
     (tmp_path / "other.parquet").mkdir()
-    with pytest.raises(ConfigurationError, match=r"other\.parquet is not what this command writes"):
+    with pytest.raises(ConfigurationError, match=r"other\.parquet was not written by this command"):
         encode_documents(model, tmp_path / "texts", tmp_path / "other.parquet", overwrite=True)
     for name in ("v.csv", "v", "texts/a.txt", "v.parquet.gz"):
         with pytest.raises(ConfigurationError, match=r"choose a name that ends in \.parquet"):
             encode_documents(model, tmp_path / "texts", tmp_path / name, overwrite=True)
     (tmp_path / "v.parquet.parts").mkdir()
     (tmp_path / "v.parquet.parts" / "thesis.txt").write_text("years")
-    with pytest.raises(ConfigurationError, match=r"v\.parquet\.parts is not what this command writes"):
+    with pytest.raises(ConfigurationError, match=r"v\.parquet\.parts was not written by this command"):
         encode_documents(model, tmp_path / "texts", tmp_path / "v.parquet", overwrite=True)
     assert (tmp_path / "texts" / "a.txt").exists()
 
