@@ -5,8 +5,8 @@ import os
 import typing
 from typing import TypedDict
 
+import simlte_st.data.drawing
 import simlte_st.data.segmenters
-import simlte_st.data.views
 import simlte_st.training.config
 
 class AddOverrides(TypedDict, total=False):
@@ -17,6 +17,30 @@ class AddOverrides(TypedDict, total=False):
     batch_size: int
     sync: bool
     progress: bool
+
+class CompareOverrides(TypedDict, total=False):
+    text_column: str | None
+    id_column: str | None
+    encoding: str
+    limit: int | None
+    progress: bool
+    seed: int
+    device: str | None
+    probe: str | None
+    sample: int
+
+class ConvertOverrides(TypedDict, total=False):
+    overwrite: bool
+    max_length: int | None
+    backbone: str | None
+    pooling: typing.Literal["keep", "cls", "mean"]
+
+class DedupeOverrides(TypedDict, total=False):
+    progress: bool
+    seed: int
+    overwrite: bool
+    near: bool
+    similarity: float
 
 class DeviceOverrides(TypedDict, total=False):
     device: str | None
@@ -38,6 +62,16 @@ class EngineOverrides(TypedDict, total=False):
     engine: typing.Literal["local", "ray"]
     actors: int | None
     address: str | None
+
+class EvaluateOverrides(TypedDict, total=False):
+    progress: bool
+    seed: int
+    shots: int
+    draws: int
+    head: typing.Literal["mlp", "logistic"]
+    max_seq_length: int | None
+    segmenter: str | simlte_st.data.segmenters.Segmenter
+    batch_size: int
 
 class ExploreOverrides(TypedDict, total=False):
     progress: bool
@@ -82,7 +116,7 @@ class OverwriteOverrides(TypedDict, total=False):
     overwrite: bool
 
 class PresetOverrides(TypedDict, total=False):
-    view: simlte_st.data.views.View
+    view: simlte_st.data.drawing.View
     batch_size: int
     batch_tokens: int | None
     learning_rate: float
@@ -138,6 +172,15 @@ class SearchOverrides(TypedDict, total=False):
 class SeedOverrides(TypedDict, total=False):
     seed: int
 
+class SourceOverrides(TypedDict, total=False):
+    text_column: str | None
+    id_column: str | None
+    encoding: str
+    limit: int | None
+    label_column: str | None
+    max_characters: int
+    metadata: bool
+
 class TrainOverrides(TypedDict, total=False):
     seed: int
     base: str | os.PathLike[str] | None
@@ -162,7 +205,7 @@ class TrainOverrides(TypedDict, total=False):
     bf16: bool | None
     workers: int
     save_steps: int | None
-    view: simlte_st.data.views.View | None
+    view: simlte_st.data.drawing.View | None
     batch_size: int | None
     batch_tokens: int | None
     learning_rate: float | None

@@ -15,7 +15,7 @@ from transformers import TrainerCallback
 
 from benchmarks.rivals.job import Outcome, RivalJob
 from simlte_st.compat import forget_model_card_text
-from simlte_st.data.rival_views import Identity
+from simlte_st.data.views import Identity
 from simlte_st.training.callbacks import ProgressBarCallback
 from simlte_st.training.config import TrainConfig
 from simlte_st.training.fit import make_trainer, training_arguments

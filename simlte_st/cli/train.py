@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simlte_st.cli.arguments import add_arguments, print_result
-from simlte_st.cli.dataclass_arguments import add_alternatives as add_view_options
 from simlte_st.cli.messages import note
 from simlte_st.cli.options import add_alternatives, add_options, alternative_fields, config_from
-from simlte_st.data.view_registry import VIEWS, make_view
+from simlte_st.data.views import VIEWS, make_view
 from simlte_st.models.names import model_path, usage_example
 from simlte_st.training.config import Preset, TrainConfig
 
@@ -54,7 +53,7 @@ def add_parser(subparsers: Any) -> None:
     add_alternatives(group, {"preset": Preset})
     group = parser.add_argument_group("views (the default is what the preset says)")
     group.add_argument("--view", choices=tuple(VIEWS), help="how the two views of a document are drawn")
-    add_view_options(group, VIEWS)
+    add_alternatives(group, VIEWS)
     add_arguments(parser, "--json", "common")
     parser.set_defaults(run=run)
 

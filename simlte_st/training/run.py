@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from simlte_st.data.config import ReadConfig
 from simlte_st.data.documents import DocumentReader, read_documents
 from simlte_st.data.shards import Shards, open_shards
-from simlte_st.data.sources.several import is_place
+from simlte_st.data.sources import is_place
 from simlte_st.distributed import choose_device, connect, is_main, main_first, on_main, together, world
 from simlte_st.errors import ConfigurationError, SimlteError
 from simlte_st.files import check_apart, check_new, check_place

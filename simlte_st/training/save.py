@@ -22,7 +22,7 @@ def save(run: TrainingRun) -> TrainingRun:
     """Write the finished model; if that is the base, the trained one beside it."""
     run.truncation.model = name_of(str(run.output))
     if run.stream is not None:
-        taken = run.stream.stream.account(run.steps * run.preset.batch_size)
+        taken = run.stream.stream.taken(run.steps * run.preset.batch_size)
         run.read["skipped"], run.passes = taken.skipped, taken.passes
         run.corpus = replace(run.corpus, documents=taken.documents, left_out=taken.left_out)
         run.coverage = replace(run.coverage, total=taken.documents)
