@@ -151,7 +151,7 @@ def get_preset(name: str) -> Preset:
 class TrainingConfig(SeedConfig):
     """What is trained, and how."""
 
-    title: ClassVar[str] = "training"
+    heading: ClassVar[str] = "training"
 
     base: str | os.PathLike[str] | None = setting(
         None,
@@ -190,7 +190,7 @@ class TrainingConfig(SeedConfig):
 class RunningConfig(DeviceConfig, ProgressConfig, ResumeConfig):
     """How a run proceeds: what it reads, measures and writes, and where it computes."""
 
-    title: ClassVar[str] = "running"
+    heading: ClassVar[str] = "running"
 
     stream: bool = setting(
         False,
