@@ -130,7 +130,7 @@ def test_a_shard_that_breaks_is_named_and_the_run_goes_on_when_it_is_mended(enco
     broken, sound = source / f"{last}.parquet", tmp_path / "sound"
     shutil.copy(broken, sound)
     broken.write_bytes(b"PAR1 but nothing else PAR1")
-    with pytest.raises(DataError, match=rf"^\S+/{last}\.parquet is truncated, corrupt or unreadable \(.*\)\. Fetch.*$"):
+    with pytest.raises(DataError, match=rf"^\S+/{last}\.parquet"):
         train(source, tmp_path / "m", workers=1, **options)
     assert (tmp_path / "m.run" / "checkpoints" / "checkpoint-12" / "complete").exists()
     shutil.move(sound, broken)
