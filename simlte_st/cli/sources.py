@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from simlte_st.cli.terminal import wrapped
-from simlte_st.data.sources.files import PLACES
+from simlte_st.data.sources import PLACES
 from simlte_st.files import nearest_place
 
 SOURCE_HELP = f"{PLACES}; or several of these, also by a pattern such as 'notes/*.txt'"

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from operator import length_hint
 from typing import Any
 
+from simlte_st.data.document import count_words
 from simlte_st.data.documents import read_documents
-from simlte_st.data.words import count_words
 from simlte_st.evaluation.statistics import bootstrap_interval
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.exploration.tagging import TaggedWord, Tagger, batches, described
@@ -101,7 +101,7 @@ def measure_redundancy(
 ) -> RedundancyResult:
     """Measure the redundancy of a corpus, reading it once with a few hundred documents in memory.
 
-    Lengths are in words as :func:`~simlte_st.data.words.count_words` counts them.
+    Lengths are in words as :func:`~simlte_st.data.document.count_words` counts them.
 
     References:
         SimLTE, appendix A. The paper does not say whether names and auxiliaries count, nor whether a noun and a verb of
