@@ -26,6 +26,12 @@ class CompareOverrides(TypedDict, total=False):
     probe: str | None
     sample: int
 
+class ConvertOverrides(TypedDict, total=False):
+    overwrite: bool
+    max_length: int | None
+    backbone: str | None
+    pooling: typing.Literal["keep", "cls", "mean"]
+
 class DedupeOverrides(TypedDict, total=False):
     progress: bool
     seed: int

@@ -204,8 +204,8 @@ MUTANTS = [
         )
     ),
     ("simlte_st/data/shards.py", "data/test_shards.py", "part, name, row, _ROWS", "part, name, 0, _ROWS"),
-    ("simlte_st/modules/pooling.py", "modules/test_token_attention.py", "mask.shape != embeddings.shape[:2]", "False"),
-    ("simlte_st/modules/pooling.py", "modules/test_token_attention.py", "[-1] != self.embedding_dimension", " is None"),
+    ("simlte_st/modules/base.py", "modules/test_token_attention.py", "mask.shape != embeddings.shape[:2]", "False"),
+    ("simlte_st/modules/base.py", "modules/test_token_attention.py", "[-1] != self.embedding_dimension", " is None"),
     ("benchmarks/papers/weights.py", "test_weights.py", "model.eval()", "pass"),
     ("simlte_st/training/finish.py", "training/test_report.py", "readers[1], trained", "trained, trained"),
     *(
