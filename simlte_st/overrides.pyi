@@ -39,8 +39,8 @@ class DedupeOverrides(TypedDict, total=False):
     progress: bool
     seed: int
     overwrite: bool
-    near: bool
     similarity: float
+    near: bool
 
 class DeviceOverrides(TypedDict, total=False):
     device: str | None
@@ -78,10 +78,10 @@ class ExploreOverrides(TypedDict, total=False):
     seed: int
     device: str | None
     overwrite: bool
+    similarity: float
     label: str | None
     title: str | None
     topics: int | None
-    similarity: float
     batch_size: int
 
 class ExportOverrides(TypedDict, total=False):
@@ -171,6 +171,9 @@ class SearchOverrides(TypedDict, total=False):
 
 class SeedOverrides(TypedDict, total=False):
     seed: int
+
+class SimilarityOverrides(TypedDict, total=False):
+    similarity: float
 
 class SourceOverrides(TypedDict, total=False):
     text_column: str | None

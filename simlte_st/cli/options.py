@@ -15,11 +15,11 @@ from simlte_st.files import valid_unicode
 C = TypeVar("C", bound=Config)
 
 
-def add_options(parser: argparse.ArgumentParser, kind: type[Config], without: Collection[str] = ()) -> None:
+def add_options(parser: argparse._ActionsContainer, kind: type[Config], without: Collection[str] = ()) -> None:
     """Add an option for each setting; those of a class that has a heading are a group of the help.
 
     Args:
-        parser: The parser of a command.
+        parser: The parser of a command, or a group of its options.
         kind: The settings.
         without: Fields that are no option of this command.
     """
