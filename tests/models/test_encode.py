@@ -79,7 +79,7 @@ def test_odd_texts_have_vectors(model: SentenceTransformer, tmp_path: Path) -> N
 def test_vectors_that_are_no_numbers(model: SentenceTransformer, corpus: list[Document], tmp_path: Path) -> None:
     with torch.no_grad():
         model[0].auto_model.embeddings.word_embeddings.weight[5:] *= 1e30
-    with pytest.raises(ModelError, match="10 of 10 documents .*'d0'"):
+    with pytest.raises(ModelError, match=r"10 of 10 documents .*'d0'"):
         encode_documents(model.half(), corpus, tmp_path / "v.parquet", part_size=10)
     assert not (tmp_path / "v.parquet").exists()
 

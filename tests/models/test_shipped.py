@@ -84,7 +84,7 @@ def test_the_start_is_always_the_same(base: Path) -> None:
         assert all(torch.equal(one[key], two[key]) for key in one)
         assert (first.max_seq_length, first.device.type, first.dtype) == (reads, "cpu", torch.float32)
     assert first[0].auto_model.config.attention_window == 128
-    with pytest.raises(ConfigurationError, match="'simlte-gpt' .*simlte-bert, simlte-longformer"):
+    with pytest.raises(ConfigurationError, match=r"'simlte-gpt' .*simlte-bert, simlte-longformer"):
         untrained("simlte-gpt", base)
 
 
