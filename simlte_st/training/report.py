@@ -23,6 +23,7 @@ from simlte_st.files import atomic_path
 from simlte_st.models.names import shown_base
 from simlte_st.models.vectors import unit_rows
 from simlte_st.training.result import TrainingResult, trained_path
+from simlte_st.training.run import TrainingRun
 
 CHANGED = 10
 """Documents that are shown."""
@@ -56,23 +57,16 @@ class NeighbourChange:
     after: list[tuple[int, float]]
 
 
-def write_report(
-    page: Path,
-    result: TrainingResult,
-    base: str,
-    models: tuple[SentenceTransformer, SentenceTransformer],
-    held_out: Sequence[Document],
-    loss: str,
-    *,
-    progress: bool = False,
-) -> None:
+def write_report(run: TrainingRun, result: TrainingResult, page: Path) -> None:
     """Write the report of a run."""
-    changes = changed_most(models, held_out, progress=progress)
+    trained, base = run.finished
+    changes = changed_most((base, trained), run.held_out, progress=run.config.progress)
     line = (
-        f"{shown_base(base)}, trained on {result.corpus.documents:,} documents: {result.steps:,} steps in "
+        f"{shown_base(run.base.name)}, trained on {result.corpus.documents:,} documents: {result.steps:,} steps in "
         f"{result.seconds:,.0f} s, in {result.dtype}"
     )
-    sections = [loss_section(result.log, loss), verdict_section(result), neighbours_section(changes, held_out)]
+    loss = f"{type(run.loss).__name__} with scale={run.preset.scale:g} and mlm_weight={run.preset.mlm_weight:g}"
+    sections = [loss_section(result.log, loss), verdict_section(result), neighbours_section(changes, run.held_out)]
     written = frame_page(result.output.name, escape(line), _LINKS, "\n".join(sections), "page.report.js")
     with atomic_path(page) as temporary:
         temporary.write_text(written, encoding="utf-8")
@@ -144,15 +138,10 @@ def verdict_section(result: TrainingResult) -> str:
     parts = [f"<p>{escape(said)}</p>", f"<p><strong>{escape(_model_is(result))}</strong></p>"]
     if gain:
         words = gain["halves"][TFIDF]
-        rows = []
-        for name, (measure, baseline) in _MEASURES.items():
-            rows.append(
-                _row(
-                    f"{measure}, {gain['documents']:,} documents",
-                    gain[name],
-                    None if baseline is None else words[baseline],
-                )
-            )
+        rows = [
+            _row(f"{measure}, {gain['documents']:,} documents", gain[name], words[baseline] if baseline else None)
+            for name, (measure, baseline) in _MEASURES.items()
+        ]
         if gain["probe"]:
             probe = gain["probe"]
             scored = f"probe with few labels (macro-F1), scored on {probe['documents']:,} documents"
