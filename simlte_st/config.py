@@ -61,10 +61,10 @@ class Config:
     """Base of the settings of one verb. Subclasses are frozen, keyword-only dataclasses, and may have several bases.
 
     Attributes:
-        title: Heading of the fields that a class declares itself in ``--help``; empty for none.
+        heading: Heading of the fields that a class declares itself in ``--help``; empty for none.
     """
 
-    title: ClassVar[str] = ""
+    heading: ClassVar[str] = ""
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Add the fields to the docstring, from where the reference has them."""

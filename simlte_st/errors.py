@@ -1,7 +1,7 @@
 """The errors this package raises on purpose.
 
-Each says what was wrong, with which value, and what to do instead. All derive from :class:`SimlteError`, so that the
-command line can print them as they are; of any other error it says that it should not happen.
+Each says what was wrong, with which value, and what to do instead. The command line prints a :class:`SimlteError` as it
+is, and reports any other error as a bug.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ class SimlteError(Exception):
 
 
 class DataError(SimlteError, ValueError):
-    """The documents given cannot be used: a missing column, an unreadable source, an unknown format."""
+    """The documents cannot be used: a missing column, an unreadable source, an unknown format."""
 
 
 class EmptyCorpusError(DataError):
-    """The source holds too few usable documents for what was asked of it."""
+    """The source has too few usable documents."""
 
 
 class ConfigurationError(SimlteError, ValueError):
@@ -28,11 +28,11 @@ class ConfigurationError(SimlteError, ValueError):
 
 
 class ModelError(SimlteError, ValueError):
-    """A model lacks what was asked of it (a text encoder, a tokenizer with a mask token, an MLM head, ...)."""
+    """A model cannot be loaded or lacks what is needed (a text encoder, a mask token, an MLM head, ...)."""
 
 
 class ResumeError(SimlteError, RuntimeError):
-    """There is nothing to resume, or what is there was made with other settings."""
+    """There is no interrupted run to resume, or it has other settings."""
 
 
 class StoreError(SimlteError, OSError):
@@ -40,18 +40,18 @@ class StoreError(SimlteError, OSError):
 
 
 class DiskFullError(SimlteError, OSError):
-    """The disk is full; what was there before is there still, and what was not finished is not taken for it."""
+    """The disk is full. Finished files are kept; nothing is half written."""
 
 
 class HubError(SimlteError, RuntimeError):
-    """A model cannot be uploaded to the Hugging Face Hub: no token, no answer, or it was refused."""
+    """A model cannot be uploaded to the Hugging Face Hub: no token, no answer, or a refusal."""
 
 
 class TrainingDiverged(SimlteError, ArithmeticError):
-    """A loss or a weight is no longer a finite number; the last good checkpoint is kept.
+    """A loss or a weight is not finite any more; the last good checkpoint is kept.
 
     Attributes:
-        documents: Ids of the documents in the batch, where it was the loss.
+        documents: Ids of the documents in the batch whose loss was not finite.
     """
 
     def __init__(self, message: str, documents: Sequence[str] = ()) -> None:
@@ -60,13 +60,12 @@ class TrainingDiverged(SimlteError, ArithmeticError):
 
 
 class TrainingInterrupted(KeyboardInterrupt):
-    """A signal ended a training run before its end, and a checkpoint was written; the message says how to go on.
+    """A signal stopped a training run, which wrote a checkpoint; the message says how to resume.
 
-    It is a ``KeyboardInterrupt``, not an error: a script stops as it would have, unless it asks for this.
+    A ``KeyboardInterrupt``, so that a script that does not catch it stops as usual.
 
-    Args:
-        message: What happened.
-        number: The signal: ``SIGINT`` (Ctrl-C) or ``SIGTERM``. Kept as an attribute.
+    Attributes:
+        number: The signal: ``SIGINT`` (Ctrl-C) or ``SIGTERM``.
     """
 
     def __init__(self, message: str, number: signal.Signals = signal.SIGINT) -> None:
@@ -75,15 +74,15 @@ class TrainingInterrupted(KeyboardInterrupt):
 
 
 class ProcessLostError(SimlteError, RuntimeError):
-    """Another process of a run of several ended before the run did."""
+    """Another process of a distributed run ended too early."""
 
 
 class MissingExtraError(SimlteError, ImportError):
-    """An optional dependency is not installed; the message names the extra that brings it."""
+    """An optional dependency is not installed; the message names the extra to install."""
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """Ask for the name that is nearest to one that there is not: `` Did you mean 'title'?``."""
+    """Suggest the known name closest to an unknown one: `` Did you mean 'title'?``."""
     by_lower = {each.lower(): each for each in names}
     nearest = get_close_matches(name.lower(), by_lower, 1)
     return f" Did you mean {by_lower[nearest[0]]!r}?" if nearest else ""

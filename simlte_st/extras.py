@@ -1,4 +1,4 @@
-"""Lazy imports of what only some users need, with an error that names the extra to install."""
+"""Imports of optional packages, with an error that names the extra to install."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def require(module: str, extra: str, purpose: str) -> ModuleType:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] != module.split(".")[0]:
-            raise  # the module is there, one of its own dependencies is not: hiding that would mislead
+            raise  # the package is installed, one of its own dependencies is not
         raise MissingExtraError(
             f"{module.split('.')[0]!r} is needed for {purpose} and is not installed. "
             f'Install it with: pip install "simlte-st[{extra}]"'

@@ -1,4 +1,4 @@
-"""Files: where the user's models and caches live, and writing so that a reader never sees half of one."""
+"""Files: where models and caches are kept, atomic writes, work folders, checks of outputs, and JSON."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from simlte_st.errors import ConfigurationError, DiskFullError, did_you_mean
 logger = logging.getLogger(__name__)
 
 HOME_VARIABLE = "SIMLTE_ST_HOME"
-"""Environment variable that names the folder of models and caches; without it, the platform's place for caches."""
+"""Environment variable that names the folder of models and caches; by default the platform's cache folder."""
 
 
 def home() -> Path:
-    """Return the folder of everything that is kept between runs; it need not exist yet."""
+    """Return the folder of models and caches, which may not exist yet."""
     chosen = os.environ.get(HOME_VARIABLE)
     return Path(chosen).expanduser().absolute() if chosen else user_cache_path("simlte_st", appauthor=False)
 
@@ -40,12 +40,11 @@ _OWNER = "process"
 
 @contextmanager
 def atomic_path(target: str | os.PathLike[str]) -> Iterator[Path]:
-    """Return a temporary path beside ``target`` and rename it to ``target`` when the block ends without an error.
+    """Yield a temporary path beside ``target`` and rename it to ``target`` when the block ends without an error.
 
-    Works for a file and for a directory (an existing directory of that name is replaced). When the block raises, the
-    temporary path is removed and ``target`` stays as it was. What was written is on the disk before it is renamed, and
-    nothing that was there before is deleted until the new one is in its place. What a process that was killed in the
-    middle left beside ``target`` is named in the log, and removed when the new one is in its place.
+    Works for files and for folders, which replace an existing one. If the block raises, ``target`` stays as it was. The
+    old version is deleted only once the new one, flushed to the disk, is in its place. Leftovers of killed processes
+    are logged, and removed at the end.
     """
     target = Path(target)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -63,11 +62,11 @@ def atomic_path(target: str | os.PathLike[str]) -> Iterator[Path]:
                 os.replace(temporary, target)
             except OSError as error:
                 if before.exists() and target.exists():
-                    both = target.with_name(f"{target.name}{holder.name.removeprefix(f'.{target.name}')}")
+                    both = holder.with_name(holder.name.removeprefix("."))
                     os.replace(holder, both)
                     raise ConfigurationError(
-                        f"{target} was written by another process at the same moment. It is left as it is; what was "
-                        f"made here, and what was there before, is in {both}."
+                        f"{target} was written by another process at the same time and is left as it is. The result of "
+                        f"this process and the version before are in {both}."
                     ) from error
                 raise
             _flush(target.parent, inside=False)
@@ -86,14 +85,12 @@ def _make_holder(target: Path) -> Path:
 
 
 def is_abandoned(holder: Path) -> bool:
-    """Return whether no process is at work in a work folder, or in what :func:`atomic_path` makes."""
-    lock = FileLock(holder / _LOCK)
+    """Return whether no process is working in a work folder or a temporary folder of :func:`atomic_path`."""
     try:
-        lock.acquire(timeout=0)
-    except (OSError, Timeout):  # at work, or gone by now
+        with FileLock(holder / _LOCK, timeout=0):
+            return True
+    except (OSError, Timeout):  # in use, or removed by now
         return False
-    lock.release()
-    return True
 
 
 def _before(target: Path) -> str:
@@ -101,24 +98,23 @@ def _before(target: Path) -> str:
 
 
 def restore(target: Path) -> list[Path]:
-    """Put back what stood at a path, where a process was killed while it replaced it; name what else it left."""
+    """Put the old version back if a process was killed while replacing it; return the leftovers of killed processes."""
     abandoned = []
     for holder in sorted(target.parent.glob(f".{glob.escape(target.name)}.{'?' * 8}{_HOLDER}")):
         if not is_abandoned(holder):
             continue
         if not target.exists() and (holder / _before(target)).exists():
             os.replace(holder / _before(target), target)
-            logger.warning("%s was being replaced when its process was killed: the old one is back.", target)
-        logger.warning("%s is what a killed process left; a finished %s replaces it.", holder, target.name)
+            logger.warning("%s was being replaced when its process was killed: the old version is back.", target)
+        logger.warning("%s was left by a killed process; it is removed when %s is finished.", holder, target.name)
         abandoned.append(holder)
     return abandoned
 
 
 def discard(folder: Path, target: Path) -> None:
-    """Remove a work folder that a finished target does not need any more.
+    """Remove the work folder of a finished target.
 
-    It is renamed first: where the process is killed in the middle, what is left is no work folder with half of its
-    files, but is found as :func:`restore` finds what else is left.
+    It is renamed first, so that a process killed meanwhile leaves what :func:`restore` finds, not half a work folder.
     """
     holder = _make_holder(target)
     os.replace(folder, holder / folder.name)
@@ -126,18 +122,18 @@ def discard(folder: Path, target: Path) -> None:
 
 
 def sweep(target: Path) -> None:
-    """Remove what killed processes left beside a finished target."""
+    """Remove the leftovers of killed processes beside a finished target."""
     _remove(restore(target))
 
 
 def _remove(abandoned: list[Path]) -> None:
-    for path in filter(is_abandoned, abandoned):  # asked again: it may just have been made when it was first seen
+    for path in filter(is_abandoned, abandoned):  # checked again: one that was just made may not have been locked yet
         shutil.rmtree(path, ignore_errors=True)
 
 
 def _flush(path: Path, inside: bool = True) -> None:
-    """Wait until a file, or a folder with all that is in it, is on the disk."""
-    if os.name == "nt":  # where only what is open for writing can be waited for
+    """Flush a file, or a folder with everything in it, to the disk."""
+    if os.name == "nt":  # it flushes only what is open for writing
         return
     for each in (path, *(path.rglob("*") if inside else ())):
         if not each.is_symlink():
@@ -149,7 +145,7 @@ def _flush(path: Path, inside: bool = True) -> None:
 
 
 def hold(folder: Path) -> FileLock:
-    """Take a work folder, which is made if need be, until the lock is released or the process ends, however it ends."""
+    """Make and lock a work folder, until the lock is released or the process ends."""
     folder.mkdir(parents=True, exist_ok=True)
     lock, owner = FileLock(folder / _LOCK), folder / _OWNER
     try:
@@ -157,21 +153,20 @@ def hold(folder: Path) -> FileLock:
     except Timeout:
         number = owner.read_text(encoding="ascii") if owner.exists() else "unknown"
         raise ConfigurationError(
-            f"Another process (number {number}) is at work in {folder}: wait for it, or choose another output."
+            f"Another process (number {number}) is working in {folder}: wait for it, or choose another output."
         ) from None
     owner.write_text(str(os.getpid()), encoding="ascii")
     return lock
 
 
 def is_unused(folder: Path) -> bool:
-    """Return whether a work folder holds no more than :func:`hold` writes: its process was killed at once."""
-    own = (_LOCK, _OWNER)
-    return all(path.name in own or fnmatch(path.name, f".*{_HOLDER}") for path in folder.iterdir())
+    """Return whether a work folder holds only what :func:`hold` writes."""
+    return all(path.name in (_LOCK, _OWNER) or fnmatch(path.name, f".*{_HOLDER}") for path in folder.iterdir())
 
 
 def check_apart(source: Any, output: Path, *, is_document: bool = False) -> None:
-    """Check that writing an output does not replace the documents that it is made of."""
-    places = getattr(source, "places", source)  # of a reader
+    """Check that writing an output does not replace the documents it is made from."""
+    places = getattr(source, "places", source)  # a reader's
     if isinstance(places, (list, tuple)):
         for each in places:
             check_apart(each, output, is_document=is_document)
@@ -183,55 +178,48 @@ def check_apart(source: Any, output: Path, *, is_document: bool = False) -> None
         raise ConfigurationError(f"{output} holds the documents ({source}): choose an output outside of them.")
     if is_document and written.is_relative_to(place):
         raise ConfigurationError(
-            f"{output} would be one of the documents ({source}) from then on: choose an output outside of them."
+            f"{output} would be read as one of the documents ({source}) next time: choose an output outside of them."
         )
 
 
 def changes(saved: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, str]:
-    """Tell what has changed since settings were saved as JSON: by the name of a setting, what it was and is."""
+    """Describe each setting that differs from the ones saved as JSON."""
     settings = json.loads(to_json(settings))
-
-    def shown(value: Any) -> str:
-        return "not given" if value is None else repr(value)
-
-    return {
-        name: f"{name}: was {shown(saved.get(name))}, is {shown(settings.get(name))}"
-        for name in sorted({*saved, *settings})
-        if saved.get(name) != settings.get(name)
-    }
+    pairs = {name: (saved.get(name), settings.get(name)) for name in sorted({*saved, *settings})}
+    shown = {name: ["not given" if value is None else repr(value) for value in pair] for name, pair in pairs.items()}
+    return {name: "{}: was {}, is {}".format(name, *shown[name]) for name, (was, now) in pairs.items() if was != now}
 
 
 MODEL_FILE = "modules.json"
-"""What the folder of a model has."""
+"""File that every model folder has."""
 
 SETTINGS_FILE = "settings.json"
-"""What a work folder has: everything that decides the outcome."""
-
+"""File of a work folder with everything that decides the result."""
 
 RUN = ".run"
-"""What the work folder of a training is called after the name of its model."""
+"""Suffix of the work folder of a training."""
 
 RUN_FILE = "simlte.json"
-"""What the folder of a trained model has: how it was made."""
+"""File in the folder of a trained model that records its training."""
 
 
 def is_model(folder: Path) -> bool:
     """Return whether a folder holds a model."""
-    return os.path.isfile(folder / MODEL_FILE)  # where Path.is_file would raise, may the folder not be looked into
+    return os.path.isfile(folder / MODEL_FILE)  # Path.is_file would raise in a folder that may not be read
 
 
 _ROOM = 1 << 20  # bytes
 
 
 def check_place(target: Path, advice: str = "Choose another output.") -> None:
-    """Check that a file or folder can be made at a path, before work begins that would be lost."""
+    """Check that a file or folder can be made at a path, before any work is done for it."""
     parent = _nearest_folder(target.absolute().parent)
-    if not target.name or target.name == "..":  # Path takes an empty name for the working folder
-        problem = "that is no name of a file or folder"
+    if not target.name or target.name == "..":  # an empty name means the working folder to Path
+        problem = "it does not name a file or folder"
     elif valid_unicode(str(target)) != str(target):
-        problem = "its name is no UTF-8, and libraries that write it take no other"
+        problem = "its name is not UTF-8, which the libraries that write it need"
     elif not parent.is_dir():
-        problem = f"{parent} is no folder"
+        problem = f"{parent} is not a folder"
     elif not os.access(parent, os.W_OK | os.X_OK):
         problem = f"nothing can be written in {parent}"
     elif shutil.disk_usage(parent).free < _ROOM:
@@ -242,7 +230,7 @@ def check_place(target: Path, advice: str = "Choose another output.") -> None:
 
 
 def nearest_place(path: str | os.PathLike[str], suits: Callable[[Path], bool] = Path.exists) -> str:
-    """Ask for the place beside one that there is not whose name is nearest: `` Did you mean 'papers.csv'?``."""
+    """Suggest the file or folder beside a missing path that has the closest name: `` Did you mean 'papers.csv'?``."""
     missing = Path(path)
     try:
         names = [each.name for each in missing.parent.iterdir() if suits(each)]
@@ -251,11 +239,11 @@ def nearest_place(path: str | os.PathLike[str], suits: Callable[[Path], bool] = 
     return did_you_mean(missing.name, names)
 
 
-def raise_if_full(error: Exception, target: Path, advice: str = "Make room, and run it again.") -> None:
-    """Raise our error in the place of what libraries raise when a disk is full: OSError, RuntimeError, their own."""
+def raise_if_full(error: Exception, target: Path, advice: str = "Free some space and run it again.") -> None:
+    """Raise a DiskFullError in place of the various errors that libraries raise when the disk is full."""
     chain: BaseException | None = error
     while chain is not None:
-        # torch's writer of archives does not say why it failed: then the disk has to tell.
+        # torch's archive writer does not say why it failed: then the free space decides.
         unsaid = "inline_container" in str(chain) or "PytorchStreamWriter" in str(chain)
         if (
             getattr(chain, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
@@ -268,18 +256,18 @@ def raise_if_full(error: Exception, target: Path, advice: str = "Make room, and 
 
 
 def _nearest_folder(path: Path) -> Path:
-    """Return the path, or the nearest of the folders around it that there are."""
+    """Return the path itself or its nearest parent that exists."""
     return next(each for each in (path.absolute(), *path.absolute().parents) if os.path.lexists(each))
 
 
 def check_new(path: Path, overwrite: bool) -> None:
-    """Check that nothing is at a path, or may be replaced."""
+    """Check that nothing exists at a path, or that it may be replaced."""
     if path.exists() and not overwrite:
         raise ConfigurationError(f"{path} exists already: choose another output, or replace it with overwrite=True.")
 
 
 def check_free(target: Path, overwrite: bool, mark: str = MODEL_FILE) -> None:
-    """Check that a model can be written to ``target`` without losing anything."""
+    """Check that a model can be written to ``target`` without replacing anything else."""
     check_place(target)
     restore(target)
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
@@ -287,23 +275,18 @@ def check_free(target: Path, overwrite: bool, mark: str = MODEL_FILE) -> None:
     check_new(target, overwrite)
     if not os.path.isfile(target / mark):
         raise ConfigurationError(
-            f"{target} is not replaced: it has no {mark}, so it is no model. "
-            "Choose another output, or remove it yourself."
+            f"{target} is not replaced: without {mark} it is not a model. Choose another output, or remove it yourself."
         )
 
 
 def write_json(target: str | os.PathLike[str], value: Any) -> None:
-    """Write ``value`` as :func:`to_json` does to ``target``, in UTF-8, atomically."""
+    """Write a value as JSON in UTF-8, atomically; see :func:`to_json`."""
     with atomic_path(target) as temporary:
         temporary.write_text(to_json(value) + "\n", encoding="utf-8")
 
 
 def to_json(value: Any) -> str:
-    """Write ``value`` as indented JSON.
-
-    JSON has no infinite numbers, and none that is no number: they become null. Nor has UTF-8 lone surrogates, which
-    names of files in other encodings are read with: :func:`valid_unicode` replaces them.
-    """
+    """Return a value as indented JSON, with null for NaN and infinity, and without lone surrogates."""
     return json.dumps(_writable(value), indent=2, ensure_ascii=False, allow_nan=False)
 
 
@@ -318,15 +301,8 @@ def _writable(value: Any) -> Any:
 
 
 def valid_unicode(text: str) -> str:
-    """Replace lone surrogates, which neither tokenizers nor tables nor UTF-8 can hold."""
-    if text.isascii():
-        return text
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        # By way of UTF-16, so that two halves that do belong together become the character they stand for.
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text
+    """Replace lone surrogates, which tokenizers, tables and UTF-8 cannot hold; surrogate pairs become a character."""
+    return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def read_json(source: str | os.PathLike[str]) -> Any:

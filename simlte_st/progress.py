@@ -1,4 +1,4 @@
-"""Progress bars: each with a name and, where it is known, a total; log lines stand above them."""
+"""Progress bars with a name and, if known, a total; log lines are printed above them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ T = TypeVar("T")
 def progress_bar(
     name: str, total: int | None = None, *, unit: str = "doc", initial: int = 0, shown: bool = True
 ) -> Any:
-    """Open a bar, which its user moves on by ``update`` and closes, as a context manager or by ``close``."""
+    """Return a tqdm bar; close it, or use it as a context manager."""
     return tqdm(desc=name, total=total, unit=unit, initial=initial, disable=not shown)
 
 
 def with_progress_bar(
     items: Iterable[T], name: str, total: int | None = None, *, unit: str = "doc", shown: bool = True
 ) -> Iterator[T]:
-    """Return items under a bar, which is closed when they end or an error ends them."""
+    """Yield items while a bar counts them; the bar is closed at the end or on an error."""
     with progress_bar(name, total or length_hint(items, 0) or None, unit=unit, shown=shown) as bar:
         for item in items:
             yield item
@@ -33,7 +33,7 @@ def with_progress_bar(
 
 
 def complete(bar: Any) -> None:
-    """Say that a bar has come to its end: of the documents that a source has, some may have been left out."""
+    """Mark a bar as complete, even if fewer items came than its total (documents may be skipped)."""
     if bar.total is not None and not bar.disable:
         bar.total = bar.n
         bar.refresh()
@@ -41,12 +41,9 @@ def complete(bar: Any) -> None:
 
 @contextmanager
 def counting_texts(model: Any, bar: Any) -> Iterator[None]:
-    """Move a bar on by the texts of each batch that a model encodes.
+    """Advance a bar by the texts of each batch that a model encodes (sentence-transformers' own counts batches)."""
 
-    sentence-transformers' own bar counts batches, and is called so whatever is encoded.
-    """
-
-    def count(module: Any, inputs: Any, output: dict[str, Any]) -> None:  # what it returned would replace the output
+    def count(module: Any, inputs: Any, output: dict[str, Any]) -> None:  # a returned value would replace the output
         bar.update(len(output["sentence_embedding"]))
 
     hook = model[-1].register_forward_hook(count)
@@ -57,9 +54,5 @@ def counting_texts(model: Any, bar: Any) -> Iterator[None]:
 
 
 def logs_above_bars() -> AbstractContextManager[None]:
-    """Let log lines that go to the terminal stand above a bar instead of in it.
-
-    Where nothing was set up to show them, tqdm would begin to: then nothing is done.
-    """
-    redirected: AbstractContextManager[None] = logging_redirect_tqdm() if logging.root.handlers else nullcontext()
-    return redirected
+    """Print log lines above a bar instead of into it, if logging is set up (tqdm would set it up otherwise)."""
+    return logging_redirect_tqdm() if logging.root.handlers else nullcontext()

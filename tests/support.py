@@ -6,11 +6,21 @@ import random
 from pathlib import Path
 from typing import Any
 
+import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
 WORDS = [f"{start}{end}" for start in "bcdfghklmnprstvw" for end in ("a", "ei", "o", "un", "is", "et", "al", "or")]
 """A made-up vocabulary of 128 words."""
+
+
+def rounding(terms: int, values: torch.Tensor) -> float:
+    """Return how far sums of float32 numbers may differ where another processor adds them in another order.
+
+    The bound is that of a sum one by one: each of ``terms`` additions rounds by half a unit in the last place, on both
+    sides of the comparison, of partial sums about as large as the largest of ``values``.
+    """
+    return terms * torch.finfo(torch.float32).eps * float(values.detach().abs().max())
 
 
 def make_document(number: int, sentences: int = 12, words: int = 8) -> str:

@@ -16,7 +16,7 @@ C = TypeVar("C", bound=Config)
 
 
 def add_options(parser: argparse.ArgumentParser, kind: type[Config], without: Collection[str] = ()) -> None:
-    """Add an option for each setting; those of a class that has a title are a group of the help.
+    """Add an option for each setting; those of a class that has a heading are a group of the help.
 
     Args:
         parser: The parser of a command.
@@ -27,10 +27,10 @@ def add_options(parser: argparse.ArgumentParser, kind: type[Config], without: Co
     for item in fields(kind):
         if setting_of(item).option and item.name not in without:
             owner = next(each for each in reversed(kind.__mro__) if item.name in vars(each).get("__annotations__", {}))
-            title = vars(owner).get("title", "")
-            if title and title not in groups:
-                groups[title] = parser.add_argument_group(title)
-            _add_option(groups[title] if title else parser, item, types_of(kind)[item.name])
+            heading = vars(owner).get("heading", "")
+            if heading and heading not in groups:
+                groups[heading] = parser.add_argument_group(heading)
+            _add_option(groups[heading] if heading else parser, item, types_of(kind)[item.name])
 
 
 def config_from(arguments: argparse.Namespace, kind: type[C], **others: Any) -> C:

@@ -12,7 +12,7 @@ from simlte_st.config import Config, setting
 class ReadConfig(Config):
     """How documents are read from a source."""
 
-    title: ClassVar[str] = "reading"
+    heading: ClassVar[str] = "reading"
 
     text_column: str | None = setting(None, "column of the text", metavar="NAME", default_help="the usual names")
     id_column: str | None = setting(

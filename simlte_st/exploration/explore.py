@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from simlte_st.checks import check_count, check_number, check_seed
 from simlte_st.data.columns import Column, columns_of, titles_of
+from simlte_st.data.topic_terms import topic_terms
 from simlte_st.errors import ConfigurationError
 from simlte_st.exploration.copies import Copies, find_copies
 from simlte_st.exploration.corpus import describe_corpus
 from simlte_st.exploration.figure import bokeh
 from simlte_st.exploration.follow import Follow, follow
 from simlte_st.exploration.layout import Layout, lay_out, nearest_documents
-from simlte_st.exploration.naming import name_topics
 from simlte_st.exploration.outliers import find_outliers
 from simlte_st.exploration.page import page_data, write_page
 from simlte_st.exploration.pile import Halves, Pile, encode_halves, open_pile
@@ -228,7 +228,7 @@ def write_exploration(
     """Write the page and its table: everything of :func:`explore` but reading and encoding."""
     texts, columns = pile.texts, rename_reserved(columns)
     found = find_topics(pile.vectors, halves, topics, seed=seed, progress=progress)
-    terms = name_topics(texts, found.assigned, len(found.centres))
+    terms = topic_terms(texts, found.assigned, len(found.centres))
     names = [", ".join(each) or f"topic {number}" for number, each in enumerate(terms, start=1)]
     near, cosines = nearest_documents(pile.vectors, progress=progress)
     places = lay_out(pile.vectors, seed=seed, progress=progress)

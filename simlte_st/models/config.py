@@ -20,7 +20,7 @@ class EngineConfig(Config):
         MissingExtraError: ``engine="ray"`` without the extra ``ray``.
     """
 
-    title: ClassVar[str] = "devices and machines"
+    heading: ClassVar[str] = "devices and machines"
 
     device: str | Sequence[str] | None = setting(
         None,

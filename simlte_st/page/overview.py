@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from simlte_st.data.columns import Column, column_of, title_column, title_of
+from simlte_st.data.topic_terms import topic_terms
 from simlte_st.evaluation.splits import sample_rows
-from simlte_st.exploration.naming import name_topics
 from simlte_st.exploration.pile import vectors_of
 from simlte_st.index import Index
 from simlte_st.models.vectors import unit_rows
@@ -88,7 +88,7 @@ def look_over(index: Index, title: str | None = None) -> Overview:
     if number > 1:
         fitted = KMeans(number, n_init=3, random_state=0).fit(vectors)
         cosines = vectors @ unit_rows(fitted.cluster_centers_).T
-        for topic, terms in enumerate(name_topics(texts, fitted.labels_, number)):
+        for topic, terms in enumerate(topic_terms(texts, fitted.labels_, number)):
             members = np.flatnonzero(fitted.labels_ == topic)
             nearest = members[np.argsort(-cosines[members, topic], kind="stable")][:TYPICAL]
             typical = [(drawn["id"][row].as_py(), titles[row]) for row in nearest.tolist()]

@@ -238,7 +238,7 @@ def test_an_output_that_cannot_be(
 ) -> None:
     command = command.replace("SOURCE", str(labelled)).replace("MODEL", str(encoder_path))
     assert main(shlex.split(f"{command} {labelled}/inside --quiet")) == 1
-    assert f"{labelled} is no folder. Choose another output." in capsys.readouterr().err
+    assert f"{labelled} is not a folder. Choose another output." in capsys.readouterr().err
 
 
 def test_a_source_whose_name_is_no_utf8(
@@ -266,5 +266,5 @@ def test_a_source_whose_name_is_no_utf8(
     ):
         assert main(command) == 1
         said = " ".join(capsys.readouterr().err.split())
-        assert "no UTF-8" in said
+        assert "UTF-8" in said
         assert "should not happen" not in said

@@ -17,7 +17,7 @@ from simlte_st.config import Config, ProgressConfig, setting
 class Door(Config):
     """The door."""
 
-    title: ClassVar[str] = "door"
+    heading: ClassVar[str] = "door"
     closed: bool | None = setting(None, "keep it closed")
 
 

@@ -96,7 +96,7 @@ def test_no_command_replaces_its_documents(
     overwrite = "" if command.startswith("index") else " --overwrite"
     assert main(f"{command.replace('MODEL', str(encoder_path))} --quiet{overwrite}".split()) == 1
     said = " ".join(capsys.readouterr().err.split())
-    assert re.search("holds the documents|would replace the documents|would be one of the documents", said)
+    assert re.search("holds the documents|would replace the documents|would be read as one of the documents", said)
     assert {path: path.read_bytes() for path in notes.rglob("*") if path.is_file()} == before
 
 
@@ -123,7 +123,7 @@ def test_an_empty_name_is_not_the_working_folder(
         said = " ".join(capsys.readouterr().err.split())
         assert "This should not happen" not in said
         assert re.search(
-            "names no file|no name of a file|holds the documents|a name that ends in|there is no such",
+            "names no file|does not name a file|holds the documents|a name that ends in|there is no such",
             said,
         ), said
     assert sorted(path.name for path in notes.iterdir()) == ["a[1].txt", "document.txt", "notes", "rows.jsonl"]

@@ -6,6 +6,7 @@ import pytest
 import torch
 from losses_support import Scaling, both, columns_of, compare, first_batch, gradients, step, total
 from sentence_transformers import SentenceTransformer
+from support import rounding
 from torch import Tensor
 
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
@@ -91,9 +92,12 @@ def test_the_second_embedding_step_replays_dropout(
     ids=["scaler", "unlike", "mlm", "contrastive"],
 )
 def test_scaled_terms(with_head: SentenceTransformer, documents: list[str], mlm_input: Any, scaling: Scaling) -> None:
-    plain, cached = both(with_head, columns_of(with_head, documents), mlm_input=mlm_input, scaling=scaling)
-    largest = max(float(value.abs().max()) for value in plain.values() if value is not None)
-    compare(plain, cached, rtol=1e-5, atol=1e-6 * max(largest, 1.0))
+    columns = columns_of(with_head, documents)
+    plain, cached = both(with_head, columns, mlm_input=mlm_input, scaling=scaling)
+    # The gradient of the token types' embeddings is a sum over all tokens, which nearly cancel each other.
+    tokens = sum(int(column["attention_mask"].sum()) for column in columns)
+    found = torch.cat([value.flatten() for value in plain.values() if value is not None])
+    compare(plain, cached, rtol=0, atol=rounding(tokens, found))
 
 
 @pytest.mark.parametrize("mlm_input", ["separate", "shared"])

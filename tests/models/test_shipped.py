@@ -274,7 +274,7 @@ def test_a_home_that_cannot_be_written(tiny: Path, tmp_path: Path, monkeypatch: 
             find_model(BERT)
     (tmp_path / "file").touch()
     monkeypatch.setenv(HOME_VARIABLE, str(tmp_path / "file"))
-    with pytest.raises(ConfigurationError, match=f"cannot be written: .*file is no folder.*{HOME_VARIABLE}"):
+    with pytest.raises(ConfigurationError, match=f"cannot be written: .*file is not a folder.*{HOME_VARIABLE}"):
         find_model(BERT)
 
 

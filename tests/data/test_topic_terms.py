@@ -2,30 +2,30 @@ from __future__ import annotations
 
 import numpy as np
 
-from simlte_st.exploration.naming import WORDS, name_topics
+from simlte_st.data.topic_terms import WORDS, topic_terms
 
 
 def test_names_are_what_others_do_not_have() -> None:
     texts = [f"Said rates rise stock market {word}" for word in "abc" for _ in range(4)]
     texts += [f"Said goal scored home team {word} goal goal" for word in "abc" for _ in range(4)]
-    names = name_topics(texts, np.repeat([0, 1], 12), 2)
+    names = topic_terms(texts, np.repeat([0, 1], 12), 2)
     assert all(len(name) <= WORDS for name in names)
     assert "said" not in " ".join(names[0] + names[1])
     assert {word for term in names[0] for word in term.split()} <= {"rates", "rise", "stock", "market"}
     words = [word for term in names[1] for word in term.split()]
     assert len(words) == len(set(words)), "a word of a pair is not named again"
     texts = [f"A christian among christians, {word}" for word in "abc"] + ["Window of windows on programs"] * 3
-    names = name_topics(texts, np.repeat([0, 1], 3), 2)
+    names = topic_terms(texts, np.repeat([0, 1], 3), 2)
     assert sum("christian" in term for term in names[0]) == 1, "nor in another form"
 
 
 def test_scripts_without_spaces_and_texts_without_words() -> None:
     texts = ["天气 很好 今天天气", "天气 不好 天气预报", "股票 市场 上涨", "股票 市场 下跌"]
-    names = name_topics(texts, np.array([0, 0, 1, 1]), 2)
+    names = topic_terms(texts, np.array([0, 0, 1, 1]), 2)
     assert any("天气" in term for term in names[0])
     assert any("股" in term for term in names[1])
-    assert name_topics(["1 2", "3 4"], np.array([0, 1]), 2) == [[], []]
-    assert name_topics(["red apples", "blue boats", "green trees"], np.array([0, 1, -1]), 2)[0] == ["red apples"]
+    assert topic_terms(["1 2", "3 4"], np.array([0, 1]), 2) == [[], []]
+    assert topic_terms(["red apples", "blue boats", "green trees"], np.array([0, 1, -1]), 2)[0] == ["red apples"]
 
 
 def test_names_are_of_words() -> None:
@@ -33,7 +33,7 @@ def test_names_are_of_words() -> None:
     address = "see https://www.example.org/index.html, www.gnu.org/gpl or mail me@mail.example.com"
     texts = [f"{text}, l'économie {address}" for text in said * 2]
     texts += ["Rates _rise_ 1.5bn and 100m in the 2000s' market's middle天"] * 9
-    names = name_topics(texts, np.repeat([0, 1], [10, 9]), 2)
+    names = topic_terms(texts, np.repeat([0, 1], [10, 9]), 2)
     words = {word for term in names[0] for word in term.split()}
     assert words <= {"wait", "sing", "gone", "économie", "mail", "wait économie", "sing économie"}
     assert "économie" in words

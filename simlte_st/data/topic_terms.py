@@ -1,4 +1,4 @@
-"""Names of topics: words and pairs of words that more of a topic's documents have than of others."""
+"""Names of topics: terms that more of a topic's documents have than of the others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WORDS = 4
 _READ = 5_000  # characters of a document
 _VOCABULARY = 50_000
 _APOSTROPHES = "'\u2019\u02bc"
-# A word begins with a letter, and is whole: not the end of "1.5bn", and neither part of "didn't", "they've" or "we'll".
+# A word begins with a letter, and is whole: not the end of "1.5bn", nor a part of "didn't", "they've" or "we'll".
 _SIGN = rf"[^\W_{CJK}]"
 _WORD = rf"(?<!{_SIGN})[^\W\d_{CJK}][^\W{CJK}]*{_SIGN}(?![{_APOSTROPHES}]t\b|{_SIGN})"
 _PATTERN = rf"[{CJK}]|(?!(?<=\w[{_APOSTROPHES}])(?:ll|re|ve)\b){_WORD}"
@@ -27,26 +27,24 @@ _ADDRESS = re.compile(r"(?:https?://|www\.)\S+|\S+@\S+\.\S+")
 _CJK_PAIR = re.compile(rf"(?<=[{CJK}]) (?=[{CJK}])")
 
 
-def name_topics(texts: Sequence[str], assigned: NDArray[np.int64], number: int) -> list[list[str]]:
-    """Name topics by a class-based TF-IDF.
+def topic_terms(texts: Sequence[str], assigned: NDArray[np.int64], number: int) -> list[list[str]]:
+    """Return up to :data:`WORDS` words or pairs of words for each topic, by a class-based TF-IDF.
 
-    A term weighs as much as the share of the topic's documents that have it, times the logarithm of how many times that
-    share is the one in all other documents. With the sums of counts of BERTopic's class-based TF-IDF, words that every
-    topic has, such as "said", came first on BBC News. English stop words are left out, and so are addresses of
-    the web and of mail.
+    A term weighs the share of the topic's documents that have it, times the logarithm of the ratio of that share to the
+    share in all other documents. With BERTopic's sums of counts, words of every topic such as "said" came first on BBC
+    News. English stop words, URLs and mail addresses are ignored.
 
     References:
         Grootendorst, "BERTopic: Neural topic modeling with a class-based TF-IDF procedure", 2022.
     """
     if not number:
         return []
-    few = len(texts) < 200
     vectorizer = CountVectorizer(
         ngram_range=(1, 2),
         stop_words="english",
         token_pattern=_PATTERN,
         binary=True,
-        min_df=1 if few else 3,
+        min_df=1 if len(texts) < 200 else 3,
         max_features=_VOCABULARY,
         dtype=np.float32,
     )
@@ -64,6 +62,7 @@ def name_topics(texts: Sequence[str], assigned: NDArray[np.int64], number: int) 
 
 
 def _heaviest(terms: NDArray[np.str_], weights: NDArray[np.float64]) -> list[str]:
+    """Return the terms with the largest weights, no two of which share a stem."""
     chosen: list[str] = []
     for place in np.argsort(-weights, kind="stable")[: 10 * WORDS]:
         term = str(terms[place])
@@ -71,7 +70,7 @@ def _heaviest(terms: NDArray[np.str_], weights: NDArray[np.float64]) -> list[str
         if weights[place] <= 0 or len(chosen) == WORDS:
             break
         inside = [each for each in chosen if _stems(each) < words]
-        if inside:  # the pair says what its words alone began to say
+        if inside:  # a pair takes the place of its single words
             chosen[chosen.index(inside[0])] = term
             chosen = [each for each in chosen if each not in inside]
         elif not any(words & _stems(each) for each in chosen):
