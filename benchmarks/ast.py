@@ -30,9 +30,10 @@ from benchmarks.linking.data import ARTICLES, POSTS, Linked, load, split
 from benchmarks.linking.encoders import ENCODERS, VECTORS, make_encoder, word_vectors
 from benchmarks.linking.figures import map_posts
 from benchmarks.linking.page import report
+from benchmarks.papers.linking import LinkingEvaluator, linking
 from benchmarks.records import RESULTS
 from simlte_st.compat import quiet_transformers
-from simlte_st.evaluation import Bm25Scores, LinkingEvaluator, PairScores, TfidfScores, linking
+from simlte_st.evaluation import Bm25Scores, PairScores, TfidfScores
 from simlte_st.losses import MultiSimilarityTripletLoss
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE

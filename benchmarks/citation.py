@@ -33,20 +33,12 @@ import pyarrow.parquet as pq
 import torch
 
 from benchmarks.grid.work import Work
+from benchmarks.papers.citation_links import citation_link_probe, citation_link_threshold
+from benchmarks.papers.citation_retrieval import citation_retrieval
+from benchmarks.papers.link_pairs import LinkPairs, link_pairs, number_links
 from benchmarks.readers import embed, readers
 from benchmarks.records import add_bf16, difference, dtype_of, environment, mean_deviation, with_interval, write_results
-from simlte_st.evaluation import (
-    Bm25Scores,
-    CosineScores,
-    LinkPairs,
-    PairScores,
-    TfidfScores,
-    citation_link_probe,
-    citation_link_threshold,
-    citation_retrieval,
-    link_pairs,
-    number_links,
-)
+from simlte_st.evaluation import Bm25Scores, CosineScores, PairScores, TfidfScores
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.models.names import PACKAGED_BASE
 

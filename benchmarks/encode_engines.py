@@ -29,9 +29,9 @@ from simlte_st.evaluation.probe import one_thread
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.models.base import load_model
 from simlte_st.models.config import EngineConfig
+from simlte_st.models.encode import make_parts
 from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.models.parts import DocumentParts, PartEncoder, part_files
-from simlte_st.models.workers import Workers
 
 Engine = Literal["local", "ray"]
 
@@ -69,9 +69,8 @@ def run(engine: Engine, encoder: PartEncoder, options: argparse.Namespace) -> di
         began = time.time()
         usage.look()
         with looked_at(usage.look, every=1):
-            Workers(EngineConfig(engine=engine, actors=1 if engine == "ray" else None)).make(
-                parts, encoder, progress=False
-            )
+            config = EngineConfig(engine=engine, actors=1 if engine == "ray" else None)
+            make_parts(parts, encoder, config, progress=False)
         usage.look()
         tables = [pq.read_table(path) for path in part_files(folder)]
         ends = sorted(

@@ -26,6 +26,7 @@ from tqdm.auto import tqdm
 from benchmarks.citation import ENGLISH, read
 from benchmarks.grid.work import Work
 from benchmarks.linking.data import load
+from benchmarks.papers.citation_retrieval import citation_retrieval
 from benchmarks.readers import readers
 from benchmarks.records import (
     RESULTS,
@@ -38,11 +39,11 @@ from benchmarks.records import (
 )
 from simlte_st import Index
 from simlte_st.data import Document
-from simlte_st.evaluation import PairScores, TfidfScores, citation_retrieval
+from simlte_st.evaluation import PairScores, TfidfScores
 from simlte_st.evaluation.table import markdown_table
-from simlte_st.index import Hits
-from simlte_st.index.queries import Mode
 from simlte_st.models.names import PACKAGED_BASE
+from simlte_st.search import Hits
+from simlte_st.search.config import Mode
 
 TFIDF = "TF-IDF"
 
@@ -73,7 +74,7 @@ def papers(shared: Path) -> Collection:
     documents = [Document(str(number), text, metadata={"cited": number in cited}) for number, text in enumerate(texts)]
 
     def ask(index: Index, number: int, mode: Mode, top: int) -> Hits:
-        return index.link([str(number)], top=top, where="cited", mode=mode)
+        return index.link([str(number)], top_k=top, where="cited", mode=mode)
 
     return Collection("AAN, papers to the papers they cite", documents, texts, links, ask)
 
@@ -85,7 +86,7 @@ def tweets(shared: Path) -> Collection:
     documents = [Document(str(first + row), article) for row, article in enumerate(data.articles)]
 
     def ask(index: Index, number: int, mode: Mode, top: int) -> Hits:
-        return index.search(data.posts[number], top=top, mode=mode)
+        return index.search(data.posts[number], top_k=top, mode=mode)
 
     texts = [*data.posts, *data.articles]
     return Collection("PolitiFact, tweets to articles", documents, texts, data.links + np.array([0, first]), ask)

@@ -6,7 +6,7 @@
 The vectors are made from those of real sentences (BBC News, MiniLM): each lies between a sentence and one of its ten
 nearest ones, with noise, so that they crowd as real ones do. The queries are other sentences of the same articles. Each
 library has a process of its own; searches take turns. Ours looks through the partitions that
-``simlte_st.index.partitions`` says; FAISS has as many lists as its guidelines say (4 sqrt(n)), and looks through the
+``simlte_st.search.store`` says; FAISS has as many lists as its guidelines say (4 sqrt(n)), and looks through the
 fewest, a power of two, that find .97 of what is nearest. What is nearest is found by comparing everything. An index of
 ours keeps ids, hashes and columns beside the vectors, is on the disk after each commit, and removes what it replaces;
 FAISS keeps vectors in memory, and writes a file when it is told to.
@@ -39,11 +39,11 @@ from simlte_st.data import read_documents
 from simlte_st.data.segmenters import make_segmenter
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import atomic_path
-from simlte_st.index.store import Store
-from simlte_st.index.texts import BATCH
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.models.vectors import unit_rows
+from simlte_st.search.add import BATCH
+from simlte_st.search.store import Store
 
 K = 10
 NEIGHBOURS = 10

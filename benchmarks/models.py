@@ -55,20 +55,14 @@ from benchmarks.models_page import (
     write_page,
 )  # fmt: skip
 from benchmarks.nli.tasks import Pairs, load_pairs, score_similarity, similarity
+from benchmarks.papers.citation_retrieval import citation_retrieval
+from benchmarks.papers.document_similarity import document_similarity, load_lee
 from benchmarks.records import RESULTS, add_bf16, dtype_of
 from benchmarks.timing import side_by_side
 from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.errors import DataError, MissingExtraError, ModelError
-from simlte_st.evaluation import (
-    Bm25Scores,
-    CosineScores,
-    PairScores,
-    TfidfScores,
-    citation_retrieval,
-    document_similarity,
-    load_lee,
-)
-from simlte_st.evaluation.lexical import fit_tfidf
+from simlte_st.evaluation import Bm25Scores, CosineScores, PairScores, TfidfScores
+from simlte_st.evaluation.scores import fit_tfidf
 from simlte_st.files import atomic_path
 from simlte_st.models.base import load_model
 from simlte_st.models.conversion import convert_base

@@ -20,10 +20,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from benchmarks.figures import drawn_figure
 from benchmarks.longformer import SIZE, both, step
 from benchmarks.records import RESULTS, environment, environment_lines, write_results
 from benchmarks.timing import own_process, ratio, resident, side_by_side, spread
-from simlte_st.analysis.figures import drawn_figure
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.longformer.packing import pack_batch
 from simlte_st.modules import StarTransformer

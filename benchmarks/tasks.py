@@ -30,8 +30,8 @@ from mteb.abstasks import (
 from sentence_transformers import SentenceTransformer
 
 from benchmarks.datasets import SETS, Benchmark, CitationBenchmark, load_benchmark
+from benchmarks.papers.document_similarity import JudgedPairs, load_lee
 from simlte_st.errors import DataError
-from simlte_st.evaluation.document_similarity import JudgedPairs, load_lee
 
 PathLike = str | os.PathLike[str]
 

@@ -27,11 +27,12 @@ from benchmarks.datasets.bbc import packaged_corpus_path
 from benchmarks.records import environment, environment_lines, write_results
 from simlte_st.data import Document
 from simlte_st.evaluation.table import markdown_table
-from simlte_st.exploration.pile import Halves, encode_halves, read_pile
+from simlte_st.exploration.config import ExploreConfig
+from simlte_st.exploration.corpus import Halves, encode_halves, read_corpus
 from simlte_st.exploration.topics import find_topics
-from simlte_st.index.encoder import Encoder
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE
+from simlte_st.search.encoder import Encoder
 
 FILES = {
     "20 Newsgroups": "20newsgroups",
@@ -79,8 +80,9 @@ def encode(name: str, texts: list[str], folder: Path) -> tuple[np.ndarray, Halve
     if not path.exists():
         encoder = Encoder(load_model(PACKAGED_BASE, dtype=torch.bfloat16).model)
         documents = [Document(str(row), text) for row, text in enumerate(texts)]
-        halves = encode_halves(read_pile(encoder, documents[:HALVED]), encoder, HALVED)
-        vectors = read_pile(encoder, documents).vectors
+        config = ExploreConfig(progress=False)
+        halves = encode_halves(read_corpus(encoder, documents[:HALVED], config), encoder, HALVED, config)
+        vectors = read_corpus(encoder, documents, config).vectors
         folder.mkdir(parents=True, exist_ok=True)
         np.savez(path, x=vectors, a=halves.first, b=halves.second, ids=halves.rows)
     kept = np.load(path)

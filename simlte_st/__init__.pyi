@@ -3,7 +3,6 @@ from .data.transform import DocSplitTransform as DocSplitTransform
 from .data.views import DocSplit as DocSplit
 from .evaluation.compare import compare as compare
 from .exploration.explore import explore as explore
-from .index.index import Index as Index
 from .losses.cached_multiple_negatives_ranking_mlm import (
     CachedMultipleNegativesRankingMLMLoss as CachedMultipleNegativesRankingMLMLoss,
 )
@@ -11,6 +10,7 @@ from .losses.multiple_negatives_ranking_mlm import MultipleNegativesRankingMLMLo
 from .models.encode import encode_documents as encode_documents
 from .models.onnx_encoder import load_onnx as load_onnx
 from .models.sentence_transformer import SentenceTransformer as SentenceTransformer
+from .search.index import Index as Index
 from .training.callbacks import trainer_callbacks as trainer_callbacks
 from .training.train import train as train
 

@@ -36,6 +36,7 @@ MLM_HEADS: dict[str, tuple[str, str, str, str]] = {
     "xlm-roberta": _LM_HEAD,
     "camembert": _LM_HEAD,
     "longformer": _LM_HEAD,
+    "simlte_longformer": _LM_HEAD,
     "mpnet": _LM_HEAD,
     "distilbert": ("vocab_transform", "activation", "vocab_layer_norm", "vocab_projector"),
     "electra": (

@@ -6,6 +6,7 @@ saved settings of a run, the check on resuming it and the reference page all com
 
 from __future__ import annotations
 
+import functools
 import inspect
 import types
 import warnings
@@ -32,6 +33,7 @@ class Setting:
     metavar: str | None = None
     flag: str | None = None
     flag_help: str | None = None
+    aliases: tuple[str, ...] = ()
     formerly: tuple[str, ...] = ()
     decisive: bool = True
     option: bool = True
@@ -46,9 +48,10 @@ def setting(default: Any, help: str, **others: Any) -> Any:
         help: One line for ``--help`` and for the reference, without a full stop; other settings in double backticks.
         **others: Fields of :class:`Setting`. ``least``, ``most``, ``above`` and ``below`` bound numbers (whole numbers
             are at least 1 by default). ``metavar`` and ``flag`` name the option where the field's name and type do
-            not; ``flag_help`` explains it where it switches something off. ``formerly`` has older names of the keyword
-            argument, which warn. ``decisive=False`` is for what a run may be resumed with another value of,
-            ``option=False`` for what no command line has; ``default_help`` explains a default of None.
+            not; ``flag_help`` explains it where it switches something off. ``aliases`` has other flags of the option,
+            ``formerly`` older names of the keyword argument, which warn. ``decisive=False`` is for what a run may be
+            resumed with another value of, ``option=False`` for what no command line has; ``default_help`` explains a
+            default of None.
     """
     metadata = {"setting": Setting(help, **others)}
     if isinstance(default, (dict, list)):
@@ -94,8 +97,7 @@ class Config:
         values, former = {}, {old: item.name for item in fields(cls) for old in setting_of(item).formerly}
         for name, value in overrides.items():
             if name in former:
-                message = f"{name}= is called {former[name]}= now; the old name will go."
-                warnings.warn(message, FutureWarning, stacklevel=4)
+                _warn_of_former_name(name, former[name])
             values[former.get(name, name)] = value
         if unknown := [name for name in values if name not in cls.__dataclass_fields__]:
             names = list(cls.__dataclass_fields__)
@@ -121,14 +123,23 @@ class Config:
         return {item.name: getattr(self, item.name) for item in fields(self) if setting_of(item).decisive}
 
 
-def configured(kind: type[Config]) -> Callable[[F], F]:
+def configured(kind: type[Config], **formerly: str) -> Callable[[F], F]:
     """Show the settings of ``kind`` in the signature of a function that takes them as ``**overrides``.
 
     Args:
         kind: The config that ``config`` is, and whose fields ``overrides`` replace.
+        **formerly: Present names of the function's other parameters by their older names, which warn.
     """
 
     def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def call(*arguments: Any, **named: Any) -> Any:
+            for old, name in formerly.items():
+                if old in named:
+                    _warn_of_former_name(old, name, stacklevel=3)
+                    named[name] = named.pop(old)
+            return function(*arguments, **named)
+
         signature = inspect.signature(function)
         own = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
         more = [
@@ -136,10 +147,16 @@ def configured(kind: type[Config]) -> Callable[[F], F]:
             for item in fields(kind)
             if item.name not in signature.parameters
         ]
-        function.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
-        return function
+        call.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
+        return call  # type: ignore[return-value]
 
     return decorate
+
+
+def _warn_of_former_name(old: str, name: str, stacklevel: int = 5) -> None:
+    """Warn whoever called a function with :func:`configured`; by default from :meth:`Config.make`."""
+    message = f"{old}= is called {name}= now; the old name will be removed."
+    warnings.warn(message, FutureWarning, stacklevel=stacklevel)
 
 
 def setting_of(item: Field[Any]) -> Setting:

@@ -31,9 +31,9 @@ MUTANTS = [
         "simlte_st/models/onnx_encoder.py", "models/test_export.py",
         "mask * (np.arange(mask.shape[1]) >= of_prompt)", "mask",
     ),
-    ("simlte_st/longformer/products.py", "longformer/test_attention.py", "used = weights * mask", "used = weights"),
-    ("simlte_st/longformer/products.py", "longformer/test_attention.py", "grad / (1 - ctx.dropout)", "grad"),
-    ("simlte_st/longformer/products.py", "longformer/test_attention.py", "other &= 0xFFFF", "other &= -1"),
+    ("simlte_st/longformer/blocked.py", "longformer/test_attention.py", "used = weights * mask", "used = weights"),
+    ("simlte_st/longformer/blocked.py", "longformer/test_attention.py", "grad / (1 - ctx.dropout)", "grad"),
+    ("simlte_st/longformer/blocked.py", "longformer/test_attention.py", "other &= 0xFFFF", "other &= -1"),
     ("simlte_st/models/passes.py", "models/test_passes.py", "found[back.to(found.device)]", "found"),
     ("simlte_st/models/passes.py", "models/test_passes.py", "min(slots, CPU_PASS[0])", "CPU_PASS[0]"),
     ("simlte_st/models/passes.py", "models/test_passes.py", "length + self._special - self._taken", "length"),
@@ -46,15 +46,15 @@ MUTANTS = [
         "if kind in backbone.replaces", "if kind == backbone.model_type",
     ),
     (
-        "simlte_st/index/queries.py", "index/test_analyzer.py",
-        "for name in outstanding(by_text):", "for name in []:",
+        "simlte_st/search/query.py", "search/test_analyzer.py",
+        "for name in exact_matches(by_text):", "for name in []:",
     ),
     (
-        "simlte_st/data/analyzer.py", "index/test_analyzer.py",
+        "simlte_st/data/analyzer.py", "search/test_analyzer.py",
         "return content or terms", "return content",
     ),
     (
-        "simlte_st/index/adding.py", "index/test_adding.py",
+        "simlte_st/search/add.py", "search/test_add.py",
         "name in reader.unread or name.startswith(folders)", "name in reader.unread",
     ),
     (
@@ -82,7 +82,7 @@ MUTANTS = [
         "tokenizer.split_special_tokens = True", "pass",
     ),
     (
-        "simlte_st/evaluation/citation_links.py", "test_citation_links.py",
+        "benchmarks/papers/citation_links.py", "test_citation_links.py",
         "scores.pairs(train.pairs), train.labels, high", "scores.pairs(test.pairs), test.labels, high",
     ),
     (
@@ -108,7 +108,7 @@ MUTANTS = [
     ("simlte_st/training/whole.py", "test_whole.py", "<= CUT_SHARE * read.tokens", "<= read.tokens"),
     ("simlte_st/evaluation/probe.py", "test_probe.py", "x[test]) == y[test]", "x[train]) == y[train]"),
     (
-        "simlte_st/evaluation/probe_difference.py", "test_probe_difference.py",
+        "simlte_st/evaluation/few_shot.py", "test_few_shot.py",
         "size=RESAMPLES).astype(np.float64)", "size=1).astype(np.float64)",
     ),
     ("simlte_st/evaluation/verdict.py", "evaluation/test_verdict.py", "if base.reads == model.reads:", "if True:"),
@@ -144,8 +144,8 @@ MUTANTS = [
     ("simlte_st/models/parts.py", "models/test_encode.py", "max(self._before, default=0) > number", "False"),
     ("simlte_st/models/parts.py", "models/test_device.py", "ordered[order] = vectors", "ordered[:] = vectors"),
     (
-        "simlte_st/index/texts.py", "index/test_adding.py",
-        "in enumerate(batches(self._reader), start=1)", "in enumerate(batches(self._reader))",
+        "simlte_st/search/add.py", "search/test_add.py",
+        "in enumerate(_batches(self.reader), start=1)", "in enumerate(_batches(self.reader))",
     ),
     ("simlte_st/files.py", "test_files.py", "os.replace(before, target)", "pass"),
     ("simlte_st/files.py", "test_files.py", "place.is_relative_to(written)", "place == output.resolve()"),
@@ -196,17 +196,17 @@ MUTANTS = [
     *(
         ("simlte_st/data/document_stream.py", "data/test_document_stream.py", old, new)
         for old, new in (
-            ('f"buffer at {mark.row}"', 'f"buffer at {mark.row} of {id(self)}"'),
+            ('f"buffer at {cursor.row}"', 'f"buffer at {cursor.row} of {id(self)}"'),
             ("del documents[len(documents) - len(documents) % self._batch_size :]", "pass"),
             ("if key in self._without:", "if False:"),
-            ("self._marks = max(self._marks, read, key=len)", "pass"),
+            ("self._cursors = max(self._cursors, read, key=len)", "pass"),
             ("seed=self._seed, epoch=epoch,", "seed=self._seed, epoch=0,"),
         )
     ),
     ("simlte_st/data/shards.py", "data/test_shards.py", "part, name, row, _ROWS", "part, name, 0, _ROWS"),
-    ("simlte_st/modules/pooling.py", "modules/test_token_attention.py", "mask.shape != embeddings.shape[:2]", "False"),
-    ("simlte_st/modules/pooling.py", "modules/test_token_attention.py", "[-1] != self.embedding_dimension", " is None"),
-    ("simlte_st/analysis/token_weights.py", "test_token_weights.py", "model.eval()", "pass"),
+    ("simlte_st/modules/base.py", "modules/test_token_attention.py", "mask.shape != embeddings.shape[:2]", "False"),
+    ("simlte_st/modules/base.py", "modules/test_token_attention.py", "[-1] != self.embedding_dimension", " is None"),
+    ("benchmarks/papers/weights.py", "test_weights.py", "model.eval()", "pass"),
     ("simlte_st/training/finish.py", "training/test_report.py", "readers[1], trained", "trained, trained"),
     *(
         ("simlte_st/training/report.py", "training/test_report.py", old, new)
@@ -230,7 +230,10 @@ MUTANTS = [
         "simlte_st/exploration/explore.py", "exploration/test_explore.py",
         "ids[group] if sizes[group] > 1 else None", "ids[group]",
     ),
-    ("simlte_st/exploration/sections.py", "exploration/test_explore.py", "{escape(titles[row])}", "{titles[row]}"),
+    (
+        "simlte_st/exploration/page.py", "exploration/test_explore.py",
+        "{escape(corpus.titles[row])}", "{corpus.titles[row]}",
+    ),
     ("simlte_st/page/filters.py", "page/test_filters.py", "timedelta(days=1)", "timedelta(days=0)"),
     ("simlte_st/page/filters.py", "page/test_filters.py", """text.replace("'", "''")""", "text"),
     ("simlte_st/page/filters.py", "page/test_filters.py", "if text in known]", "]"),

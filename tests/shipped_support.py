@@ -9,8 +9,7 @@ from safetensors.torch import save_file
 from sentence_transformers import SentenceTransformer
 
 from simlte_st.models import shipped
-from simlte_st.models.difference import DIFFERENCE_FILE, add_difference, linear_weights
-from simlte_st.models.shipped import BUILD_FILE, CARD_FILE, untrained
+from simlte_st.models.shipped import BUILD_FILE, CARD_FILE, DIFFERENCE_FILE, add_difference, linear_weights, untrained
 
 BERT, LONGFORMER = "simlte-bert", "simlte-longformer"
 

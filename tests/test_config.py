@@ -25,7 +25,7 @@ class Oven(ResumeConfig, SeedConfig):
     name: str = setting("ours", "whose it is")
 
 
-@configured(Oven)
+@configured(Oven, food="dish")
 def bake(dish: str, config: Oven | None = None, **overrides: Any) -> Oven:
     return Oven.make(config, overrides)
 
@@ -60,8 +60,11 @@ def test_overrides_replace_the_values_of_a_config() -> None:
 
 
 def test_a_former_name_warns_and_works() -> None:
-    with pytest.warns(FutureWarning, match="minutes="):
+    with pytest.warns(FutureWarning, match="minutes=") as told:
         assert bake("bread", duration=3).minutes == 3
+    with pytest.warns(FutureWarning, match="dish=") as told_of_parameter:
+        assert bake(food="bread", minutes=3).minutes == 3  # type: ignore[call-arg]
+    assert {each.filename for each in (*told, *told_of_parameter)} == {__file__}, "whose call is to be changed"
 
 
 def test_the_signature_has_the_settings_with_their_defaults() -> None:

@@ -15,5 +15,6 @@ def test_no_room_grows_without_a_word() -> None:
 
 
 def test_lines_are_counted_as_the_table_says() -> None:
-    source = '"""Two\nlines."""\n\n# A comment.\nx = """not\na docstring"""\n\n\ndef f():\n    """One."""\n    return x  # y\n'
+    lines = ['"""Two', 'lines."""', "", "# A comment.", 'x = """not', 'a docstring"""', "", "", "def f():"]
+    source = "\n".join([*lines, '    """One."""', "    return x  # y", ""])
     assert lines_of(source) == (4, 3)

@@ -41,8 +41,8 @@ from benchmarks.bank.trust import (
     signs_right,
     training_of,
 )
+from benchmarks.figures import drawn_figure
 from benchmarks.records import RESULTS, environment, write_results
-from simlte_st.analysis.figures import drawn_figure
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.evaluation.verdict import LIKELY, RECORD_FILE
 from simlte_st.files import read_json, write_json

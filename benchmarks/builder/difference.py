@@ -13,7 +13,7 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
 from simlte_st.errors import ModelError
-from simlte_st.models.difference import linear_weights
+from simlte_st.models.shipped import linear_weights
 
 _LOST = 1e-3
 """Share of a change, by its norm, that its factors may lack; rounding them to float16 takes a third of that."""

@@ -34,9 +34,8 @@ from simlte_st.data.document import Document
 from simlte_st.errors import ConfigurationError
 from simlte_st.files import atomic_path, check_free, write_json
 from simlte_st.models.base import load_model
-from simlte_st.models.difference import DIFFERENCE_FILE, add_difference
 from simlte_st.models.names import OWN_MODELS, base_of_own_models
-from simlte_st.models.shipped import BUILD_FILE, CARD_FILE, untrained
+from simlte_st.models.shipped import BUILD_FILE, CARD_FILE, DIFFERENCE_FILE, add_difference, untrained
 from simlte_st.modules.position_pooling import FLAT, POWER
 from simlte_st.training.batching import ConfiguredBatchSampler, TokenBudgetBatchSampler
 from simlte_st.training.dropout import set_dropout

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from sentence_transformers import SentenceTransformer
 
-from simlte_st.models.difference import linear_weights
+from simlte_st.models.shipped import linear_weights
 
 if TYPE_CHECKING:
     from peft import LoraModel

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from simlte_st.analysis.figures import drawn_figure
+from benchmarks.figures import drawn_figure
 
 _COLOURS = (  # Okabe and Ito's, with olive for their yellow, which is faint on white, and two of Tol's
     *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#882255", "#999933", "#999999"),

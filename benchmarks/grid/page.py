@@ -268,7 +268,7 @@ def draw(results: Results, gains: Any, folder: Path) -> dict[str, str]:
 
 def _drawings(results: Results, gains: Any) -> Iterator[tuple[str, str, Any]]:
     from benchmarks.grid import figures
-    from simlte_st.analysis import write_bars
+    from benchmarks.papers.attention import write_bars
 
     rows: dict[str, tuple[float, float, float]] = {}
     headline = tables.HEADLINE[tables.architecture(results)]

@@ -16,11 +16,12 @@ from benchmarks.datasets import Benchmark, load_benchmark, statistics
 from benchmarks.grid.printed import DATA
 from benchmarks.grid.scales import Scale
 from benchmarks.grid.work import Work
+from benchmarks.papers.document_similarity import JudgedPairs, load_lee
+from benchmarks.papers.link_pairs import number_links
 from benchmarks.rivals.hub_models import Task
 from simlte_st.data import read_documents
 from simlte_st.data.document import Document
 from simlte_st.errors import DataError
-from simlte_st.evaluation import JudgedPairs, load_lee, number_links
 from simlte_st.evaluation.splits import sample_rows
 from simlte_st.files import read_json, write_json
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from sklearn.manifold import TSNE
 
+from benchmarks.figures import drawn_figure, plain
 from benchmarks.linking.data import Linked
 from benchmarks.linking.sparsity import CLOSED, TITLES
-from simlte_st.analysis.figures import drawn_figure, plain
 
 SHOWN = 10
 """Articles on the map."""

@@ -12,8 +12,8 @@ from benchmarks.grid.work import Work
 from benchmarks.linking.figures import draw_alphas, draw_map, draw_sparsity
 from benchmarks.linking.printed import AVERAGES, R_PRECISION
 from benchmarks.linking.sparsity import CLOSED, TITLES, expected_sum, measure
+from benchmarks.papers.linking import PRINTED_RANKS, THRESHOLD, scaled_rank
 from benchmarks.records import environment_lines, environments, mean_deviation, write_results
-from simlte_st.evaluation.linking import PRINTED_RANKS, THRESHOLD, scaled_rank
 from simlte_st.evaluation.table import markdown_table
 
 METRICS = {"map": "mAP", "roc_auc": "ROC-AUC", "mrp": "mRP"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simlte_st.evaluation.linking import PRINTED_RANKS
+from benchmarks.papers.linking import PRINTED_RANKS
 
 _TABLE_1 = {
     "CNN": (100.0, 99.00, 97.50, 90.40, 84.80, 68.65, 55.53),

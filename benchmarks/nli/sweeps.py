@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.figures import drawn_figure, finish_axes
 from benchmarks.records import mean_deviation
-from simlte_st.analysis.figures import drawn_figure, finish_axes
 from simlte_st.evaluation.table import markdown_table
 
 Runs = Sequence[Mapping[str, Any]]

@@ -1,70 +1,57 @@
-"""The protocol of a backbone: what others ask an architecture, with the answers of a stock encoder."""
+"""What every backbone has; how it computes, and how a model is converted to it, is in a room of its own."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from simlte_st.config import Config
+
 if TYPE_CHECKING:  # the command line reads the settings of backbones, and shall not wait for torch
     from sentence_transformers import SentenceTransformer
-    from transformers import PreTrainedModel
-
-MAX_LENGTH = 4096
-"""Tokens that a converted Longformer reads where nothing else is said: the papers'."""
 
 
-class Backbone:
-    """An architecture of encoders. This class describes the stock ones.
+@dataclass(frozen=True, kw_only=True)
+class Backbone(Config):
+    """An architecture of encoders, with the settings of a conversion to it. This class describes the stock ones.
 
-    An architecture of this package that reads long documents has a subclass in its room, a frozen dataclass whose
-    fields are the settings of a conversion, and a line in :data:`~simlte_st.backbones.registry.BACKBONES`. Its
-    configuration has a property ``usable_length``: the tokens of a document that it reads.
-
-    Attributes:
-        model_type: What transformers calls the architecture.
-        replaces: Stock architectures that this one computes as well, and faster.
-        pooled_inside: Whether the encoder pools by itself: its first token's state is the embedding of the document,
-            and no other pooling can be chosen once it is made.
-        packed: Whether padding costs no time.
+    An architecture of this package that reads long documents has a subclass in its room and a line in
+    :data:`~simlte_st.backbones.registry.BACKBONES`. The room's ``modeling`` registers it with transformers, with a
+    configuration whose ``usable_length`` is the number of tokens that it reads; the room's ``convert`` converts to it.
     """
 
-    model_type: ClassVar[str] = ""
-    replaces: ClassVar[tuple[str, ...]] = ()
+    model_type: ClassVar[str] = ""  # its name in transformers
+    replaces: ClassVar[tuple[str, ...]] = ()  # stock architectures that it computes as well, and faster
+    # Whether it wraps another encoder, ``encoder``, and pools by itself: the state of its first token is the embedding
+    # of the document, and no other pooling can be chosen once it is made.
     pooled_inside: ClassVar[bool] = False
-    packed: ClassVar[bool] = False
+    packed: ClassVar[bool] = False  # whether padding costs no time
+    reading: ClassVar[str] = ""  # how it reads a number of tokens, as a format
 
     @classmethod
     def register(cls) -> None:
         """Register the architecture with transformers' Auto classes."""
-
-    @classmethod
-    def language_model(cls, encoder: PreTrainedModel) -> PreTrainedModel:
-        """Return the encoder whose checkpoint has the head of a masked language model, if one does."""
-        return encoder
-
-    @classmethod
-    def mlm_head(cls, encoder: PreTrainedModel) -> tuple[str, str, str, str] | None:
-        """Say where the ForMaskedLM class of an encoder keeps its head: dense, activation, layer norm, decoder."""
-        from simlte_st.compat import MLM_HEADS
-
-        return MLM_HEADS.get(encoder.config.model_type)
-
-    def reading(self, max_length: int) -> str:
-        """Say how a converted model reads so many tokens."""
-        raise NotImplementedError
+        if cls.model_type:
+            import_module(f"{_room(cls)}.modeling")
 
     def convert(self, model: SentenceTransformer, path: Path, max_length: int | None, tuned: bool) -> None:
-        """Write a model as one of this architecture.
+        """Write a model, which is not changed, as one of this architecture.
 
         Args:
-            model: The model to convert; it is not changed.
-            path: The folder to write, which is there and empty.
-            max_length: Tokens that the new model reads, special tokens included; None is what the architecture has as
-                its default, or what a model of one that is replaced reads.
+            model: The model to convert.
+            path: The folder to write, which exists and is empty.
+            max_length: Tokens that the new model reads, special tokens included; None for the architecture's default,
+                or for what a model of an architecture that is replaced reads.
             tuned: Whether the model is a sentence encoder, as opposed to a bare language model.
 
         Raises:
-            ModelError: It cannot be converted; the message says why.
+            ModelError: The model cannot be converted.
             ConfigurationError: A setting is out of its range.
         """
-        raise NotImplementedError
+        import_module(f"{_room(type(self))}.convert").convert(self, model, path, max_length, tuned)
+
+
+def _room(backbone: type[Backbone]) -> str:
+    return backbone.__module__.rpartition(".")[0]

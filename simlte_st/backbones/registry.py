@@ -1,12 +1,11 @@
-"""Every backbone of this package by name: what ``simlte convert --backbone`` and ``simlte train --backbone`` know.
+"""Every backbone by name, as ``simlte convert --backbone`` and ``simlte train --backbone`` have them.
 
-A new backbone is a frozen dataclass that follows :class:`~simlte_st.backbones.base.Backbone`, in a room of its own, and
-one line in :data:`BACKBONES`. Its fields are options of ``simlte convert`` then, explained by its docstring.
+A new backbone is a room with a :class:`~simlte_st.backbones.base.Backbone`, whose fields become options of ``simlte
+convert``, and one line in :data:`BACKBONES`.
 """
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from simlte_st.backbones.base import Backbone
@@ -22,26 +21,26 @@ BACKBONES: dict[str, type[Backbone]] = {"longformer": Longformer, "chunk-mean": 
 
 
 def backbone_of(encoder: PreTrainedModel) -> type[Backbone]:
-    """Find the backbone that an encoder is; :class:`~simlte_st.backbones.base.Backbone` for a stock one."""
+    """Return the backbone that an encoder is; :class:`~simlte_st.backbones.base.Backbone` for a stock one."""
     kind = encoder.config.model_type
     return next((backbone for backbone in BACKBONES.values() if backbone.model_type == kind), Backbone)
 
 
 def replacement_of(encoder: PreTrainedModel) -> str | None:
-    """Name the backbone that takes the place of a stock encoder, computing the same; None where there is none."""
+    """Return the name of the backbone that replaces a stock encoder and computes the same, if there is one."""
     kind = encoder.config.model_type
     return next((name for name, backbone in BACKBONES.items() if kind in backbone.replaces), None)
 
 
 def make_backbone(name: str, **settings: Any) -> Backbone:
-    """Make a backbone by name."""
+    """Return a backbone by name, with the settings that are not None."""
     check_choice("backbone", name, BACKBONES)
     chosen = {setting: value for setting, value in settings.items() if value is not None}
-    known = {other: [field.name for field in fields(kind)] for other, kind in BACKBONES.items()}  # type: ignore[arg-type]
     for setting, value in chosen.items():
-        if setting not in known[name]:
-            others = [other for other, names in known.items() if setting in names]
-            if not others:
-                raise ConfigurationError(f"The backbone {name!r} has no setting {setting}=: it has {known[name]}.")
-            raise ConfigurationError(f"{setting}={value!r} is for backbone={others[0]!r}: leave it out.")
+        owners = [other for other, backbone in BACKBONES.items() if setting in backbone.accepted()]
+        if not owners:
+            known = BACKBONES[name].accepted()
+            raise ConfigurationError(f"The backbone {name!r} has no setting {setting}=: it has {known}.")
+        if name not in owners:
+            raise ConfigurationError(f"{setting}={value!r} is a setting of backbone={owners[0]!r}: leave it out.")
     return BACKBONES[name](**chosen)

@@ -1,76 +1,33 @@
-"""The chunk mean as a backbone: its settings, and a sentence encoder to a folder of one that reads in chunks."""
+"""The chunk mean as a backbone: what it is, and the settings of a conversion."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal, cast
+from typing import ClassVar, Literal
 
 from simlte_st.backbones.base import Backbone
-from simlte_st.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
-    from transformers import PreTrainedModel
-
-WHOLE_DOCUMENTS = 32_768
-"""Tokens that a model reads in chunks where nothing else is said. It bounds the memory: a batch of 32 documents of so
-many, with 384 numbers a token, takes about 5 GB."""
+from simlte_st.config import setting
 
 ChunkWeights = Literal["tokens", "equal"]
 
+WHOLE_DOCUMENTS = 32_768
+"""Number of tokens that a model reads in chunks by default. It bounds the memory: a batch of 32 such documents, with
+384 numbers a token, takes about 5 GB."""
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, kw_only=True)
 class ChunkMean(Backbone):
-    """An encoder stays as it is and reads a document in chunks, whose embeddings are averaged.
-
-    Args:
-        chunk_length: Tokens in a chunk, special tokens included; by default as many as the encoder reads.
-        overlap: Tokens that a chunk shares with the one before; 0 by default.
-        chunk_weights: What a chunk counts in the mean: ``"tokens"``, the default, as many times as it has tokens;
-            ``"equal"``, once.
-    """
+    """An encoder stays as it is and reads a document in chunks, whose embeddings are averaged."""
 
     model_type: ClassVar[str] = "simlte_chunk_mean"
     pooled_inside: ClassVar[bool] = True
+    reading: ClassVar[str] = "a model that reads in chunks, up to {:,} tokens of a document"
 
-    chunk_length: int | None = None
-    overlap: int = 0
-    chunk_weights: ChunkWeights = "tokens"
-
-    @classmethod
-    def register(cls) -> None:
-        """Register the architecture with transformers' Auto classes."""
-        from transformers import AutoConfig, AutoModel
-
-        from simlte_st.chunk_mean.configuration import SimlteChunkMeanConfig
-        from simlte_st.chunk_mean.modeling import SimlteChunkMeanModel
-
-        AutoConfig.register(cls.model_type, SimlteChunkMeanConfig, exist_ok=True)
-        AutoModel.register(SimlteChunkMeanConfig, SimlteChunkMeanModel, exist_ok=True)
-
-    @classmethod
-    def language_model(cls, encoder: PreTrainedModel) -> PreTrainedModel:
-        """Return the encoder of the chunks: its checkpoint may have the head of a masked language model."""
-        return cast("PreTrainedModel", encoder.encoder)
-
-    def reading(self, max_length: int) -> str:
-        """Say how a converted model reads so many tokens."""
-        return f"a model that reads in chunks, up to {max_length:,} tokens of a document"
-
-    def convert(self, model: SentenceTransformer, path: Path, max_length: int | None, tuned: bool) -> None:
-        """Write a model as one that reads through its encoder in chunks; one that does so already may read more."""
-        from simlte_st.chunk_mean.convert import read_longer, to_chunk_mean
-        from simlte_st.compat import encoder_of
-
-        length = max_length or WHOLE_DOCUMENTS
-        if encoder_of(model).config.model_type != self.model_type:
-            made = to_chunk_mean(model, length, self.chunk_length, self.overlap, self.chunk_weights)
-        elif self == ChunkMean():
-            made = read_longer(model, length)
-        else:
-            raise ConfigurationError(
-                "The base reads in chunks already, and keeps how it does: leave out chunk_length=, overlap= and "
-                "chunk_weights=, or convert the model that it was made of."
-            )
-        made.save_pretrained(str(path), create_model_card=False)
+    chunk_length: int | None = setting(
+        None, "tokens in a chunk, special tokens included", default_help="as many as the encoder reads"
+    )
+    overlap: int = setting(0, "tokens that a chunk shares with the one before", least=0, default_help="0")
+    chunk_weights: ChunkWeights = setting(
+        "tokens", "weight of a chunk in the mean: tokens, by the number of its tokens; equal, the same for all",
+        default_help="tokens",
+    )  # fmt: skip

@@ -11,39 +11,20 @@ from simlte_st.errors import ConfigurationError
 
 
 class ChunkBatch(NamedTuple):
-    """Chunks that go through the encoder together, the longest first, padded on the right.
+    """Chunks that go through the encoder together, the longest first, padded on the right."""
 
-    Attributes:
-        source: For each slot the index of its token in the flattened batch of documents, ``(chunks, width)``, int64; a
-            padding slot has that of some token.
-        inside: Whether a slot is of the chunk, not padding, ``(chunks, width)``, bool.
-        document: Number of the chunk's document, ``(chunks,)``, int64.
-        weight: What the chunk counts in its document's mean, ``(chunks,)``, float32; a document's weights sum to 1.
-        kept: Which slots, of all flattened, hold a state that goes back to its document, ``(kept,)``, int64: each
-            token's once, but not the document's first token's, whose place the mean takes.
-        targets: Where in the flattened batch of documents these tokens stand, ``(kept,)``, int64.
-    """
-
-    source: Tensor
-    inside: Tensor
-    document: Tensor
-    weight: Tensor
+    source: Tensor  # (chunks, width), int64, index of a slot's token in the flattened documents; at padding any token's
+    inside: Tensor  # (chunks, width), bool, whether a slot is of the chunk, not padding
+    document: Tensor  # (chunks,), int64, number of the chunk's document
+    weight: Tensor  # (chunks,), float32, weight of the chunk in its document's mean; a document's weights sum to 1
+    # (kept,), int64, which slots, of all flattened, hold a state that goes back to its document: each token's once, but
+    # not the document's first token's, whose place the mean takes.
     kept: Tensor
-    targets: Tensor
+    targets: Tensor  # (kept,), int64, where in the flattened documents these tokens stand
 
     def to(self, device: torch.device) -> ChunkBatch:
         """Move all tensors to a device."""
         return ChunkBatch(*(tensor.to(device) for tensor in self))
-
-
-def document_spans(mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Find the documents of a padded batch."""
-    batch, width = mask.shape
-    seen = mask > 0
-    columns = torch.arange(width)
-    first = torch.where(seen, columns, width).amin(1) if width else torch.zeros(batch, dtype=torch.int64)
-    last = torch.where(seen, columns, -1).amax(1) if width else torch.full((batch,), -1)
-    return torch.arange(batch) * width + first, (last + 1 - first).clamp(min=0)
 
 
 def plan_chunks(
@@ -58,9 +39,9 @@ def plan_chunks(
 ) -> list[ChunkBatch]:
     """Cut documents into chunks and put chunks of like lengths together.
 
-    A document that fits a chunk is one, as it is. Of a longer one each chunk is the document's ``prefix`` first tokens
-    (``[CLS]`` and the prompt), a stretch of what follows, and the document's last token (``[SEP]``). All stretches are
-    as long as fits, but for the last. Where two overlap, each chunk speaks for the tokens of its half.
+    A document that fits a chunk is one, as it is. Each chunk of a longer one has the document's ``prefix`` first tokens
+    (``[CLS]`` and the prompt), a stretch of what follows, and the document's last token (``[SEP]``). All stretches but
+    the last are as long as possible. Where two overlap, each chunk has the states of its half of the shared tokens.
     """
     room = chunk_length - prefix - 1
     long = lengths > chunk_length
@@ -74,7 +55,7 @@ def plan_chunks(
     counts = torch.where(long, -(-(body - overlap) // stride), (lengths > 0).long())
     document = torch.repeat_interleave(torch.arange(len(lengths)), counts)
     number = torch.arange(len(document)) - (counts.cumsum(0) - counts)[document]
-    # Per chunk, counted in tokens of its document: where its stretch begins, and which tokens it speaks for.
+    # Per chunk, counted in tokens of its document: where its stretch begins, and which tokens have its states.
     begin = prefix + number * stride
     stretch = torch.where(long[document], (body[document] - number * stride).clamp(max=room), body[document])
     size = torch.where(long[document], prefix + stretch + 1, lengths[document])
@@ -102,7 +83,7 @@ def plan_chunks(
 
 
 def split_by_length(order: Tensor, sizes: list[int], slots_per_pass: int, slack: int) -> list[Tensor]:
-    """Cut what is sorted by length, the longest first, where a batch would hold too much, or too much padding."""
+    """Split what is sorted by length, the longest first, where a batch would be too large or have too much padding."""
     pieces, start, padding = [], 0, 0
     for index, size in enumerate(sizes):
         width = sizes[start]

@@ -1,4 +1,4 @@
-"""Configuration of a chunk mean: the encoder that it reads through, and how it cuts and averages."""
+"""Configuration of a chunk mean: the encoder that it reads through, and how it splits and averages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, ClassVar, get_args
 from transformers import AutoConfig, PretrainedConfig
 
 from simlte_st.checks import check_choice, check_count
-from simlte_st.chunk_mean.backbone import ChunkWeights
+from simlte_st.chunk_mean.backbone import ChunkMean, ChunkWeights
 from simlte_st.errors import ConfigurationError
 
 
@@ -22,8 +22,8 @@ class SimlteChunkMeanConfig(PretrainedConfig):
         normalize_chunks: Whether chunk embeddings are scaled to length 1 before their mean.
         chunk_length: Tokens in a chunk, special tokens included.
         chunk_overlap: Tokens that a chunk shares with the one before.
-        chunk_weights: What a chunk counts in the mean: ``"tokens"``, as many times as it has tokens (special tokens and
-            prompt not counted), or ``"equal"``, once, be it ever so short.
+        chunk_weights: Weight of a chunk in the mean: ``"tokens"``, the number of its tokens (special tokens and prompt
+            not counted), or ``"equal"``, the same for all.
         max_position_embeddings: Tokens to read of a document, special tokens included. sentence-transformers caps
             ``max_seq_length`` at it; the model itself has no limit.
         **kwargs: The fields that all configurations of transformers share.
@@ -33,7 +33,7 @@ class SimlteChunkMeanConfig(PretrainedConfig):
             the overlap, a negative overlap, or a length below 1.
     """
 
-    model_type = "simlte_chunk_mean"
+    model_type = ChunkMean.model_type
     sub_configs: ClassVar[dict[str, Any]] = {"encoder_config": AutoConfig}
     has_no_defaults_at_init = True
 
@@ -64,14 +64,14 @@ class SimlteChunkMeanConfig(PretrainedConfig):
         check_count("overlap", chunk_overlap, least=0)
         if chunk_length < chunk_overlap + 3:
             raise ConfigurationError(
-                f"chunk_length={chunk_length}: with overlap={chunk_overlap} and two special tokens it has no room for "
-                f"a new token; it must be at least {chunk_overlap + 3}."
+                f"chunk_length={chunk_length}: must be at least {chunk_overlap + 3}, for two special tokens, "
+                f"overlap={chunk_overlap} and a new token."
             )
         check_count("max_length", max_position_embeddings)
 
     @property
     def usable_length(self) -> int:
-        """Most tokens of a document, special tokens included, that are read."""
+        """Largest number of tokens of a document, special tokens included, that are read."""
         return self.max_position_embeddings
 
     @property
@@ -89,7 +89,7 @@ class SimlteChunkMeanConfig(PretrainedConfig):
         self.encoder_config.vocab_size = value
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields, without the path that the encoder came from: it is of no use where the model goes."""
+        """Return the fields, without the path of the encoder: it means nothing on another machine."""
         fields: dict[str, Any] = super().to_dict()
         nameless = copy.deepcopy(self.encoder_config)
         nameless.name_or_path = ""

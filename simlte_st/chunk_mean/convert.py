@@ -1,8 +1,9 @@
-"""A SentenceTransformer to one that reads long documents through it, in chunks."""
+"""From a SentenceTransformer to one that reads long documents through it, in chunks."""
 
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import Any, cast
 
 import torch
@@ -11,11 +12,26 @@ from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
 from transformers import PreTrainedModel
 
-from simlte_st.chunk_mean.backbone import ChunkWeights
+from simlte_st.chunk_mean.backbone import WHOLE_DOCUMENTS, ChunkMean, ChunkWeights
 from simlte_st.chunk_mean.configuration import SimlteChunkMeanConfig
 from simlte_st.chunk_mean.modeling import SimlteChunkMeanModel
 from simlte_st.compat import encoder_of, readable_length, readable_tokens, with_encoder
 from simlte_st.errors import ConfigurationError, ModelError
+
+
+def convert(settings: ChunkMean, model: SentenceTransformer, path: Path, max_length: int | None, tuned: bool) -> None:
+    """Write a model as one that reads through its encoder in chunks; one that does so already may read more."""
+    length = max_length or WHOLE_DOCUMENTS
+    if not isinstance(model.transformers_model, SimlteChunkMeanModel):
+        made = to_chunk_mean(model, length, settings.chunk_length, settings.overlap, settings.chunk_weights)
+    elif settings == ChunkMean():
+        made = read_longer(model, length)
+    else:
+        raise ConfigurationError(
+            "The base reads in chunks already, and keeps how it does: leave out chunk_length=, overlap= and "
+            "chunk_weights=, or convert the model that it was made of."
+        )
+    made.save_pretrained(str(path), create_model_card=False)
 
 
 def to_chunk_mean(
@@ -25,16 +41,16 @@ def to_chunk_mean(
     overlap: int = 0,
     weights: ChunkWeights = "tokens",
 ) -> SentenceTransformer:
-    """Let a model read long documents: the mean of the embeddings that it gives their chunks.
+    """Return a model that reads long documents: the mean of the embeddings of their chunks.
 
-    A document that fits one chunk keeps the embedding that the model gives it. A longer one is cut into chunks, each
-    with the special tokens around it and, where there is a prompt, with the prompt before it: as if every chunk were
-    encoded by itself. Where the model ends with ``Normalize``, chunk embeddings are scaled to length 1 before their
-    mean, and so is the mean. All of it is trained end to end.
+    A document that fits one chunk keeps its embedding. A longer one is split into chunks, each with the special tokens
+    around it and, where there is a prompt, with the prompt before it: as if every chunk were encoded by itself. Where
+    the model ends with ``Normalize``, chunk embeddings are scaled to length 1 before their mean, and so is the mean.
+    All of it is trained end to end.
 
-    The result consists of stock modules only and is saved, loaded (after ``import simlte_st``) and trained as any
-    model. Its ``max_seq_length`` may be changed. Whether prompts are pooled (``include_prompt``) is taken from the
-    model's pooling for good: the ``Pooling`` module of the result must keep ``include_prompt=True``.
+    The result consists of stock modules and is saved, loaded (after ``import simlte_st``) and trained as any model. Its
+    ``max_seq_length`` may be changed. Whether prompts are pooled (``include_prompt``) is taken from the model's
+    pooling: the ``Pooling`` module of the result must keep ``include_prompt=True``.
 
     Args:
         model: A ``Transformer`` that ``AutoModel`` knows, ``Pooling`` with a single mode, and at most a ``Normalize``.
@@ -42,13 +58,13 @@ def to_chunk_mean(
         max_length: Tokens to read of a document, special tokens included.
         chunk_length: Tokens in a chunk, special tokens included; None: what the model reads now.
         overlap: Tokens that a chunk shares with the one before.
-        weights: ``"tokens"``: a chunk counts by its tokens; ``"equal"``: all chunks of a document count alike.
+        weights: ``"tokens"`` weighs a chunk by the number of its tokens, ``"equal"`` all chunks alike.
 
     Returns:
         The new model, on the same device, in the same dtype and mode. Weights are copies.
 
     Raises:
-        ModelError: Not such a model; the message says what stands in the way.
+        ModelError: The model is not of this kind; the message says why.
         ConfigurationError: A ``chunk_length`` beyond the encoder's positions or ``max_length``, an overlap that leaves
             no room in a chunk, or unknown ``weights``.
     """
@@ -56,7 +72,7 @@ def to_chunk_mean(
     readable = readable_tokens(model)
     length = readable_length(model) if chunk_length is None else chunk_length
     if length is None:
-        raise ConfigurationError("The model sets no limit to what it reads: give chunk_length=.")
+        raise ConfigurationError("The model has no limit to its length: set chunk_length=.")
     if readable is not None and length > readable:
         raise ConfigurationError(f"chunk_length={length}: the encoder has positions for {readable} tokens.")
     _check_length(max_length, length)
@@ -92,7 +108,7 @@ def to_chunk_mean(
 
 
 def read_longer(model: SentenceTransformer, max_length: int) -> SentenceTransformer:
-    """Copy a model that reads in chunks as one that reads another number of tokens of a document."""
+    """Return a copy of a model that reads in chunks, which reads another number of tokens of a document."""
     made = copy.deepcopy(model)
     config = cast(SimlteChunkMeanConfig, encoder_of(made).config)
     _check_length(max_length, config.chunk_length)
@@ -102,38 +118,37 @@ def read_longer(model: SentenceTransformer, max_length: int) -> SentenceTransfor
 
 
 def read_in_chunks(model: SentenceTransformer, max_length: int) -> SentenceTransformer:
-    """Let a model read long documents in chunks: :func:`to_chunk_mean`, or :func:`read_longer` if it already does."""
+    """Return a model that reads long documents in chunks, made of one that may do so already."""
     if isinstance(model.transformers_model, SimlteChunkMeanModel):
         return read_longer(model, max_length)
     return to_chunk_mean(model, max_length)
 
 
 def chunk_length(model: SentenceTransformer) -> int | None:
-    """Tell how many tokens the chunks have that a model reads documents in; None where it does not."""
+    """Return the number of tokens of the chunks that a model reads documents in; None where it does not."""
     encoder = model.transformers_model
     return encoder.config.chunk_length if isinstance(encoder, SimlteChunkMeanModel) else None
 
 
 def can_read_in_chunks(model: SentenceTransformer) -> bool:
     """Return whether :func:`read_in_chunks` takes a model."""
-    if isinstance(model.transformers_model, SimlteChunkMeanModel):
-        return True
     try:
-        _parts(model)
+        return chunk_length(model) is not None or bool(_parts(model))
     except ModelError:
         return False
-    return True
 
 
 def _check_length(max_length: int, chunk_length: int) -> None:
     if max_length < chunk_length:
-        raise ConfigurationError(
-            f"max_length={max_length}: must be at least the length of a chunk, which is {chunk_length} tokens."
-        )
+        raise ConfigurationError(f"max_length={max_length}: must be at least the chunk length, {chunk_length} tokens.")
 
 
 def _parts(model: SentenceTransformer) -> tuple[Transformer, Pooling, bool]:
-    """Take the model apart, or say why it cannot be wrapped."""
+    """Return the modules of a model and whether it normalizes.
+
+    Raises:
+        ModelError: It cannot be wrapped.
+    """
     name = "This model cannot read in chunks:"
     names = [type(module).__name__ for module in model]
     if not 2 <= len(names) <= 3 or not isinstance(model[0], Transformer) or not isinstance(model[1], Pooling):
@@ -155,7 +170,7 @@ def _parts(model: SentenceTransformer) -> tuple[Transformer, Pooling, bool]:
     if encoder.config.is_encoder_decoder:
         raise ModelError(f"{name} its architecture, {kind!r}, has a decoder.")
     if transformer.module_output_name != "token_embeddings" or "text" not in transformer.modality_config:
-        raise ModelError(f"{name} its architecture, {kind!r}, gives no states of the tokens of a text.")
+        raise ModelError(f"{name} its architecture, {kind!r}, returns no states of the tokens of a text.")
     tokenizer = transformer.tokenizer
     marks = tokenizer("a a a", return_special_tokens_mask=True)["special_tokens_mask"]
     if sum(marks) != 2 or len(marks) < 3 or not (marks[0] and marks[-1]):
@@ -167,7 +182,7 @@ def _parts(model: SentenceTransformer) -> tuple[Transformer, Pooling, bool]:
 
 
 def _around(encoder: PreTrainedModel, config: SimlteChunkMeanConfig) -> SimlteChunkMeanModel:
-    """Put the model together around an encoder that is there already."""
+    """Return the model around an encoder that exists already."""
     kind = encoder.config.model_type
     try:
         with torch.device("meta"):  # no memory, no random numbers

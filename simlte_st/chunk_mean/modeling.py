@@ -1,4 +1,7 @@
-"""The chunk mean as a transformers model, so that stock modules of sentence-transformers can end it."""
+"""The chunk mean as a transformers model, so that stock modules of sentence-transformers can follow it.
+
+``import simlte_st`` imports this module together with transformers' Auto classes, and so registers the model.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,13 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers import AutoModel, PreTrainedModel
+from transformers import AutoConfig, AutoModel, PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
-from simlte_st.chunk_mean.chunks import ChunkBatch, document_spans, plan_chunks
+from simlte_st.chunk_mean.chunks import ChunkBatch, plan_chunks
 from simlte_st.chunk_mean.configuration import SimlteChunkMeanConfig
 from simlte_st.errors import ModelError
+from simlte_st.longformer.packing import document_spans
 
 # Slots that go through the encoder at once, and how many of them may be padding. A CPU is fastest while what a pass
 # works on stays in its caches; a GPU starts slowly. Both bound the memory of inference.
@@ -25,10 +29,9 @@ _GPU_PASS = (32768, 4096)
 class SimlteChunkMeanModel(PreTrainedModel):
     """Reads documents of any length through an encoder of short ones: the mean of the embeddings of their chunks.
 
-    The embedding takes the place of the state of each document's first token, ``[CLS]``, so that stock
-    ``Pooling("cls")`` ends the model; all other tokens have the states that their chunk gave them, so that a masked
-    language model can be trained on them. A document that fits one chunk has the embedding that the encoder with its
-    own pooling gives it.
+    The embedding takes the place of the state of each document's first token, ``[CLS]``, for stock ``Pooling("cls")``
+    to return it; all other tokens have the states of their chunk, so that a masked language model can be trained on
+    them. A document that fits one chunk has the embedding that the encoder with its own pooling gives it.
 
     Args:
         config: The configuration. The encoder's weights are drawn anew; :func:`~simlte_st.chunk_mean.to_chunk_mean`
@@ -48,7 +51,7 @@ class SimlteChunkMeanModel(PreTrainedModel):
 
     def __init__(self, config: SimlteChunkMeanConfig) -> None:
         super().__init__(config)
-        # Here, because transformers registers this model while sentence-transformers may be half imported.
+        # Imported here: this module is registered with transformers while sentence-transformers may be half imported.
         from sentence_transformers.sentence_transformer.modules import Pooling
 
         self.encoder: PreTrainedModel = AutoModel.from_config(config.encoder_config)
@@ -88,8 +91,8 @@ class SimlteChunkMeanModel(PreTrainedModel):
             attention_mask: 1 for tokens, 0 for padding on either side, ``(batch, width)``; None: all are tokens.
             token_type_ids: Segments, of the shape of ``input_ids``; passed on to an encoder that takes them.
             inputs_embeds: Embedded tokens instead of ``input_ids``, with the hidden size as a third dimension.
-            prompt_length: Tokens of each document's prompt, ``[CLS]`` counted, as sentence-transformers gives it: they
-                stand before every chunk. One number, or a tensor that holds it. None: no prompt.
+            prompt_length: Tokens of each document's prompt, ``[CLS]`` counted, as in sentence-transformers' features:
+                they stand before every chunk. One number, or a tensor that holds it. None: no prompt.
             cu_seq_lens_q: Where each document begins in a flattened batch, and its length, ``(documents + 1,)``.
             output_attentions: Not available.
             output_hidden_states: Not available.
@@ -101,13 +104,13 @@ class SimlteChunkMeanModel(PreTrainedModel):
             hidden size, with the embedding at each document's first token and zeros at padding.
 
         Raises:
-            ModelError: No input or two of them, or attention weights or the states of all layers asked for.
+            ModelError: No input or two of them, ``output_attentions`` or ``output_hidden_states``.
             ConfigurationError: A prompt that leaves no room in a chunk.
         """
         if (input_ids is None) == (inputs_embeds is None):
             raise ModelError("Give either input_ids or inputs_embeds.")
         if output_attentions or output_hidden_states or self.config.output_hidden_states:
-            raise ModelError("Attention weights and states of all layers are not put together again from chunks.")
+            raise ModelError("output_attentions= and output_hidden_states= are not available: documents are chunked.")
         inputs = inputs_embeds if input_ids is None else input_ids
         assert inputs is not None
         shape, device = inputs.shape[:2], inputs.device
@@ -144,7 +147,7 @@ class SimlteChunkMeanModel(PreTrainedModel):
         return output if as_dict else output.to_tuple()
 
     def _encode(self, chunks: ChunkBatch, flat: dict[str, Tensor], prompt_length: int | None) -> tuple[Tensor, Tensor]:
-        """Run the encoder on a batch of chunks; give the states that are kept and the chunks' embeddings."""
+        """Return the states that are kept of a batch of chunks, and the chunks' embeddings."""
         features: dict[str, Any] = {name: values[chunks.source] for name, values in flat.items()}
         mask = chunks.inside.long()
         if "attention_mask" in features:
@@ -167,12 +170,10 @@ class SimlteChunkMeanModel(PreTrainedModel):
         lengths: Tensor,
         slots: int,
     ) -> tuple[Tensor, Tensor]:
-        """Average the chunks' embeddings, and put these and the tokens' states where they belong."""
+        """Return the documents' embeddings, and these and the tokens' states where they stand in the flat batch."""
         if not passes:
-            return (
-                torch.zeros(len(lengths), self.config.hidden_size, dtype=self.dtype, device=self.device),
-                torch.zeros(slots, self.config.hidden_size, dtype=self.dtype, device=self.device),
-            )
+            empty = torch.zeros(1, self.config.hidden_size, dtype=self.dtype, device=self.device)
+            return empty.repeat(len(lengths), 1), empty.repeat(slots, 1)
         chunk_embeddings = torch.cat([embeddings for _, embeddings in passes])
         document = torch.cat([chunks.document for chunks in plan])
         weight = torch.cat([chunks.weight for chunks in plan])
@@ -193,3 +194,7 @@ class SimlteChunkMeanModel(PreTrainedModel):
 def _takes(function: Callable[..., Any], name: str) -> bool:
     parameters = inspect.signature(function).parameters
     return name in parameters or any(kind.kind is inspect.Parameter.VAR_KEYWORD for kind in parameters.values())
+
+
+AutoConfig.register(SimlteChunkMeanConfig.model_type, SimlteChunkMeanConfig, exist_ok=True)
+AutoModel.register(SimlteChunkMeanConfig, SimlteChunkMeanModel, exist_ok=True)

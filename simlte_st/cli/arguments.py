@@ -65,7 +65,7 @@ SEVERAL_DEVICES: dict[str, Any] = {
 COMMON = ("--verbose", "--debug")
 """Those that every command has."""
 
-RESULT_FILES = ("output", "bars", "heatmap", "lines")
+RESULT_FILES = ("output",)
 """Options that name a file of results."""
 
 

@@ -39,11 +39,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Encode."""
     from simlte_st.data.documents import read_documents
     from simlte_st.models.base import load_model
+    from simlte_st.models.device import check_devices
     from simlte_st.models.encode import encode_documents
-    from simlte_st.models.workers import Workers
 
     config, reading = config_from(arguments, EncodeConfig), config_from(arguments, ReadConfig)
-    Workers(config)  # a device that is not there is an error before the model is loaded
+    check_devices(config)
     reader = read_documents(arguments.source, **reading.values())
     model = load_model(arguments.model, device=config.loading_device).model
     settings = {"model": arguments.model, "source": arguments.source, **reading.values()}

@@ -1,29 +1,30 @@
-"""``simlte explore``: a pile of documents on one page."""
+"""``simlte explore``: a corpus on one page."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
-from simlte_st.cli.arguments import add_arguments, print_result, reading_options
-from simlte_st.cli.dedupe import add_similarity_argument
+from simlte_st.cli.arguments import add_arguments, print_result
 from simlte_st.cli.messages import note
-from simlte_st.cli.numbers import whole_number
+from simlte_st.cli.options import add_options, config_from
 from simlte_st.cli.sources import SOURCE_HELP, Sources
+from simlte_st.data.config import ReadConfig
+from simlte_st.exploration.config import ExploreConfig
 
 
 def add_parser(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "explore",
-        help="write a page that shows what is in documents: topics, a map, near copies",
+        help="write a page that shows what is in documents: topics, a map, near-duplicates",
         description="Write a page that any browser opens, without a network: a map of the documents with topics, their "
-        "nearest documents, near copies, outliers, and the corpus in numbers. Beside it, a parquet file of the same "
-        "name holds place and topic of each document. Of a large pile make an index first, and explore that.",
+        "nearest documents, near-duplicates, outliers and statistics. A parquet file of the same name beside it has "
+        "the place and the topic of each document. For a large corpus build an index first, and explore that.",
         examples=(
-            "simlte explore my-model my_documents --output pile.html",
-            "simlte explore my-model articles.jsonl --label section --output pile.html",
-            "simlte explore articles.index --topics 20 --output pile.html",
+            "simlte explore my-model my_documents --output corpus.html",
+            "simlte explore my-model articles.jsonl --label section --output corpus.html",
+            "simlte explore articles.index --topics 20 --output corpus.html",
         ),
     )
     parser.add_argument("model_or_index", metavar="MODEL_OR_INDEX", help="a model, or the folder of an index")
@@ -31,16 +32,10 @@ def add_parser(subparsers: Any) -> None:
         "source", metavar="SOURCE", nargs="*", action=Sources, help=f"for a model, the documents: {SOURCE_HELP}"
     )
     parser.add_argument("--output", required=True, metavar="FILE.html")
-    parser.add_argument("--label", metavar="COLUMN", help="compare topics with it: classes, numbers or dates")
-    parser.add_argument(
-        "--title", metavar="COLUMN", help="column of titles (default: the usual names, else first lines)"
-    )
-    parser.add_argument(
-        "--topics", type=whole_number, metavar="N", help="number of topics (default: what halves of documents agree on)"
-    )
-    add_similarity_argument(parser)
-    add_arguments(parser, "--model", "--batch-size", "--overwrite", "--device", "--json", "reading")
-    add_arguments(parser, "--seed", "--quiet", "common")
+    add_options(parser, ExploreConfig)
+    add_arguments(parser, "--model", "--json")
+    add_options(parser, ReadConfig)
+    add_arguments(parser, "common")
     parser.set_defaults(run=run)
 
 
@@ -49,30 +44,14 @@ def run(arguments: argparse.Namespace) -> int:
     from simlte_st.data.documents import read_documents
     from simlte_st.errors import ConfigurationError
     from simlte_st.exploration import explore
-    from simlte_st.exploration.explore import check_output
 
-    options = reading_options(arguments)
+    config, reading = config_from(arguments, ExploreConfig), config_from(arguments, ReadConfig)
     reader = None
     if arguments.source:
-        check_output(arguments.output, arguments.source, arguments.overwrite)
-        reader = read_documents(arguments.source, metadata=True, **options)
-    elif options != {"text_column": None, "id_column": None, "encoding": "utf-8", "limit": None}:
+        reader = read_documents(arguments.source, metadata=True, **reading.values())
+    elif reading != ReadConfig():
         raise ConfigurationError("An index has been read already: reading options are for MODEL SOURCE.")
-    report = explore(
-        arguments.model_or_index,
-        reader,
-        output=arguments.output,
-        label=arguments.label,
-        title=arguments.title,
-        topics=arguments.topics,
-        similarity=arguments.similarity,
-        index_model=arguments.model,
-        device=arguments.device,
-        batch_size=arguments.batch_size,
-        overwrite=arguments.overwrite,
-        seed=arguments.seed,
-        progress=not arguments.quiet,
-    )
+    report = explore(arguments.model_or_index, reader, config, output=arguments.output, index_model=arguments.model)
     if reader is not None:
         note(reader.report.summary(), arguments)
     print_result(arguments, report.summary(), report.to_dict())

@@ -5,8 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from simlte_st.cli.arguments import add_arguments, engine_options, loading_device, print_result, reading_options
+from simlte_st.cli.arguments import add_arguments, print_result
 from simlte_st.cli.messages import note
+from simlte_st.cli.options import add_options, config_from
+from simlte_st.data.config import ReadConfig
+from simlte_st.search.config import AddConfig
 
 
 def add_parser(subparsers: Any) -> None:
@@ -21,7 +24,7 @@ def add_parser(subparsers: Any) -> None:
             "simlte index my-model articles.jsonl --output articles.index --parts",
             "simlte index my-model articles.jsonl --output articles.index --sync",
             "simlte index my-model articles.jsonl --output a.index --device cuda:0,cuda:1",
-            'simlte search articles.index "floods in the north" --top 5',
+            'simlte search articles.index "floods in the north" --top-k 5',
         ),
     )
     add_arguments(parser, "model", "source")
@@ -32,8 +35,9 @@ def add_parser(subparsers: Any) -> None:
         default=None,
         help="find long documents by their passages, whatever the model reads at once (later additions: as before)",
     )
-    parser.add_argument("--sync", action="store_true", help="remove documents that are no longer in the source")
-    add_arguments(parser, "--batch-size", "--json", "engine", "reading", "--quiet", "common")
+    add_options(parser, AddConfig)
+    add_options(parser, ReadConfig)
+    add_arguments(parser, "--json", "--quiet", "common")
     parser.set_defaults(run=run)
 
 
@@ -43,23 +47,17 @@ def run(arguments: argparse.Namespace) -> int:
 
     from simlte_st.data.documents import read_documents
     from simlte_st.files import check_apart
-    from simlte_st.index import Index
-    from simlte_st.models.config import EngineConfig
-    from simlte_st.models.workers import Workers
+    from simlte_st.models.device import check_devices
+    from simlte_st.search import Index
 
-    Workers(EngineConfig(**engine_options(arguments)))  # says what is wrong with them before work begins
-    reader = read_documents(arguments.source, metadata=True, **reading_options(arguments))
+    config = config_from(arguments, AddConfig, progress=not arguments.quiet)
+    check_devices(config)  # before the model is loaded
+    reader = read_documents(arguments.source, metadata=True, **config_from(arguments, ReadConfig).values())
     check_apart(arguments.source, Path(arguments.output))
     index = Index.create(
-        arguments.output, arguments.model, parts=arguments.parts, exist_ok=True, device=loading_device(arguments)
+        arguments.output, arguments.model, parts=arguments.parts, exist_ok=True, device=config.loading_device
     )
-    report = index.add(
-        reader,
-        batch_size=arguments.batch_size,
-        sync=arguments.sync,
-        progress=not arguments.quiet,
-        **engine_options(arguments),
-    )
+    report = index.add(reader, config)
     note(reader.report.summary(), arguments)
     print_result(arguments, report.summary(), {"index": arguments.output, **report.to_dict()})
     return 0

@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING, Any
 from simlte_st.cli.arguments import add_arguments
 from simlte_st.cli.messages import in_options, note
 from simlte_st.cli.numbers import finite_number
-from simlte_st.cli.search import add_search_arguments, check_columns, check_format, search_options, show
+from simlte_st.cli.options import config_from
+from simlte_st.cli.search import add_search_options, check_columns, check_format, shown_config, write_hits
 from simlte_st.cli.terminal import wrapped
 from simlte_st.errors import ConfigurationError
+from simlte_st.search.config import LinkConfig, LinkEachConfig
 
 if TYPE_CHECKING:
-    from simlte_st.index import Index
+    from simlte_st.search import Index
 
-_WRITTEN = 512  # seeds whose hits are written at a time
+_WRITTEN = 512  # query documents whose hits are written at a time
 
 
 def add_parser(subparsers: Any) -> None:
@@ -28,20 +30,20 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "link",
         help="find the documents of an index that belong to given documents",
-        description="Find the documents of an index that belong to given ones, the seeds. Several seeds are one "
-        "question; with --each every document of a source is one. With --calibrate labelled pairs decide how alike "
-        "documents must be, and the index keeps that threshold for later calls.",
+        description="Find the documents of an index that belong to given ones. Several given documents are one query; "
+        "with --each every document of a source is one. With --calibrate labelled pairs decide how alike documents "
+        "must be, and the index keeps that threshold for later calls.",
         examples=(
-            "simlte link articles.index article-17 notes.txt --top 20 --why",
+            "simlte link articles.index article-17 notes.txt --top-k 20 --explain",
             "simlte link articles.index --calibrate labels.jsonl --precision 0.95",
             "simlte link articles.index article-17 --format jsonl",
             "simlte link articles.index --each tweets.jsonl --output links.parquet",
         ),
     )
     add_arguments(parser, "index")
-    parser.add_argument("seeds", metavar="SEED", nargs="*", help="an id of the index, a file, or a text")
+    parser.add_argument("documents", metavar="DOCUMENT", nargs="*", help="an id of the index, a file, or a text")
     parser.add_argument(
-        "--each", metavar="SOURCE", help="documents, each a question of its own; the column seed of the hits has its id"
+        "--each", metavar="SOURCE", help="documents, each a query of its own; the column seed of the hits has its id"
     )
     parser.add_argument(
         "--calibrate", metavar="FILE.jsonl", help='labelled pairs: {"seed": ID OR TEXT, "id": ID, "label": 0 OR 1}'
@@ -52,41 +54,40 @@ def add_parser(subparsers: Any) -> None:
         metavar="X",
         help="share of right links that --calibrate aims at (default: .9)",
     )
-    add_search_arguments(parser, "default: all above the calibrated threshold, else 10")
+    add_search_options(parser, LinkConfig)
     add_arguments(parser, "--quiet")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Link, or calibrate."""
-    from simlte_st.index import Index
+    from simlte_st.search import Index
 
-    if [bool(arguments.seeds), bool(arguments.each), bool(arguments.calibrate)].count(True) != 1:
-        raise ConfigurationError(
-            "Give either seeds to find documents for, or --each SOURCE, or --calibrate FILE.jsonl."
-        )
+    if [bool(arguments.documents), bool(arguments.each), bool(arguments.calibrate)].count(True) != 1:
+        raise ConfigurationError("Give one of these: documents to link, --each SOURCE, or --calibrate FILE.jsonl.")
     if arguments.calibrate and arguments.output:
         raise ConfigurationError("--calibrate finds no documents to write to --output: the index keeps the threshold.")
     if arguments.precision is not None and not arguments.calibrate:
-        raise ConfigurationError("--precision is what --calibrate FILE.jsonl aims at: give that too, or --threshold.")
+        raise ConfigurationError("--precision needs --calibrate FILE.jsonl; without it there is --threshold.")
     check_format(arguments)
+    config = config_from(arguments, LinkConfig)
     index = Index.open(arguments.index, arguments.model)
     if arguments.calibrate:
-        aim = {} if arguments.precision is None else {"precision": arguments.precision}
-        calibration = index.calibrate(arguments.calibrate, **aim)
+        precision = 0.9 if arguments.precision is None else arguments.precision
+        calibration = index.calibrate(arguments.calibrate, precision)
         text = wrapped(in_options(calibration.summary(), arguments.flags))
         print(json.dumps(calibration.to_dict()) if arguments.format == "jsonl" else text)
         return 0
     if arguments.each:
-        return link_each(index, arguments)
+        return link_each(index, config, arguments)
     check_columns(index.columns, arguments)
-    hits = index.link(arguments.seeds, **search_options(arguments))
-    if hits.threshold is not None and arguments.threshold is None and index.calibration is not None:
+    hits = index.link(arguments.documents, shown_config(config, arguments))
+    if hits.threshold is not None and config.threshold is None and index.calibration is not None:
         note(f"calibrated {index.calibration.summary()}", arguments)
-    return show(hits, arguments, index)
+    return write_hits(hits, arguments, index)
 
 
-def link_each(index: Index, arguments: argparse.Namespace) -> int:
+def link_each(index: Index, config: LinkConfig, arguments: argparse.Namespace) -> int:
     """Write the hits of each document of a source, with its id in the column ``seed``."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -95,30 +96,32 @@ def link_each(index: Index, arguments: argparse.Namespace) -> int:
     from simlte_st.files import atomic_path, check_apart
     from simlte_st.progress import with_progress_bar
 
-    if arguments.why or not arguments.output:
-        raise ConfigurationError("--each needs --output FILE.parquet or FILE.jsonl, and has no --why.")
+    if config.explain or not arguments.output:
+        raise ConfigurationError("--each needs --output FILE.parquet or FILE.jsonl, and cannot --explain.")
     check_apart(arguments.each, Path(arguments.output))
-    options = {name: value for name, value in search_options(arguments).items() if name != "why"}
     reader = read_documents(arguments.each)
     links = with_progress_bar(
-        index.link_each(reader, **options), "linking", length_hint(reader, 0), shown=not arguments.quiet
+        index.link_each(reader, config.part(LinkEachConfig)),
+        "linking",
+        length_hint(reader, 0),
+        shown=not arguments.quiet,
     )
-    seeds = found = 0
+    linked = found = 0
     writer: Any = None
     with atomic_path(arguments.output) as temporary, ExitStack() as stack:
         while batch := list(islice(links, _WRITTEN)):
             table = pa.concat_tables(
-                hits.to_arrow().add_column(0, "seed", pa.array([seed] * len(hits), pa.string())) for seed, hits in batch
+                hits.to_arrow().add_column(0, "seed", pa.array([name] * len(hits), pa.string())) for name, hits in batch
             )
             if arguments.format == "jsonl":
-                rows = ({"seed": seed, **hit.to_dict()} for seed, hits in batch for hit in hits)
+                rows = ({"seed": name, **hit.to_dict()} for name, hits in batch for hit in hits)
                 writer = writer or stack.enter_context(temporary.open("w", encoding="utf-8"))
                 writer.writelines(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
             else:
                 writer = writer or stack.enter_context(pq.ParquetWriter(temporary, table.schema))
                 writer.write_table(table)
-            seeds, found = seeds + len(batch), found + len(table)
+            linked, found = linked + len(batch), found + len(table)
     if reader.report.skipped:
         note(reader.report.summary(), arguments)
-    note(f"{found:,} hits of {seeds:,} seeds written to {arguments.output}", arguments)
+    note(f"{found:,} hits of {linked:,} documents written to {arguments.output}", arguments)
     return 0

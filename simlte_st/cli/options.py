@@ -24,10 +24,10 @@ def add_options(parser: argparse.ArgumentParser, kind: type[Config], without: Co
         without: Fields that are no option of this command.
     """
     groups = {group.title: group for group in parser._action_groups}
-    for item in fields(kind):
+    owners = {name: owner for owner in kind.__mro__ for name in vars(owner).get("__annotations__", {})}
+    for item in sorted(fields(kind), key=lambda each: kind.__mro__.index(owners[each.name])):  # its own settings first
         if setting_of(item).option and item.name not in without:
-            owner = next(each for each in reversed(kind.__mro__) if item.name in vars(each).get("__annotations__", {}))
-            heading = vars(owner).get("heading", "")
+            heading = vars(owners[item.name]).get("heading", "")
             if heading and heading not in groups:
                 groups[heading] = parser.add_argument_group(heading)
             _add_option(groups[heading] if heading else parser, item, types_of(kind)[item.name])
@@ -95,7 +95,7 @@ def _add_option(
     text = in_flags(text or entry.flag_help or entry.help)
     if entry.default_help or not (default is None or isinstance(default, bool)):
         text += f" (default: {in_flags(entry.default_help) if entry.default_help else '%(default)s'})"
-    flags = [entry.flag or f"--{item.name.replace('_', '-')}"]
+    flags = [entry.flag or f"--{item.name.replace('_', '-')}", *entry.aliases]
     group.add_argument(*flags, help=text, **options)
 
 

@@ -6,18 +6,23 @@ import argparse
 import json
 import unicodedata
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from simlte_st.cli.arguments import add_arguments, check_result_files
 from simlte_st.cli.messages import note
-from simlte_st.cli.numbers import count, finite_number
+from simlte_st.cli.options import add_options, config_from
 from simlte_st.cli.terminal import terminal_width
+from simlte_st.config import Config
 from simlte_st.errors import ConfigurationError
 from simlte_st.files import valid_unicode
+from simlte_st.search.config import LinkConfig, SearchConfig
 
 if TYPE_CHECKING:
-    from simlte_st.index import Hit, Hits, Index
+    from simlte_st.search import Hit, Hits, Index
+
+L = TypeVar("L", bound=LinkConfig)
 
 
 def add_parser(subparsers: Any) -> None:
@@ -27,33 +32,20 @@ def add_parser(subparsers: Any) -> None:
         help="find documents of an index by text",
         description="Find documents of an index by a text: by vectors, by words (BM25), or by both together.",
         examples=(
-            'simlte search articles.index "floods in the north" --top 5',
-            'simlte search articles.index "floods" --where "year > 2010" --why',
+            'simlte search articles.index "floods in the north" --top-k 5',
+            'simlte search articles.index "floods" --where "year > 2010" --explain',
             'simlte search articles.index "floods" --format jsonl --output hits.jsonl',
         ),
     )
     add_arguments(parser, "index")
-    parser.add_argument("text", metavar="TEXT", type=valid_unicode, help="what to look for")
-    add_search_arguments(parser, "default: 10, or all with --threshold")
+    parser.add_argument("query", metavar="TEXT", type=valid_unicode, help="what to look for")
+    add_search_options(parser, SearchConfig)
     parser.set_defaults(run=run)
 
 
-def add_search_arguments(parser: argparse.ArgumentParser, top_help: str) -> None:
-    """Add what ``search`` and ``link`` share."""
-    parser.add_argument("--top", type=count, metavar="N", help=f"number of hits ({top_help})")
-    parser.add_argument("--threshold", type=finite_number, metavar="X", help="lowest cosine of a hit")
-    parser.add_argument(
-        "--where", metavar="SQL", type=valid_unicode, help='condition on id and metadata, e.g. "year > 2010"'
-    )
-    parser.add_argument(
-        "--mode",
-        choices=("hybrid", "dense", "text"),
-        default="hybrid",
-        help="by vectors (dense), by words (text), or by both together (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--why", action="store_true", help="show the sentences nearest to the question, and the words that both share"
-    )
+def add_search_options(parser: argparse.ArgumentParser, kind: type[Config]) -> None:
+    """Add the options that ``search`` and ``link`` share."""
+    add_options(parser, kind)
     add_shown_arguments(parser)
     add_arguments(parser, "--model")
     parser.add_argument("--format", choices=("table", "jsonl", "parquet"), default="table", help="default: %(default)s")
@@ -90,41 +82,40 @@ def check_format(arguments: argparse.Namespace) -> None:
             raise ConfigurationError("--output needs --format jsonl or parquet, or a name that ends in one of the two.")
     if arguments.format == "parquet" and not arguments.output:
         raise ConfigurationError("--format parquet needs --output FILE.")
-    check_result_files(arguments, getattr(arguments, "seeds", None))  # of simlte link, which may be files
+    check_result_files(arguments, getattr(arguments, "documents", None))  # of simlte link, which may be files
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Search."""
-    from simlte_st.index import Index
+    from simlte_st.search import Index
 
     check_format(arguments)
+    config = config_from(arguments, SearchConfig)
     index = Index.open(arguments.index, arguments.model)
     check_columns(index.columns, arguments)
-    hits = index.search(arguments.text, **search_options(arguments))
-    return show(hits, arguments, index, arguments.text)
+    hits = index.search(arguments.query, shown_config(config, arguments))
+    return write_hits(hits, arguments, index, arguments.query)
 
 
-def search_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the options by the names that :meth:`simlte_st.Index.search` has for them.
+def shown_config(config: L, arguments: argparse.Namespace) -> L:
+    """Return the settings of the search itself, which leave out reasons that a table shows later, below the hits.
 
-    A table has reasons below the hits, which need not wait for them; words alone are searched without a vector, which
-    reasons need.
+    A search by words alone has to know of reasons, since it makes a vector for them only.
     """
-    why = arguments.why and (arguments.format != "table" or arguments.mode == "text")
-    return {**{name: getattr(arguments, name) for name in ("top", "threshold", "where", "mode")}, "why": why}
+    return replace(config, explain=config.explain and (arguments.format != "table" or config.mode == "text"))
 
 
-def show(hits: Hits, arguments: argparse.Namespace, index: Index, text: str = "") -> int:
+def write_hits(hits: Hits, arguments: argparse.Namespace, index: Index, query: str = "") -> int:
     """Print the hits, or write them to a file."""
     from simlte_st.files import atomic_path
 
     if arguments.format == "table":
-        print("\n".join(_table(hits, arguments, index, text)) if hits else "No document was found.", flush=True)
-        for rank, hit in enumerate(hits if arguments.why else (), start=1):
+        print("\n".join(_table(hits, arguments, index, query)) if hits else "No document was found.", flush=True)
+        for rank, hit in enumerate(hits if arguments.explain else (), start=1):
             explained = hit if hit.sentences else hits.explain(hit)
             print("\n".join(reason_lines(rank, explained, terminal_width())), flush=True)
         return 0
-    lines = (json.dumps(hit.to_dict(), ensure_ascii=False) for hit in hits)
+    lines = [json.dumps(hit.to_dict(), ensure_ascii=False) for hit in hits]
     if not arguments.output:
         for line in lines:
             print(line)
@@ -140,9 +131,9 @@ def show(hits: Hits, arguments: argparse.Namespace, index: Index, text: str = ""
     return 0
 
 
-def _table(hits: Hits, arguments: argparse.Namespace, index: Index, text: str) -> Iterator[str]:
+def _table(hits: Hits, arguments: argparse.Namespace, index: Index, query: str) -> Iterator[str]:
     from simlte_st.data.columns import title_column, title_of
-    from simlte_st.index.snippets import snippet
+    from simlte_st.search.hits import snippet
 
     column = title_column(index.columns, arguments.title)
     documents = index.documents([hit.id for hit in hits])
@@ -150,7 +141,7 @@ def _table(hits: Hits, arguments: argparse.Namespace, index: Index, text: str) -
     for hit, document in zip(hits, documents, strict=True):
         values = [f"{name}: {hit.metadata[name]}" for name in arguments.show or () if hit.metadata[name] is not None]
         heads.append(title_of(hit.metadata.get(column or ""), document.text))
-        below.append([" · ".join(values)] * bool(values) + [snippet(hit.passage or document.text, text)])
+        below.append([" · ".join(values)] * bool(values) + [snippet(hit.passage or document.text, query)])
     yield from table_lines(hits, heads, below, terminal_width())
 
 

@@ -1,4 +1,4 @@
-"""A pile of documents on one page: topics, a map, near copies, outliers, and the corpus in numbers.
+"""A corpus on one page: topics, a map, near-duplicates, outliers, and statistics.
 
 The names are in ``__init__.pyi``.
 """

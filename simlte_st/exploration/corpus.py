@@ -1,69 +1,214 @@
-"""The corpus in numbers: lengths, what the model reads of them, and how much documents repeat themselves."""
+"""A corpus as the page needs it: documents with their columns and vectors, random halves of some, and statistics."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simlte_st.analysis.redundancy import measure_redundancy
-from simlte_st.analysis.tagging import SpacyTagger
-from simlte_st.data.document import Document
-from simlte_st.data.words import count_words
-from simlte_st.errors import MissingExtraError
+from simlte_st.data.columns import Column, columns_of, titles_of
+from simlte_st.data.document import Document, count_words
+from simlte_st.data.documents import DocumentReader, read_documents
+from simlte_st.data.drawing import draw_views
+from simlte_st.data.report import ReadReport
+from simlte_st.data.segmenters import make_segmenter
+from simlte_st.data.sentences import segment_documents
+from simlte_st.data.views import DocSplit
+from simlte_st.errors import ConfigurationError, DataError, MissingExtraError
+from simlte_st.evaluation.split_half import EVALUATION_EPOCH
 from simlte_st.evaluation.splits import sample_rows
-from simlte_st.exploration.pile import Pile
+from simlte_st.exploration.config import ExploreConfig
+from simlte_st.exploration.redundancy import measure_redundancy
+from simlte_st.exploration.tagging import SpacyTagger
+from simlte_st.models.truncation import Truncation
+from simlte_st.progress import progress_bar, with_progress_bar
+from simlte_st.search import Index
+from simlte_st.search.encoder import Encoder, Model
+from simlte_st.search.settings import is_index
+
+TABLE_COLUMNS = ("id", "x", "y", "topic", "topic_name", "copy_group", "text")
+"""Columns of the table beside the page. A column of the source with such a name gets a ``_`` after it."""
+
+FEWEST = 10
+"""Documents that a page needs at least."""
 
 TAGGED = 300
-"""Documents that are tagged to count how much they repeat."""
+"""Documents that are tagged to measure their redundancy."""
 
-_CHARACTERS = 20_000  # of a document that are tagged
+_BATCH = 256
+_TAGGED_CHARACTERS = 20_000  # of a document
 _BINS = 24
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """What a pile is made of.
+    """Documents with their columns and vectors.
 
-    Attributes:
-        edges: Ends of the bars of the histogram of tokens, each the same factor above the one before, shape
-            ``[bars + 1]``.
-        counts: Documents in each bar, shape ``[bars]``.
-        words: Fewest, median, mean and most words of a document.
-        redundancy: Nouns and verbs to distinct ones, by length: words, documents, and the mean with its 95% interval.
-        redundancy_note: What was tagged by what; or why nothing was.
+    ``vectors`` have length 1 and the shape ``[documents, dimension]``, ``tokens`` counts what a model without a limit
+    would read of each document, and ``reading`` is None for an index.
+    """
+
+    name: str
+    documents: Sequence[Document]
+    columns: Sequence[Column]
+    titles: Sequence[str]
+    label: Column | None
+    vectors: NDArray[np.float32]
+    tokens: NDArray[np.int64]
+    truncation: Truncation
+    reading: ReadReport | None = None
+
+    def __len__(self) -> int:
+        """Return the number of documents."""
+        return len(self.documents)
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts, in the documents' order."""
+        return [document.text for document in self.documents]
+
+
+def open_corpus(
+    model: Model | Index, source: Any, config: ExploreConfig, index_model: Model | None = None
+) -> tuple[Corpus, Encoder]:
+    """Return the corpus of a model with a source, or of an index without one."""
+    if source is None:
+        index = model if isinstance(model, Index) else Index.open(os.fspath(model), index_model, config.device)  # type: ignore[arg-type]
+        return _index_corpus(index, config), index.encoder
+    if isinstance(model, Index) or is_index(model):
+        raise ConfigurationError(f"{model} is an index, which has its own documents: name no others, or name a model.")
+    encoder = Encoder(model, config.device)
+    return read_corpus(encoder, source, config), encoder
+
+
+def read_corpus(encoder: Encoder, source: Any, config: ExploreConfig) -> Corpus:
+    """Read and encode documents."""
+    reader = source if isinstance(source, DocumentReader) else read_documents(source, metadata=True)
+    documents = list(with_progress_bar(reader, "Reading", shown=config.progress))
+    place = reader.report.source
+    name = os.path.basename(os.path.abspath(place)) if os.path.exists(place) else place
+    columns = _columns(documents, name, config)
+    texts = [document.text for document in documents]
+    vectors = _encode(encoder, texts, "Encoding", config)
+    tokens = np.array(encoder.count(texts), dtype=np.int64)
+    return Corpus(name, documents, *columns, vectors, tokens, encoder.truncation().add(tokens), reader.report)
+
+
+def _index_corpus(index: Index, config: ExploreConfig) -> Corpus:
+    rows = index.table()
+    values = rows.select(index.columns).to_pylist()
+    triples = zip(rows["id"].to_pylist(), rows["text"].to_pylist(), values, strict=True)
+    documents = [Document(name, text, metadata=own) for name, text, own in triples]
+    name = os.path.basename(os.path.abspath(index.folder))
+    columns = _columns(documents, name, config)
+    tokens = rows["tokens"].to_numpy().astype(np.int64)
+    return Corpus(name, documents, *columns, vectors_of(rows), tokens, index.encoder.truncation().add(tokens))
+
+
+def vectors_of(rows: Any) -> NDArray[np.float32]:
+    """Return the vectors in a table of an index, shape ``[documents, dimension]``."""
+    flat = rows["vector"].combine_chunks().flatten().to_numpy()
+    vectors: NDArray[np.float32] = flat.reshape(len(rows), -1).astype(np.float32)
+    return vectors
+
+
+def _columns(
+    documents: Sequence[Document], name: str, config: ExploreConfig
+) -> tuple[list[Column], list[str], Column | None]:
+    """Return the columns under names that the table has free, the titles, and the column to compare topics with."""
+    if len(documents) < FEWEST:
+        raise DataError(f"{name} has {len(documents)} documents; topics and a map need at least {FEWEST}.")
+    columns = columns_of(documents)
+    titles = titles_of(documents, columns, config.title)
+    label = next((column for column in columns if column.name == config.label), None)
+    if label is None and config.label is not None:
+        there = ", ".join(column.name for column in columns) or "none"
+        raise DataError(f"label={config.label!r}: {name} has no such column besides the text. There are: {there}.")
+    return rename_reserved(columns), titles, label
+
+
+def rename_reserved(columns: Sequence[Column]) -> list[Column]:
+    """Return columns with other names where they have names of :data:`TABLE_COLUMNS`."""
+    taken, renamed = set(TABLE_COLUMNS), []
+    for column in columns:
+        name = column.name
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        renamed.append(replace(column, name=name))
+    return renamed
+
+
+def _encode(encoder: Encoder, texts: Sequence[str], bar: str, config: ExploreConfig) -> NDArray[np.float32]:
+    vectors = [np.zeros((0, encoder.dimension), dtype=np.float32)]
+    with progress_bar(bar, len(texts), shown=config.progress) as shown:
+        for start in range(0, len(texts), _BATCH):
+            vectors.append(encoder.documents(texts[start : start + _BATCH], config.batch_size))
+            shown.update(len(vectors[-1]))
+    return np.concatenate(vectors)
+
+
+@dataclass(frozen=True, slots=True)
+class Halves:
+    """Vectors of two random halves of some documents: row numbers ``[drawn]``, vectors ``[drawn, dimension]``."""
+
+    rows: NDArray[np.int64]
+    first: NDArray[np.float32]
+    second: NDArray[np.float32]
+
+
+def encode_halves(corpus: Corpus, encoder: Encoder, drawn: int, config: ExploreConfig) -> Halves:
+    """Split the sentences of up to ``drawn`` documents at random into two halves, as DocSplit does, and encode both."""
+    rows = sample_rows(len(corpus), drawn, config.seed)
+    sample = [replace(corpus.documents[row], id=str(row)) for row in rows]
+    segmenter = make_segmenter("punkt", lambda: (document.text for document in sample))
+    pairs = [
+        pair
+        for document in segment_documents(sample, segmenter)
+        if (pair := draw_views(document, DocSplit(), seed=config.seed, epoch=EVALUATION_EPOCH, budget=encoder.budget))
+    ]
+    first = _encode(encoder, [pair.anchor for pair in pairs], "Encoding first halves", config)
+    second = _encode(encoder, [pair.positive for pair in pairs], "Encoding second halves", config)
+    return Halves(np.array([int(pair.id) for pair in pairs], dtype=np.int64), first, second)
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusStatistics:
+    """Lengths and redundancy of the documents of a corpus.
+
+    ``counts`` is a histogram of the documents by tokens with logarithmic ``edges``; ``words`` has the fewest, median,
+    mean and most words of a document; ``redundancy`` has a row for each range of lengths: words, documents, and the
+    mean ratio of nouns and verbs to distinct ones with its 95% interval.
     """
 
     edges: NDArray[np.float64]
     counts: NDArray[np.int64]
     words: tuple[int, float, float, int]
-    redundancy: list[tuple[str, int, str]]
+    redundancy: list[list[str]]
     redundancy_note: str
 
 
-def describe_corpus(pile: Pile, *, seed: int = 0, progress: bool = False) -> Corpus:
-    """Describe a pile."""
-    tokens = np.maximum(pile.tokens, 1)
+def corpus_statistics(corpus: Corpus, config: ExploreConfig) -> CorpusStatistics:
+    """Return lengths and redundancy; without the extra ``pos``, ``redundancy_note`` names it."""
+    tokens = np.maximum(corpus.tokens, 1)
     low, high = np.log(tokens.min()), np.log(tokens.max() + 1)
     edges = np.exp(np.linspace(low, max(high, low + 0.1), _BINS + 1))
-    counts = np.histogram(tokens, bins=edges)[0]
-    words = np.array([count_words(text) for text in pile.texts])
+    words = np.array([count_words(text) for text in corpus.texts])
     spread = int(words.min()), float(np.median(words)), float(words.mean()), int(words.max())
-    return Corpus(edges, counts, spread, *_redundancy(pile, seed, progress))
+    redundancy = _redundancy(corpus, config)
+    return CorpusStatistics(edges, np.histogram(tokens, bins=edges)[0], spread, *redundancy)
 
 
-def _redundancy(pile: Pile, seed: int, progress: bool) -> tuple[list[tuple[str, int, str]], str]:
+def _redundancy(corpus: Corpus, config: ExploreConfig) -> tuple[list[list[str]], str]:
     try:
         tagger = SpacyTagger()
     except MissingExtraError as error:
         return [], str(error)
-    rows = sample_rows(len(pile), TAGGED, seed)
-    drawn = [Document(str(row), pile.documents[row].text[:_CHARACTERS]) for row in rows]
-    result = measure_redundancy(drawn, tagger, seed=seed, progress=progress)
-    table = []
-    for bucket in (*result.buckets, result.all):
-        mean = "" if bucket.mean is None else f"{bucket.mean:.2f}"
-        interval = "" if bucket.low is None else f" [{bucket.low:.2f}, {bucket.high:.2f}]"
-        table.append((bucket.name(), bucket.documents, mean + interval))
-    return table, result.summary()
+    rows = sample_rows(len(corpus), TAGGED, config.seed)
+    drawn = [Document(str(row), corpus.documents[row].text[:_TAGGED_CHARACTERS]) for row in rows]
+    result = measure_redundancy(drawn, tagger, seed=config.seed, progress=config.progress)
+    return result.rows(), result.summary()

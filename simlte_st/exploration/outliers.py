@@ -1,4 +1,4 @@
-"""Documents that stand apart: far from all, very long or short, of another language, or with hardly any text."""
+"""Outliers: documents far from all others, very long or short, in another language, or with hardly any text."""
 
 from __future__ import annotations
 
@@ -9,30 +9,24 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from simlte_st.data.words import count_words
+from simlte_st.data.document import count_words
 from simlte_st.extras import require
 
 SHOWN = 10
 """Documents of a kind that are listed."""
 
-_LOOKED_AT = 2_000  # characters
+_READ = 2_000  # characters of a text
 _FEWEST_LETTERS = 20
-_LEAST_SHARE = 0.4  # of letters among the characters that are no white space
+_LEAST_SHARE = 0.4  # of letters among the characters that are not white space
 _LEAST_DISTINCT = 0.1  # of distinct words among the words of a text of a hundred words or more
-
-_LIKELY = 0.5  # probability from which on a text is of a language
+_LIKELY = 0.5  # least probability of a text's language
 
 
 @dataclass(frozen=True, slots=True)
 class Outliers:
-    """Documents of one kind.
+    """Documents of one kind, the most extreme first: the rows that are listed with a note each, and how many there are.
 
-    Attributes:
-        title: What the kind is called.
-        about: What it means.
-        rows: The documents that are listed, from the strangest on.
-        notes: What is said of each.
-        total: How many there are.
+    ``title`` and ``about`` are the heading and the explanation of the kind.
     """
 
     title: str
@@ -43,16 +37,16 @@ class Outliers:
 
 
 def find_outliers(texts: Sequence[str], cosines: NDArray[np.float32]) -> list[Outliers]:
-    """Find documents that stand apart."""
-    words = np.array([count_words(text) for text in texts])
+    """Return the outliers of each kind; ``cosines`` are those of each document to its nearest ones."""
     means = cosines.mean(axis=1)
-    far, order = np.argsort(means, kind="stable")[:SHOWN].tolist(), np.argsort(words, kind="stable").tolist()
-    longest, shortest = order[::-1][:SHOWN], order[:SHOWN]
+    words = np.array([count_words(text) for text in texts])
+    order = np.argsort(words, kind="stable").tolist()
     languages = find_languages(texts)
-    own = Counter(language for language, _ in languages).most_common(1)[0][0]
-    other = [row for row, (language, likely) in enumerate(languages) if language != own and likely >= _LIKELY]
+    usual = Counter(language for language, _ in languages).most_common(1)[0][0]
+    other = [row for row, (language, likely) in enumerate(languages) if language != usual and likely >= _LIKELY]
     other.sort(key=lambda row: -languages[row][1])
-    empty = [(row, problem) for row, text in enumerate(texts) if (problem := emptiness(text))]
+    empty = {row: problem for row, text in enumerate(texts) if (problem := emptiness(text))}
+    far, longest, shortest = np.argsort(means, kind="stable")[:SHOWN].tolist(), order[::-1][:SHOWN], order[:SHOWN]
     size = f"{cosines.shape[1]} nearest documents"
     return [
         Outliers(
@@ -66,39 +60,39 @@ def find_outliers(texts: Sequence[str], cosines: NDArray[np.float32]) -> list[Ou
         Outliers("The shortest", "", shortest, [f"{words[row]:,} words" for row in shortest], len(shortest)),
         Outliers(
             "In another language",
-            f"Most documents are written in the language {own}, these in others, as far as a program can tell.",
+            f"Most documents are in the language {usual}, these probably in others.",
             other[:SHOWN],
             [f"{languages[row][0]}, probability {languages[row][1]:.2f}" for row in other[:SHOWN]],
             len(other),
         ),
         Outliers(
             "Hardly any text",
-            "A few letters only, mostly digits and signs, or a few words over and over.",
-            [row for row, _ in empty[:SHOWN]],
-            [problem for _, problem in empty[:SHOWN]],
+            "Only a few letters, mostly digits and signs, or a few words over and over.",
+            list(empty)[:SHOWN],
+            list(empty.values())[:SHOWN],
             len(empty),
         ),
     ]
 
 
 def find_languages(texts: Sequence[str]) -> list[tuple[str, float]]:
-    """Return the language of each text's beginning by its ISO 639 code, and how probable it is.
+    """Return the ISO 639 code of each text's language and its probability, from the beginning of the text.
 
     References:
         Lui and Baldwin, "langid.py: An Off-the-shelf Language Identification Tool", 2012; the package is py3langid.
     """
-    langid = require("py3langid.langid", "explore", "finding documents of another language")
+    langid = require("py3langid.langid", "explore", "finding documents in another language")
     identifier = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)
-    found = (identifier.classify(text[:_LOOKED_AT]) for text in texts)
+    found = (identifier.classify(text[:_READ]) for text in texts)
     return [(language, float(probability)) for language, probability in found]
 
 
 def emptiness(text: str) -> str:
-    """Say why a text looks empty, or give an empty string."""
-    start = text[:_LOOKED_AT]
+    """Return why a text looks empty, or an empty string."""
+    start = text[:_READ]
     solid = sum(not character.isspace() for character in start)
     letters = sum(map(str.isalpha, start))
-    if letters < _FEWEST_LETTERS and len(text) <= _LOOKED_AT:
+    if letters < _FEWEST_LETTERS and len(text) <= _READ:
         return f"{letters} letters"
     if letters < _LEAST_SHARE * solid:
         return f"{letters / solid:.0%} letters"

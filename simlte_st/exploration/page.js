@@ -22,15 +22,15 @@
     return JSON.parse(await new Response(stream).text());
   }
 
-  let pile;
+  let corpus;
   try {
-    pile = await unpack();
+    corpus = await unpack();
   } catch (error) {
     panel.replaceChildren(element("p", { class: "problem" }, `The documents cannot be read by this browser: ${error}`));
     return;
   }
-  const size = pile.ids.length;
-  const haystack = pile.texts.map((text, row) => `${pile.titles[row]}\n${pile.ids[row]}\n${text}`.toLowerCase());
+  const size = corpus.ids.length;
+  const haystack = corpus.texts.map((text, row) => `${corpus.titles[row]}\n${corpus.ids[row]}\n${text}`.toLowerCase());
   const state = { colour: 0, words: [], only: null, chosen: null, opened: null };
 
   // Colours: a menu of topics, classes, numbers and dates. The first are Tableau's, which are told apart on light and dark.
@@ -39,7 +39,7 @@
   const hue = (place) => place < PALETTE.length ? `#${PALETTE[place]}` : `hsl(${Math.round((place * 137.508) % 360)} ${place % 2 ? 55 : 75}% ${[52, 60, 45][place % 3]}%)`;
   const ramp = (share) => `hsl(${Math.round(260 - 215 * share)} 70% ${Math.round(38 + 18 * share)}%)`;
   const date = (seconds) => new Date(seconds * 1000).toISOString().slice(0, 10);
-  const colours = [{ name: "topic", classes: pile.topic_names, values: pile.topics }, ...pile.colours];
+  const colours = [{ name: "topic", classes: corpus.topic_names, values: corpus.topics }, ...corpus.colours];
 
   function colourOf(scheme) {
     if (scheme.classes) return (row) => (scheme.values[row] < 0 ? NONE : hue(scheme.values[row]));
@@ -72,7 +72,7 @@
       if (seen) shown.push(row);
       alpha[row] = seen ? (chosen && !chosen.has(row) ? 0.15 : fill[row] === NONE ? strong / 2 : strong) : 0.03;
     }
-    points.data = { x, y, fill, alpha, title: pile.titles, about: pile.about };
+    points.data = { x, y, fill, alpha, title: corpus.titles, about: corpus.about };
     byId("count").textContent = shown.length === size ? "" : `${shown.length.toLocaleString()} of ${size.toLocaleString()}`;
     return shown;
   }
@@ -87,10 +87,10 @@
   // A name that would cover another is moved up or down; the largest topic's stay where they are.
   function placeNames() {
     const isNarrow = byId("plot").clientWidth < 600; // two terms of a name would run out of the map
-    const text = pile.short_names.map((name) => (isNarrow ? name.split(", ")[0] : name));
+    const text = corpus.short_names.map((name) => (isNarrow ? name.split(", ")[0] : name));
     const pen = document.createElement("canvas").getContext("2d"), placed = [];
     pen.font = "bold 12px sans-serif";
-    const shift = pile.places.map(([left, up], topic) => {
+    const shift = corpus.places.map(([left, up], topic) => {
       const half = pen.measureText(text[topic]).width / 2 + 5;
       const across = view.frame.x_scale.compute(left), down = view.frame.y_scale.compute(up);
       const isFree = (moved) => placed.every((other) =>
@@ -100,7 +100,7 @@
       return moved;
     });
     renderer("names").data_source.data = {
-      x: pile.places.map((place) => place[0]), y: pile.places.map((place) => place[1]), text, shift,
+      x: corpus.places.map((place) => place[0]), y: corpus.places.map((place) => place[1]), text, shift,
     };
   }
 
@@ -111,7 +111,7 @@
   }
 
   // The panel: a legend, a list, or a document.
-  const documentLink = (row) => element("button", { class: "link", type: "button", click: () => go(row) }, pile.titles[row]);
+  const documentLink = (row) => element("button", { class: "link", type: "button", click: () => go(row) }, corpus.titles[row]);
 
   function showLegend(shown) {
     mark([]);
@@ -156,24 +156,24 @@
   }
 
   function showDocument(row) {
-    const near = pile.near[row];
+    const near = corpus.near[row];
     mark([row, ...near]);
-    const values = Object.entries(pile.columns).filter(([, column]) => column[row] !== "");
-    const topic = pile.topics[row];
-    const cut = pile.lengths[row] - pile.texts[row].length;
-    const copies = pile.groups[row].filter((other) => other !== row);
+    const values = Object.entries(corpus.columns).filter(([, column]) => column[row] !== "");
+    const topic = corpus.topics[row];
+    const cut = corpus.lengths[row] - corpus.texts[row].length;
+    const duplicates = corpus.groups[row].filter((other) => other !== row);
     panel.replaceChildren(
       element("p", {}, element("button", { class: "plain", type: "button", id: "back", click: () => history.back() }, "Back")),
-      element("h3", { id: "document-title" }, pile.titles[row]),
-      element("dl", { class: "values" }, ...[["id", pile.ids[row]], ["topic", topic < 0 ? "none" : pile.topic_names[topic]],
+      element("h3", { id: "document-title" }, corpus.titles[row]),
+      element("dl", { class: "values" }, ...[["id", corpus.ids[row]], ["topic", topic < 0 ? "none" : corpus.topic_names[topic]],
         ...values.map(([name, column]) => [name, column[row]])].flatMap(([name, value]) =>
         [element("dt", {}, name), element("dd", {}, value)])),
-      ...(copies.length ? [element("p", {}, "Near copies: ", ...copies.slice(0, 10).flatMap((other) => [documentLink(other), " "]))] : []),
+      ...(duplicates.length ? [element("p", {}, "Near-duplicates: ", ...duplicates.slice(0, 10).flatMap((other) => [documentLink(other), " "]))] : []),
       element("h3", {}, "Nearest documents"),
       element("ul", { id: "near" }, ...near.map((other, place) => element("li", {},
-        element("span", { class: "number" }, pile.cosines[row][place].toFixed(2)), documentLink(other)))),
+        element("span", { class: "number" }, corpus.cosines[row][place].toFixed(2)), documentLink(other)))),
       element("h3", {}, "Text"),
-      element("p", { class: "text", id: "document-text" }, pile.texts[row]),
+      element("p", { class: "text", id: "document-text" }, corpus.texts[row]),
       ...(cut > 0 ? [element("p", { class: "about" }, `… ${cut.toLocaleString()} more characters`)] : []),
     );
     panel.scrollTop = 0;
@@ -211,8 +211,8 @@
     const isFormula = (value) => typeof value === "string" && /^[=+\-@\t\r\n\0＝＋－＠]/.test(value)
       && !/^[+\-@][\w.,:/-]*(?:e\+\d+)?$/i.test(value);
     const cell = (value) => `"${isFormula(value) ? "'" : ""}${String(value ?? "").replaceAll('"', '""')}"`;
-    const columns = { id: pile.ids, title: pile.titles, topic_name: pile.topics.map((topic) => pile.topic_names[topic]), x, y,
-      ...pile.columns };
+    const columns = { id: corpus.ids, title: corpus.titles, topic_name: corpus.topics.map((topic) => corpus.topic_names[topic]), x, y,
+      ...corpus.columns };
     const names = Object.keys(columns);
     const csv = [names, ...rows.map((row) => names.map((name) => columns[name][row]))].map((line) => line.map(cell).join(",")).join("\r\n");
     const link = element("a", { download: "chosen.csv", href: URL.createObjectURL(new Blob([`${csv}\r\n`], { type: "text/csv" })) });

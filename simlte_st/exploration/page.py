@@ -1,13 +1,13 @@
-"""The page: one file with its data, its script and bokeh's, which asks no other machine for anything."""
+"""The page: one file with the data, the map and the sections of what was found in a corpus."""
 
 from __future__ import annotations
 
 import base64
 import gzip
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
-from importlib.resources import files
 from string import Template
 from typing import Any
 
@@ -15,61 +15,125 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simlte_st.data.columns import CLASSES, Column
-from simlte_st.exploration.figure import bokeh, make_figure
+from simlte_st.exploration.corpus import Corpus, CorpusStatistics
+from simlte_st.exploration.duplicates import DuplicateGroups
+from simlte_st.exploration.html import as_script, bokeh, clear_figure, figure_json, frame_page, page_part
+from simlte_st.exploration.layout import Layout
+from simlte_st.exploration.outliers import Outliers
+from simlte_st.exploration.sections import (
+    Link,
+    corpus_section,
+    duplicates_section,
+    outliers_section,
+    topics_section,
+)
+from simlte_st.exploration.topics import LabelComparison, Topics
 
 SHOWN = 3_000
 """Characters of a document that the page holds."""
 
-_HOVER = 160  # characters of a text where the mouse points
+_TIP_CHARACTERS = 160  # of a text that is pointed at
+_TIP = (
+    '<div style="max-width: 22rem; white-space: normal; font: 13px/1.4 system-ui, sans-serif">'
+    "<b>@title</b><div>@about</div></div>"
+)
 _DECIMALS = 4
-_MAP_LINKS = {
-    "map": "Map", "topics": "Topics", "copies": "Near copies", "outliers": "Outliers", "corpus": "Corpus"
+_SHORT = 2  # terms of a topic's name on the map
+_LINKS = {
+    "map": "Map", "topics": "Topics", "duplicates": "Near-duplicates", "outliers": "Outliers", "corpus": "Corpus"
 }  # fmt: skip
 
 
-def page_data(
-    ids: Sequence[str],
-    titles: Sequence[str],
-    texts: Sequence[str],
-    columns: Sequence[Column],
-    *,
-    assigned: NDArray[np.int64],
-    topic_names: Sequence[str],
-    short_names: Sequence[str],
-    name_places: NDArray[np.float32],
-    near: NDArray[np.int64],
-    cosines: NDArray[np.float32],
-    groups: NDArray[np.int64],
-) -> dict[str, Any]:
-    """Gather what the script of the page needs, as JSON values."""
+@dataclass(frozen=True, slots=True)
+class Exploration:
+    """What was found in a corpus: the page, the table and the report show it.
+
+    ``terms`` are those of each topic; ``near`` has the rows of the nearest documents of each, ``cosines`` theirs.
+    """
+
+    corpus: Corpus
+    topics: Topics
+    terms: Sequence[Sequence[str]]
+    comparison: LabelComparison | None
+    near: NDArray[np.int64]
+    cosines: NDArray[np.float32]
+    layout: Layout
+    duplicates: DuplicateGroups
+    outliers: Sequence[Outliers]
+    statistics: CorpusStatistics
+
+    @property
+    def topic_names(self) -> list[str]:
+        """The terms of each topic as one text."""
+        return [", ".join(terms) or f"topic {number}" for number, terms in enumerate(self.terms, start=1)]
+
+    def name_places(self) -> NDArray[np.float32]:
+        """Return where each topic's name stands: at the document nearest to the median place of its documents."""
+        middles = np.zeros((len(self.terms), 2), dtype=np.float32)
+        for topic in range(len(middles)):
+            own = self.layout.places[self.topics.assigned == topic]
+            if len(own):
+                middles[topic] = own[np.linalg.norm(own - np.median(own, axis=0), axis=1).argmin()]
+        return middles
+
+
+def page_of(found: Exploration) -> str:
+    """Return the page as HTML."""
+    corpus = found.corpus
+    link: Link = lambda row: f'<a href="#document={row}"><bdi>{escape(corpus.titles[row])}</bdi></a>'  # noqa: E731
+    sections = (
+        topics_section(found.topic_names, found.topics, found.duplicates, found.comparison, link),
+        duplicates_section(found.duplicates, link),
+        outliers_section(found.outliers, link),
+        corpus_section(found.statistics, corpus.truncation, corpus.reading),
+    )
+    data = gzip.compress(json.dumps(page_data(found), ensure_ascii=False).encode("utf-8"), 6, mtime=0)
+    map_note = (
+        "Documents that are near each other are alike; directions and distances across the map mean nothing. "
+        f"Trustworthiness {found.layout.trustworthiness:.2f} (1 where all neighbours on the map are neighbours by "
+        "vectors)."
+    )
+    body = Template(page_part("page.map.html")).substitute(
+        map_note=escape(map_note),
+        sections="\n".join(sections),
+        data=base64.b64encode(data).decode("ascii"),
+        figure=as_script(map_figure(found.layout.places)),
+    )
+    about = f"{len(corpus):,} documents · {len(found.terms)} topics"
+    return frame_page(corpus.name, about, _LINKS, body, "page.js", ["bokeh", "bokeh-gl"])
+
+
+def page_data(found: Exploration) -> dict[str, Any]:
+    """Return what the script of the page needs, as JSON values."""
+    corpus, names, assigned = found.corpus, found.topic_names, found.topics.assigned.tolist()
     members: dict[int, list[int]] = {}
-    for row, group in enumerate(groups.tolist()):
+    for row, group in enumerate(found.duplicates.groups.tolist()):
         members.setdefault(group, []).append(row)
-    starts = [" ".join(text[: 2 * _HOVER].split())[:_HOVER] for text in texts]
-    names = [topic_names[topic] if topic >= 0 else "no topic" for topic in assigned.tolist()]
+    starts = [" ".join(text[: 2 * _TIP_CHARACTERS].split())[:_TIP_CHARACTERS] for text in corpus.texts]
+    named = [names[topic] if topic >= 0 else "no topic" for topic in assigned]
     return {
-        "ids": list(ids),
-        "titles": list(titles),
-        "texts": [text[:SHOWN] for text in texts],
-        "lengths": [len(text) for text in texts],
-        "about": [f"{name}: {start}" for name, start in zip(names, starts, strict=True)],
-        "topics": assigned.tolist(),
-        "topic_names": list(topic_names),
-        "short_names": list(short_names),
-        "places": np.round(name_places, _DECIMALS).tolist(),
-        "near": near.tolist(),
-        "cosines": np.round(cosines.astype(np.float64), _DECIMALS).tolist(),
-        "groups": [members[group] if len(members[group]) > 1 else [] for group in groups.tolist()],
-        "columns": {column.name: column.shown() for column in columns},
-        "colours": [scheme for column in columns if (scheme := _colours(column)) is not None],
+        "ids": [document.id for document in corpus.documents],
+        "titles": list(corpus.titles),
+        "texts": [text[:SHOWN] for text in corpus.texts],
+        "lengths": [len(text) for text in corpus.texts],
+        "about": [f"{name}: {start}" for name, start in zip(named, starts, strict=True)],
+        "topics": assigned,
+        "topic_names": names,
+        "short_names": [", ".join(terms[:_SHORT]) for terms in found.terms],
+        "places": np.round(found.name_places(), _DECIMALS).tolist(),
+        "near": found.near.tolist(),
+        "cosines": np.round(found.cosines.astype(np.float64), _DECIMALS).tolist(),
+        "groups": [members[group] if len(members[group]) > 1 else [] for group in found.duplicates.groups.tolist()],
+        "columns": {column.name: column.shown() for column in corpus.columns},
+        "colours": [colours for column in corpus.columns if (colours := _colours(column)) is not None],
     }
 
 
 def _colours(column: Column) -> dict[str, Any] | None:
-    """Return what a menu of colours needs of a column; None for texts."""
+    """Return what the menu of colours needs of a column; None for texts."""
     if column.kind in ("number", "date"):
-        there = [number for number in column.numbers if number is not None]
-        ends = {"low": min(there), "high": max(there), "date": column.kind == "date"}
+        known = [number for number in column.numbers if number is not None]
+        ends = {"low": min(known), "high": max(known), "date": column.kind == "date"}
         return {"name": column.name, "values": list(column.numbers), **ends}
     if column.kind != "category":
         return None
@@ -79,45 +143,50 @@ def _colours(column: Column) -> dict[str, Any] | None:
     return {"name": column.name, "classes": classes, "values": [places.get(value, -1) for value in shown]}
 
 
-def write_page(
-    title: str,
-    about: str,
-    map_note: str,
-    sections: Sequence[str],
-    places: NDArray[np.float32],
-    data: Mapping[str, Any],
-) -> str:
-    """Write the page."""
-    packed = gzip.compress(json.dumps(data, ensure_ascii=False).encode("utf-8"), 6, mtime=0)
-    body = Template(_part("page.map.html")).substitute(
-        map_note=map_note,
-        sections="\n".join(sections),
-        data=base64.b64encode(packed).decode("ascii"),
-        figure=as_script(make_figure(places)),
+def map_figure(places: NDArray[np.float32]) -> dict[str, Any]:
+    """Return the map as JSON.
+
+    Its renderers are points, marks (around the open document and its nearest) and names (of topics). The page's script
+    gives the points their colours and titles, and fills the other two.
+    """
+    models = bokeh("bokeh.models")
+    points = models.ColumnDataSource({"x": places[:, 0], "y": places[:, 1]})
+    marks = models.ColumnDataSource({"x": [], "y": [], "size": []})
+    names = models.ColumnDataSource({"x": [], "y": [], "text": [], "shift": []})
+    figure = clear_figure(
+        sizing_mode="stretch_both",
+        output_backend="webgl",  # where the browser has none, bokeh draws on a canvas
+        match_aspect=True,
+        toolbar_location="above",
     )
-    return frame_page(title, about, _MAP_LINKS, body, "page.js", ["bokeh", "bokeh-gl"])
-
-
-def frame_page(
-    title: str, about: str, links: Mapping[str, str], body: str, script: str, components: Sequence[str] = ("bokeh",)
-) -> str:
-    """Write the page around its content: head, style, header, bokeh's script and its own."""
-    resources = bokeh("bokeh.resources").Resources(mode="inline", components=list(components))
-    return Template(_part("page.frame.html")).substitute(
-        title=escape(title),
-        about=about,
-        links=" ".join(f'<a href="#{name}">{text}</a>' for name, text in links.items()),
-        style=_part("page.css"),
-        body=body,
-        bokeh="\n".join(f"<script>{script}</script>" for script in resources.js_raw),
-        script=_part(script),
+    figure.axis.visible = False
+    figure.grid.visible = False
+    drawn = figure.scatter("x", "y", source=points, size=6, color="gray", line_color=None, name="points")
+    drawn.nonselection_glyph = drawn.selection_glyph = None  # the script decides what is pale
+    figure.scatter("x", "y", source=marks, size="size", fill_color=None, line_width=2, name="marks")
+    figure.text(
+        "x",
+        "y",
+        "text",
+        source=names,
+        name="names",
+        text_font_size="12px",
+        text_font_style="bold",
+        y_offset="shift",
+        text_align="center",
+        text_baseline="middle",
+        background_fill_alpha=0.75,
+        padding=3,
+        border_radius=3,
     )
-
-
-def as_script(item: Mapping[str, Any]) -> str:
-    """Write JSON values as they may stand in a ``<script>``."""
-    return json.dumps(item).replace("<", "\\u003c")
-
-
-def _part(name: str) -> str:
-    return files("simlte_st.exploration").joinpath(name).read_text(encoding="utf-8")
+    wheel, lasso = models.WheelZoomTool(), models.LassoSelectTool(renderers=[drawn], continuous=False)
+    hover = models.HoverTool(
+        renderers=[drawn],
+        tooltips=_TIP,
+        point_policy="snap_to_data",
+        attachment="horizontal",
+        limit=1,  # of many points in one place: a tip for each would hide the map
+    )
+    figure.add_tools(models.PanTool(), wheel, models.BoxZoomTool(), lasso, hover, models.ResetTool())
+    figure.toolbar.active_scroll = wheel
+    return figure_json(figure)

@@ -1,60 +1,101 @@
-"""The parts of the page below the map, as HTML. Everything from outside goes through :func:`escape`."""
+"""The sections of the page below the map, as HTML. Everything from outside goes through :func:`escape`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simlte_st.data.report import ReadReport
-from simlte_st.exploration.copies import Change, Copies
-from simlte_st.exploration.corpus import Corpus
+from simlte_st.exploration.corpus import CorpusStatistics
+from simlte_st.exploration.duplicates import Change, DuplicateGroups
+from simlte_st.exploration.html import about, section, table
 from simlte_st.exploration.outliers import Outliers
-from simlte_st.exploration.topics import Stability
+from simlte_st.exploration.topics import LabelComparison, Topics
 from simlte_st.models.truncation import Truncation
 
+TYPICAL = 3
+"""Documents that are shown of a topic."""
+
 Link = Callable[[int], str]
-"""Writes a link to a document."""
+"""Returns a link to a document."""
 
 
-def document_links(titles: Sequence[str]) -> Link:
-    """Make what writes links to documents, each under its title."""
-    return lambda row: f'<a href="#document={row}"><bdi>{escape(titles[row])}</bdi></a>'
-
-
-def section(name: str, title: str, *parts: str) -> str:
-    """Write a section."""
-    return f'<section id="{name}" aria-label="{title}"><h2>{title}</h2>{"".join(parts)}</section>'
-
-
-def about(text: str) -> str:
-    """Write a sentence or two of explanation."""
-    return f'<p class="about">{escape(text)}</p>' if text else ""
-
-
-def table(header: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[int] = ()) -> str:
-    """Write a table of cells that are HTML already; ``right`` are the columns of numbers."""
-
-    def line(cells: Sequence[str], tag: str) -> str:
-        kinds = [' class="right"' if place in right else "" for place in range(len(cells))]
-        return "".join(f"<{tag}{kind}>{cell}</{tag}>" for cell, kind in zip(cells, kinds, strict=True))
-
-    body = "".join(f"<tr>{line(row, 'td')}</tr>" for row in rows)
-    return f'<div class="scroll"><table><thead><tr>{line(header, "th")}</tr></thead><tbody>{body}</tbody></table></div>'
-
-
-def copies_section(copies: Copies, link: Link) -> str:
-    """Write the groups of near copies, with what differs."""
-    shared = f"{copies.similarity:.0%} of their runs of five words or more"
-    if not copies.report.groups:
-        return section(
-            "copies", "Near copies", about(f"No two of the {copies.report.documents:,} documents share {shared}.")
+def topics_section(
+    names: Sequence[str],
+    topics: Topics,
+    duplicates: DuplicateGroups,
+    comparison: LabelComparison | None,
+    link: Link,
+) -> str:
+    """Return the table of topics, and how their number was chosen."""
+    header, numbers = ["topic", "documents", "typical documents"], topics.sizes.tolist()
+    rows = []
+    for topic, (name, typical) in enumerate(zip(names, typical_documents(topics, duplicates), strict=True)):
+        documents = "".join(f"<li>{link(row)}</li>" for row in typical)
+        cells = [f'<a href="#map" data-topic="{topic}"><bdi>{escape(name)}</bdi></a>', f"{numbers[topic]:,}"]
+        rows.append([*cells, f'<ul class="plain-list">{documents}</ul>'])
+    if comparison is not None and names:
+        header.append(escape(comparison.name))
+        rows = [[*row, _bars(shares)] for row, shares in zip(rows, comparison.shares, strict=True)]
+    notes = [*topic_notes(topics), *([comparison.summary()] if comparison else [])]
+    parts = [*map(about, notes), table(header, rows, (1,))]
+    if len(topics.tried) > 1:
+        tried = [(f"{each.number}", f"{each.shared:.2f}", f"{each.agreement:.2f}") for each in topics.tried]
+        explained = about(
+            "Bits that the topic of one half of a document tells about that of its other half, beyond chance; and the "
+            "adjusted mutual information: 0 by chance, 1 where the halves of every document share a topic. The number "
+            "with the highest product of both is taken."
         )
-    parts = [about(f"{copies.report.summary()}; they share {shared}.")]
+        tried_table = table(("topics", "bits", "agreement"), tried, (0, 1, 2))
+        parts.append(f"<details><summary>Numbers of topics that were tried</summary>{explained}{tried_table}</details>")
+    return section("topics", "Topics", *parts)
+
+
+def typical_documents(topics: Topics, duplicates: DuplicateGroups) -> list[list[int]]:
+    """Return the documents nearest to the centre of each topic, no two of them near-duplicates."""
+    typical = []
+    for topic in range(len(topics.centres)):
+        members = np.flatnonzero(topics.assigned == topic)
+        ordered = members[np.argsort(-topics.cosines[members], kind="stable")]
+        _, first = np.unique(duplicates.groups[ordered], return_index=True)
+        typical.append(ordered[np.sort(first)][:TYPICAL].tolist())
+    return typical
+
+
+def topic_notes(topics: Topics) -> list[str]:
+    """Return sentences on the number of topics and on documents without a topic."""
+    notes = [
+        f"{len(topics.centres)} topics. Two random halves of each document, clustered separately, agree by "
+        f"{topics.stability.agreement:.2f} (adjusted mutual information: 0 by chance, 1 where the halves of every "
+        "document share a topic)"
+        + ("; at this number the halves tell most about each other." if len(topics.tried) > 1 else "."),
+    ]
+    if topics.none:
+        noun, their = ("document belongs", "its") if topics.none == 1 else ("documents belong", "their")
+        notes.append(f"{topics.none:,} {noun} to none: {their} halves would more likely be in different topics.")
+    return notes
+
+
+def _bars(shares: Sequence[tuple[str, float]]) -> str:
+    bars = (
+        f'<span class="share" style="width: {5 * share:.2f}rem"></span>'
+        f'<span><bdi>{escape(name)}</bdi> <span class="number">{share:.0%}</span></span>'
+        for name, share in shares
+    )
+    return f'<div class="follow">{"".join(bars)}</div>'
+
+
+def duplicates_section(duplicates: DuplicateGroups, link: Link) -> str:
+    """Return the groups of near-duplicates, with their differences."""
+    title, report = "Near-duplicates", duplicates.report
+    shared = f"{duplicates.similarity:.0%} of their runs of five words or more"
+    if not report.groups:
+        return section("duplicates", title, about(f"No two of the {report.documents:,} documents share {shared}."))
     groups = []
-    for group in copies.shown:
+    for group in duplicates.shown:
         first, *others = group.members
         compared = "".join(
             f'<li>{link(row)}<div class="difference">{_difference(changes)}</div></li>'
@@ -63,10 +104,14 @@ def copies_section(copies: Copies, link: Link) -> str:
         more = len(others) - len(group.differences)
         rest = about(f"and {more:,} more") if more else ""
         groups.append(f'<div><h3>{link(first)}</h3><ul class="plain-list">{compared}</ul>{rest}</div>')
-    parts.append(f'<div class="columns">{"".join(groups)}</div>')
-    if copies.report.groups > len(copies.shown):
-        parts.append(about(f"and {copies.report.groups - len(copies.shown):,} smaller groups"))
-    return section("copies", "Near copies", *parts)
+    smaller = report.groups - len(duplicates.shown)
+    return section(
+        "duplicates",
+        title,
+        about(f"{report.summary()}; they share {shared}."),
+        f'<div class="columns">{"".join(groups)}</div>',
+        about(f"and {smaller:,} smaller groups") if smaller else "",
+    )
 
 
 def _difference(changes: Sequence[Change]) -> str:
@@ -79,7 +124,7 @@ def _difference(changes: Sequence[Change]) -> str:
 
 
 def outliers_section(kinds: Sequence[Outliers], link: Link) -> str:
-    """Write the documents that stand apart, each kind beside the others."""
+    """Return the outliers, each kind beside the others."""
     parts = []
     for kind in kinds:
         items = [
@@ -92,23 +137,22 @@ def outliers_section(kinds: Sequence[Outliers], link: Link) -> str:
     return section("outliers", "Outliers", f'<div class="columns">{"".join(parts)}</div>')
 
 
-def corpus_section(corpus: Corpus, truncation: Truncation, reading: ReadReport | None) -> str:
-    """Write lengths, what is read, what repeats, and what was skipped."""
-    least, median, mean, most = corpus.words
-    lengths = f"Words of a document: {least:,} to {most:,}, median {median:,.0f}, mean {mean:,.0f}."
+def corpus_section(statistics: CorpusStatistics, truncation: Truncation, reading: ReadReport | None) -> str:
+    """Return lengths, how much the model reads, redundancy, and what was skipped."""
+    least, median, mean, most = statistics.words
     parts = [
-        about(lengths),
-        _histogram(corpus.edges, corpus.counts, truncation.budget),
-        about("Documents by their tokens; the axis is logarithmic, the line is what the model reads."),
+        about(f"Words of a document: {least:,} to {most:,}, median {median:,.0f}, mean {mean:,.0f}."),
+        _histogram(statistics.edges, statistics.counts, truncation.budget),
+        about("Documents by number of tokens, on a logarithmic axis; the line is what the model reads."),
         f"<h3>What is read</h3><p>{escape(truncation.summary())}</p>",
     ]
     if truncation.advice:
         parts.append(f'<p class="text">{escape(truncation.advice)}</p>')
     parts.append("<h3>Redundancy</h3>")
-    if corpus.redundancy:
-        rows = [(escape(words), f"{documents:,}", escape(mean)) for words, documents, mean in corpus.redundancy]
+    if statistics.redundancy:
+        rows = [list(map(escape, row)) for row in statistics.redundancy]
         parts.append(table(("words", "documents", "nouns and verbs to distinct ones [95%]"), rows, (1, 2)))
-    parts.append(about(corpus.redundancy_note))
+    parts.append(about(statistics.redundancy_note))
     if reading is not None:
         lines = "".join(f"<li>{escape(line)}</li>" for line in reading.summary().split("\n"))
         parts.append(f'<h3>What was read</h3><ul class="plain-list">{lines}</ul>')
@@ -116,7 +160,7 @@ def corpus_section(corpus: Corpus, truncation: Truncation, reading: ReadReport |
 
 
 def _histogram(edges: NDArray[np.float64], counts: NDArray[np.int64], limit: int | None) -> str:
-    """Draw bars by SVG, with a line at what the model reads."""
+    """Return bars as SVG, with a line at the number of tokens that the model reads."""
     width, height, bar = 700, 160, 700 / len(counts)
     most = max(1, int(counts.max()))
     drawn = [
@@ -131,38 +175,5 @@ def _histogram(edges: NDArray[np.float64], counts: NDArray[np.int64], limit: int
     if limit is not None and edges[0] < limit < edges[-1]:
         x = width * np.log(limit / edges[0]) / np.log(edges[-1] / edges[0])
         drawn.append(f'<line x1="{x:.1f}" y1="0" x2="{x:.1f}" y2="{height}"/>')
-    box = f'viewBox="0 0 {width} {height + 20}" role="img" aria-label="Documents by their tokens"'
+    box = f'viewBox="0 0 {width} {height + 20}" role="img" aria-label="Documents by number of tokens"'
     return f'<svg class="bars" {box}>{"".join(drawn)}</svg>'
-
-
-def topics_section(
-    names: Sequence[str],
-    sizes: Sequence[int],
-    typical: Sequence[Sequence[int]],
-    follows: Sequence[str],
-    followed: str,
-    notes: Sequence[str],
-    tried: Sequence[Stability],
-    link: Link,
-) -> str:
-    """Write the table of topics."""
-    header = ["topic", "documents", "typical documents", *([escape(followed)] if follows else [])]
-    rows = []
-    for topic, (name, size, rows_of) in enumerate(zip(names, sizes, typical, strict=True)):
-        documents = "".join(f"<li>{link(row)}</li>" for row in rows_of)
-        cells = [f'<a href="#map" data-topic="{topic}"><bdi>{escape(name)}</bdi></a>', f"{size:,}"]
-        cells += [f'<ul class="plain-list">{documents}</ul>', *([follows[topic]] if follows else [])]
-        rows.append(cells)
-    parts = [*map(about, notes), table(header, rows, (1,))]
-    if len(tried) > 1:
-        shown = [(f"{each.number}", f"{each.shared:.2f}", f"{each.agreement:.2f}") for each in tried]
-        heading = "<summary>Numbers of topics that were tried</summary>"
-        explained = about(
-            "Bits that the topic of one half of a document tells of that of its other half, beyond chance; and the "
-            "adjusted mutual information: 0 by chance, 1 where all halves fall alike. The number with the highest "
-            "product of both is taken."
-        )
-        parts.append(
-            f"<details>{heading}{explained}{table(('topics', 'bits', 'agreement'), shown, (0, 1, 2))}</details>"
-        )
-    return section("topics", "Topics", *parts)

@@ -1,20 +1,27 @@
-"""Topics: clusters of vectors, as many as both halves of the documents agree on."""
+"""Topics: clusters of vectors, as many as random halves of documents agree on, and how they follow a column."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime, timezone
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.isotonic import IsotonicRegression
-from sklearn.metrics import adjusted_mutual_info_score
+from sklearn.metrics import (
+    adjusted_mutual_info_score,
+    adjusted_rand_score,
+    mutual_info_score,
+    normalized_mutual_info_score,
+)
 from sklearn.metrics.cluster import contingency_matrix, expected_mutual_information
 
+from simlte_st.data.columns import Column
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.exploration.pile import Halves
+from simlte_st.exploration.corpus import Halves
 from simlte_st.progress import with_progress_bar
 
 NUMBERS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 40, 50, 60)
@@ -23,20 +30,22 @@ NUMBERS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 40, 50, 60)
 NONE = -1
 """Topic of a document that belongs to none."""
 
-_SMALLEST = 10  # drawn documents a topic has on the average, or its number is not tried
+_SMALLEST = 10  # drawn documents a topic has on average, or its number is not tried
 _STARTS = 3  # of k-means, the best of which is taken
+_CLASSES = 40  # more different numbers than these are divided into ranges
+_LARGEST = 4  # classes of a topic that are named
+_RANGES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Stability:
-    """How far the halves of documents agree on a number of topics.
+    """How far halves of documents agree on a number of topics.
 
     Attributes:
-        number: Of topics.
-        shared: What the topic of one half tells of the topic of the other, beyond chance, in bits. What chance gives is
-            taken off as in adjusted mutual information (Vinh, Epps and Bailey, 2010); it is not divided by the most
-            that there could be, which would favour few topics.
-        agreement: Adjusted mutual information: 0 by chance, 1 where both halves of each document fall alike.
+        number: Number of topics.
+        shared: Mutual information of the topics of both halves, less what chance gives, in bits (Vinh, Epps and Bailey,
+            2010). It is not divided by its maximum, which would favour few topics.
+        agreement: Adjusted mutual information: 0 by chance, 1 where the halves of every document share a topic.
     """
 
     number: int
@@ -45,20 +54,16 @@ class Stability:
 
     @property
     def worth(self) -> float:
-        """Bits times agreement: bits by themselves favour many topics, agreement by itself few."""
+        """Bits times agreement: bits alone favour many topics, agreement alone few."""
         return max(self.shared, 0.0) * max(self.agreement, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """Which topic each document belongs to.
+    """The topic of each document, the largest first and :data:`NONE` for none.
 
-    Attributes:
-        assigned: The topic of each document, from 0, the largest first; :data:`NONE` for none. Shape ``[documents]``.
-        centres: Of length 1, shape ``[topics, dimension]``.
-        cosines: Of each document to the centre of its nearest topic, shape ``[documents]``.
-        stability: The agreement on the number that was chosen. There are fewer topics where some have no document.
-        tried: The numbers of topics that were tried; one only where the user chose it.
+    ``centres`` have length 1 and the shape ``[topics, dimension]``, ``cosines`` are those of each document to the
+    nearest centre. Topics without documents are dropped, so there may be fewer than ``stability.number``.
     """
 
     assigned: NDArray[np.int64]
@@ -69,8 +74,13 @@ class Topics:
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """Documents of each topic, shape ``[topics]``."""
+        """Number of documents of each topic."""
         return np.bincount(self.assigned[self.assigned >= 0], minlength=len(self.centres))
+
+    @property
+    def none(self) -> int:
+        """Number of documents without a topic."""
+        return int((self.assigned < 0).sum())
 
 
 def find_topics(
@@ -78,33 +88,31 @@ def find_topics(
 ) -> Topics:
     """Cluster documents.
 
-    First and second halves of documents are clustered by themselves, and the number is the one at which the topic of
-    one half tells most, and most surely, of that of the other (:attr:`Stability.worth`): neither wording nor chance
-    decides. A document belongs to a topic where its halves would fall alike rather than apart. How often they do is
-    told by how much nearer a document is to the centre of its topic than to the next, among the documents that were
-    drawn; half-way from chance to always is enough.
+    First and second halves of documents are clustered separately, and the number of topics is the one at which the
+    topic of one half says most about that of the other (:attr:`Stability.worth`), so that neither wording nor chance
+    decides. A document belongs to a topic if its halves would probably share one. That probability is learned, on the
+    drawn documents, from how much nearer a document is to its topic's centre than to the next; half-way from chance to
+    certainty is enough.
     """
     different = _count_different(vectors)
     if different < 2:
-        raise DataError("The model gives all documents the same vector: there are no topics to tell apart.")
+        raise DataError("The model encodes all documents as the same vector, so they have no topics.")
     if number is not None and not 2 <= number <= different:
         raise ConfigurationError(
             f"topics={number}: must be between 2 and the number of different documents, {different:,}."
         )
     if len(halves.rows) < _SMALLEST:
         raise DataError(
-            f"Only {len(halves.rows)} documents have two words or more, so that they can be cut into halves: "
-            f"topics need at least {_SMALLEST}."
+            f"Only {len(halves.rows)} documents have two words or more and can be split into halves; topics need at "
+            f"least {_SMALLEST}."
         )
     most = max(2, min(different, len(halves.rows) // _SMALLEST))
     numbers = [each for each in NUMBERS if each <= most] if number is None else [number]
-    tried = [
-        _stability(halves, each, seed)
-        for each in with_progress_bar(numbers, "Trying numbers of topics", unit="number", shown=progress)
-    ]
+    bar = with_progress_bar(numbers, "Trying numbers of topics", unit="number", shown=progress)
+    tried = [_stability(halves, each, seed) for each in bar]
     best = max(tried, key=lambda each: each.worth)
     centres = _centres(vectors, best.number, seed)
-    nearest, cosines, margins = _place(vectors, centres)
+    nearest, cosines, margins = _nearest_centres(vectors, centres)
     belongs = margins >= _least_margin(halves, centres, margins)
     sizes = np.bincount(nearest[belongs], minlength=len(centres))
     order = np.argsort(-sizes, kind="stable")
@@ -113,7 +121,7 @@ def find_topics(
 
 
 def _count_different(vectors: NDArray[np.float32]) -> int:
-    """Count vectors that differ by more than rounding; of many thousands, some of those that do not count."""
+    """Count vectors that differ by more than rounding, or slightly fewer of many thousands."""
     along = vectors @ np.random.default_rng(0).normal(size=vectors.shape[1])
     return 1 + int(np.count_nonzero(np.diff(np.sort(along)) > 1e-5))
 
@@ -125,10 +133,10 @@ def _centres(vectors: NDArray[np.float32], number: int, seed: int) -> NDArray[np
     return centres
 
 
-def _place(
+def _nearest_centres(
     vectors: NDArray[np.float32], centres: NDArray[np.float32]
 ) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]:
-    """Return the nearest centre of each vector, its cosine, and how much higher that is than to the next."""
+    """Return the nearest centre of each vector, its cosine, and how much higher that is than the next."""
     cosines = vectors @ centres.T
     best = np.sort(cosines, axis=1)[:, -2:]
     return cosines.argmax(axis=1), best[:, 1], best[:, 1] - best[:, 0]
@@ -140,21 +148,13 @@ def _stability(halves: Halves, number: int, seed: int) -> Stability:
         for side in (halves.first, halves.second)
     )
     table = contingency_matrix(first, second, sparse=True)
-    told = _mutual_information(table) - expected_mutual_information(table, len(first))
-    return Stability(number, told / np.log(2), float(adjusted_mutual_info_score(first, second)))
-
-
-def _mutual_information(table: Any) -> float:
-    total = table.sum()
-    p = np.asarray(table.todense(), dtype=np.float64) / total
-    expected = p.sum(axis=1, keepdims=True) @ p.sum(axis=0, keepdims=True)
-    seen = p > 0
-    return float((p[seen] * np.log(p[seen] / expected[seen])).sum())
+    information = mutual_info_score(None, None, contingency=table) - expected_mutual_information(table, len(first))
+    return Stability(number, information / np.log(2), float(adjusted_mutual_info_score(first, second)))
 
 
 def _least_margin(halves: Halves, centres: NDArray[np.float32], margins: NDArray[np.float32]) -> float:
-    """Find the margin from which on halves of a document fall alike more often than half-way from chance to always."""
-    first, second = (_place(side, centres)[0] for side in (halves.first, halves.second))
+    """Return the margin from which on the halves of a document are likely enough to share a topic."""
+    first, second = (_nearest_centres(side, centres)[0] for side in (halves.first, halves.second))
     alike = first == second
     if not len(alike) or alike.all():
         return -np.inf
@@ -163,3 +163,64 @@ def _least_margin(halves: Halves, centres: NDArray[np.float32], margins: NDArray
     own = margins[halves.rows]
     likely = IsotonicRegression(out_of_bounds="clip").fit(own, alike).predict(own) >= enough
     return float(own[likely].min()) if likely.any() else np.inf
+
+
+@dataclass(frozen=True, slots=True)
+class LabelComparison:
+    """How topics follow a column of classes, numbers or dates.
+
+    Attributes:
+        name: The column.
+        shares: For each topic its largest classes or all ranges, with the shares of its documents.
+        nmi: Normalised mutual information with the classes, 0 to 1; None for numbers and dates.
+        ari: Adjusted Rand index with the classes: 0 by chance, 1 where both are the same; None likewise.
+        note: What else there is to know, such as values that were ignored.
+    """
+
+    name: str
+    shares: Sequence[Sequence[tuple[str, float]]]
+    nmi: float | None = None
+    ari: float | None = None
+    note: str = ""
+
+    def summary(self) -> str:
+        """Return a sentence on how far topics and classes agree, or the note."""
+        if self.nmi is None:
+            return self.note
+        return f"Topics and {self.name}: NMI {self.nmi:.2f}, ARI {self.ari:.2f} over the documents that have both."
+
+
+def compare_topics(column: Column, assigned: NDArray[np.int64], number: int) -> LabelComparison:
+    """Compare topics with a column."""
+    different = len({str(value) for value in column.values if value is not None})
+    if column.kind in ("number", "date") and different > (_RANGES if column.kind == "date" else _CLASSES):
+        ignored = f"{column.mistakes:,} values of {column.name} are not {column.kind}s and were ignored."
+        return LabelComparison(column.name, _ranges(column, assigned, number), note=ignored if column.mistakes else "")
+    classes = column.shown()
+    both = [row for row in range(len(classes)) if classes[row] and assigned[row] >= 0]
+    labels, topics = [classes[row] for row in both], assigned[both]
+    shares = []
+    for topic in range(number):
+        counts = Counter(label for label, own in zip(labels, topics, strict=True) if own == topic)
+        shares.append([(name, count / counts.total()) for name, count in counts.most_common(_LARGEST)])
+    if not both:
+        return LabelComparison(column.name, shares, note=f"No document with a topic has a value of {column.name}.")
+    if len(set(labels)) == len(labels):
+        return LabelComparison(column.name, shares, note=f"No two documents share a value of {column.name}.")
+    nmi, ari = normalized_mutual_info_score(labels, topics), adjusted_rand_score(labels, topics)
+    return LabelComparison(column.name, shares, float(nmi), float(ari))
+
+
+def _ranges(column: Column, assigned: NDArray[np.int64], number: int) -> list[list[tuple[str, float]]]:
+    numbers = np.array([np.nan if value is None else value for value in column.numbers])
+    known = np.isfinite(numbers)
+    edges = np.linspace(numbers[known].min(), numbers[known].max(), _RANGES + 1)
+    starts = [f"{edge:.6g}" for edge in edges]
+    if column.kind == "date":
+        starts = [datetime.fromtimestamp(edge, tz=timezone.utc).date().isoformat() for edge in edges]
+    shares = []
+    for topic in range(number):
+        counts = np.histogram(numbers[known & (assigned == topic)], bins=edges)[0]
+        total = max(1, int(counts.sum()))
+        shares.append([(f"{start} …", float(count) / total) for start, count in zip(starts, counts, strict=False)])
+    return shares

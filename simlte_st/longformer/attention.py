@@ -2,12 +2,17 @@
 
 A token sees the tokens of its document at most half a window away, and those with global attention, in one softmax in
 which each counts once. A token with global attention sees all of its document, through projections of its own.
+
+There are few such tokens, so the global keys and values of the whole document are never made. A key's score is
+``q . (W x + b) = (W^T q) . x + q . b``: the query is carried back through the projection once, and so is the weighted
+sum of values. That is ``heads * tokens`` numbers a global token instead of ``hidden * tokens`` a document.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from itertools import groupby
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -15,81 +20,19 @@ from torch.nn import functional
 
 from simlte_st.checks import check_choice
 from simlte_st.errors import ConfigurationError
-from simlte_st.longformer.blocked import blocked_attention
-from simlte_st.longformer.global_rows import GlobalProjections, global_rows
-from simlte_st.longformer.packing import Packing
+from simlte_st.longformer.blocked import ProductAttention, group_attention, groups_of
+from simlte_st.longformer.cpu_kernel import cpu_attention, has_cpu_kernel
+from simlte_st.longformer.packing import Packing, Span
 
 BACKENDS = ("eager", "sdpa")
 
 
-@dataclass(frozen=True)
-class AttentionInputs:
-    """What a layer gives to its attention.
+class GlobalProjections(NamedTuple):
+    """The projections that global attention uses, ``hidden`` to ``hidden`` each."""
 
-    Attributes:
-        query: Local queries, ``(slots, heads, size)``.
-        key: Local keys, same shape.
-        value: Local values, same shape.
-        hidden: What the queries were projected from, ``(slots, heads * size)``; the global projections read it.
-        projections: The global projections.
-    """
-
-    query: Tensor
-    key: Tensor
-    value: Tensor
-    hidden: Tensor
-    projections: GlobalProjections
-
-
-def longformer_attention(
-    inputs: AttentionInputs, packing: Packing, window: int, dropout: float = 0.0, backend: str = "sdpa"
-) -> Tensor:
-    """Attend within windows, to global tokens, and from global tokens.
-
-    References:
-        Longformer, section 3.1; equation 1 for both sets of projections.
-    """
-    check_choice("attn_implementation", backend, BACKENDS)
-    if packing.slots == 0:
-        return inputs.query.flatten(1)
-    if backend == "eager":
-        return _eager(inputs, packing, window, dropout)
-    local = blocked_attention(inputs.query, inputs.key, inputs.value, packing, window, dropout)
-    of_globals = global_rows(inputs.hidden, inputs.projections, inputs.query.shape[1], packing, dropout)
-    if of_globals is None:
-        return local
-    slots, rows = of_globals
-    # What a global token sees through the local projections does not count.
-    return local.index_copy(0, slots, rows.to(local.dtype))
-
-
-def _eager(inputs: AttentionInputs, packing: Packing, window: int, dropout: float) -> Tensor:
-    """Attend with one dense matrix of scores a document: slow, and short enough to be seen to be right."""
-    slots, heads, size = inputs.query.shape
-    queries, keys, values = (
-        projection(inputs.hidden).view(slots, heads, size).transpose(0, 1)
-        for projection in (inputs.projections.query, inputs.projections.key, inputs.projections.value)
-    )
-    documents = []
-    for start, length, *_ in packing.spans:
-        own = slice(start, start + length)
-        valid, is_global = packing.valid[own], packing.is_global[own]
-        place = torch.arange(length, device=valid.device)
-        near = (place[:, None] - place).abs() <= window // 2
-        # A masked token sees itself, or its softmax would be over nothing.
-        sees = (valid & (near | is_global)) | torch.eye(length, dtype=torch.bool, device=valid.device)
-        query, key, value = (x[own].transpose(0, 1) for x in (inputs.query, inputs.key, inputs.value))
-        local = _attend(query, key, value, sees, dropout)
-        whole = _attend(queries[:, own], keys[:, own], values[:, own], valid.expand(length, -1), dropout)
-        documents.append(torch.where(is_global[:, None, None], whole.transpose(0, 1), local.transpose(0, 1)))
-    return torch.cat(documents).flatten(1)
-
-
-def _attend(query: Tensor, key: Tensor, value: Tensor, sees: Tensor, dropout: float) -> Tensor:
-    scores = query @ key.transpose(1, 2) / math.sqrt(query.shape[-1])
-    scores = scores.masked_fill(~sees, float("-inf"))
-    weights = functional.softmax(scores, dim=-1, dtype=torch.float32).to(value.dtype)
-    return functional.dropout(weights, dropout) @ value
+    query: nn.Module
+    key: nn.Module
+    value: nn.Module
 
 
 class LongformerSelfAttention(nn.Module):
@@ -114,5 +57,202 @@ class LongformerSelfAttention(nn.Module):
         shape = (len(hidden), self.heads, hidden.shape[1] // self.heads)
         query, key, value = (projection(hidden).view(shape) for projection in (self.query, self.key, self.value))
         projections = GlobalProjections(self.query_global, self.key_global, self.value_global)
-        inputs = AttentionInputs(query, key, value, hidden, projections)
-        return longformer_attention(inputs, packing, self.window, self.dropout if self.training else 0.0, backend)
+        dropout = self.dropout if self.training else 0.0
+        return longformer_attention(query, key, value, hidden, projections, packing, self.window, dropout, backend)
+
+
+def longformer_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    hidden: Tensor,
+    projections: GlobalProjections,
+    packing: Packing,
+    window: int,
+    dropout: float = 0.0,
+    backend: str = "sdpa",
+) -> Tensor:
+    """Attend within windows, to global tokens, and from global tokens.
+
+    Args:
+        query: Local queries, ``(slots, heads, size)``.
+        key: Local keys, same shape.
+        value: Local values, same shape.
+        hidden: States that they were projected from, ``(slots, heads * size)``; the global projections read them.
+        projections: The global projections.
+        packing: How documents are packed.
+        window: Tokens that a token sees on both sides together.
+        dropout: Share of the weights that are dropped.
+        backend: ``"sdpa"``, or ``"eager"``, the reference.
+
+    References:
+        Longformer, section 3.1; equation 1 for both sets of projections.
+    """
+    check_choice("attn_implementation", backend, BACKENDS)
+    if packing.slots == 0:
+        return query.flatten(1)
+    if backend == "eager":
+        return _eager(query, key, value, hidden, projections, packing, window, dropout)
+    local = windowed_attention(query, key, value, packing, window, dropout)
+    of_globals = _global_rows(hidden, projections, query.shape[1], packing, dropout)
+    if of_globals is None:
+        return local
+    slots, rows = of_globals
+    # What a global token sees through the local projections does not count.
+    return local.index_copy(0, slots, rows.to(local.dtype))
+
+
+def _eager(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    hidden: Tensor,
+    projections: GlobalProjections,
+    packing: Packing,
+    window: int,
+    dropout: float,
+) -> Tensor:
+    """Attend with one dense matrix of scores a document: slow, and short enough to be seen to be right."""
+    own_projections = [projection(hidden).view(query.shape) for projection in projections]
+    documents = []
+    for span in packing.spans:
+        own = slice(span.start, span.start + span.size)
+        valid, is_global = packing.valid[own], packing.is_global[own]
+        place = torch.arange(span.size, device=valid.device)
+        near = (place[:, None] - place).abs() <= window // 2
+        # A masked token sees itself, or its softmax would be over nothing.
+        sees = (valid & (near | is_global)) | torch.eye(span.size, dtype=torch.bool, device=valid.device)
+        local = _dense([x[own] for x in (query, key, value)], sees, dropout)
+        whole = _dense([x[own] for x in own_projections], valid.expand(span.size, -1), dropout)
+        documents.append(torch.where(is_global[:, None, None], whole, local))
+    return torch.cat(documents).flatten(1)
+
+
+def _dense(inputs: list[Tensor], sees: Tensor, dropout: float) -> Tensor:
+    query, key, value = (x.transpose(0, 1) for x in inputs)
+    scores = query @ key.transpose(1, 2) / math.sqrt(query.shape[-1])
+    weights = _softmax(scores.masked_fill(~sees, float("-inf")), dropout, value.dtype)
+    return (weights @ value).transpose(0, 1)
+
+
+def windowed_attention(
+    query: Tensor, key: Tensor, value: Tensor, packing: Packing, window: int, dropout: float = 0.0
+) -> Tensor:
+    """Attend within windows and to global tokens, all through the local projections."""
+    on_cpu = query.device.type == "cpu"
+    slow = query.dtype != torch.float32 and torch.is_grad_enabled()  # the fused kernel's backward pass, see blocked
+    if on_cpu and dropout == 0.0 and has_cpu_kernel() and not slow:
+        return cpu_attention(query, key, value, packing, window)
+    groups = packing.once(("groups", window, query.dtype), lambda: groups_of(packing, window, query.dtype))
+    if on_cpu:
+        # Drawn from the global numbers, so that a run that is resumed, or a layer that is recomputed, has the same.
+        seed = int(torch.randint(2**31, ())) if dropout else 0
+        attended: Tensor = ProductAttention.apply(query, key, value, groups, dropout, seed)  # type: ignore[no-untyped-call]
+        return attended.flatten(1)
+    outputs = [group_attention(query, key, value, group, dropout) for group in groups]
+    back = packing.once(("back", window), lambda: torch.cat([group.rows.flatten() for group in groups]).argsort())
+    return torch.cat(outputs).index_select(0, back)
+
+
+class _Bucket(NamedTuple):
+    """Documents of one size with global tokens."""
+
+    start: int  # first slot of the first of them; they stand one after another
+    documents: int  # number of documents
+    size: int  # slots of each
+    queries: Tensor  # index of each document's global tokens in the list of all, (documents, most); missing ones are 0
+    real: Tensor  # which of them are there, (documents, most), bool
+    complete: bool  # whether all are
+    bias: Tensor  # what masks padding: added to the scores, (documents, 1, size)
+
+
+def _global_rows(
+    hidden: Tensor, projections: GlobalProjections, heads: int, packing: Packing, dropout: float
+) -> tuple[Tensor, Tensor] | None:
+    """Return the slots of all global tokens and their attention; None where there are none."""
+    slots = packing.once("global slots", lambda: packing.is_global.nonzero().squeeze(1))
+    if len(slots) == 0:
+        return None
+    query = projections.query(hidden.index_select(0, slots))
+    query = (query / math.sqrt(query.shape[-1] // heads)).view(len(slots), heads, -1)
+    buckets = packing.once(("global buckets", query.dtype), lambda: _buckets(packing, query.dtype))
+    most = max(bucket.queries.shape[1] for bucket in buckets)
+    # Carrying back pays as long as a document's queries are fewer than the numbers in a hidden state.
+    plain = all(_is_plain(linear) for linear in (projections.key, projections.value))
+    attend = _carried_back if plain and most * heads < hidden.shape[1] else _projected
+    outputs, places = [], []
+    for bucket in buckets:
+        states = hidden[bucket.start : bucket.start + bucket.documents * bucket.size]
+        states = states.view(bucket.documents, bucket.size, -1)
+        attended = attend(states, query[bucket.queries], projections, bucket.bias, dropout)
+        outputs.append(attended.flatten(0, 1) if bucket.complete else attended[bucket.real])
+        places.append(bucket.queries.flatten() if bucket.complete else bucket.queries[bucket.real])
+    return slots.index_select(0, torch.cat(places)), torch.cat(outputs)
+
+
+def _is_plain(linear: nn.Module) -> bool:
+    """Return whether a projection is its weight and bias and nothing else: no adapter, no quantisation, no hook."""
+    return type(linear) is nn.Linear and not linear._forward_hooks and not linear._forward_pre_hooks
+
+
+def _carried_back(
+    states: Tensor, query: Tensor, projections: GlobalProjections, bias: Tensor, dropout: float
+) -> Tensor:
+    """Attend without projecting the document."""
+    documents, most, heads, head = query.shape
+    key, value = projections.key, projections.value
+    assert isinstance(key, nn.Linear)
+    assert isinstance(value, nn.Linear)
+    # One matrix product a head: (heads, documents * most, head) @ (heads, head, hidden).
+    by_head = query.flatten(0, 1).transpose(0, 1)
+    back = torch.bmm(by_head, key.weight.view(heads, head, -1)).view(heads, documents, most, -1)
+    back = back.permute(1, 2, 0, 3).reshape(documents, most * heads, -1).to(states.dtype)
+    scores = torch.bmm(back, states.transpose(1, 2))
+    if key.bias is not None:
+        scores = scores + (query * key.bias.view(heads, head)).sum(-1).view(documents, most * heads, 1)
+    scores = scores + bias
+    weights = _softmax(scores, dropout, scores.dtype)
+    sums = torch.bmm(weights.to(states.dtype), states).view(documents * most, heads, -1).transpose(0, 1)
+    attended: Tensor = torch.bmm(sums, value.weight.view(heads, head, -1).transpose(1, 2)).transpose(0, 1)
+    if value.bias is not None:
+        # After dropout the weights no longer sum to one.
+        total = weights.sum(-1).view(documents * most, heads, 1)
+        attended = attended + total * value.bias.view(heads, head)
+    return attended.reshape(documents, most, heads * head)
+
+
+def _projected(states: Tensor, query: Tensor, projections: GlobalProjections, bias: Tensor, dropout: float) -> Tensor:
+    """Attend to the projected document; arguments and result are those of :func:`_carried_back`."""
+    documents, most, heads, head = query.shape
+    key, value = (
+        projection(states).view(documents, -1, heads, head).transpose(1, 2)
+        for projection in (projections.key, projections.value)
+    )
+    scores = query.transpose(1, 2) @ key.transpose(2, 3) + bias[:, None]
+    attended: Tensor = _softmax(scores, dropout, scores.dtype).to(value.dtype) @ value
+    return attended.transpose(1, 2).reshape(documents, most, heads * head)
+
+
+def _softmax(scores: Tensor, dropout: float, dtype: torch.dtype) -> Tensor:
+    weights: Tensor = functional.softmax(scores, dim=-1, dtype=torch.float32).to(dtype)
+    return functional.dropout(weights, dropout)
+
+
+def _buckets(packing: Packing, dtype: torch.dtype) -> list[_Bucket]:
+    buckets, before = [], 0
+    # A document without global tokens parts its neighbours.
+    for key, group in groupby(packing.spans, key=lambda span: (span.size, bool(span.globals))):
+        spans: list[Span] = list(group)
+        if not key[1]:
+            continue
+        start, size, device = spans[0].start, spans[0].size, packing.valid.device
+        counts = torch.tensor([len(span.globals) for span in spans])
+        places = torch.arange(int(counts.max()))
+        real = places < counts[:, None]
+        queries = (before + (counts.cumsum(0) - counts)[:, None] + places).where(real, 0)
+        before += int(counts.sum())
+        valid = packing.valid[start : start + len(spans) * size].view(len(spans), 1, size)
+        bias = torch.zeros(valid.shape, dtype=dtype, device=device).masked_fill(~valid, float("-inf"))
+        complete = bool(real.all())
+        buckets.append(_Bucket(start, len(spans), size, queries.to(device), real.to(device), complete, bias))
+    return buckets

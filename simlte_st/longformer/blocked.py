@@ -1,76 +1,176 @@
-"""Windowed attention in blocks: which way of computing it is taken where, and the one of GPUs."""
+"""Windowed attention in groups of chunks: by PyTorch's function, or on the CPU written out in matrix products.
+
+PyTorch's fused attention on the CPU knows no dropout, and in bfloat16 its backward pass takes twice as long as in 32
+bits. The products make the weights of a few chunks at a time, use and drop them, and make them once more in the
+backward pass. Dropout needs no memory for that: whether a weight is dropped is computed from a seed and from where
+query and key stand in their document, with the same outcome both times and however documents are packed.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from simlte_st.longformer.chunks import by_shape, chunk_bias, chunks_of, far_columns, hidden_bias, ranges
-from simlte_st.longformer.cpu_kernel import cpu_attention, has_cpu_kernel
+from simlte_st.longformer.chunks import chunk_bias, far_columns, grouped_chunks, hidden_bias, slots_of
 from simlte_st.longformer.packing import Packing
-from simlte_st.longformer.products import Group, ProductAttention
+
+WEIGHTS = 1 << 20
+"""Attention weights that are made at once: 4 MiB of 32-bit floats."""
 
 _FAR = 1 << 24  # numbers of far keys begin here, beyond those of all places in a document
 _ROW = 1_000_003  # numbers of a row's queries are so far from those of the next row's
 
-
-def blocked_attention(
-    query: Tensor, key: Tensor, value: Tensor, packing: Packing, window: int, dropout: float = 0.0
-) -> Tensor:
-    """Attend within windows and to global tokens, all through the local projections."""
-    on_cpu = query.device.type == "cpu"
-    slow = query.dtype != torch.float32 and torch.is_grad_enabled()  # the fused kernel's backward pass, see products
-    if on_cpu and dropout == 0.0 and has_cpu_kernel() and not slow:
-        return cpu_attention(query, key, value, packing, window)
-    groups = packing.once(("groups", window, query.dtype), lambda: _groups(packing, window, query.dtype))
-    if on_cpu:
-        # Drawn from the global numbers, so that a run that is resumed, or a layer that is recomputed, has the same.
-        seed = int(torch.randint(2**31, ())) if dropout else 0
-        attended: Tensor = ProductAttention.apply(query, key, value, groups, dropout, seed)  # type: ignore[no-untyped-call]
-        return attended.flatten(1)
-    outputs = [_attend(query, key, value, group.rows, group.columns, group.bias, dropout) for group in groups]
-    back = packing.once(("back", window), lambda: torch.cat([group.rows.flatten() for group in groups]).argsort())
-    return torch.cat(outputs).index_select(0, back)
+_FIRST, _SECOND = 0x7FEB352D, -0x7B935975  # of Wellons' hash "lowbias32", whose low and high bits are equally good
+_GOLDEN = -0x61C88647  # 2 ** 32 / golden ratio
 
 
-def _attend(
-    query: Tensor, key: Tensor, value: Tensor, rows: Tensor, columns: Tensor, bias: Tensor, dropout: float
-) -> Tensor:
-    count, width = columns.shape
-    attended: Tensor = functional.scaled_dot_product_attention(
-        query.index_select(0, rows.flatten()).view(count, -1, *query.shape[1:]).transpose(1, 2),
-        key.index_select(0, columns.flatten()).view(count, width, *key.shape[1:]).transpose(1, 2),
-        value.index_select(0, columns.flatten()).view(count, width, *value.shape[1:]).transpose(1, 2),
-        attn_mask=bias,
-        dropout_p=dropout,
-    )
-    return attended.transpose(1, 2).flatten(2).flatten(0, 1)
+class Group(NamedTuple):
+    """Chunks of one shape."""
+
+    rows: Tensor  # slots of the queries, (chunks, queries), int64
+    columns: Tensor  # slots of the keys, (chunks, keys + far), int64; a missing far one is any slot
+    bias: Tensor  # added to the scores: zero where a query sees a key, (chunks or 1, 1, queries, keys + far)
+    row_numbers: Tensor  # tell the queries of a batch apart, (chunks, queries), int32
+    column_numbers: Tensor  # tell the keys of a document apart, two by two, (chunks, half of them), int32
+
+    def parts(self, heads: int) -> Iterator[Group]:
+        """Split the chunks, so that the weights of a part stay below :data:`WEIGHTS`."""
+        size = max(1, WEIGHTS // (heads * self.rows.shape[1] * self.columns.shape[1]))
+        for start in range(0, len(self.rows), size):
+            part = slice(start, start + size)
+            bias = self.bias if len(self.bias) == 1 else self.bias[part]
+            yield Group(self.rows[part], self.columns[part], bias, self.row_numbers[part], self.column_numbers[part])
 
 
-def _groups(packing: Packing, window: int, dtype: torch.dtype) -> list[Group]:
-    device = packing.valid.device
-    groups = []
-    start = torch.tensor([span.start for span in packing.spans], device=device)
-    place = (torch.arange(packing.slots, device=device) - start[packing.document]).int()
+def groups_of(packing: Packing, window: int, dtype: torch.dtype) -> list[Group]:
+    """Return all chunks of a batch, in groups."""
+    device, groups = packing.valid.device, []
+    place = packing.places().int()
     row = (packing.source // max(1, packing.width)).int() * _ROW + place
-    for chunks in by_shape(chunks_of(packing, window)):
-        rows = ranges([chunk.query for chunk in chunks], chunks[0].queries, device)
-        columns = ranges([chunk.key for chunk in chunks], chunks[0].keys, device)
+    for chunks in grouped_chunks(packing, window):
+        rows, columns = slots_of(chunks, device)
         bias = chunk_bias(packing, chunks, window, dtype)
         numbers = place[columns[:, ::2]] // 2  # stretches begin at even places
         far, real = far_columns(chunks, device)
         if far.shape[1]:
-            if real.all():
-                beside = torch.zeros(1, 1, 1, far.shape[1], dtype=dtype, device=device)
-            else:
-                beside = torch.zeros(real.shape, dtype=dtype, device=device)
-                beside = beside.masked_fill(~real, hidden_bias(dtype))[:, None, None]
+            real = real[:1] if real.all() else real
+            beside = torch.zeros(real.shape, dtype=dtype, device=device).masked_fill(~real, hidden_bias(dtype))
             count = max(len(bias), len(beside))
             shape = (count, 1, rows.shape[1])
-            bias = torch.cat([bias.expand(*shape, -1), beside.expand(*shape, -1)], dim=-1)
+            bias = torch.cat([bias.expand(*shape, -1), beside[:, None, None].expand(*shape, -1)], dim=-1)
             columns = torch.cat([columns, far], dim=1)
             others = torch.arange(_FAR, _FAR + (far.shape[1] + 1) // 2, dtype=torch.int32, device=device)
             numbers = torch.cat([numbers, others.expand(len(chunks), -1)], dim=1)
         groups.append(Group(rows, columns, bias, row[rows], numbers))
     return groups
+
+
+def group_attention(query: Tensor, key: Tensor, value: Tensor, group: Group, dropout: float) -> Tensor:
+    """Attend by PyTorch's function, ``(chunks * queries, heads * size)``."""
+    attended: Tensor = functional.scaled_dot_product_attention(
+        _taken(query, group.rows),
+        _taken(key, group.columns),
+        _taken(value, group.columns),
+        attn_mask=group.bias,
+        dropout_p=dropout,
+    )
+    return _given(attended).flatten(1)
+
+
+def kept(group: Group, heads: int, dropout: float, seed: int, dtype: torch.dtype) -> Tensor:
+    """Draw which weights dropout keeps."""
+    start = _mixed(torch.arange(heads, dtype=torch.int32) * _GOLDEN + ((seed + 2**31) % 2**32 - 2**31))
+    rows = _mixed(group.row_numbers[:, None] * _GOLDEN ^ start[None, :, None])
+    columns = _mixed(group.column_numbers * _GOLDEN)
+    # Both are hashed already, so two rounds are enough to take the pattern of rows and columns out of their sum.
+    numbers = rows[..., None] + columns[:, None, None]
+    other = numbers >> 15
+    numbers ^= other
+    numbers *= _FIRST
+    torch.bitwise_right_shift(numbers, 15, out=other)
+    numbers ^= other
+    numbers *= _SECOND
+    torch.bitwise_right_shift(numbers, 16, out=other)
+    other &= 0xFFFF  # shifted integers keep their sign, and half of the draws would lose theirs
+    numbers ^= other
+    halves = numbers.view(torch.int16)  # of every number, two draws
+    return halves.ge_(round(dropout * 65536) - 32768).to(dtype)[..., : group.columns.shape[1]]
+
+
+def _mixed(numbers: Tensor) -> Tensor:
+    """Hash 32-bit integers."""
+    numbers = numbers ^ (numbers >> 16 & 0xFFFF)
+    numbers = numbers * _FIRST
+    numbers = numbers ^ (numbers >> 15 & 0x1FFFF)
+    numbers = numbers * _SECOND
+    return numbers ^ (numbers >> 16 & 0xFFFF)
+
+
+class ProductAttention(torch.autograd.Function):
+    """Attention of queries ``(slots, heads, size)`` to keys and values of the same shape, by groups of chunks."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, query: Tensor, key: Tensor, value: Tensor, groups: list[Group], dropout: float, seed: int
+    ) -> Tensor:
+        """Attend; the result has the queries' shape and dtype."""
+        out = torch.empty_like(query)
+        scaled = query / math.sqrt(query.shape[-1])
+        for group in groups:
+            for part in group.parts(query.shape[1]):
+                weights = _weights(scaled, key, part)
+                if dropout:
+                    weights *= kept(part, query.shape[1], dropout, seed, query.dtype)
+                out[part.rows.flatten()] = _given(weights @ _taken(value, part.columns))
+        ctx.save_for_backward(query, key, value)
+        ctx.groups, ctx.dropout, ctx.seed = groups, dropout, seed
+        return out.mul_(1 / (1 - dropout)) if dropout else out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None, None]:
+        """Make the weights again, and the gradients of queries, keys and values."""
+        query, key, value = ctx.saved_tensors
+        scale = 1 / math.sqrt(query.shape[-1])
+        scaled, grad = query * scale, grad / (1 - ctx.dropout)
+        wide = torch.promote_types(query.dtype, torch.float32)  # keys are in several chunks, whose shares are added up
+        to_query = torch.empty_like(query)
+        to_key, to_value = (torch.zeros(key.shape, dtype=wide, device=key.device) for _ in range(2))
+        for group in ctx.groups:
+            for part in group.parts(query.shape[1]):
+                rows, columns = part.rows.flatten(), part.columns.flatten()
+                weights, grads = _weights(scaled, key, part), _taken(grad, part.rows)
+                to_weights = grads @ _taken(value, part.columns).transpose(2, 3)
+                used = weights
+                if ctx.dropout:
+                    mask = kept(part, query.shape[1], ctx.dropout, ctx.seed, query.dtype)
+                    used = weights * mask
+                    to_weights *= mask
+                to_value.index_add_(0, columns, _given(used.transpose(2, 3) @ grads).to(wide))
+                to_scores = torch._softmax_backward_data(to_weights, weights, -1, weights.dtype)
+                to_query[rows] = _given(to_scores @ _taken(key, part.columns)) * scale
+                to_key.index_add_(0, columns, _given(to_scores.transpose(2, 3) @ _taken(scaled, part.rows)).to(wide))
+        return to_query, to_key.to(key.dtype), to_value.to(value.dtype), None, None, None
+
+
+def _taken(x: Tensor, slots: Tensor) -> Tensor:
+    """Take slots of ``(slots, heads, size)`` as ``(chunks, heads, slots of a chunk, size)``."""
+    return x.index_select(0, slots.flatten()).view(*slots.shape, *x.shape[1:]).transpose(1, 2)
+
+
+def _given(x: Tensor) -> Tensor:
+    """Undo :func:`_taken`: ``(chunks * slots of a chunk, heads, size)``."""
+    return x.transpose(1, 2).flatten(0, 1)
+
+
+def _weights(scaled: Tensor, key: Tensor, part: Group) -> Tensor:
+    """Make the weights before dropout, ``(chunks, heads, queries, keys + far)``."""
+    scores = _taken(scaled, part.rows) @ _taken(key, part.columns).transpose(2, 3)
+    scores += part.bias
+    return torch.softmax(scores, -1)

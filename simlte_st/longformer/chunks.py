@@ -9,7 +9,7 @@ counted twice.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -21,25 +21,15 @@ CHUNK = 128
 windows up to as many, half of it."""
 
 
-@dataclass(frozen=True)
-class Chunk:
-    """Queries and the keys they may see.
+class Chunk(NamedTuple):
+    """Queries and the keys that they may see."""
 
-    Attributes:
-        query: First slot of the queries.
-        queries: How many.
-        key: First slot of the stretch of keys.
-        keys: How many.
-        far: Global tokens of the document outside the stretch.
-        plain: Whether all that matters is the distance: every slot is real and no global token is in the stretch.
-    """
-
-    query: int
-    queries: int
-    key: int
-    keys: int
-    far: tuple[int, ...]
-    plain: bool
+    query: int  # first slot of the queries
+    queries: int  # number of queries
+    key: int  # first slot of the stretch of keys
+    keys: int  # number of keys
+    far: tuple[int, ...]  # global tokens of the document outside the stretch
+    plain: bool  # whether only the distance matters: every slot is real and no global token is in the stretch
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -49,16 +39,12 @@ class Chunk:
         return (self.queries, self.keys, far, self.plain, self.key - self.query if self.plain else 0)
 
 
-def chunks_of(packing: Packing, window: int) -> list[Chunk]:
-    """Cut the documents into chunks."""
-    return [chunk for span in packing.spans for chunk in _cut(span, window // 2)]
-
-
-def by_shape(chunks: Iterable[Chunk]) -> list[list[Chunk]]:
-    """Group chunks that can be computed together, in the order of their first slots."""
+def grouped_chunks(packing: Packing, window: int) -> list[list[Chunk]]:
+    """Cut the documents into chunks; those that can be computed together are a group, in the order of their slots."""
     groups: dict[tuple[int, ...], list[Chunk]] = {}
-    for chunk in chunks:
-        groups.setdefault(chunk.shape, []).append(chunk)
+    for span in packing.spans:
+        for chunk in _cut(span, window // 2):
+            groups.setdefault(chunk.shape, []).append(chunk)
     return list(groups.values())
 
 
@@ -69,14 +55,13 @@ def _cut(span: Span, reach: int) -> Iterable[Chunk]:
         stop = min(query + size, end)
         first = max(span.start, (query - reach - span.start) // BLOCK * BLOCK + span.start)
         last = min(end, -(-(stop + reach - span.start) // BLOCK) * BLOCK + span.start)
-        near = [slot for slot in span.globals if first <= slot < last]
         far = tuple(slot for slot in span.globals if not first <= slot < last)
-        plain = not near and not span.holes and last <= span.start + span.length
+        plain = len(far) == len(span.globals) and not span.holes and last <= span.start + span.length
         yield Chunk(query, stop - query, first, last - first, far, plain)
 
 
 def hidden_bias(dtype: torch.dtype) -> float:
-    """Tell what is added to the score of a key that is not seen.
+    """Return what is added to the score of a key that is not seen.
 
     It is finite: a query of the padding may see nothing, and a softmax over nothing would give NaN, which reaches the
     gradients of every weight. Half of the lowest, so that a score added to it cannot overflow.
@@ -85,30 +70,25 @@ def hidden_bias(dtype: torch.dtype) -> float:
 
 
 def chunk_bias(packing: Packing, chunks: list[Chunk], window: int, dtype: torch.dtype) -> Tensor:
-    """Make the mask of the stretches of chunks of one shape, ``(chunks or 1, 1, queries, keys)``."""
-    if chunks[0].plain:
-        chunks = chunks[:1]
-    device = packing.valid.device
-    rows = ranges([chunk.query for chunk in chunks], chunks[0].queries, device)
-    columns = ranges([chunk.key for chunk in chunks], chunks[0].keys, device)
+    """Return the mask of the stretches of chunks of one shape, ``(chunks or 1, 1, queries, keys)``."""
+    rows, columns = slots_of(chunks[:1] if chunks[0].plain else chunks, packing.valid.device)
     near = (rows[:, :, None] - columns[:, None, :]).abs() <= window // 2
     sees = (near | packing.is_global[columns][:, None]) & packing.valid[columns][:, None]
-    return torch.zeros(sees.shape, dtype=dtype, device=device).masked_fill(~sees, hidden_bias(dtype))[:, None]
+    return torch.zeros(sees.shape, dtype=dtype, device=sees.device).masked_fill(~sees, hidden_bias(dtype))[:, None]
 
 
 def far_columns(chunks: list[Chunk], device: torch.device) -> tuple[Tensor, Tensor]:
-    """List the far global tokens of chunks of one shape: slots and which are there, ``(chunks, far)`` both."""
+    """Return the slots of the far global tokens of chunks of one shape, and which are there, ``(chunks, far)`` both."""
     most = chunks[0].shape[2]
     # A missing one points to the chunk's own first query, a slot that is there.
     slots = [[*chunk.far, *[chunk.query] * (most - len(chunk.far))] for chunk in chunks]
-    real = [[True] * len(chunk.far) + [False] * (most - len(chunk.far)) for chunk in chunks]
-    return (
-        torch.tensor(slots, dtype=torch.int64, device=device).view(len(chunks), most),
-        torch.tensor(real, dtype=torch.bool, device=device).view(len(chunks), most),
-    )
+    counts = torch.tensor([len(chunk.far) for chunk in chunks], device=device)
+    real = torch.arange(most, device=device) < counts[:, None]
+    return torch.tensor(slots, dtype=torch.int64, device=device).view(len(chunks), most), real
 
 
-def ranges(starts: list[int], length: int, device: torch.device) -> Tensor:
-    """List the slots from each start on, ``(starts, length)``, int64."""
-    first = torch.tensor(starts, dtype=torch.int64, device=device)
-    return first[:, None] + torch.arange(length, device=device)
+def slots_of(chunks: list[Chunk], device: torch.device) -> tuple[Tensor, Tensor]:
+    """Return the slots of the queries and of the keys of chunks of one shape, ``(chunks, queries or keys)``, int64."""
+    first = torch.tensor([(chunk.query, chunk.key) for chunk in chunks], device=device)
+    rows = first[:, :1] + torch.arange(chunks[0].queries, device=device)
+    return rows, first[:, 1:] + torch.arange(chunks[0].keys, device=device)

@@ -8,21 +8,21 @@ from transformers import LongformerConfig
 
 from simlte_st.checks import check_choice
 from simlte_st.errors import ConfigurationError
-from simlte_st.longformer.backbone import GlobalTokens
+from simlte_st.longformer.backbone import GlobalTokens, Longformer
 
 
 class SimlteLongformerConfig(LongformerConfig):
     """Configuration of a :class:`~simlte_st.longformer.SimlteLongformerModel`.
 
-    Positions are numbered as RoBERTa and the stock Longformer do: the first token has position ``pad_token_id + 1``, so
+    Positions are numbered as in RoBERTa and the stock Longformer: the first token has position ``pad_token_id + 1``, so
     that the usable length is :attr:`usable_length`, not ``max_position_embeddings``. A model converted from BERT, whose
-    positions begin at 0, has its table shifted, so that one rule holds for every model and every model can be saved as
-    a stock checkpoint.
+    positions begin at 0, has its table shifted: one rule holds for every model, and every model can be saved as a stock
+    checkpoint.
 
     Args:
         attention_window: Tokens that a token sees on both sides together; even, one number or one a layer.
-        global_tokens: Tokens with global attention where the features bring no ``global_attention_mask``: ``"cls"``,
-            the first token of each document, or ``"none"``.
+        global_tokens: Tokens with global attention where the features have no ``global_attention_mask``: ``"cls"``, the
+            first token of each document, or ``"none"``.
         **kwargs: The fields of ``transformers.LongformerConfig``.
 
     Raises:
@@ -33,7 +33,7 @@ class SimlteLongformerConfig(LongformerConfig):
         Longformer, section 3.1 ("Attention pattern"); transformers' ``LongformerConfig``.
     """
 
-    model_type = "simlte_longformer"
+    model_type = Longformer.model_type
 
     def __init__(self, global_tokens: GlobalTokens = "cls", **kwargs: Any) -> None:
         # A constructor of its own, not a field: transformers 5.0 has no dataclass configurations yet.
@@ -41,19 +41,13 @@ class SimlteLongformerConfig(LongformerConfig):
         super().__init__(**kwargs)
         check_choice("global_tokens", global_tokens, get_args(GlobalTokens))
         if self.pad_token_id is None:
-            raise ConfigurationError(
-                "pad_token_id=None: positions are numbered from pad_token_id + 1, so it is needed."
-            )
+            raise ConfigurationError("pad_token_id=None: it is needed, positions are numbered from pad_token_id + 1.")
         for window in self.layer_windows():
             if not isinstance(window, int) or window <= 0 or window % 2:
                 raise ConfigurationError(f"attention_window={window!r}: must be a positive even number.")
 
     def layer_windows(self) -> list[int]:
-        """List the window of every layer.
-
-        Raises:
-            ConfigurationError: ``attention_window`` is a list, but not one number a layer.
-        """
+        """Return the window of every layer."""
         if isinstance(self.attention_window, int):
             return [self.attention_window] * self.num_hidden_layers
         windows = list(self.attention_window)
@@ -65,6 +59,6 @@ class SimlteLongformerConfig(LongformerConfig):
 
     @property
     def usable_length(self) -> int:
-        """Most tokens of a document, special tokens included, that the model has positions for."""
+        """Largest number of tokens of a document, special tokens included, that the model has positions for."""
         assert self.pad_token_id is not None  # the constructor has checked it
         return int(self.max_position_embeddings - self.pad_token_id - 1)

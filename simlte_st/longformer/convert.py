@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import logging
 import os
+from pathlib import Path
 from typing import Any
 
 import torch
+from sentence_transformers import SentenceTransformer
 from torch import Tensor
 from torch.nn import functional
-from transformers import (
-    AutoConfig,
-    AutoModel,
-    PreTrainedModel,
-)
+from transformers import AutoConfig, AutoModel, PreTrainedModel
 
 from simlte_st.checks import check_choice, check_count
-from simlte_st.compat import MLM_HEADS, checkpoint_name, load_masked_lm, quiet_transformers
-from simlte_st.errors import ModelError
-from simlte_st.longformer.backbone import GlobalTokens, Positions
+from simlte_st.compat import (
+    MLM_HEADS,
+    checkpoint_name,
+    encoder_of,
+    load_masked_lm,
+    quiet_transformers,
+    readable_tokens,
+)
+from simlte_st.errors import ConfigurationError, ModelError
+from simlte_st.longformer.backbone import MAX_LENGTH, GlobalTokens, Longformer, Positions
 from simlte_st.longformer.configuration import SimlteLongformerConfig
 from simlte_st.longformer.modeling import SimlteLongformerForMaskedLM, SimlteLongformerModel
 
@@ -33,55 +38,68 @@ _FAMILIES = {
     "xlm-roberta": ("roberta.", True),
 }
 
+# Why others are refused -> their model types.
 _REFUSED = {
-    "albert": "its layers share their weights",
-    "deberta": "its attention uses relative positions",
-    "deberta-v2": "its attention uses relative positions",
-    "distilbert": "its layers are named and built otherwise",
-    "eurobert": "its positions are rotary",
-    "funnel": "its attention uses relative positions",
-    "longformer": "it is a Longformer: SimlteLongformerModel.from_pretrained loads it as it is",
-    "modernbert": "its positions are rotary",
-    "mpnet": "its attention has a relative position bias",
-    "new": "its positions are rotary",
-    "nomic_bert": "its positions are rotary",
-    "roformer": "its positions are rotary",
-    "simlte_longformer": "it is a Longformer already",
-    "t5": "its attention has a relative position bias",
-    "xlnet": "its attention uses relative positions",
+    "its layers share their weights": ("albert",),
+    "its attention uses relative positions": ("deberta", "deberta-v2", "funnel", "xlnet"),
+    "its attention has a relative position bias": ("mpnet", "t5"),
+    "its positions are rotary": ("eurobert", "modernbert", "new", "nomic_bert", "roformer"),
+    "its layers are named and built otherwise": ("distilbert",),
+    "it is a Longformer: SimlteLongformerModel.from_pretrained loads it as it is": ("longformer",),
+    "it is a Longformer already": ("simlte_longformer",),
 }
 
+# Fields of the configuration that are taken over.
 _FIELDS = (
-    "vocab_size",
-    "hidden_size",
-    "num_hidden_layers",
-    "num_attention_heads",
-    "intermediate_size",
-    "hidden_act",
-    "hidden_dropout_prob",
-    "attention_probs_dropout_prob",
-    "type_vocab_size",
-    "initializer_range",
-    "layer_norm_eps",
-    "pad_token_id",
-    "bos_token_id",
-    "eos_token_id",
-    "sep_token_id",
-    "tie_word_embeddings",
-)
+    "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "hidden_act",
+    "hidden_dropout_prob", "attention_probs_dropout_prob", "type_vocab_size", "initializer_range", "layer_norm_eps",
+    "pad_token_id", "bos_token_id", "eos_token_id", "sep_token_id", "tie_word_embeddings",
+)  # fmt: skip
+
+
+def convert(settings: Longformer, model: SentenceTransformer, path: Path, max_length: int | None, tuned: bool) -> None:
+    """Write a model with a Longformer in the place of its encoder, with an MLM head where the encoder has one."""
+    encoder, readable = encoder_of(model), readable_tokens(model)
+    converted: SimlteLongformerModel | SimlteLongformerForMaskedLM
+    if encoder.config.model_type in settings.replaces:
+        if max_length not in (None, readable):
+            raise ConfigurationError(
+                f"max_length={max_length}: the base is a Longformer of {readable} tokens, and stays one."
+            )
+        converted = adopt_longformer(encoder, settings.global_tokens or ("none" if tuned else "cls"))
+    else:
+        length, global_tokens = max_length or MAX_LENGTH, settings.global_tokens or "cls"
+        try:
+            converted = convert_to_longformer(
+                checkpoint_name(encoder), length, settings.attention_window, settings.positions, global_tokens
+            )
+        except ModelError as error:
+            if readable is None or readable < length:
+                raise
+            message = f"{error} But it has positions for {readable:,} tokens: set its max_seq_length."
+            raise ModelError(message) from None
+    transformer: Any = model[0]
+    before, own_length = transformer.model, model.max_seq_length
+    transformer.model = converted
+    model.max_seq_length = converted.config.usable_length  # saved with the tokenizer: where every loader truncates
+    try:
+        model.save_pretrained(str(path), create_model_card=False)
+    finally:
+        transformer.model = before
+        model.max_seq_length = own_length
 
 
 def convert_to_longformer(
     model_or_path: PreTrainedModel | str | os.PathLike[str],
-    max_length: int = 4096,
+    max_length: int = MAX_LENGTH,
     attention_window: int | list[int] = 512,
     positions: Positions = "tile",
     global_tokens: GlobalTokens = "cls",
 ) -> SimlteLongformerModel | SimlteLongformerForMaskedLM:
     """Turn an encoder with absolute positions (BERT, MiniLM, RoBERTa, XLM-R, ELECTRA) into a Longformer.
 
-    On documents that fit in half a window, and whose positions were not interpolated, it computes what the original
-    does: the global projections begin as copies of the local ones.
+    Documents that fit in half a window, and whose positions were not interpolated, get the states of the original: the
+    global projections begin as copies of the local ones.
 
     Args:
         model_or_path: The encoder, with or without its MLM head, or a checkpoint of one.
@@ -96,7 +114,7 @@ def convert_to_longformer(
         dtype. It reads ``config.usable_length`` tokens, which is ``max_length``.
 
     Raises:
-        ModelError: Not such an encoder; the message says what stands in the way.
+        ModelError: The model is no such encoder; the message says why.
         ConfigurationError: A ``max_length`` below 1, an unknown ``positions``, a window that is not even.
 
     References:
@@ -112,7 +130,7 @@ def convert_to_longformer(
     state = source.state_dict()
     with_head = f"{head['dense']}.weight" in state
     if with_head and family == "bert" and source.config.hidden_act != "gelu":
-        logger.warning("The MLM head is left out: it uses %r, a Longformer's head gelu.", source.config.hidden_act)
+        logger.warning("The MLM head is left out: it uses %r, a Longformer's head uses gelu.", source.config.hidden_act)
         with_head = False
     encoder = {name.removeprefix(prefix): weight for name, weight in state.items() if _is_encoders(name, prefix)}
 
@@ -156,7 +174,7 @@ def convert_to_longformer(
 def adopt_longformer(
     encoder: PreTrainedModel, global_tokens: GlobalTokens
 ) -> SimlteLongformerModel | SimlteLongformerForMaskedLM:
-    """Make this package's Longformer of a stock one, with the MLM head of its checkpoint if that has one."""
+    """Return this package's Longformer for a stock one, with the MLM head of its checkpoint if that has one."""
     with quiet_transformers():
         loaded: Any = SimlteLongformerForMaskedLM.from_pretrained(
             checkpoint_name(encoder), output_loading_info=True, global_tokens=global_tokens
@@ -182,7 +200,7 @@ def _load(path: str | os.PathLike[str]) -> PreTrainedModel:
 
 def _check_type(kind: str) -> None:
     if kind not in _FAMILIES:
-        reason = _REFUSED.get(kind, "its architecture is not known here")
+        reason = next((why for why, kinds in _REFUSED.items() if kind in kinds), "its architecture is not supported")
         raise ModelError(
             f"A model of type {kind!r} cannot be converted: {reason}. Convertible: {', '.join(_FAMILIES)}."
         )
@@ -204,12 +222,12 @@ def _check(model: PreTrainedModel) -> None:
 
 
 def _is_encoders(name: str, prefix: str) -> bool:
-    """Tell the encoder's weights from a head's, and from tables of numbers that older checkpoints carry."""
+    """Return whether a weight is the encoder's, not a head's or a table of indices of an older checkpoint."""
     return name.removeprefix(prefix).startswith(("embeddings.", "encoder.", "pooler.")) and not name.endswith("_ids")
 
 
 def _stretch(table: Tensor, length: int, positions: Positions) -> Tensor:
-    """Make a table of ``length`` positions from a learned one, ``(learned, hidden)``."""
+    """Return a table of ``length`` positions, made from a learned one, ``(learned, hidden)``."""
     if length <= len(table):
         return table[:length]
     if positions == "tile":

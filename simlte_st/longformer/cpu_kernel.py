@@ -9,36 +9,25 @@ with the merged output and sum, the kernel's own backward pass gives the gradien
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from simlte_st.longformer.chunks import Chunk, by_shape, chunk_bias, chunks_of, far_columns
+from simlte_st.longformer.chunks import Chunk, chunk_bias, far_columns, grouped_chunks
 from simlte_st.longformer.packing import Packing
 
 
-@dataclass(frozen=True)
-class Run:
-    """Chunks of one shape at even distances.
-
-    Attributes:
-        first: The first chunk.
-        count: How many they are.
-        step: Slots from one to the next.
-        bias: Mask of the stretch, ``(count or 1, 1, queries, keys)``.
-        far: Slots of the global tokens outside the stretch, ``(count, far)``, int64.
-        far_bias: Zero for those that are there, minus infinity for others, ``(count, 1, 1, far)``.
-    """
+class Run(NamedTuple):
+    """Chunks of one shape at even distances."""
 
     first: Chunk
-    count: int
-    step: int
-    bias: Tensor
-    far: Tensor
-    far_bias: Tensor
+    chunks: int  # their number
+    step: int  # slots from one to the next
+    bias: Tensor  # mask of the stretch, (chunks or 1, 1, queries, keys)
+    far: Tensor  # slots of the global tokens outside the stretch, (chunks, far), int64
+    far_bias: Tensor  # zero for those that are there, minus infinity for others, (chunks, 1, 1, far)
 
 
 def has_cpu_kernel() -> bool:
@@ -49,7 +38,7 @@ def has_cpu_kernel() -> bool:
 
 
 def cpu_attention(query: Tensor, key: Tensor, value: Tensor, packing: Packing, window: int) -> Tensor:
-    """Attend as :func:`~simlte_st.longformer.blocked.blocked_attention` does, without dropout, on the CPU."""
+    """Attend within windows and to global tokens, without dropout."""
     runs = packing.once(("runs", window, query.dtype), lambda: _runs(packing, window, query.dtype))
     attended: Tensor = _CpuAttention.apply(query.contiguous(), key.contiguous(), value.contiguous(), runs)  # type: ignore[no-untyped-call]
     return attended.flatten(1)
@@ -100,12 +89,12 @@ class _CpuAttention(torch.autograd.Function):
 
 
 def _queries(x: Tensor, run: Run) -> Tensor:
-    """View the queries' slots of ``(slots, heads, size)`` as ``(count, heads, queries, size)``."""
+    """View the queries' slots of ``(slots, heads, size)`` as ``(chunks, heads, queries, size)``."""
     return _view(x, run, run.first.query, run.first.queries)
 
 
 def _keys(x: Tensor, run: Run) -> Tensor:
-    """View the keys' slots as ``(count, heads, keys, size)``; neighbours overlap."""
+    """View the keys' slots as ``(chunks, heads, keys, size)``; neighbours overlap."""
     return _view(x, run, run.first.key, run.first.keys)
 
 
@@ -113,11 +102,11 @@ def _view(x: Tensor, run: Run, start: int, length: int) -> Tensor:
     _, heads, size = x.shape
     token = heads * size
     strides = (run.step * token, size, token, 1)
-    return x.as_strided((run.count, heads, length, size), strides, x.storage_offset() + start * token)
+    return x.as_strided((run.chunks, heads, length, size), strides, x.storage_offset() + start * token)
 
 
 def _add_overlapping(total: Tensor, parts: Tensor, run: Run) -> None:
-    """Add ``(count, heads, keys, size)`` to the keys' slots: in pieces of a step, among which none overlap."""
+    """Add ``(chunks, heads, keys, size)`` to the keys' slots: in pieces of a step, among which none overlap."""
     for start in range(0, run.first.keys, run.step):
         width = min(run.step, run.first.keys - start)
         view = _view(total, run, run.first.key + start, width)
@@ -125,14 +114,14 @@ def _add_overlapping(total: Tensor, parts: Tensor, run: Run) -> None:
 
 
 def _far_scores(query: Tensor, far_key: Tensor, run: Run) -> Tensor:
-    """Score the far tokens, ``(count, heads, queries, far)``, 32-bit floats or better."""
+    """Score the far tokens, ``(chunks, heads, queries, far)``, 32-bit floats or better."""
     wide = run.far_bias.dtype
     scores = _queries(query, run).to(wide) @ far_key.to(wide).transpose(2, 3)
     return scores / math.sqrt(query.shape[-1]) + run.far_bias
 
 
 def _far(x: Tensor, run: Run) -> Tensor:
-    """Take the far tokens, ``(count, heads, far, size)``."""
+    """Take the far tokens, ``(chunks, heads, far, size)``."""
     return x[run.far].transpose(1, 2)
 
 
@@ -174,9 +163,9 @@ def _merge_backward(
 
 
 def _runs(packing: Packing, window: int, dtype: torch.dtype) -> list[Run]:
-    runs = []
+    runs: list[Run] = []
     wide = torch.promote_types(dtype, torch.float32)
-    for group in by_shape(chunks_of(packing, window)):
+    for group in grouped_chunks(packing, window):
         shared = chunk_bias(packing, group, window, dtype) if group[0].plain else None
         for chunks in _progressions(group):
             step = chunks[1].query - chunks[0].query if len(chunks) > 1 else max(chunks[0].keys, chunks[0].queries)
@@ -188,7 +177,7 @@ def _runs(packing: Packing, window: int, dtype: torch.dtype) -> list[Run]:
 
 
 def _progressions(chunks: list[Chunk]) -> list[list[Chunk]]:
-    """Part chunks where the distance to the next one, or that from queries to keys, changes."""
+    """Split chunks where the distance to the next one, or that from queries to keys, changes."""
     parts: list[list[Chunk]] = []
     for chunk in chunks:
         part = parts[-1] if parts else []

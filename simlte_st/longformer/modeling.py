@@ -1,4 +1,7 @@
-"""The Longformer as a transformers model: padded batches in and out, packed documents inside."""
+"""The Longformer as a transformers model: padded batches in and out, packed documents inside.
+
+``import simlte_st`` imports this module together with transformers' Auto classes, and so registers the model.
+"""
 
 from __future__ import annotations
 
@@ -8,28 +11,123 @@ from typing import Any, ClassVar, TypeVar
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers import LongformerConfig, LongformerForMaskedLM, LongformerModel, PreTrainedModel
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForMaskedLM,
+    LongformerConfig,
+    LongformerForMaskedLM,
+    LongformerModel,
+    PreTrainedModel,
+)
 from transformers import initialization as init
+from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.models.longformer.modeling_longformer import (
     LongformerBaseModelOutputWithPooling,
+    LongformerIntermediate,
     LongformerLMHead,
     LongformerMaskedLMOutput,
+    LongformerOutput,
     LongformerPooler,
+    LongformerSelfOutput,
 )
 
 from simlte_st.checks import check_choice
 from simlte_st.errors import ModelError
-from simlte_st.longformer.attention import BACKENDS
+from simlte_st.longformer.attention import BACKENDS, LongformerSelfAttention
 from simlte_st.longformer.backbone import GlobalTokens
 from simlte_st.longformer.configuration import SimlteLongformerConfig
-from simlte_st.longformer.layers import LongformerEmbeddings, LongformerEncoder
-from simlte_st.longformer.packing import pack_batch
+from simlte_st.longformer.packing import Packing, pack_batch
 
 Model = TypeVar("Model", bound="SimlteLongformerPreTrainedModel")
+AnyModel = TypeVar("AnyModel", bound=PreTrainedModel)
+
+SLOTS = 2048
+"""Slots that pass the feed-forward together on the CPU where no gradients are wanted: what they need fits the cache."""
+
+
+# The modules are named as the stock ones, and work on packed hidden states, (slots, hidden).
+
+
+class LongformerEmbeddings(nn.Module):
+    """Words, positions and segments, summed and normalised."""
+
+    def __init__(self, config: SimlteLongformerConfig) -> None:
+        super().__init__()
+        assert config.pad_token_id is not None  # the configuration has checked it
+        # Beside a table of positions it tells that positions are numbered from padding_idx + 1 (simlte_st.compat).
+        self.padding_idx: int = config.pad_token_id
+        self.word_embeddings = nn.Embedding(config.vocab_size, config.hidden_size, padding_idx=self.padding_idx)
+        self.token_type_embeddings = nn.Embedding(config.type_vocab_size, config.hidden_size)
+        self.position_embeddings = nn.Embedding(
+            config.max_position_embeddings, config.hidden_size, padding_idx=self.padding_idx
+        )
+        self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+
+    def forward(self, words: Tensor, positions: Tensor, segments: Tensor | None) -> Tensor:
+        """Embed packed tokens, ``(slots,)``; ``words`` may be embedded already, ``(slots, hidden)``."""
+        embedded = self.word_embeddings(words) if words.dim() == 1 else words
+        of_segment = self.token_type_embeddings.weight[0] if segments is None else self.token_type_embeddings(segments)
+        embedded = embedded + self.position_embeddings(positions) + of_segment
+        normed: Tensor = self.dropout(self.LayerNorm(embedded))
+        return normed
+
+
+class LongformerAttention(nn.Module):
+    """Self-attention and its output projection."""
+
+    def __init__(self, config: SimlteLongformerConfig, window: int) -> None:
+        super().__init__()
+        self.self = LongformerSelfAttention(
+            config.hidden_size, config.num_attention_heads, window, config.attention_probs_dropout_prob
+        )
+        self.output = LongformerSelfOutput(config)
+
+    def forward(self, hidden: Tensor, packing: Packing, backend: str) -> Tensor:
+        """Return the new states."""
+        attended: Tensor = self.output(self.self(hidden, packing, backend), hidden)
+        return attended
+
+
+class LongformerLayer(GradientCheckpointingLayer):
+    """Attention and feed-forward; recomputed in the backward pass under gradient checkpointing."""
+
+    def __init__(self, config: SimlteLongformerConfig, window: int) -> None:
+        super().__init__()
+        self.attention = LongformerAttention(config, window)
+        self.intermediate = LongformerIntermediate(config)
+        self.output = LongformerOutput(config)
+        self.chunk_size: int = config.chunk_size_feed_forward
+
+    def forward(self, hidden: Tensor, packing: Packing, backend: str) -> Tensor:
+        """Return the new states."""
+        attended = self.attention(hidden, packing, backend)
+        on_cpu = attended.device.type == "cpu" and not torch.is_grad_enabled()
+        size = self.chunk_size or (SLOTS if on_cpu else len(attended))
+        outputs = [self.output(self.intermediate(part), part) for part in attended.split(size)]
+        return outputs[0] if len(outputs) == 1 else torch.cat(outputs)
+
+
+class LongformerEncoder(nn.Module):
+    """All layers."""
+
+    def __init__(self, config: SimlteLongformerConfig) -> None:
+        super().__init__()
+        self.layer = nn.ModuleList(LongformerLayer(config, window) for window in config.layer_windows())
+
+    def forward(self, hidden: Tensor, packing: Packing, backend: str, keep_all: bool) -> tuple[Tensor, list[Tensor]]:
+        """Run the layers."""
+        states = [hidden]
+        for layer in self.layer:
+            hidden = layer(hidden, packing, backend)
+            if keep_all:
+                states.append(hidden)
+        return hidden, states if keep_all else []
 
 
 class SimlteLongformerPreTrainedModel(PreTrainedModel):
-    """What the models share: names of the weights, their initialisation, and the choice of the attention backend."""
+    """Base of the models: names of the weights, their initialisation, and the choice of the attention backend."""
 
     config: SimlteLongformerConfig
     config_class = SimlteLongformerConfig
@@ -42,7 +140,7 @@ class SimlteLongformerPreTrainedModel(PreTrainedModel):
     _stock: type[PreTrainedModel] = LongformerModel
 
     def get_correct_attn_implementation(self, requested_attention: str | None, is_init_check: bool = False) -> str:
-        """Accept the names of this Longformer's own backends; without one it is ``"sdpa"``."""
+        """Return the name of one of this Longformer's own backends; the default is ``"sdpa"``."""
         name = "sdpa" if requested_attention is None else requested_attention
         check_choice("attn_implementation", name, BACKENDS)
         return name
@@ -61,7 +159,7 @@ class SimlteLongformerPreTrainedModel(PreTrainedModel):
     def from_longformer(
         cls: type[Model], model: PreTrainedModel | str | os.PathLike[str], global_tokens: GlobalTokens = "cls"
     ) -> Model:
-        """Make the model from a stock one; ``from_pretrained`` reads stock checkpoints too."""
+        """Return the model with the weights of a stock one; ``from_pretrained`` reads stock checkpoints too."""
         if not isinstance(model, PreTrainedModel):
             model = cls._stock.from_pretrained(model)
         if model.config.model_type != "longformer":
@@ -69,15 +167,15 @@ class SimlteLongformerPreTrainedModel(PreTrainedModel):
         return _with_weights(cls(SimlteLongformerConfig(global_tokens, **_fields(model))), model)
 
     def to_longformer(self) -> PreTrainedModel:
-        """Make the stock model with the same weights, ``LongformerModel`` or ``LongformerForMaskedLM``.
+        """Return the stock model with the same weights, ``LongformerModel`` or ``LongformerForMaskedLM``.
 
-        A stock model gives no token global attention unless told to: pass it a ``global_attention_mask``.
+        In a stock model no token has global attention by default: pass it a ``global_attention_mask``.
         """
         return _with_weights(self._stock(LongformerConfig(**_fields(self))), self)
 
 
 class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
-    """The Longformer without a head; takes the same features as the stock one, and any length up to its positions.
+    """The Longformer without a head; it takes the features of the stock one, of any length up to its positions.
 
     Args:
         config: The configuration.
@@ -121,28 +219,26 @@ class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
             input_ids: Token ids, ``(batch, width)``, int64.
             attention_mask: 1 for tokens, 0 for padding, ``(batch, width)``; None: all are tokens. As in the stock model
                 2 is a token with global attention.
-            global_attention_mask: 1 for tokens with global attention, ``(batch, width)``. Where it is not given and the
-                attention mask has no 2, the configuration's ``global_tokens`` says which have it.
+            global_attention_mask: 1 for tokens with global attention, ``(batch, width)``. Without it, and without a 2
+                in the attention mask, the configuration's ``global_tokens`` decides.
             token_type_ids: Segments, ``(batch, width)``, int64; None: all 0.
             position_ids: Positions, ``(batch, width)``, int64; None: counted from ``pad_token_id + 1``.
             inputs_embeds: Embedded tokens instead of ``input_ids``, ``(batch, width, hidden)``.
             output_attentions: Not available: the weights are never held.
             output_hidden_states: Whether to return all layers' states.
             return_dict: False for a tuple.
-            **kwargs: Not used; accepted because transformers passes settings of its own.
+            **kwargs: Not used; transformers passes settings of its own.
 
         Returns:
             ``last_hidden_state``, ``(batch, width, hidden)``, zeros at padding; ``pooler_output``; ``hidden_states``.
 
         Raises:
-            ModelError: More tokens than positions, no input or two of them, or attention weights asked for.
+            ModelError: More tokens than positions, no input or two of them, or ``output_attentions``.
         """
         if (input_ids is None) == (inputs_embeds is None):
             raise ModelError("Give either input_ids or inputs_embeds.")
         if self.config.output_attentions if output_attentions is None else output_attentions:
-            raise ModelError(
-                "output_attentions=True: these weights are never held; the model of to_longformer() has them."
-            )
+            raise ModelError("output_attentions=True: weights are never held. The model of to_longformer() has them.")
         inputs = inputs_embeds if input_ids is None else input_ids
         assert inputs is not None
         shape, device = inputs.shape[:2], inputs.device
@@ -161,9 +257,7 @@ class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
             real = input_ids != pad
             positions = packing.pack(real.cumsum(1) * real + pad, fill=pad)
         else:
-            starts = torch.tensor([span.start for span in packing.spans], device=device)
-            place = torch.arange(packing.slots, device=device) - starts[packing.document]
-            positions = (place + pad + 1).masked_fill(~packing.inside, pad)
+            positions = (packing.places() + pad + 1).masked_fill(~packing.inside, pad)
         if position_ids is not None or shape[1] > self.config.usable_length:
             self._check_positions(positions)
         segments = None if token_type_ids is None else packing.pack(token_type_ids.expand(shape), fill=0)
@@ -183,11 +277,11 @@ class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
         return output if as_dict else output.to_tuple()
 
     def _check_positions(self, positions: Tensor) -> None:
-        """Raise instead of indexing past the table, which on CUDA would end the process."""
+        """Raise an error before an index beyond the table, which on CUDA would end the process."""
         if positions.numel() and (highest := int(positions.max())) >= self.config.max_position_embeddings:
             usable = self.config.usable_length
             raise ModelError(
-                f"A document of {highest - self.embeddings.padding_idx} tokens: the model has positions for {usable}. "
+                f"A document has {highest - self.embeddings.padding_idx} tokens, the model positions for {usable}. "
                 f"Truncate it (tokenizer.model_max_length={usable}) or convert the model to a longer max_length."
             )
 
@@ -232,18 +326,18 @@ class SimlteLongformerForMaskedLM(SimlteLongformerPreTrainedModel):
         return_dict: bool | None = None,
         **kwargs: Any,
     ) -> LongformerMaskedLMOutput | tuple[Any, ...]:
-        """Predict tokens; arguments are those of :meth:`SimlteLongformerModel.forward`.
+        """Predict tokens; all arguments but ``labels`` are those of :meth:`SimlteLongformerModel.forward`.
 
         Args:
-            input_ids: Token ids, ``(batch, width)``, int64.
-            attention_mask: 1 for tokens, 0 for padding, of the same shape.
-            global_attention_mask: 1 for tokens with global attention, of the same shape.
-            token_type_ids: Segments, of the same shape.
-            position_ids: Positions, of the same shape.
-            inputs_embeds: Embedded tokens, ``(batch, width, hidden)``, in the place of ``input_ids``.
-            labels: Token ids to predict, -100 where there is nothing to, ``(batch, width)``, int64.
+            input_ids: Token ids.
+            attention_mask: 1 for tokens, 0 for padding.
+            global_attention_mask: 1 for tokens with global attention.
+            token_type_ids: Segments.
+            position_ids: Positions.
+            inputs_embeds: Embedded tokens instead of ``input_ids``.
+            labels: Token ids to predict, -100 for none, ``(batch, width)``, int64.
             return_dict: False for a tuple.
-            **kwargs: Others of :meth:`SimlteLongformerModel.forward`, such as ``output_hidden_states``.
+            **kwargs: Others, such as ``output_hidden_states``.
 
         Returns:
             ``logits``, ``(batch, width, vocab)``, and with labels ``loss``, their mean cross-entropy.
@@ -267,17 +361,14 @@ class SimlteLongformerForMaskedLM(SimlteLongformerPreTrainedModel):
         return output if as_dict else output.to_tuple()
 
 
-AnyModel = TypeVar("AnyModel", bound=PreTrainedModel)
-
-
 def _fields(model: PreTrainedModel) -> dict[str, Any]:
-    """Return the fields of the configuration that the stock one and ours share."""
+    """Return the fields that the stock configuration and ours share."""
     others = ("model_type", "transformers_version", "architectures", "global_tokens")
     return {name: value for name, value in model.config.to_dict().items() if name not in others}
 
 
 def _with_weights(target: AnyModel, source: PreTrainedModel) -> AnyModel:
-    """Copy weights between a stock model and ours: the names are the same, below the prefix of models with a head."""
+    """Copy weights between a stock model and ours, which have the same names; with a head these have a prefix."""
     prefix = "longformer."
     state = source.state_dict()
     if hasattr(target, "lm_head") != hasattr(source, "lm_head"):
@@ -293,3 +384,8 @@ def _with_weights(target: AnyModel, source: PreTrainedModel) -> AnyModel:
     nn.Module.to(target, device=floating.device, dtype=floating.dtype)
     target.train(source.training)
     return target
+
+
+AutoConfig.register(SimlteLongformerConfig.model_type, SimlteLongformerConfig, exist_ok=True)
+AutoModel.register(SimlteLongformerConfig, SimlteLongformerModel, exist_ok=True)
+AutoModelForMaskedLM.register(SimlteLongformerConfig, SimlteLongformerForMaskedLM, exist_ok=True)

@@ -1,9 +1,9 @@
 """A padded batch to packed documents and back: what the model computes follows the real tokens.
 
-The documents of a batch stand one after another in one row of tokens, each on whole blocks of :data:`BLOCK` tokens, the
-longer ones first. Nothing but the last block of a document holds padding. Because neighbours in a document stay
-neighbours in the row, a window in the document is a window in the row; because documents of the same number of blocks
-stand together, they are a batch without a copy.
+The documents of a batch stand one after another in one row of slots, each on whole blocks of :data:`BLOCK` slots, the
+longer ones first; only the last block of a document holds padding. Because neighbours in a document stay neighbours in
+the row, a window in the document is a window in the row. Documents of the same number of blocks stand together, and so
+are a batch without a copy.
 """
 
 from __future__ import annotations
@@ -18,51 +18,34 @@ from torch import Tensor
 T = TypeVar("T")
 
 BLOCK = 32
-"""Tokens in a block: a document wastes half of that on average."""
+"""Slots in a block: a document wastes half of that on average."""
 
 
 class Span(NamedTuple):
-    """Where a packed document stands.
+    """Where a packed document stands."""
 
-    Attributes:
-        start: Its first slot.
-        size: Its slots, a multiple of the block.
-        globals: Its slots with global attention, ascending.
-        holes: Whether some of its first ``length`` slots are masked.
-        length: Slots from its first to its last token.
-    """
-
-    start: int
-    size: int
-    length: int
-    globals: tuple[int, ...]
-    holes: bool
+    start: int  # its first slot
+    size: int  # number of its slots, a multiple of the block
+    length: int  # slots from its first to its last token
+    globals: tuple[int, ...]  # its slots with global attention, ascending
+    holes: bool  # whether some of its first ``length`` slots are masked
 
 
 @dataclass(frozen=True)
 class Packing:
     """How the tokens of a padded batch stand in packed slots.
 
-    Attributes:
-        batch: Rows of the padded batch.
-        width: Columns of the padded batch.
-        spans: The packed documents in their order; rows without a token have none.
-        source: For each slot the index of its token in the flattened batch, ``(slots,)``, int64; a padding slot has
-            that of its document's last token.
-        inside: Whether a slot lies in a document, ``(slots,)``, bool.
-        valid: Whether a slot holds a token to attend to, ``(slots,)``, bool: inside and not masked.
-        is_global: Whether it has global attention, ``(slots,)``, bool.
-        document: Number of the slot's document in ``spans``, ``(slots,)``, int64.
+    The tensors have one value for each slot, ``(slots,)``.
     """
 
-    batch: int
-    width: int
-    spans: list[Span]
-    source: Tensor
-    inside: Tensor
-    valid: Tensor
-    is_global: Tensor
-    document: Tensor
+    batch: int  # rows of the padded batch
+    width: int  # columns of the padded batch
+    spans: list[Span]  # the packed documents in their order; rows without a token have none
+    source: Tensor  # int64, index of the token in the flattened batch; at padding that of the document's last token
+    inside: Tensor  # bool, whether it lies in a document
+    valid: Tensor  # bool, whether it holds a token to attend to: inside and not masked
+    is_global: Tensor  # bool, whether it has global attention
+    document: Tensor  # int64, number of its document in ``spans``
     _cache: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -71,54 +54,63 @@ class Packing:
         return len(self.source)
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Make something that depends on the packing only, once for all layers."""
+        """Return what depends on the packing only, made once for all layers."""
         if key not in self._cache:
             self._cache[key] = make()
         return cast(T, self._cache[key])
 
+    def places(self) -> Tensor:
+        """Return the place of each slot in its document, from 0."""
+        starts = torch.tensor([span.start for span in self.spans], dtype=torch.int64, device=self.document.device)
+        return torch.arange(self.slots, device=self.document.device) - starts[self.document]
+
     def pack(self, padded: Tensor, fill: int | None = None) -> Tensor:
-        """Take what stands at each slot."""
+        """Return the values of a padded batch at each slot; ``fill`` replaces those at padding."""
         packed = padded.reshape(self.batch * self.width, *padded.shape[2:]).index_select(0, self.source)
         if fill is None:
             return packed
         return packed.masked_fill(~self.inside.view(-1, *[1] * (packed.dim() - 1)), fill)
 
     def unpack(self, packed: Tensor) -> Tensor:
-        """Put slots back where their tokens stood."""
+        """Return the values of slots as a padded batch, zeros at padding."""
         padded = packed.new_zeros(self.batch * self.width, *packed.shape[1:])
         targets, slots = self.once("targets", lambda: (self.source[self.inside], self.inside.nonzero().squeeze(1)))
         padded = padded.index_copy(0, targets, packed.index_select(0, slots))
         return padded.view(self.batch, self.width, *packed.shape[1:])
 
 
+def document_spans(mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Return where the documents of a padded batch begin in the flattened batch, and their lengths.
+
+    A document reaches from its first to its last unmasked token, so that padding may stand on either side.
+    """
+    batch, width = mask.shape
+    seen, columns = mask > 0, torch.arange(width)
+    first = torch.where(seen, columns, width).amin(1) if width else torch.zeros(batch, dtype=torch.int64)
+    last = torch.where(seen, columns, -1).amax(1) if width else torch.full((batch,), -1)
+    return torch.arange(batch) * width + first, (last + 1 - first).clamp(min=0)
+
+
 def pack_batch(
-    mask: Tensor,
-    global_mask: Tensor | None = None,
-    cls: bool = False,
-    device: torch.device | None = None,
+    mask: Tensor, global_mask: Tensor | None = None, cls: bool = False, device: torch.device | None = None
 ) -> Packing:
     """Plan the packing of a batch.
 
-    A document reaches from its first to its last unmasked token, so that padding may stand on either side; masked
-    tokens in between keep their places, because distances in the window count them.
+    Masked tokens inside a document keep their places, because distances in the window count them.
     """
     device = device or mask.device
-    # The plan is made of many small decisions: on the CPU.
-    seen = mask.cpu()
+    seen = mask.cpu()  # the plan is made of many small decisions
     batch, width = seen.shape
-    columns = torch.arange(width)
-    first = torch.where(seen, columns, width).amin(1) if width else torch.zeros(batch, dtype=torch.int64)
-    last = torch.where(seen, columns, -1).amax(1) if width else torch.full((batch,), -1)
-    lengths = (last + 1 - first).clamp(min=0)
+    begins, lengths = document_spans(seen)
     sizes = (lengths + BLOCK - 1) // BLOCK * BLOCK
     order = sizes.argsort(descending=True, stable=True)[: int((sizes > 0).sum())]
-    first, lengths, sizes = first[order], lengths[order], sizes[order]
+    begins, lengths, sizes = begins[order], lengths[order], sizes[order]
     starts = sizes.cumsum(0) - sizes
 
     document = torch.repeat_interleave(torch.arange(len(order)), sizes)
     place = torch.arange(len(document)) - starts[document]
     inside = place < lengths[document]
-    source = order[document] * width + first[document] + torch.minimum(place, lengths[document] - 1)
+    source = begins[document] + torch.minimum(place, lengths[document] - 1)
     valid = inside & seen.flatten()[source]
     if global_mask is not None:
         is_global = valid & global_mask.cpu().flatten()[source]
@@ -130,16 +122,9 @@ def pack_batch(
     for number, slot in zip(document[slots].tolist(), slots.tolist(), strict=True):
         global_slots[number].append(slot)
     counts = torch.zeros(len(order), dtype=torch.int64).index_add_(0, document, valid.long())
-    numbers = zip(
-        starts.tolist(), sizes.tolist(), lengths.tolist(), global_slots, (counts < lengths).tolist(), strict=True
+    columns = (starts.tolist(), sizes.tolist(), lengths.tolist(), map(tuple, global_slots), (counts < lengths).tolist())
+    spans = [Span(*values) for values in zip(*columns, strict=True)]
+    source, inside, valid, is_global, document = (
+        tensor.to(device) for tensor in (source, inside, valid, is_global, document)
     )
-    return Packing(
-        batch=batch,
-        width=width,
-        spans=[Span(start, size, length, tuple(places), holes) for start, size, length, places, holes in numbers],
-        source=source.to(device),
-        inside=inside.to(device),
-        valid=valid.to(device),
-        is_global=is_global.to(device),
-        document=document.to(device),
-    )
+    return Packing(batch, width, spans, source, inside, valid, is_global, document)

@@ -1,28 +1,29 @@
-"""The card in a model's folder: what the model is and how it is used first, then how it was made."""
+"""The cards of models and of exported models."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 from simlte_st.models.names import HUB_BASE, PACKAGED_BASE, shown_base
 from simlte_st.models.registration import has_own_modules, is_own_architecture
 
 MODEL_ID = "sentence_transformers_model_id"
-"""What a card calls a model that is on no Hub yet."""
+"""Placeholder in a card for a model that is not on the Hub yet."""
 
 _STOCK = "from sentence_transformers import SentenceTransformer\n"
 _INSTALL = "pip install -U sentence-transformers"
 _MATTER = re.compile(r"\A---\n(.*?\n)---\n", re.DOTALL)
 _ENTRY = re.compile(r"^([\w-]+):.*\n(?:(?:[ -].*)?\n)*", re.MULTILINE)
 _KEPT = {"language", "library_name", "license", "license_link", "license_name", "pipeline_tag", "tags"}
-"""Of a base's front matter: its results, training data and emissions are not those of a model made of it."""
+"""What is kept of a base's front matter, without its results, training data and emissions."""
 _STOCK_SECTIONS = ("### Model Sources", "## Additional Resources", "## Citation\n\n### BibTeX\n*\\Z")
-"""Patterns of headings under which sentence-transformers says nothing of the model: links, and no citation."""
+"""Patterns of headings in sentence-transformers' cards with nothing about the model: links, and no citation."""
 
 
 def complete_model_card(folder: Path) -> None:
-    """Let the card in a model's folder say what of this package it takes to load the model; twice is as once."""
+    """Make the card in a model's folder say what of this package is needed to load the model."""
     path, own = folder / "README.md", _imports(folder)
     if own != _STOCK and path.exists() and own not in (card := path.read_text(encoding="utf-8")):
         card = card.replace(_STOCK, own, 1).replace(f"{_INSTALL}\n", f"{_INSTALL} simlte-st\n", 1)
@@ -30,7 +31,7 @@ def complete_model_card(folder: Path) -> None:
 
 
 def _imports(folder: Path) -> str:
-    """Write what has to be imported to load a model."""
+    """Return the imports that loading a model needs."""
     if has_own_modules(folder):
         return (
             "from simlte_st import SentenceTransformer\n"
@@ -40,11 +41,10 @@ def _imports(folder: Path) -> str:
 
 
 def write_model_card(folder: Path, *, name: str, base: str, summary: str, about: str) -> None:
-    """Write the card of a model that this package made, around the one that sentence-transformers wrote.
+    """Write the card of a model that this package made: what it is, how to use it, and how it was made.
 
-    First comes what the model is and whether it is better than its base, then how it is used, then how it was made. Of
-    a card that sentence-transformers generated the details of the model follow. Of one that somebody wrote, the base's,
-    licence, language and tags remain: what else it says is of another model.
+    The details of a card that sentence-transformers generated follow. Of a base's card that somebody wrote, licence,
+    language and tags are kept.
     """
     path = folder / "README.md"
     card = path.read_text(encoding="utf-8")
@@ -75,8 +75,8 @@ def write_model_card(folder: Path, *, name: str, base: str, summary: str, about:
 
 
 def _details(body: str) -> str:
-    """Take the details of the model of a card that sentence-transformers generated; of any other, nothing."""
-    generated = re.sub(r"<!--.*?-->\n*", "", body, flags=re.DOTALL)  # hints to those who go on writing
+    """Return the details of the model from a card that sentence-transformers generated; nothing from others."""
+    generated = re.sub(r"<!--.*?-->\n*", "", body, flags=re.DOTALL)  # hints to authors
     before, details, rest = generated.partition("\n## Model Details\n")
     if not details or "\n## Usage\n" in before:  # somebody's, or one of ours
         return ""
@@ -86,3 +86,101 @@ def _details(body: str) -> str:
     for title in _STOCK_SECTIONS:
         kept = re.sub(rf"^{title}.*?(?=^##|\Z)", "", kept, flags=re.DOTALL | re.MULTILINE)
     return kept.replace("\n### Full", "\n\n### Full").replace("\n\n\n", "\n\n").rstrip() + "\n"
+
+
+# Exported models.
+
+_START = """\
+import numpy as np
+from onnxruntime import InferenceSession
+from tokenizers import Tokenizer
+
+tokenizer, model = Tokenizer.from_file("tokenizer.json"), InferenceSession("{graph}")
+"""
+
+_SPECIAL_WORDS = "tokenizer.encode_special_tokens = True  # words such as [MASK] are text\n"
+
+_RUN = """\
+def run(graph, **features):
+    return graph.run(None, {each.name: features[each.name] for each in graph.get_inputs()})[0]
+
+"""
+
+_WHOLE = """\
+read = tokenizer.encode_batch([{prompt!r} + text for text in ["A long document ...", "Another one ..."]])
+ids, mask = np.array([each.ids for each in read]), np.array([each.attention_mask for each in read])
+content = mask * (np.arange(mask.shape[1]) >= {of_prompt})
+vectors = run(model, input_ids=ids, attention_mask=mask, content_mask=content)
+"""
+
+_CHUNKS = """\
+def encode(text):
+    ids = tokenizer.encode({prompt!r} + text).ids
+    before, body, after = ids[:{prefix}], ids[{prefix}:-1], ids[-1:]  # [CLS] (and a prompt), the text, [SEP]
+    pieces = [body[start : start + {room}] for start in range(0, max(1, len(body) - {overlap}), {stride})]
+    vectors = [read(model, before + piece + after) for piece in pieces]
+    vector = np.average(vectors, axis=0, weights=[{weight} for piece in pieces])
+    return {result}
+
+def read(graph, ids, **more):
+    ids = np.array([ids])
+    content = (np.arange(ids.shape[1])[None] >= {of_prompt}).astype(np.int64)
+    return run(graph, input_ids=ids, attention_mask=np.ones_like(ids), content_mask=content, **more)[0]
+
+tokenizer.no_padding()
+vectors = np.array([encode(text) for text in ["A long document ...", "Another one ..."]])
+"""
+
+
+def export_card(
+    name: str, base: str, settings: dict[str, Any], of_prompt: int, error: float, int8_cosine: float | None
+) -> str:
+    """Return the card of an exported model, with a script that uses it without torch and without this package."""
+    reads = "any number of" if settings["max_length"] is None else f"{settings['max_length']:,}"
+    precision = (
+        f"its weights are float32, and its vectors differ from the model's by at most {error:.1e} of their length"
+        if int8_cosine is None
+        else "its encoder is quantised to 8 bits, and the cosine of its vectors and the model's was at least "
+        f"{int8_cosine:.3f} on made-up texts"
+    )
+    return f"""# {name}
+
+`{base}`, exported by simlte_st to ONNX: it reads {reads} tokens of a text and makes vectors of {settings["dimension"]}
+numbers; {precision}.
+
+## Usage
+
+With simlte_st, which encodes texts of similar length together:
+
+```python
+import simlte_st  # pip install "simlte-st[onnx]"
+
+vectors = simlte_st.load_onnx("{name}").encode(["A long document ...", "Another one ..."])
+```
+
+Anywhere else, without torch, in this folder:
+
+```python
+{_script(settings, of_prompt)}```
+"""
+
+
+def _script(settings: dict[str, Any], of_prompt: int) -> str:
+    prompt, (graph, *heads) = settings["prompts"].get(settings["default_prompt_name"], ""), settings["graphs"]
+    start = _START.format(graph=graph) + (_SPECIAL_WORDS if settings["split_special_tokens"] else "")
+    start += f'head = InferenceSession("{heads[0]}")\n' if heads else ""
+    chunks = settings["chunks"]
+    if chunks is None:
+        return f"{start}\n{_RUN}" + _WHOLE.format(prompt=prompt, of_prompt=of_prompt)
+    prefix = max(1, of_prompt)
+    room = chunks["length"] - prefix - 1
+    return f"{start}\n{_RUN}" + _CHUNKS.format(
+        prompt=prompt,
+        prefix=prefix,
+        of_prompt=of_prompt,
+        room=room,
+        overlap=chunks["overlap"],
+        stride=room - chunks["overlap"],
+        weight="1" if chunks["equal_weights"] else "len(piece) or 1",
+        result="read(head, ids, embedding=vector[None].astype(np.float32))" if heads else "vector",
+    )

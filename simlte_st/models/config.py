@@ -6,7 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from simlte_st.config import Config, ProgressConfig, ResumeConfig, setting
+from simlte_st.backbones.registry import BACKBONES
+from simlte_st.config import (
+    Config,
+    DeviceConfig,
+    OverwriteConfig,
+    ProgressConfig,
+    ResumeConfig,
+    SeedConfig,
+    setting,
+)
+from simlte_st.data.config import ReadConfig
 from simlte_st.errors import ConfigurationError
 from simlte_st.extras import require
 
@@ -60,9 +70,14 @@ class EngineConfig(Config):
         return [] if self.device is None or isinstance(self.device, str) else list(self.device)
 
     @property
+    def elsewhere(self) -> bool:
+        """Whether processes other than this one encode."""
+        return self.engine == "ray" or bool(self.several)
+
+    @property
     def loading_device(self) -> str | None:
         """Where to load the model: on the CPU, where copies of it go to other processes."""
-        return "cpu" if self.engine != "local" or self.several else self.device  # type: ignore[return-value]
+        return "cpu" if self.elsewhere else self.device  # type: ignore[return-value]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,3 +89,34 @@ class EncodeConfig(EngineConfig, ResumeConfig, ProgressConfig):
     )
     normalize: bool = setting(False, "scale vectors to length 1")
     part_size: int = setting(1024, "documents in a part, which is what an interruption can lose")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportConfig(OverwriteConfig):
+    """How a model is exported."""
+
+    int8: bool = setting(False, "quantise the encoder to 8 bits: a quarter of the size")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LsaConfig(ReadConfig, SeedConfig, OverwriteConfig, ProgressConfig, DeviceConfig):
+    """How a latent semantic analysis of documents is appended to a model."""
+
+    heading: ClassVar[str] = "instead of a conversion"
+
+    dimension: int = setting(256, "dimensions to append; fewer if there are few documents")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvertConfig(OverwriteConfig):
+    """How a model becomes one that reads long documents, besides the settings of the backbone."""
+
+    max_length: int | None = setting(
+        None, "tokens that the new model reads",
+        default_help="32,768 in chunks, 4,096 as a Longformer; for a stock Longformer as many as before",
+    )  # fmt: skip
+    backbone: str | None = setting(
+        None, f"what the encoder becomes: {' or '.join(BACKBONES)}", metavar="NAME",
+        default_help="chunk-mean; longformer if ``max_length=`` or one of its settings is given",
+    )  # fmt: skip
+    pooling: Literal["keep", "cls", "mean"] = setting("keep", "pooling of the new model; keep for the base's")

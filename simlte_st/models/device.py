@@ -1,4 +1,4 @@
-"""The device that a model computes on, where one was asked for, or several."""
+"""Devices that models compute on: checks, capabilities, and a process on each of several."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.util import get_device_name
 
 from simlte_st.errors import ConfigurationError, ModelError
+from simlte_st.models.config import EngineConfig
 
 
 def check_device(device: str | None) -> None:
-    """Check that a device is there, before work begins."""
+    """Check that a device is available, before work begins."""
     if device is None:
         return
     try:
         if torch.device(device).type == "meta":  # computes nothing
             raise RuntimeError
         torch.empty(0, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError):  # of another kind for each device
+    except (RuntimeError, AssertionError, NotImplementedError):  # the kind depends on the device
         available = ["cpu", *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]
         if get_device_name().split(":")[0] not in ("cpu", "cuda"):
             available.append(get_device_name())
@@ -32,16 +33,23 @@ def check_device(device: str | None) -> None:
         ) from None
 
 
+def check_devices(config: EngineConfig) -> None:
+    """Check that the devices of the local engine are available."""
+    if config.engine == "local":
+        for each in [config.device] if isinstance(config.device, str) else config.several:
+            check_device(each)
+
+
 def cpu_capabilities() -> dict[str, Any]:
-    """List what the CPU is and has, by the names that PyTorch gives it (``cpu_name``, ``avx512_f``, ``amx_bf16``)."""
-    # Not in every torch that we allow; without it nothing is known, which is only slower.
+    """Return what PyTorch knows of the CPU: ``cpu_name``, ``avx512_f``, ``amx_bf16``, ..."""
+    # Older versions of torch know nothing, which only makes us slower.
     found: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
     return found
 
 
 @contextmanager
 def device_pool(model: SentenceTransformer, devices: Sequence[str]) -> Iterator[Any]:
-    """Start a process on each of several devices, which encode what one would; a device may be there several times."""
+    """Start a process on each of several devices, which may repeat; yield sentence-transformers' pool."""
     before = model.device
     with _threads_divided(sum(torch.device(each).type == "cpu" for each in devices)):
         pool = model.start_multi_process_pool(list(devices))
@@ -51,8 +59,8 @@ def device_pool(model: SentenceTransformer, devices: Sequence[str]) -> Iterator[
         if all(process.is_alive() for process in pool["processes"]):
             raise
         raise ModelError(
-            "A process that encodes died, most likely for want of memory. Finished parts are kept: give it more, or a "
-            "smaller batch_size= or fewer devices, and go on."
+            "A process that encodes died, most likely because memory ran out. Finished parts are kept: use less memory "
+            "(a smaller batch_size= or fewer devices) and resume."
         ) from error
     finally:
         model.stop_multi_process_pool(pool)
@@ -61,7 +69,7 @@ def device_pool(model: SentenceTransformer, devices: Sequence[str]) -> Iterator[
 
 @contextmanager
 def _threads_divided(processes: int) -> Iterator[None]:
-    """Let processes that begin in the block share the cores: each would take all, and wait for the others."""
+    """Divide the cores among processes that start inside the block; each would use all of them otherwise."""
     name = "OMP_NUM_THREADS"
     if name in os.environ or not processes:
         yield

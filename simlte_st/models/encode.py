@@ -1,4 +1,4 @@
-"""Encodes a corpus into a table of vectors: streamed, resumable, and plain about what was cut."""
+"""Documents to a table of vectors: streamed, resumable, on one device or many machines."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,11 +32,13 @@ from simlte_st.files import (
     sweep,
     write_json,
 )
-from simlte_st.models.config import EncodeConfig
+from simlte_st.models.config import EncodeConfig, EngineConfig
+from simlte_st.models.device import check_devices, device_pool
+from simlte_st.models.encode_ray import encode_with_ray
 from simlte_st.models.loading import check_encodes
-from simlte_st.models.parts import DocumentParts, PartEncoder, part_files, weights_digest
+from simlte_st.models.parts import DocumentParts, PartEncoder, Parts, part_files, weights_digest
 from simlte_st.models.truncation import Truncation
-from simlte_st.models.workers import Workers
+from simlte_st.progress import complete, counting_texts, progress_bar
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -58,11 +61,10 @@ class EncodingReport:
     truncation: Truncation
 
     def __str__(self) -> str:
-        """Return the summary."""
         return self.summary()
 
     def summary(self) -> str:
-        """Say it in two sentences, and what to do where texts were cut."""
+        """Return two sentences, and what to do about truncated texts."""
         text = f"Encoded {self.documents:,} documents into vectors of {self.dimension} dimensions."
         return f"{text} {self.truncation.summary()} {self.truncation.advice}".rstrip()
 
@@ -83,18 +85,17 @@ def encode_documents(
 ) -> EncodingReport:
     """Encode documents into a parquet file of ids and vectors.
 
-    Memory holds one part at a time (of each actor). Finished parts wait in ``OUTPUT.parts`` and become the output in
-    one rename. A run may be resumed on other devices and by the other engine: vectors are the same but for rounding.
+    Memory holds one part at a time (per actor). Finished parts are kept in ``OUTPUT.parts`` and joined at the end. A
+    run may be resumed on other devices and with the other engine: vectors are the same except for rounding.
 
     Args:
         model: The model.
-        documents: What :func:`~simlte_st.data.read_documents` takes. Read once, in order; the same documents in the
-            same order when a run is resumed.
+        documents: Anything that :func:`~simlte_st.data.read_documents` takes; the same documents in the same order when
+            a run is resumed.
         output: The parquet file: ``id`` (string) and ``vector`` (a fixed-size list of float32).
-        config: How to encode. Several devices (``["cuda:0", "cuda:1"]``, or the CPU several times, whose cores they
-            divide) share each part, in a process each; a script that is run by its name then needs
-            ``if __name__ == "__main__":``. With ``engine="ray"`` each actor encodes parts of its own: documents and
-            output have to be on a file system that all machines share.
+        config: How to encode. Several devices (``["cuda:0", "cuda:1"]``, or the CPU several times) share each part, in
+            a process each; a script then needs ``if __name__ == "__main__":``. With ``engine="ray"`` each actor
+            encodes parts of its own: documents and output have to be on a file system that all machines share.
         settings: What else decides the vectors (name of model and source), compared when a run is resumed.
         **overrides: Settings of :class:`~simlte_st.models.config.EncodeConfig`, in place of those of ``config``.
 
@@ -102,11 +103,11 @@ def encode_documents(
         What became of the documents.
 
     Raises:
-        ConfigurationError: The model is not loaded, or a size is no whole number from 1. The output or parts exist, and
-            neither ``resume`` nor ``overwrite``; the output's name does not end in .parquet; it would replace the
-            documents, or what is no file; or another process is at work on it. There is no such device, engine or
-            cluster, or it has not the room; or Ray cannot read the documents, which live in this process.
-        ResumeError: There is nothing to resume, or the parts were made with other settings, documents or weights.
+        ConfigurationError: The model is not loaded, or a setting is out of its range. The output or parts exist, and
+            neither ``resume`` nor ``overwrite`` is set; the output does not end in .parquet, would replace the
+            documents, or is being written by another process. The device or cluster is not available; or Ray cannot
+            read the documents, which are in this process only.
+        ResumeError: There is nothing to resume, or the parts have other settings, documents or weights.
         DataError: The documents cannot be read.
         ModelError: A vector is not finite, or a process that encodes died.
         MissingExtraError: ``engine="ray"`` without the extra ``ray``.
@@ -115,7 +116,7 @@ def encode_documents(
         raise ConfigurationError(f"model={model!r}: load it first, with simlte_st.SentenceTransformer(...).")
     config = EncodeConfig.make(config, overrides)
     check_encodes(model, Truncation.of(model).model or "in memory")
-    workers = Workers(config)
+    check_devices(config)
     reader, output = read_documents(documents), Path(output)
     check_apart(reader, output)
     check_place(output)
@@ -126,11 +127,10 @@ def encode_documents(
     lock = _open_parts(output, folder, wanted, resume=config.resume, overwrite=config.overwrite)
     try:
         parts = DocumentParts(reader, folder.absolute(), config.part_size)
-        encoder = PartEncoder(model, config.batch_size, config.normalize)
         try:
-            workers.make(parts, encoder, config.progress)
+            make_parts(parts, PartEncoder(model, config.batch_size, config.normalize), config, config.progress)
         except SimlteError:
-            if not part_files(folder):  # nothing that the corrected command would have to go on with
+            if not part_files(folder):  # nothing to resume
                 shutil.rmtree(folder)
             raise
         truncation = Truncation.of(model, prompt=document_prompt(model))
@@ -141,30 +141,52 @@ def encode_documents(
         lock.release()
 
 
+def make_parts(parts: Parts, encoder: PartEncoder, config: EngineConfig, progress: bool) -> None:
+    """Make the missing part files: in this process, in one on each of several devices, or with Ray."""
+    model, local, several = encoder.model, iter(parts), config.several
+    # Errors of the source are raised before a bar is shown.
+    first = list(islice(local, 1)) if config.engine == "local" else []
+    with progress_bar("Encoding", parts.total, initial=parts.done, shown=progress) as bar:
+        if config.engine == "ray":
+            before = model.device
+            try:
+                encode_with_ray(parts, encoder, config, bar)
+            finally:
+                model.to(before)
+        else:
+            if isinstance(config.device, str):
+                model.to(config.device)
+            with device_pool(model, several) if several else counting_texts(model, bar) as pool:
+                for part in chain(first, local):
+                    bar.total = parts.total  # known once the source has been read to its end
+                    if not part.path.exists():
+                        encoder.make(part, pool)
+                        bar.update(len(part.ids) if several else 0)
+        complete(bar)
+
+
 def _open_parts(output: Path, parts: Path, settings: dict[str, Any], *, resume: bool, overwrite: bool) -> FileLock:
-    account = parts / SETTINGS_FILE
+    saved = parts / SETTINGS_FILE
     if resume:
-        if not account.exists():
+        if not saved.exists():
             sweep(output)
             raise ResumeError(f"There is no interrupted run at {parts}.")
         lock = hold(parts)
-        different = changes(read_json(account), settings)
-        if different:
+        if different := changes(read_json(saved), settings):
             lock.release()
-            changed = "; ".join(different.values())
-            raise ResumeError(f"The interrupted run at {parts} has other settings ({changed}).")
+            raise ResumeError(f"The interrupted run at {parts} has other settings ({'; '.join(different.values())}).")
         return lock
     unused = parts.is_dir() and is_unused(parts)
-    for path, ours in ((output, output.is_file()), *([] if unused else [(parts, account.exists())])):
+    for path, ours in ((output, output.is_file()), *([] if unused else [(parts, saved.exists())])):
         if path.exists() and not overwrite:
-            how = "go on with it (resume=True) or " if path == parts else ""
+            how = "resume it (resume=True) or " if path == parts else ""
             raise ConfigurationError(f"{path} exists already: {how}replace it (overwrite=True).")
         if path.exists() and not ours:
-            raise ConfigurationError(f"{path} is not what this command writes, and not replaced: choose another.")
+            raise ConfigurationError(f"{path} was not written by this command and is not replaced: choose another.")
     lock = hold(parts)
     for path in part_files(parts):
         path.unlink()
-    write_json(account, settings)
+    write_json(saved, settings)
     return lock
 
 

@@ -1,4 +1,4 @@
-"""Models written in a format that is read without torch: ``simlte export``."""
+"""Models as ONNX graphs, which run without torch: ``simlte export``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from simlte_st.chunk_mean.modeling import SimlteChunkMeanModel
+from simlte_st.config import configured
 from simlte_st.errors import ModelError
 from simlte_st.extras import require
 from simlte_st.files import atomic_path, check_free, write_json
@@ -27,16 +28,22 @@ from simlte_st.longformer.modeling import SimlteLongformerModel
 from simlte_st.longformer.packing import BLOCK
 from simlte_st.longformer.padded import PaddedLongformer
 from simlte_st.models.base import load_model
-from simlte_st.models.export_card import export_card
+from simlte_st.models.cards import export_card
+from simlte_st.models.config import ExportConfig
 from simlte_st.models.names import shown_base
-from simlte_st.models.onnx_encoder import EXPORT_FILE, GRAPH_FILE, HEAD_FILE, OnnxEncoder
+from simlte_st.models.onnx_encoder import EXPORT_FILE, GRAPH_FILE, HEAD_FILE, OnnxEncoder, prompt_tokens
 from simlte_st.modules.latent_semantic_analysis import LatentSemanticAnalysis
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from simlte_st.overrides import ExportOverrides
 
 OPSET = 17
 """Version of ONNX's operators: the first with layer normalization."""
 
 TOLERANCE = 1e-4
-"""How far an exported vector may be from the model's, as a share of its length: rounding is below a hundredth."""
+"""Largest difference between an exported vector and the model's, as a share of its length; rounding is below 1e-6."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +54,9 @@ class Exported:
         output: The folder.
         dimension: Size of a vector.
         bytes: Size of the graphs on the disk.
-        error: Length of the largest difference between a vector of the float32 graph and the model's, as a share of the
-            vector's length, on made-up texts of all lengths.
-        int8_cosine: Lowest cosine of a vector of the quantised graph and the model's on the same texts; None where
+        error: Largest difference between a vector of the float32 graph and the model's, as a share of its length, on
+            made-up texts of all lengths.
+        int8_cosine: Lowest cosine between a vector of the quantised graph and the model's on the same texts; None if
             nothing was quantised.
     """
 
@@ -60,73 +67,71 @@ class Exported:
     int8_cosine: float | None
 
 
+@configured(ExportConfig)
 def export_onnx(
     model: str | os.PathLike[str],
     output: str | os.PathLike[str],
-    *,
-    int8: bool = False,
-    overwrite: bool = False,
+    config: ExportConfig | None = None,
+    **overrides: Unpack[ExportOverrides],
 ) -> Exported:
-    """Write a model as ONNX graphs, with tokenizer, settings and a card; compared with the model before it is kept.
+    """Write a model as ONNX graphs with its tokenizer, settings and a card, after comparing their vectors.
 
-    The graph goes from token ids to embeddings, for batches and lengths of any size: encoder, pooling, and all modules
-    behind it, a latent semantic analysis too. Of a chunk mean the graph is that of a chunk; the mean is taken outside,
-    and what follows it is a graph of its own.
+    The graph computes embeddings of token ids, for batches and lengths of any size: encoder, pooling, and all modules
+    behind it. For a chunk mean the graph is that of a chunk; the mean is computed outside, and what follows it is a
+    graph of its own. A stock Longformer has the attention that sentence-transformers gives it, within windows only.
 
     Args:
-        model: See :func:`~simlte_st.models.base.find_model`. A stock Longformer is exported with the attention that
-            sentence-transformers gives it, within windows only.
-        output: The folder to write, in one rename.
-        int8: Quantise the encoder's weights to 8 bits, and its activations as they come; pooling and what follows stay
-            as they are. ``benchmarks/results/export.md`` has what it costs in quality.
-        overwrite: Replace what was exported to the output before.
+        model: See :func:`~simlte_st.models.base.find_model`.
+        output: The folder to write.
+        config: How to export. ``benchmarks/results/export.md`` has what ``int8`` costs in quality.
+        **overrides: Settings of :class:`~simlte_st.models.config.ExportConfig`, in place of those of ``config``.
 
     Returns:
         What was written.
 
     Raises:
-        ModelError: The model cannot be loaded, has a tokenizer or modules that cannot be exported, or the graph does
-            not compute what the model does.
-        ConfigurationError: Something is at the output.
+        ModelError: The model cannot be loaded, its tokenizer or modules cannot be exported, or the graph does not
+            compute the same vectors.
+        ConfigurationError: Something else is at the output.
         MissingExtraError: onnx and onnxruntime are not installed (extra ``onnx``).
     """
+    config = ExportConfig.make(config, overrides)
     for library in ("onnx", "onnxruntime"):
         require(library, "onnx", "exporting to ONNX")
     target, name = Path(output), os.fspath(model)
-    check_free(target, overwrite, EXPORT_FILE)
+    check_free(target, config.overwrite, EXPORT_FILE)
     loaded = load_model(name, dtype=torch.float32, device="cpu").model.eval()
     with atomic_path(target) as path:
         path.mkdir()
         graphs = _graphs(loaded, name)
-        tokenizer = _save_tokenizer(loaded, name, path)
+        settings = {"graphs": list(graphs), **_settings(loaded)}
+        tokenizer = _save_tokenizer(loaded, name, settings, path)
         texts = _texts(loaded)
         for file, graph in graphs.items():
             _write(graph, name, path / file)
-        settings = {"graphs": list(graphs), **_settings(loaded)}
         write_json(path / EXPORT_FILE, settings)
         vectors, expected = _compare(path, loaded, texts)
         error = float((np.linalg.norm(vectors - expected, axis=1) / np.linalg.norm(expected, axis=1)).max())
         if not error <= TOLERANCE:
             raise ModelError(
-                f"The model {name!r} cannot be exported: its graph computes other vectors ({error:.1e} of their length "
-                "away). One of its modules decides by the data that it is given."
+                f"The model {name!r} cannot be exported: its graph computes other vectors (they differ by {error:.1e} "
+                "of their length). One of its modules makes decisions that depend on the data."
             )
         cosine = None
-        if int8:
+        if config.int8:
             _quantise(path / GRAPH_FILE)
             vectors, expected = _compare(path, loaded, texts)
             sizes = np.linalg.norm(vectors, axis=1) * np.linalg.norm(expected, axis=1)
             cosine = float(((vectors * expected).sum(1) / sizes).min())
+        prompt = settings["prompts"].get(settings["default_prompt_name"], "")
+        card = export_card(target.name, shown_base(name), settings, prompt_tokens(tokenizer, prompt), error, cosine)
+        (path / "README.md").write_text(card, encoding="utf-8")
         size = sum((path / file).stat().st_size for file in graphs)
-        exported = Exported(target, settings["dimension"], size, error, cosine)
-        (path / "README.md").write_text(
-            export_card(target.name, shown_base(name), settings, tokenizer, exported.error, cosine), encoding="utf-8"
-        )
-    return exported
+    return Exported(target, settings["dimension"], size, error, cosine)
 
 
 class _Graph(nn.Module):
-    """Modules of a SentenceTransformer as a function of tensors, which are named in ``inputs``."""
+    """Modules of a SentenceTransformer as a function of the tensors named in ``inputs``."""
 
     def __init__(
         self, encoder: nn.Module | None, modules: Sequence[nn.Module], size: int | None = None, hidden: int = 0
@@ -147,38 +152,24 @@ class _Graph(nn.Module):
         if self.encoder is None:
             features["sentence_embedding"] = given["embedding"]
         else:
-            features["token_embeddings"] = self.encoder(given["input_ids"], mask)
+            states = self.encoder(input_ids=given["input_ids"], attention_mask=mask)
+            features["token_embeddings"] = states if isinstance(states, Tensor) else states[0]
         for module in self.after:
-            features["attention_mask"] = given["content_mask"] if _leaves_out_prompt(module) else mask
+            without_prompt = isinstance(module, LatentSemanticAnalysis) or not getattr(module, "include_prompt", True)
+            features["attention_mask"] = given["content_mask"] if without_prompt else mask
             features = module(features)
         embedding: Tensor = features["sentence_embedding"]
         return embedding[:, : self.size]
 
 
-class _Encoder(nn.Module):
-    """An encoder of transformers as a function of ids and mask."""
-
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        states: Tensor = self.model(input_ids=input_ids, attention_mask=attention_mask, return_dict=True)[0]
-        return states
-
-
-def _leaves_out_prompt(module: nn.Module) -> bool:
-    return isinstance(module, LatentSemanticAnalysis) or getattr(module, "include_prompt", True) is False
-
-
 def _traceable(encoder: Any) -> nn.Module:
     if encoder.config.model_type == "longformer":
         encoder = SimlteLongformerModel.from_longformer(encoder, "none")
-    return PaddedLongformer(encoder) if isinstance(encoder, SimlteLongformerModel) else _Encoder(encoder)
+    return PaddedLongformer(encoder) if isinstance(encoder, SimlteLongformerModel) else encoder
 
 
 def _graphs(model: SentenceTransformer, name: str) -> dict[str, _Graph]:
-    """Make the graphs of a model by the names of their files."""
+    """Return the graphs of a model by the names of their files."""
     encoder, rest = cast(Any, model[0]).auto_model, list(model)[1:]
     if type(model[0]) is not Transformer:
         raise ModelError(
@@ -188,7 +179,7 @@ def _graphs(model: SentenceTransformer, name: str) -> dict[str, _Graph]:
         return {GRAPH_FILE: _Graph(_traceable(encoder), rest, model.truncate_dim)}
     if not isinstance(rest[0], Pooling) or rest[0].pooling_mode != "cls":
         raise ModelError(
-            f"The model {name!r} is a chunk mean, which pools by itself, and has another pooling behind it."
+            f"The model {name!r} is a chunk mean, which pools by itself, but has another pooling after it."
         )
     pooling = [encoder.pooling, *([Normalize()] if encoder.config.normalize_chunks else [])]
     graphs = {GRAPH_FILE: _Graph(_traceable(encoder.encoder), pooling)}
@@ -198,11 +189,11 @@ def _graphs(model: SentenceTransformer, name: str) -> dict[str, _Graph]:
 
 
 def _write(graph: _Graph, name: str, path: Path) -> None:
-    """Trace a graph; inputs that it does not use are left out."""
+    """Trace a graph into a file; unused inputs are left out."""
     axes = {each: {0: "batch", 1: "length"} for each in graph.inputs if each != "embedding"}
     try:
         with warnings.catch_warnings(), torch.no_grad():
-            warnings.simplefilter("ignore")  # of what is decided while tracing; the vectors are compared afterwards
+            warnings.simplefilter("ignore")  # of decisions while tracing; the vectors are compared afterwards
             torch.onnx.export(
                 graph.eval(),
                 tuple(graph.inputs.values()),
@@ -213,36 +204,29 @@ def _write(graph: _Graph, name: str, path: Path) -> None:
                 output_names=["sentence_embedding"],
                 dynamic_axes={**axes, "embedding": {0: "batch"}, "sentence_embedding": {0: "batch"}},
             )
-    except Exception as error:  # torch has many of them, and modules have their own
+    except Exception as error:  # torch raises many kinds, and modules their own
         raise ModelError(f"The model {name!r} cannot be written as a graph: {str(error).splitlines()[0]}") from error
 
 
-def _save_tokenizer(model: SentenceTransformer, name: str, path: Path) -> Tokenizer:
-    """Save the tokenizer so that by itself it cuts and pads as the graph needs it; give it."""
+def _save_tokenizer(model: SentenceTransformer, name: str, settings: dict[str, Any], path: Path) -> Tokenizer:
+    """Save the tokenizer with the truncation and padding that the graph needs, and return it."""
     backend = getattr(model.tokenizer, "backend_tokenizer", None)
     if not isinstance(backend, Tokenizer):
-        raise ModelError(
-            f"The model {name!r} has a tokenizer in Python, which works nowhere else: it needs a fast one."
-        )
+        raise ModelError(f"The model {name!r} has a tokenizer in Python, which needs transformers: use a fast one.")
     tokenizer = Tokenizer.from_str(backend.to_str())
     if model.max_seq_length is None:
         tokenizer.no_truncation()
     else:
         tokenizer.enable_truncation(model.max_seq_length)
-    settings = _settings(model)
-    tokenizer.enable_padding(
-        pad_id=settings["pad_id"],
-        pad_token=str(model.tokenizer.pad_token),
-        pad_to_multiple_of=settings["length_multiple"],
-    )
+    pad_token, multiple = str(model.tokenizer.pad_token), settings["length_multiple"]
+    tokenizer.enable_padding(pad_id=settings["pad_id"], pad_token=pad_token, pad_to_multiple_of=multiple)
     tokenizer.save(str(path / "tokenizer.json"))
     return tokenizer
 
 
 def _settings(model: SentenceTransformer) -> dict[str, Any]:
-    """Tell what is needed beside graphs and tokenizer."""
-    config = cast(Any, model[0]).auto_model.config
-    chunks = None
+    """Return what ``export.json`` holds besides the names of the graphs."""
+    config, chunks = cast(Any, model[0]).auto_model.config, None
     if isinstance(cast(Any, model[0]).auto_model, SimlteChunkMeanModel):
         chunks = {
             "length": config.chunk_length,
@@ -263,7 +247,7 @@ def _settings(model: SentenceTransformer) -> dict[str, Any]:
 
 
 def _texts(model: SentenceTransformer) -> list[str]:
-    """Make up texts of all lengths that the model reads whole."""
+    """Return random texts of all lengths that the model reads."""
     vocabulary = sorted(word.strip("\u2581\u0120") for word in model.tokenizer.get_vocab())
     words = [word for word in vocabulary if word.isascii() and word.isalpha()] or ["a"]
     draw = Random(0)
@@ -273,7 +257,7 @@ def _texts(model: SentenceTransformer) -> list[str]:
 
 
 def _compare(path: Path, model: SentenceTransformer, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Encode texts with the graphs and with the model; short ones with each prompt, and one more, too."""
+    """Encode texts with the graphs and with the model; short ones also with each prompt and with a made-up one."""
     encoder, mine, theirs = OnnxEncoder(path), [], []
     for prompt in ("", texts[1] + ": ", *encoder.settings["prompts"].values()):
         chosen = texts[:4] if prompt else texts
@@ -287,20 +271,13 @@ def _quantise(path: Path) -> None:
     onnx: Any = require("onnx", "onnx", "quantisation")
     quantization: Any = require("onnxruntime.quantization", "onnx", "quantisation")
     others = [node.name for node in onnx.load(str(path)).graph.node if "/after." in node.name]
-    small = path.with_name(f"{path.name}.int8")
-    logging.root.addFilter(_silent)  # it asks for a preparation that these graphs do not need
+    small = str(path.with_name(f"{path.name}.int8"))
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)  # it recommends a preparation that these graphs do not need
     try:
         quantization.quantize_dynamic(
-            str(path),
-            str(small),
-            weight_type=quantization.QuantType.QInt8,
-            per_channel=True,
-            nodes_to_exclude=others,
+            str(path), small, weight_type=quantization.QuantType.QInt8, per_channel=True, nodes_to_exclude=others
         )
     finally:
-        logging.root.removeFilter(_silent)
+        logging.disable(before)
     os.replace(small, path)
-
-
-def _silent(record: logging.LogRecord) -> bool:
-    return False

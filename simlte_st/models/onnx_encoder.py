@@ -1,4 +1,4 @@
-"""An exported model at work: texts to vectors through onnxruntime."""
+"""Exported models: texts to vectors with onnxruntime."""
 
 from __future__ import annotations
 
@@ -22,26 +22,24 @@ from simlte_st.progress import progress_bar
 logger = logging.getLogger(__name__)
 
 EXPORT_FILE = "export.json"
-"""Settings of an exported model: the fields of :class:`OnnxEncoder`'s ``settings``."""
+"""File with the settings of an exported model."""
 
 GRAPH_FILE, HEAD_FILE = "model.onnx", "head.onnx"
-"""The graph from tokens to embeddings; and, of a chunk mean, from the mean over chunks to the embedding."""
+"""The graph from tokens to embeddings; and, for a chunk mean, from the mean over chunks to the embedding."""
 
-_PASS = (2048, 64)
-"""Tokens that go through the graph at once, and how many of them may be padding."""
-
-_UNCUT = 1 << 40  # a chunk length that no document reaches
+_PASS = (2048, 64)  # tokens of a pass, and how many of them may be padding
+_WHOLE = 1 << 40  # a chunk length that no document reaches
 
 
 def load_onnx(model: str | os.PathLike[str]) -> OnnxEncoder:
-    """Load what ``simlte export`` wrote.
+    """Load an exported model.
 
     Args:
         model: The folder, or its name in the user's model folder.
 
     Returns:
-        The encoder. It computes with as many threads as torch (``torch.set_num_threads``), and on a GPU where the
-        installed onnxruntime has one.
+        The encoder, which uses as many threads as torch (``torch.set_num_threads``), and a GPU if the installed
+        onnxruntime does.
 
     Raises:
         ModelError: There is no exported model of that name, or it is damaged.
@@ -59,26 +57,26 @@ def load_onnx(model: str | os.PathLike[str]) -> OnnxEncoder:
     if not (folder / EXPORT_FILE).is_file():
         what = f"it has no {EXPORT_FILE}" if folder.is_dir() else f"there is no such folder{nearest_place(folder)}"
         raise ModelError(
-            f"{name!r} is no exported model: {what}. Make one with: simlte export MODEL --output {name}-onnx"
+            f"{name!r} is not an exported model: {what}. Make one with: simlte export MODEL --output {name}-onnx"
         )
     return OnnxEncoder(folder)
 
 
 def prompt_tokens(tokenizer: Tokenizer, prompt: str) -> int:
-    """Count the tokens of a prompt and of what stands before it; 0 where there is none."""
+    """Count the tokens of a prompt and the special tokens before it; 0 for no prompt."""
     read = tokenizer.encode(prompt)
     return sum(read.attention_mask) - read.special_tokens_mask[sum(read.attention_mask) - 1] if prompt else 0
 
 
 class OnnxEncoder:
-    """A model that was exported to ONNX; made by :func:`load_onnx`.
+    """An exported model; made by :func:`load_onnx`.
 
     Attributes:
-        settings: What ``export.json`` holds: ``graphs``, the names of its graphs; ``dimension``, size of a vector;
-            ``max_length``, tokens that are read of a text, or null; ``prompts`` and ``default_prompt_name``, as in
-            sentence-transformers; ``length_multiple``, what the length of a batch must be a multiple of; ``pad_id``,
-            the padding token; ``split_special_tokens``, whether words of special tokens are read as text; ``chunks``,
-            of a chunk mean ``length``, ``overlap`` and ``equal_weights``, else null.
+        settings: The contents of ``export.json``: ``graphs``, files; ``dimension`` of a vector; ``max_length``, tokens
+            that are read of a text, or null; ``prompts`` and ``default_prompt_name``, as in sentence-transformers;
+            ``length_multiple``, of which the length of a batch must be a multiple; ``pad_id``;
+            ``split_special_tokens``, whether words of special tokens are read as text; ``chunks``: ``length``,
+            ``overlap`` and ``equal_weights`` of a chunk mean, else null.
         tokenizer: A tokenizer of the library ``tokenizers``.
     """
 
@@ -95,7 +93,7 @@ class OnnxEncoder:
                 else None
                 for file in (GRAPH_FILE, HEAD_FILE)
             )
-        except Exception as error:  # each library has its own for what is damaged
+        except Exception as error:  # each library has its own errors for damaged files
             raise ModelError(f"The exported model {folder} is incomplete or damaged: {error}") from error
         self.tokenizer.no_padding()
         self.tokenizer.encode_special_tokens = self.settings["split_special_tokens"]
@@ -109,14 +107,14 @@ class OnnxEncoder:
         normalize_embeddings: bool = False,
         show_progress_bar: bool = False,
     ) -> np.ndarray:
-        """Encode texts as the model did that was exported: sorted by length, with next to no padding."""
+        """Encode texts as the exported model did, sorted by length, with almost no padding."""
         inputs = [texts] if isinstance(texts, str) else texts
         prompt = self._prompt(prompt_name) if prompt is None else prompt
         read = self.tokenizer.encode_batch([valid_unicode(prompt + text) for text in inputs])
         if not read:
             return np.zeros((0, self.settings["dimension"]), dtype=np.float32)
         if cut := sum(1 for each in read if each.overflowing):
-            logger.warning("%d of %d texts were cut after %d tokens.", cut, len(read), self.settings["max_length"])
+            logger.warning("%d of %d texts were truncated to %d tokens.", cut, len(read), self.settings["max_length"])
         tokens = [np.asarray(each.ids, dtype=np.int64) for each in read]
         of_prompt = prompt_tokens(self.tokenizer, prompt)
         vectors = self._embed(tokens, of_prompt, show_progress_bar)
@@ -135,7 +133,7 @@ class OnnxEncoder:
     def _embed(self, tokens: list[np.ndarray], of_prompt: int, shown: bool) -> np.ndarray:
         lengths, ids = torch.tensor([len(each) for each in tokens]), np.concatenate(tokens)
         starts = lengths.cumsum(0) - lengths
-        chunks = self.settings["chunks"] or {"length": _UNCUT, "overlap": 0, "equal_weights": False}
+        chunks = self.settings["chunks"] or {"length": _WHOLE, "overlap": 0, "equal_weights": False}
         prefix = max(1, of_prompt)
         plan = plan_chunks(
             starts, lengths, chunks["length"], chunks["overlap"], prefix, chunks["equal_weights"], *_PASS
@@ -153,14 +151,14 @@ class OnnxEncoder:
         if self._head is None:
             return vectors
         finished = np.zeros((len(tokens), self.settings["dimension"]), dtype=np.float32)
-        for batch in plan_chunks(starts, lengths, _UNCUT, 0, prefix, False, *_PASS):
+        for batch in plan_chunks(starts, lengths, _WHOLE, 0, prefix, False, *_PASS):
             documents = batch.document.numpy()
             features = {**self._features(batch, ids, of_prompt), "embedding": vectors[documents]}
             finished[documents] = self._run(self._head, features)
         return finished
 
     def _features(self, batch: ChunkBatch, ids: np.ndarray, of_prompt: int) -> dict[str, np.ndarray]:
-        """Pad a batch on the right to a length that the graph takes."""
+        """Return the inputs of a graph, padded on the right to a length that it takes."""
         inside = batch.inside.numpy()
         more = -inside.shape[1] % self.settings["length_multiple"]
         mask = np.pad(inside, ((0, 0), (0, more))).astype(np.int64)

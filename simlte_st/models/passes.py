@@ -1,9 +1,11 @@
-"""How texts go through a model that encodes them: tokenized once, and in passes of texts of like lengths.
+"""How texts go through a model that encodes them: tokenized once, in passes of texts of similar length.
 
 sentence-transformers sorts texts by characters and pads each ``batch_size`` of them to the longest. Here several such
-batches are tokenized together, sorted by tokens, and cut into passes with next to no padding. What a pass holds is
-bound in tokens: a CPU is fastest while what it works on stays in its caches. Matrix products are those of the faster
-library.
+batches are tokenized together, sorted by tokens, and divided into passes with almost no padding. The tokens of a pass
+are bounded, since a CPU is fastest while its data stay in its caches.
+
+On AMD processors with AVX-512, float32 matrix products are computed by oneDNN, 2.2 times as fast (see
+``benchmarks/results/speed.md``): PyTorch's MKL uses AVX-512 on Intel's processors only.
 """
 
 from __future__ import annotations
@@ -11,39 +13,43 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from sentence_transformers import SentenceTransformer
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from simlte_st.checks import check_count
 from simlte_st.chunk_mean.chunks import split_by_length
-from simlte_st.compat import encodes_here, mini_batch_ranges, slice_rows, taken_tokens, tokens_read
+from simlte_st.compat import encodes_here, mini_batch_ranges, onednn_linear, slice_rows, taken_tokens, tokens_read
 from simlte_st.data.sentences import TOKENIZED_CHARACTERS
-from simlte_st.models.matrix_products import fast_products
+from simlte_st.models.device import cpu_capabilities
 from simlte_st.models.truncation import Truncation, prompt_as_read, text_lengths
 
 BATCHES = 4
-"""How many times ``batch_size`` texts are tokenized together, to find those of like lengths among them."""
+"""How many times ``batch_size`` texts are tokenized together, to find texts of similar length."""
 
 CPU_PASS = (2048, 64)
-"""Tokens that go through a model at once on a CPU, and how many of them may be padding."""
+"""Tokens of a pass on a CPU, and how many of them may be padding."""
 
 GPU_PADDING = 8
-"""On a GPU one token of so many may be padding: it starts slowly, and a few padded passes are faster than many."""
+"""One token of this number may be padding on a GPU, where a few padded passes are faster than many."""
 
+FEWEST_PRODUCTS, FEWEST_ROWS = 2**21, 16
+"""Multiplications and tokens from which oneDNN is faster; for fewer tokens, preparing the matrix takes most time."""
 
 _TOKENIZING = threading.RLock()
-"""Held while texts are tokenized or counted: the second sets a tokenizer's truncation and padding to what the first
-does not want, and threads that encode by one model, as in a server, share its tokenizer."""
+"""Held while texts are tokenized or counted, which set the shared tokenizer's truncation and padding differently."""
 
 
 class TextReader:
-    """A model as it reads the texts of one call of ``encode``: it counts their tokens, and makes the passes.
+    """A model for one call of ``encode``, which makes the passes and counts the tokens of the texts.
 
     Attributes:
-        model: The same modules; its ``encode`` reads as described, if called with ``batch_size``.
+        model: A copy with the same modules, whose ``encode`` is to be called with ``batch_size``.
         batch_size: Texts to tokenize at once.
         truncation: How much of the texts so far was read; None before the first.
     """
@@ -51,18 +57,20 @@ class TextReader:
     def __init__(self, model: SentenceTransformer, batch_size: int, texts: Sequence[Any], embeds: bool = True) -> None:
         check_count("batch_size", batch_size)
         self.model = copy.copy(model)
-        vars(self.model).update(vars(model))  # a copy leaves out what torch.compile made
+        vars(self.model).update(vars(model))  # copy leaves out what torch.compile made
         self.batch_size, self._rows = batch_size, batch_size
         self._lengths: dict[str, int] = {}
         self.truncation: Truncation | None = None
         self._model = model
         self.model.preprocess = self._preprocess  # type: ignore[method-assign]
         if embeds and encodes_here(model) and all(isinstance(text, str) for text in texts):
-            self.batch_size *= _batches(texts, batch_size)
+            longest = sum(sorted(map(len, texts), reverse=True)[:batch_size])
+            # Fewer batches of long texts, since a tokenizer takes much memory.
+            self.batch_size *= min(BATCHES, max(1, TOKENIZED_CHARACTERS // max(1, longest)))
             self.model.forward = self._forward  # type: ignore[method-assign,assignment]
 
     def lengths_of(self, texts: Sequence[str], prompt: str) -> list[int]:
-        """Return the tokens of texts that were encoded behind a prompt, special tokens and prompt not counted."""
+        """Return the tokens of texts that were encoded with a prompt, without special tokens and prompt."""
         if all(text in self._lengths for text in texts):
             return [self._lengths[text] for text in texts]
         with _TOKENIZING:
@@ -73,12 +81,12 @@ class TextReader:
         with _TOKENIZING:
             features: dict[str, Any] = self._model.preprocess(inputs, prompt=prompt, **options)
             self._count(inputs, prompt or "", features)
-        return dict(features)  # without the tokenizer's own account of each token, which is large
+        return dict(features)  # without the tokenizer's record of each token, which is large
 
     def _count(self, inputs: Any, prompt: str, features: dict[str, Any]) -> None:
         read = _lengths(features)
         if read is None or len(read) != len(inputs) or self._model.transformers_model is None:
-            return  # no texts, or words: the tokenizers of models of word vectors count nothing
+            return  # not texts, or a model of word vectors, which has no tokens
         if self.truncation is None:
             self.truncation = Truncation.of(self._model, prompt=prompt)
             self._special = taken_tokens(self._model, "")
@@ -86,9 +94,8 @@ class TextReader:
         lengths = tokens_read(features, self._special)
         if lengths is not None:
             lengths = [length + self._special - self._taken for length in lengths]
-        else:
+        else:  # the tokenizer does not tell what it truncated: texts that fill the model are tokenized again
             lengths = [length - self._taken for length in read]
-            # Only a text that fills the model can have been cut: the others are not tokenized again.
             limit = self.truncation.max_seq_length or sum(read) + 1
             full = [row for row, length in enumerate(read) if length >= limit and isinstance(inputs[row], str)]
             again = text_lengths(self._model, [inputs[row] for row in full], prompt)
@@ -102,7 +109,7 @@ class TextReader:
         mask = features.get("attention_mask")
         if isinstance(mask, Tensor) and mask.dim() == 2:
             width = torch.arange(1, mask.shape[1] + 1, device=mask.device)
-            # Padding on the left counts: positions stay what they are. A text may have no token at all.
+            # Padding on the left counts, so that positions stay the same. A text may have no tokens.
             sizes = ((mask > 0) * width).amax(1).clamp(min=1).cpu()
             slots, padding = pass_bounds(mask.device.type, self._rows, int(sizes.max()))
             order = sizes.argsort(descending=True, stable=True)
@@ -118,24 +125,18 @@ class TextReader:
 
 
 def pass_bounds(device: str, batch_size: int, longest: int) -> tuple[int, int]:
-    """Bound a pass: never more than a stock batch of the longest texts."""
+    """Return the most tokens and the most padding of a pass: never more than a stock batch of the longest texts."""
     slots = batch_size * longest
     return (min(slots, CPU_PASS[0]), CPU_PASS[1]) if device == "cpu" else (slots, slots // GPU_PADDING)
 
 
 def is_read(model: SentenceTransformer) -> bool:
-    """Return whether a model is that of a reader."""
+    """Return whether a model is the one of a TextReader."""
     return "preprocess" in vars(model)
 
 
-def _batches(texts: Sequence[str], batch_size: int) -> int:
-    """Choose how many batches to tokenize at once: fewer of long texts, since a tokenizer takes much memory."""
-    longest = sum(sorted(map(len, texts), reverse=True)[:batch_size])
-    return min(BATCHES, max(1, TOKENIZED_CHARACTERS // max(1, longest)))
-
-
 def _take(features: dict[str, Any], rows: Tensor, width: int) -> dict[str, Any]:
-    """Take rows of a padded batch and their first columns."""
+    """Return rows of a padded batch, without the columns behind ``width``."""
     shape = features["attention_mask"].shape
     taken = dict(features)
     for name, value in features.items():
@@ -145,10 +146,32 @@ def _take(features: dict[str, Any], rows: Tensor, width: int) -> dict[str, Any]:
 
 
 def _lengths(features: dict[str, Any]) -> list[int] | None:
-    """Count the tokens of each text, of a padded or a flattened batch; None for what is not text."""
+    """Return the tokens of each text of a padded or flattened batch; None for other inputs."""
     bounds, mask = features.get("cu_seq_lens_q"), features.get("attention_mask")
     if isinstance(bounds, Tensor):
         return [int(length) for length in bounds.diff().tolist()]
-    if isinstance(mask, Tensor) and mask.dim() == 2:
-        return [int(length) for length in mask.sum(1).tolist()]
-    return None
+    return mask.sum(1).int().tolist() if isinstance(mask, Tensor) and mask.dim() == 2 else None
+
+
+def fast_products(device: torch.device) -> AbstractContextManager[Any]:
+    """Return a context in which this thread computes large float32 linear layers by oneDNN, where that is faster."""
+    found = cpu_capabilities() if device.type == "cpu" else {}
+    amd = str(found.get("cpu_name", "")).startswith("AMD") and bool(found.get("avx512_f"))
+    return _OneDnnProducts() if amd and torch.backends.mkldnn.is_available() else nullcontext()
+
+
+class _OneDnnProducts(TorchFunctionMode):
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is F.linear and not kwargs and not torch.is_grad_enabled() and _is_faster(*args[:2]):
+            return onednn_linear(*args)
+        return func(*args, **(kwargs or {}))
+
+
+def _is_faster(inputs: Tensor, weight: Tensor) -> bool:
+    """Return whether a product is one of plain float32 tensors, and large enough."""
+    if type(inputs) is not Tensor or type(weight) not in (Tensor, torch.nn.Parameter) or inputs.device.type != "cpu":
+        return False
+    if inputs.dtype is not torch.float32 or weight.dtype is not torch.float32 or torch.is_autocast_enabled("cpu"):
+        return False
+    rows, strided = inputs.shape[:-1].numel(), inputs.layout == weight.layout == torch.strided
+    return strided and rows >= FEWEST_ROWS and rows * weight.numel() >= FEWEST_PRODUCTS

@@ -1,7 +1,7 @@
 """Registers our architectures with transformers' Auto classes, without making ``import simlte_st`` import torch.
 
-Where transformers has been imported, it is done at once; else as soon as its Auto classes are, in whatever order the
-user's imports stand. Python offers no other moment than that import: transformers reads no entry points.
+If the Auto classes have not been imported yet, this happens right after their import, in whatever order the user
+imports the libraries. transformers reads no entry points, so there is no other way.
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Sequence
-from importlib.abc import Loader, MetaPathFinder
+from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 
 from simlte_st.backbones.registry import BACKBONES
-from simlte_st.files import read_json
+from simlte_st.files import MODEL_FILE, read_json
 
 _AUTO = "transformers.models.auto.modeling_auto"
 
 
 def register() -> None:
-    """Register now if transformers' Auto classes are there, else when they are imported; once is enough."""
+    """Register now if transformers' Auto classes are imported, else when they are."""
     if _AUTO in sys.modules:
         _register_backbones()
     elif not any(isinstance(finder, _AutoFinder) for finder in sys.meta_path):
@@ -37,7 +37,7 @@ def is_own_architecture(folder: Path) -> bool:
 
 def has_own_modules(folder: Path) -> bool:
     """Return whether a model's folder has modules of this package, which its own SentenceTransformer loads."""
-    modules = folder / "modules.json"
+    modules = folder / MODEL_FILE
     return modules.exists() and any(module["type"].startswith("simlte_st.") for module in read_json(modules))
 
 
@@ -47,7 +47,7 @@ def _register_backbones() -> None:
 
 
 class _AutoFinder(MetaPathFinder):
-    """Finds one module as the others would, and has it registered with after it has run."""
+    """Finds the module of the Auto classes, once, with a loader that registers ours after running it."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -56,21 +56,12 @@ class _AutoFinder(MetaPathFinder):
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(fullname)
-        if spec is not None and spec.loader is not None:
-            spec.loader = _RegisteringLoader(spec.loader)
+        if spec is not None and (loader := spec.loader) is not None:
+
+            def run_and_register(module: ModuleType) -> None:
+                del loader.exec_module  # the class's own is back
+                loader.exec_module(module)
+                _register_backbones()
+
+            loader.exec_module = run_and_register  # type: ignore[method-assign]
         return spec
-
-
-class _RegisteringLoader(Loader):
-    def __init__(self, loader: Loader) -> None:
-        self._loader = loader
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        return self._loader.create_module(spec)
-
-    def exec_module(self, module: ModuleType) -> None:
-        spec = module.__spec__
-        assert spec is not None
-        spec.loader = module.__loader__ = self._loader  # as if we had never been there
-        self._loader.exec_module(module)
-        _register_backbones()

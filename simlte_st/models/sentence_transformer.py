@@ -1,4 +1,4 @@
-"""sentence-transformers' own class, which also finds our names and says what it cut."""
+"""sentence-transformers' class with this package's names, modules, fast encoding and a warning of truncation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from simlte_st.models.names import OWN_MODELS, local_folder, not_loaded
 from simlte_st.models.passes import TextReader, is_read
 from simlte_st.models.truncation import Truncation
 from simlte_st.modules import OWN_MODULES
-from simlte_st.modules.pooling import WeightedPooling
+from simlte_st.modules.base import WeightedPooling
 
 logger = logging.getLogger(__name__)
 
@@ -27,27 +27,25 @@ logger = logging.getLogger(__name__)
 class SentenceTransformer(sentence_transformers.SentenceTransformer):
     """``sentence_transformers.SentenceTransformer`` with four additions.
 
-    1. A name is looked for among folders, the models that ``simlte train --name`` left (in ``SIMLTE_ST_HOME``, else in
-       the platform's cache place), the models that packages carry, and the Hub, in this order. The models of this
-       package are put together from their base when they are first asked for, and kept beside the others.
-    2. ``encode`` puts texts of like lengths together by their tokens, with next to no padding: ``batch_size`` is how
-       many of the longest may go through the model at once. On AMD's processors with AVX-512 it computes linear layers
-       in float32 by oneDNN, twice as fast as PyTorch does there; numbers of a vector differ by some 1e-7.
-    3. It logs a warning when it had to cut texts: how many, and what share of all tokens. ``max_seq_length`` never
-       exceeds the positions that the model has.
-    4. Models with modules of this package (:mod:`simlte_st.modules`) load; the stock class wants
-       ``trust_remote_code=True`` for them, and this package installed.
+    1. A name is looked up among folders, the models of ``simlte train --name`` (in ``SIMLTE_ST_HOME``, by default in
+       the platform's cache folder), the packaged base model, and the Hub, in this order. The models of this package are
+       made from their base when they are first asked for.
+    2. ``encode`` batches texts of similar length by their tokens, with almost no padding; ``batch_size`` is the number
+       of the longest texts that are encoded at once. On AMD processors with AVX-512, float32 linear layers are
+       computed by oneDNN, twice as fast; vectors differ by about 1e-7.
+    3. A warning tells how many texts were truncated, and the share of tokens that was not read. ``max_seq_length``
+       never exceeds the model's positions.
+    4. Models with modules of this package (:mod:`simlte_st.modules`) load without ``trust_remote_code=True``.
 
-    Models saved with it are stock models, but for such modules; their cards say what it takes to load them.
+    Saved models are stock models except for such modules; their cards say how to load them.
 
     Args:
         model_name_or_path: A folder or a name, for example ``"simlte-longformer"``.
         **options: As in the stock class.
 
     Raises:
-        ModelError: There is no such model. Or one of this package cannot be put together: the message says what to
-            install.
-        ConfigurationError: It can be put together nowhere, since nothing can be written.
+        ModelError: There is no such model, or the base of this package's models is not installed.
+        ConfigurationError: The folder for this package's models cannot be written.
 
     Example:
         ::
@@ -62,9 +60,9 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
         name = None if model_name_or_path is None else os.fspath(model_name_or_path)
         if name in OWN_MODELS:
             name = find_model(name)
-        elif name is not None:  # other names of the Hub are left to the stock class, which has options for them
+        elif name is not None:  # names on the Hub are left to the stock class, which has options for them
             name = local_folder(name) or name
-        if name is not None and not options.get("trust_remote_code"):  # a folder's name is nothing to ask the Hub for
+        if name is not None and not options.get("trust_remote_code"):  # else the Hub is asked for a folder's name
             options.setdefault("local_files_only", os.path.isdir(name))
         try:
             super().__init__(name, **options)
@@ -78,23 +76,19 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
 
     @property
     def max_seq_length(self) -> int | None:
-        """Tokens that are read of a text, special tokens included; None where nothing bounds it."""
+        """Tokens that are read of a text, special tokens included; None for no limit."""
         length: int | None = super().max_seq_length
         return None if length is None or length >= NO_LIMIT else length
 
     @max_seq_length.setter
     def max_seq_length(self, value: int | None) -> None:
-        """Set it.
-
-        Raises:
-            ConfigurationError: The model does not have so many positions.
-        """
+        """Set it; raise a ConfigurationError if the model has fewer positions."""
         limit = readable_tokens(self)
         if value is not None and limit is not None and value > limit:
             name = Truncation.of(self).model or "MODEL"
             raise ConfigurationError(
                 f"max_seq_length={value}: the model has positions for {limit} tokens. "
-                f"A longer one is made with: simlte convert {name} --max-length {value} --output LONGER"
+                f"To make one that reads more: simlte convert {name} --max-length {value} --output LONGER"
             )
         stated = VERY_LARGE_INTEGER if value is None else value
         sentence_transformers.SentenceTransformer.max_seq_length.fset(self, stated)  # type: ignore[attr-defined]
@@ -102,20 +96,20 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
     def save(
         self, path: str, model_name: str | None = None, create_model_card: bool = True, *args: Any, **options: Any
     ) -> None:
-        """Save as the stock class does, with a card that says what of this package it takes to load the model."""
+        """Save as the stock class does, with a card that says how to load the model."""
         super().save(path, model_name, create_model_card, *args, **options)
         if create_model_card:
             complete_model_card(Path(path))
 
     def set_pooling_include_prompt(self, include_prompt: bool) -> None:
-        """Set it as the stock class does, of this package's poolings too."""
+        """Set it as the stock class does, for this package's poolings too."""
         super().set_pooling_include_prompt(include_prompt)
         for module in self:
             if isinstance(module, WeightedPooling):
                 module.include_prompt = include_prompt
 
     def encode(self, *args: Any, **options: Any) -> Any:
-        """Encode as the stock class does, in passes of texts of like lengths, and log what was cut."""
+        """Encode as the stock class does, in batches of similar lengths, and warn of truncation."""
         if is_read(self):
             return super().encode(*args, **options)
         call = inspect.signature(sentence_transformers.SentenceTransformer.encode).bind(self, *args, **options)

@@ -1,8 +1,7 @@
-"""The models that come with this package: small differences, added to a base that is on the user's machine.
+"""The models that come with this package: small differences that are added to a base on the user's machine.
 
-Each is a folder of :data:`FOLDER` with the low-rank difference from the packaged base (:data:`DIFFERENCE_FILE`), the
-model's card, and the account of the run that made it. When the model is first asked for, it is put together and kept in
-the user's model folder.
+Each is a folder of :data:`FOLDER` with the difference from the packaged base in low-rank factors, the model's card, and
+the record of the run that made it. The model is made, and kept in the user's model folder, when it is first asked for.
 """
 
 from __future__ import annotations
@@ -18,14 +17,15 @@ from typing import Any, cast
 import torch
 from filelock import FileLock
 from safetensors import SafetensorError
+from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling
+from torch import Tensor, nn
 
 from simlte_st.compat import checkpoint_name, encoder_of, quiet_transformers, with_encoder
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.files import HOME_VARIABLE, MODEL_FILE, atomic_path, check_place, restore
 from simlte_st.longformer import convert_to_longformer
-from simlte_st.models.difference import AGAIN, DIFFERENCE_FILE, add_difference
 from simlte_st.models.loading import load_from
 from simlte_st.models.names import OWN_MODELS, base_of_own_models, model_path
 from simlte_st.modules import PositionPooling
@@ -33,50 +33,78 @@ from simlte_st.modules import PositionPooling
 logger = logging.getLogger(__name__)
 
 FOLDER = Path(__file__).parent / "weights"
-"""A folder for each model, called as the model is."""
+"""Has a folder for each model."""
 
-CARD_FILE = "README.md"
-"""The model's card."""
+DIFFERENCE_FILE = "difference.safetensors"
+"""What is added to the weights of the encoder's linear layers: for each changed weight ``NAME``, ``NAME.left``,
+``(out, rank)``, and ``NAME.right``, ``(rank, in)``, in float16."""
 
-BUILD_FILE = "build.json"
-"""The account of the run that made the difference."""
+CARD_FILE, BUILD_FILE = "README.md", "build.json"
+"""The model's card, and the record of the run that made the difference."""
 
 DIGEST_FILE = "difference.sha256"
-"""What only a model that was put together has in its folder: a line for each of its files, with the size in bytes and
-the name, and at last the SHA-256 of what it was made of."""
+"""Marks a model that was made here: size and name of each of its files, a line each, and the SHA-256 of its sources."""
 
 RECIPE = 1
-"""Part of that digest. Raise it when models are put together in another way: when :func:`untrained` changes, or a
-default of :class:`~simlte_st.modules.PositionPooling`."""
+"""Part of that digest. Raise it when :func:`untrained` or a default of :class:`~simlte_st.modules.PositionPooling`
+changes."""
+
+_AGAIN = "Install simlte-st again."
 
 
 def untrained(name: str, base: str | os.PathLike[str]) -> SentenceTransformer:
-    """Make the model that training begins with, and that the difference is added to."""
+    """Return the model that training began with and that the difference is added to."""
     if name not in OWN_MODELS:
         raise ConfigurationError(f"{name!r} is none of {', '.join(OWN_MODELS)}.")
     converted, length = name == "simlte-longformer", OWN_MODELS[name]
-    # Converting draws weights that are replaced at once: a seeded run shall not depend on whether it came to that.
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]):  # converting draws weights, which are then replaced
         reads = None if converted else length
         loaded = load_from(os.fspath(base), os.fspath(base), max_seq_length=reads, dtype=torch.float32, device="cpu")
-        model, transformer = loaded.model, cast(Any, loaded.model[0])
+        model = loaded.model
         if not loaded.tuned:
-            raise ModelError(f"{base} is no sentence encoder: it has no {MODEL_FILE} that says how it pools.")
+            raise ModelError(f"{base} is not a sentence encoder: it has no {MODEL_FILE} that says how it pools.")
         if converted:
             source = checkpoint_name(encoder_of(model))
             encoder = convert_to_longformer(source, length, attention_window=128, positions="tile")
             pooling = next(place for place, module in enumerate(model) if isinstance(module, Pooling))
-            model[0], model[pooling] = with_encoder(transformer, encoder), PositionPooling(encoder.config.hidden_size)
+            model[0] = with_encoder(cast(Any, model[0]), encoder)
+            model[pooling] = PositionPooling(encoder.config.hidden_size)
             model.max_seq_length = length
     return model
 
 
-def put_together(name: str) -> Path:
-    """Make a model that comes with this package of its base and its difference, in the user's model folder.
+def add_difference(model: SentenceTransformer, path: str | os.PathLike[str]) -> None:
+    """Add a difference, in place, to the model that it was computed from."""
+    try:
+        factors = load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise ModelError(f"The difference {os.fspath(path)} cannot be read: {error}. {_AGAIN}") from None
+    weights = linear_weights(model)
+    changes = {}
+    for name in sorted({key.rpartition(".")[0] for key in factors}):
+        left, right = (factors.get(f"{name}.{side}", torch.empty(0)) for side in ("left", "right"))
+        fits = name in weights and left.shape[-1:] == right.shape[:1]
+        if not fits or (*left.shape[:-1], *right.shape[1:]) != tuple(weights[name].shape):
+            raise ModelError(f"The difference {os.fspath(path)} does not fit {name}: it is of another model.")
+        changes[name] = left.float() @ right.float()
+    with torch.no_grad():
+        for name, change in changes.items():
+            weights[name].add_(change.to(weights[name]))
 
-    It is there in one rename. Nothing is made where it is there already, or a model that the user made under its name.
-    One that was put together from something else, as an older version of this package does, or of which a file is
-    missing or cut, is made anew. Of several processes that ask for a model at once, one makes it and the others wait.
+
+def linear_weights(model: SentenceTransformer) -> dict[str, Tensor]:
+    """Return the weights of an encoder's linear layers by name, without the output layer of a masked language model."""
+    encoder = encoder_of(model)
+    head = encoder.get_output_embeddings()
+    layers = {name: layer for name, layer in encoder.named_modules() if isinstance(layer, nn.Linear)}
+    return {f"{name}.weight": layer.weight for name, layer in layers.items() if layer is not head}
+
+
+def put_together(name: str) -> Path:
+    """Make one of this package's models in the user's model folder, unless it is there, and return its folder.
+
+    A user's own model of that name stays. A model that is incomplete or was made by another version of this package is
+    made again. One of several processes makes it, and the others wait.
     """
     target, source = model_path(name), FOLDER / name
     files = {file: _read(source / file) for file in (DIFFERENCE_FILE, CARD_FILE, BUILD_FILE)}
@@ -89,11 +117,11 @@ def put_together(name: str) -> Path:
         with _writing(target, advice):
             target.parent.mkdir(parents=True, exist_ok=True)
             held.enter_context(FileLock(target.with_name(f".{name}.lock")))
-            restore(target)  # the user's own may have been on the way when its process was killed
+            restore(target)
         if not _stays(target, digest):
             base = base_of_own_models()
-            # A warning is seen without setting up logging: nothing is written into a user's folders unsaid.
-            logger.warning("Putting %s together, once: %s and what training added to it, into %s.", name, base, target)
+            # A warning, which is shown without any set-up of logging, since this writes into the user's folders.
+            logger.warning("Making %s, once, from %s and the difference that training made, in %s.", name, base, target)
             held.enter_context(quiet_transformers())
             model = untrained(name, base)
             add_difference(model, source / DIFFERENCE_FILE)
@@ -107,7 +135,7 @@ def put_together(name: str) -> Path:
 
 @contextmanager
 def _writing(target: Path, advice: str) -> Iterator[None]:
-    """Say what could not be written. What goes wrong with the base says so itself."""
+    """Raise a ConfigurationError with an advice in place of errors of writing."""
     try:
         yield
     except (OSError, SafetensorError) as error:
@@ -119,7 +147,8 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise ModelError(f"{path}, which comes with this package, cannot be read ({error.strerror}). {AGAIN}") from None
+        problem = f"{path}, which comes with this package, cannot be read ({error.strerror})."
+        raise ModelError(f"{problem} {_AGAIN}") from None
 
 
 def _digest(files: Mapping[str, bytes]) -> str:
@@ -131,32 +160,20 @@ def _digest(files: Mapping[str, bytes]) -> str:
 
 
 def _sizes(folder: Path) -> list[str]:
-    """Write down the size and the name of each file."""
+    """Return a line with size and name for each file."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return [f"{path.stat().st_size} {path.relative_to(folder).as_posix()}" for path in files]
 
 
 def _stays(folder: Path, digest: str) -> bool:
-    """Return whether at a path is the whole model of this digest, or what the user made."""
+    """Return whether a folder is the whole model of a digest, or the user's own."""
     try:
         lines = (folder / DIGEST_FILE).read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError:
         return False
-    except OSError:  # it has no such file, or may not be looked into: either way it is none of ours
-        return os.path.isdir(folder) and not _is_empty(folder)
-    return lines[-1:] == [digest] and _is_whole(folder, lines[:-1])
-
-
-def _is_whole(folder: Path, sizes: list[str]) -> bool:
-    try:
-        recorded = (line.split(" ", 1) for line in sizes)
-        return all(os.path.getsize(folder / name) == int(size) for size, name in recorded)
-    except (OSError, ValueError):  # a file is missing, or the lines are damaged
-        return False
-
-
-def _is_empty(folder: Path) -> bool:
-    try:
-        return not os.listdir(folder)
-    except OSError:
-        return False
+    except OSError:  # without that file, a folder is the user's if it has any files or may not be read
+        try:
+            return os.path.isdir(folder) and bool(os.listdir(folder))
+        except OSError:
+            return True
+    return lines[-1:] == [digest] and {*lines[:-1]} <= {*_sizes(folder)}

@@ -1,4 +1,4 @@
-"""How much of texts a model reads, what is cut of longer ones, and what reads those whole."""
+"""How much of texts a model reads, and how to read longer ones whole."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from simlte_st.models.names import OWN_MODELS, name_of
 from simlte_st.modules.base_form import texts_as_read
 
 CUT_SHARE = 0.1
-"""Share of the tokens of documents that a model may cut before it had better read whole documents."""
+"""Share of truncated tokens from which a model should rather read whole documents."""
 
 
 @dataclass
@@ -26,15 +26,15 @@ class Truncation:
     """How much of texts a model reads. The counts are zero at first; :meth:`add` adds texts.
 
     Attributes:
-        max_seq_length: Tokens that the model reads of a text at most, special tokens and prompt included; None: all.
-        taken: How many of them special tokens and the prompt take.
-        prompt_tokens: How many the prompt takes.
+        max_seq_length: Tokens of a text that the model reads, special tokens and prompt included; None for no limit.
+        taken: How many of them are special tokens and the prompt's.
+        prompt_tokens: How many are the prompt's.
         texts: Number of texts.
-        tokens: Their tokens, special tokens and prompt not counted, read or not.
-        cut_texts: How many of the texts are longer than the model reads.
+        tokens: Their tokens, read or not, without special tokens and prompt.
+        cut_texts: Number of texts that are truncated.
         cut_tokens: Tokens that are not read.
         longest: Tokens of the longest text.
-        model: Name or folder by which the model is loaded; empty where it has none.
+        model: Name or folder by which the model can be loaded, or empty.
         convertible: Whether ``simlte convert --backbone chunk-mean`` takes the model.
     """
 
@@ -53,7 +53,7 @@ class Truncation:
     def of(
         cls, model: SentenceTransformer, *, prompt: str | None = None, max_seq_length: int | None = None
     ) -> Truncation:
-        """Begin to count what a model reads."""
+        """Return the counts of a model before any texts."""
         encoder, length = model.transformers_model, readable_length(model, max_seq_length)
         name = "" if encoder is None else name_of(checkpoint_name(encoder))
         made = cls(length, model=name, convertible=can_read_in_chunks(model))
@@ -65,11 +65,11 @@ class Truncation:
 
     @property
     def budget(self) -> int | None:
-        """Tokens of a text itself that the model reads at most; None: all of them."""
+        """Tokens of a text itself that the model reads; None for no limit."""
         return None if self.max_seq_length is None else max(0, self.max_seq_length - self.taken)
 
     def add(self, lengths: Iterable[int] | NDArray[np.integer[Any]]) -> Truncation:
-        """Count texts."""
+        """Add texts by their numbers of tokens."""
         tokens = np.asarray(lengths if isinstance(lengths, np.ndarray) else list(lengths), dtype=np.int64)
         over = tokens[:0] if self.budget is None else tokens[tokens > self.budget] - self.budget
         self.texts += len(tokens)
@@ -80,7 +80,7 @@ class Truncation:
         return self
 
     def summary(self, subject: str = "The model") -> str:
-        """Say in a sentence how much is read."""
+        """Return a sentence on how much is read."""
         if self.max_seq_length is None:
             return f"{subject} reads texts to their end."
         reads = f"{subject} reads the first {self.max_seq_length:,} tokens of a text"
@@ -90,14 +90,14 @@ class Truncation:
         if not self.cut_texts:
             return f"{reads}: none {texts} is longer."
         verb, share = "is" if self.cut_texts == 1 else "are", self.cut_tokens / self.tokens
-        return f"{reads}: {self.cut_texts:,} {texts} {verb} longer; {share:.1%} of all tokens are cut."
+        return f"{reads}: {self.cut_texts:,} {texts} {verb} longer; {share:.1%} of all tokens are truncated."
 
     @property
     def advice(self) -> str:
-        """How the texts that are cut are read whole; empty where none is.
+        """How to read truncated texts whole; empty if there are none.
 
-        In the place of a model that cannot be converted simlte-bert is named, the best reader in chunks of
-        ``benchmarks/results/models.md``; in that of simlte-bert the other model of this package as well.
+        For a model that cannot be converted this names simlte-bert, the best of ``benchmarks/results/models.md`` in
+        chunks.
         """
         if not self.cut_texts:
             return ""
@@ -108,18 +108,18 @@ class Truncation:
         return f"{also}To read them whole:\n    {command} --output LONGER"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the counts and what is said of them as JSON values."""
+        """Return the counts and the sentences as JSON values."""
         return {**asdict(self), "summary": self.summary(), "advice": self.advice}
 
 
 def text_lengths(model: SentenceTransformer, texts: Sequence[str], prompt: str | None = None) -> list[int]:
-    """Count the tokens of texts as a model reads them behind a prompt, special tokens and the prompt not counted."""
+    """Count the tokens of texts as a model reads them after a prompt, without special tokens and prompt."""
     before, count = prompt_as_read(model, prompt), tokenizer_counter(model.tokenizer)
-    # Counted together: at the seam a token may begin in the prompt and end in the text.
+    # Counted together, since a token may begin in the prompt and end in the text.
     own = count([before])[0] if before else 0
     return [length - own for length in count([before + text for text in texts_as_read(model, texts)])]
 
 
 def prompt_as_read(model: SentenceTransformer, prompt: str | None = None) -> str:
-    """Return a prompt as the model's tokenizer sees it; None: the one that ``encode`` puts before each text unasked."""
+    """Return a prompt, by default the model's default prompt, as its tokenizer sees it."""
     return texts_as_read(model, [default_prompt(model) if prompt is None else prompt])[0]

@@ -9,8 +9,8 @@ from itertools import islice
 from typing import Any
 
 from simlte_st.data.analyzer import WORD, terms_of
-from simlte_st.index import Hit
-from simlte_st.index.snippets import shortened
+from simlte_st.search import Hit
+from simlte_st.search.hits import shortened
 
 SHOWN = 600
 """Characters of a document's beginning or best passage that a hit shows."""

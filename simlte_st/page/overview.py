@@ -11,9 +11,9 @@ from sklearn.cluster import KMeans
 from simlte_st.data.columns import Column, column_of, title_column, title_of
 from simlte_st.data.topic_terms import topic_terms
 from simlte_st.evaluation.splits import sample_rows
-from simlte_st.exploration.pile import vectors_of
-from simlte_st.index import Index
+from simlte_st.exploration.corpus import vectors_of
 from simlte_st.models.vectors import unit_rows
+from simlte_st.search import Index
 
 DRAWN = 1_000
 """Documents that topics are found in."""

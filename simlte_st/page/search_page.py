@@ -15,18 +15,18 @@ import streamlit as st
 from simlte_st.data.columns import title_of
 from simlte_st.data.document import Document
 from simlte_st.errors import SimlteError
-from simlte_st.index import Hit, Hits, Index
-from simlte_st.index.queries import Mode
-from simlte_st.index.searcher import TOP
 from simlte_st.page import filters
 from simlte_st.page.highlighting import as_label, described, highlighted, hit_html
 from simlte_st.page.overview import Overview, look_over
 from simlte_st.page.spreadsheet import spreadsheet_csv
+from simlte_st.search import Hit, Hits, Index
+from simlte_st.search.config import Mode
+from simlte_st.search.searcher import TOP_K
 
 _TO_THE_TOP = "<script>/* {} */ document.querySelector('[role=dialog]').scrollIntoView()</script>"
 """Shows a document from its beginning where another was read to its end; the browser runs it anew where it differs."""
 
-PLAIN = {"text": "", "mode": "hybrid", "top": TOP, "threshold": None, "where": "", "why": True}
+PLAIN = {"text": "", "mode": "hybrid", "top": TOP_K, "threshold": None, "where": "", "why": True}
 """What the form holds at first; what differs stands in the address, under the same names."""
 
 
@@ -133,7 +133,7 @@ class Page:
         own = f"({state.where})" if state.where.strip() and any(conditions) else state.where.strip()
         where = " AND ".join(each for each in (*conditions, own) if each)
         return self.index.search(
-            state.text, top=int(state.top), threshold=state.threshold, where=where or None, mode=state.mode
+            state.text, top_k=int(state.top), threshold=state.threshold, where=where or None, mode=state.mode
         )
 
     def start(self) -> None:
@@ -227,7 +227,7 @@ class Page:
             st.html(self.document_html(document))
             st.html('<div class="simlte"><h2>Nearest neighbours</h2></div>')
             with st.spinner("Searching"), self.lock:
-                neighbours = self.index.link([document.id], top=int(self.state.top))
+                neighbours = self.index.link([document.id], top_k=int(self.state.top))
             self.hits(neighbours, f"neighbour {len(trail)}", "There is no other document.", {})
         except SimlteError as error:
             show_problem(str(error))

@@ -173,7 +173,7 @@ def make_origin(base: LoadedModel, preset: Preset, folder: RunFolder, seed: int 
     if not folder.base.exists():
         convert_base(base, folder.base, backbone=name, max_length=length, pooling=pooling)
     change = "trained as" if replacement else f"which reads {limit:,} tokens, converted to"
-    logger.info("Base: %s, %s %s.", base.name, change, backbone.reading(length))
+    logger.info("Base: %s, %s %s.", base.name, change, backbone.reading.format(length))
     if wanted is not None and length < wanted:
         logger.warning("max_length=%d: a Longformer keeps its own length, %d tokens.", wanted, length)
     if not backbone.pooled_inside:

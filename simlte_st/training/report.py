@@ -16,10 +16,9 @@ from simlte_st.data.columns import title_of
 from simlte_st.data.document import Document
 from simlte_st.evaluation.comparison import TFIDF
 from simlte_st.evaluation.evaluator import encode_texts
-from simlte_st.exploration.figure import make_curve
+from simlte_st.exploration.html import about, as_script, frame_page, make_curve, section, table
 from simlte_st.exploration.layout import nearest_documents
-from simlte_st.exploration.page import SHOWN, as_script, frame_page
-from simlte_st.exploration.sections import about, section, table
+from simlte_st.exploration.page import SHOWN
 from simlte_st.files import atomic_path
 from simlte_st.models.names import shown_base
 from simlte_st.models.vectors import unit_rows

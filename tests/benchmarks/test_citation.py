@@ -13,7 +13,9 @@ from support import make_document
 import benchmarks.citation
 import benchmarks.records
 from benchmarks.citation import LEXICAL, main, retrieval_table
-from simlte_st.evaluation import CosineScores, citation_link_probe, citation_retrieval
+from benchmarks.papers.citation_links import citation_link_probe
+from benchmarks.papers.citation_retrieval import citation_retrieval
+from simlte_st.evaluation import CosineScores
 from simlte_st.files import read_json
 
 

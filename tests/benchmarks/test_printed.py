@@ -19,7 +19,7 @@ from benchmarks.grid.printed import (
     Table,
 )
 from benchmarks.relative_gain import papers_gain
-from simlte_st.analysis.redundancy import BUCKETS, BucketRedundancy
+from simlte_st.exploration.redundancy import BUCKETS, BucketRedundancy
 
 
 @pytest.mark.parametrize("setting", TABLES)

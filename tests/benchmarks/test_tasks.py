@@ -22,9 +22,10 @@ from support import WORDS
 pytest.importorskip("mteb")
 import mteb
 
+from benchmarks.papers.citation_retrieval import citation_retrieval
 from benchmarks.tasks import TASKS, kept_generators, measure
 from simlte_st.errors import DataError
-from simlte_st.evaluation import CosineScores, citation_retrieval
+from simlte_st.evaluation import CosineScores
 
 Papers = tuple[dict[str, str], list[tuple[str, str]]]
 

@@ -43,7 +43,7 @@ def test_sizes_are_the_encoders() -> None:
         ({"chunk_weights": "sum"}, "weights='sum'"),
         ({"chunk_overlap": -1}, "overlap=-1"),
         ({"chunk_length": 2}, "chunk_length=2.*at least 3"),
-        ({"chunk_length": 12, "chunk_overlap": 10}, "chunk_length=12: with overlap=10.*at least 13"),
+        ({"chunk_length": 12, "chunk_overlap": 10}, "chunk_length=12: .*at least 13.*overlap=10"),
         ({"max_position_embeddings": 0}, "max_length=0"),
     ],
 )

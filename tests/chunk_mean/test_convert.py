@@ -78,7 +78,7 @@ def test_a_prompt_stands_before_every_chunk(tmp_path: Path, include_prompt: bool
         assert_close(short, model.encode(SHORT[:3], prompt_name="query", convert_to_tensor=True), 1e-6)
         long = converted.encode(LONG, prompt_name="query", convert_to_tensor=True)
         assert_close(long, torch.stack([by_hand(model, text, prompt="bo bei ") for text in LONG]), 1e-5)
-        with pytest.raises(ConfigurationError, match="A prompt of 22 tokens leaves no room in chunks of 24"):
+        with pytest.raises(ConfigurationError, match=r"prompt of 22 tokens .* chunks of 24"):
             converted.encode(LONG, prompt="ba " * 22)
 
 
@@ -137,11 +137,11 @@ def test_lengths(tmp_path: Path) -> None:
     converted.max_seq_length = 40
     assert readable_length(converted) == 40
     assert_close(converted.encode(LONG[1], convert_to_tensor=True), by_hand(model, LONG[1], 16, max_length=40), 1e-5)
-    with pytest.raises(ConfigurationError, match="chunk_length=65: the encoder has positions for 64"):
+    with pytest.raises(ConfigurationError, match=r"chunk_length=65: .* 64 tokens"):
         to_chunk_mean(model, chunk_length=65)
-    with pytest.raises(ConfigurationError, match=r"max_length=50: .* which is 64 tokens"):
+    with pytest.raises(ConfigurationError, match=r"max_length=50: .* 64 tokens"):
         to_chunk_mean(model, max_length=50)
-    with pytest.raises(ConfigurationError, match="chunk_length=12: with overlap=10"):
+    with pytest.raises(ConfigurationError, match=r"chunk_length=12: .*overlap=10"):
         to_chunk_mean(model, chunk_length=12, overlap=10)
     with pytest.raises(ConfigurationError, match="weights='max'"):
         to_chunk_mean(model, weights="max")  # type: ignore[arg-type]

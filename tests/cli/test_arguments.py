@@ -17,10 +17,6 @@ from simlte_st.cli.main import main
     "command",
     [
         ["evaluate", "no-model", "--data", "SOURCE", "--output"],
-        ["analyze", "redundancy", "SOURCE", "--output"],
-        ["analyze", "attention", "SOURCE", "--model", "no-model", "--bars"],
-        ["analyze", "layers", "SOURCE", "--model", "no-model", "--lines"],
-        ["analyze", "weights", "A text.", "--model", "no-model", "--heatmap"],
     ],
     ids=lambda command: " ".join(command[:2]),
 )

@@ -11,13 +11,13 @@ from simlte_st.cli.main import main
 
 @pytest.fixture
 def source(documents: list[str], tmp_path: Path) -> Path:
-    path = tmp_path / "pile.csv"
+    path = tmp_path / "corpus.csv"
     path.write_text("id,text,kind\n" + "".join(f'd{n},"{text}",{n % 2}\n' for n, text in enumerate(documents[:20])))
     return path
 
 
 def test_explore(source: Path, encoder_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    output = tmp_path / "pile.html"
+    output = tmp_path / "corpus.html"
     command = f"explore {encoder_path} {source} --output {output} --label kind --topics 2 --quiet"
     assert main(shlex.split(f"{command} --json")) == 0
     captured = capsys.readouterr()
@@ -26,7 +26,7 @@ def test_explore(source: Path, encoder_path: Path, tmp_path: Path, capsys: pytes
     assert len(report["topics"]) == 2
     assert "read 20 documents" in captured.err
     assert output.exists()
-    assert (tmp_path / "pile.parquet").exists()
+    assert (tmp_path / "corpus.parquet").exists()
     assert main(shlex.split(command)) == 1
     assert "--overwrite" in capsys.readouterr().err
     assert main(shlex.split(f"{command} --overwrite --label knd")) == 1
@@ -39,4 +39,4 @@ def test_an_index_has_been_read(encoder_path: Path, tmp_path: Path, capsys: pyte
     assert main(shlex.split(f"explore {tmp_path / 'none'} --output {tmp_path / 'p.html'}")) == 1
     assert "There is no index" in capsys.readouterr().err
     assert main(shlex.split(f"explore {tmp_path / 'none'} --output {tmp_path / 'p.html'} --limit 5")) == 1
-    assert "reading options are for MODEL SOURCE" in capsys.readouterr().err
+    assert "reading options" in capsys.readouterr().err

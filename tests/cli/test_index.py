@@ -109,7 +109,7 @@ def test_each_document_of_a_source_is_linked(
     for kind in ("jsonl", "parquet"):
         file = tmp_path / f"links.{kind}"
         _, err = run(f"link {index} --each {seeds} --top 3 --output {file}", capfd)
-        assert "9 hits of 3 seeds written" in err
+        assert "9 hits of 3 documents written" in err
         assert "linking" in err, "a progress bar"
         rows = pq.read_table(file).to_pylist() if kind == "parquet" else list(map(json.loads, file.open()))
         assert [row["seed"] for row in rows] == ["s2"] * 3 + ["s5"] * 3 + ["s9"] * 3
@@ -118,8 +118,8 @@ def test_each_document_of_a_source_is_linked(
         assert "exists already" in run(f"link {index} --each {seeds} --output {file}", capfd, 1)[1]
     broken = tmp_path / "broken.parquet"
     assert "--each needs --output" in run(f"link {index} --each {seeds}", capfd, 1)[1]
-    assert "has no --why" in run(f"link {index} --each {seeds} --why --output {broken}", capfd, 1)[1]
-    assert "either seeds" in run(f"link {index} d2 --each {seeds}", capfd, 1)[1]
+    assert "cannot --explain" in run(f"link {index} --each {seeds} --why --output {broken}", capfd, 1)[1]
+    assert "--each SOURCE" in run(f"link {index} d2 --each {seeds}", capfd, 1)[1]
 
 
 def test_a_calibrated_threshold_is_named(index: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -129,8 +129,8 @@ def test_a_calibrated_threshold_is_named(index: Path, tmp_path: Path, capfd: pyt
     rows = [{"seed": "d0", "id": name, "label": int(rank < 3)} for rank, name in enumerate(ranked)]
     labels.write_text("\n".join(map(json.dumps, rows)))
     out, _ = run(f"link {index} --calibrate {labels} --precision 0.9", capfd)
-    assert "of 7 labelled pairs 3 are taken, 100.0% of them rightly" in out
-    assert "--precision is what --calibrate" in run(f"link {index} d0 --precision 0.9", capfd, 1)[1]
+    assert "3 of 7 labelled pairs reach it, and 100.0% of them" in out
+    assert "--precision needs --calibrate" in run(f"link {index} d0 --precision 0.9", capfd, 1)[1]
     out, _ = run(f"link {index} --calibrate {labels} --format jsonl", capfd)
     assert json.loads(out)["precision"] == 1.0
     out, err = run(f"link {index} d0 --format jsonl", capfd)
@@ -138,8 +138,8 @@ def test_a_calibrated_threshold_is_named(index: Path, tmp_path: Path, capfd: pyt
     assert err.startswith("calibrated threshold ")
     out, err = run(f"link {index} d0 --top 5 --format jsonl", capfd)
     assert (len(out.splitlines()), err) == (5, "")
-    assert "either seeds" in run(f"link {index}", capfd, 1)[1]
-    assert "either seeds" in run(f"link {index} d0 --calibrate {labels}", capfd, 1)[1]
+    assert "--each SOURCE" in run(f"link {index}", capfd, 1)[1]
+    assert "--each SOURCE" in run(f"link {index} d0 --calibrate {labels}", capfd, 1)[1]
     written = tmp_path / "hits.jsonl"
     assert "--output: the index keeps" in run(f"link {index} --calibrate {labels} --output {written}", capfd, 1)[1]
     assert not written.exists()

@@ -58,7 +58,7 @@ def test_parameters_become_options_and_nothing_else_does(message: str, shown: st
         ("search ix text", "name it with model=", "name it with --model"),
         ("index m x --output ix", "name it with model=", "name it with MODEL"),
         ("models list", "name it with model=", "name it with model="),
-        ("analyze redundancy x", "pipeline='a'", "--pipeline a"),
+        ("evaluate model --data x", "head='logistic'", "--head logistic"),
     ],
 )
 def test_each_command_has_its_own_words(

@@ -74,11 +74,17 @@ def test_wrong_arguments_are_told_in_a_few_lines(
     assert max(map(len, capsys.readouterr().err.splitlines())) <= 60
 
 
+def test_analyze_says_where_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["analyze", "redundancy", "texts"])
+    assert end.value.code == 2
+    assert "python -m benchmarks.papers.NAME" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("command", "meant"),
     [
         ("trian texts", "train"),
-        ("analyze atention texts", "attention"),
         ("models lst", "list"),
         ("train texts --pooling mena", "mean"),
         ("train texts --view crpo", "crop"),
@@ -125,7 +131,7 @@ def test_words_that_are_no_utf8_are_mended_and_places_are_not(
     latin = os.fsdecode(b"caf\xe9")
     words = [f"{latin} au lait", f"--where={latin}", "caf\u00e9", "--top", "5"]
     assert utf8_words(words) == ["caf\ufffd au lait", "--where=caf\ufffd", "caf\u00e9", "--top", "5"]
-    assert capsys.readouterr().err.count("is no UTF-8; it is taken as") == 2
+    assert capsys.readouterr().err.count("is not UTF-8") == 2
     os.mkdir(latin)
     assert utf8_words([latin, f"--data={latin}", f"{latin}/new"]) == [latin, f"--data={latin}", f"{latin}/new"]
     assert capsys.readouterr().err == ""

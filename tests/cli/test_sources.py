@@ -44,9 +44,6 @@ def test_patterns_are_replaced_by_what_they_match(notes: Path) -> None:
         "train SOURCE --output out",
         "encode model SOURCE --output out.parquet",
         "index model SOURCE --output out",
-        "analyze redundancy SOURCE",
-        "analyze attention SOURCE --model model",
-        "analyze layers SOURCE --model model",
         "evaluate model --data SOURCE",
         "evaluate model --data rows.jsonl --test-data SOURCE",
     ],
@@ -83,7 +80,6 @@ def test_every_command_takes_several_sources(command: str, notes: Path, capsys: 
         "convert MODEL --lsa rows.jsonl --output rows.jsonl",
         "convert MODEL --lsa notes --output .",
         "evaluate MODEL --data rows.jsonl --output rows.jsonl",
-        "analyze redundancy rows.jsonl --output rows.jsonl",
     ],
 )
 def test_no_command_replaces_its_documents(
@@ -123,7 +119,7 @@ def test_an_empty_name_is_not_the_working_folder(
         said = " ".join(capsys.readouterr().err.split())
         assert "This should not happen" not in said
         assert re.search(
-            "names no file|does not name a file|holds the documents|a name that ends in|there is no such",
+            "working folder|does not name a file|holds the documents|a name that ends in|there is no such",
             said,
         ), said
     assert sorted(path.name for path in notes.iterdir()) == ["a[1].txt", "document.txt", "notes", "rows.jsonl"]
@@ -134,8 +130,8 @@ def test_several_sources_are_read_and_copies_told(
 ) -> None:
     sources = ["notes", "rows.jsonl", "a[[]1].txt"]
     assert main(["encode", str(encoder_path), *sources, "--output", "v.parquet", "--quiet"]) == 0
-    assert "read 5 documents (83 characters) from the column 'text'; 3 are copies of others" in "".join(
+    assert "read 5 documents (83 characters) from the column 'text'; 3 are duplicates of others" in "".join(
         capsys.readouterr()
     )
-    assert main(["analyze", "layers", "notes", "rows.jsonl", "--model", "no", "--output", "rows.jsonl"]) == 1
+    assert main(["evaluate", "no", "--data", "notes", "rows.jsonl", "--output", "rows.jsonl"]) == 1
     assert "rows.jsonl holds the documents (rows.jsonl)" in capsys.readouterr().err

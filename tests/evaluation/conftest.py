@@ -1,73 +1,12 @@
-"""A tiny random model, built on the spot: nothing is downloaded."""
-
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
-import torch
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
-from support import make_tokenizer
-from transformers import (
-    BertConfig,
-    BertModel,
-    RobertaConfig,
-    RobertaModel,
-    T5Config,
-    T5EncoderModel,
-)
+from evaluation_support import labelled_texts, tiny_model_for_evaluation  # noqa: F401
 
 from simlte_st.data import Document
-
-WORDS = [f"w{i}" for i in range(60)]
-
-
-def _build(path: Path, family: str, positions: int, max_length: int) -> SentenceTransformer:
-    tokenizer = make_tokenizer(WORDS, max_length)
-    tokenizer.save_pretrained(path)
-    size = len(tokenizer)
-    shape = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        if family == "bert":
-            model = BertModel(BertConfig(vocab_size=size, max_position_embeddings=positions, pad_token_id=0, **shape))
-        elif family == "roberta":
-            config = RobertaConfig(vocab_size=size, max_position_embeddings=positions, pad_token_id=1, **shape)
-            model = RobertaModel(config)
-        else:
-            model = T5EncoderModel(T5Config(vocab_size=size, d_model=32, d_kv=16, d_ff=64, num_layers=2, num_heads=2))
-        model.save_pretrained(path)
-    return SentenceTransformer(modules=[Transformer(str(path)), Pooling(32, "mean")], device="cpu")
-
-
-@pytest.fixture(scope="session")
-def tiny_model_for_evaluation(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Callable[..., SentenceTransformer]:
-    """A function that builds a model: ``family`` bert, roberta or t5, its table of positions, its tokenizer's limit."""
-
-    def build(family: str = "bert", positions: int = 64, max_length: int = 16) -> SentenceTransformer:
-        return _build(tmp_path_factory.mktemp(family), family, positions, max_length)
-
-    return build
 
 
 @pytest.fixture
 def corpus(documents: list[str]) -> list[Document]:
     """The made-up documents, in three classes."""
     return [Document(f"d{index}", text, f"class {index % 3}") for index, text in enumerate(documents)]
-
-
-@pytest.fixture(scope="session")
-def labelled_texts() -> tuple[list[str], list[str]]:
-    """60 texts of 12 words in 3 classes; each class has words of its own."""
-    generator = torch.Generator().manual_seed(3)
-    texts, labels = [], []
-    for i in range(60):
-        kind = i % 3
-        numbers = torch.randint(kind * 20, kind * 20 + 20, (12,), generator=generator).tolist()
-        texts.append(" ".join(WORDS[number] for number in numbers))
-        labels.append("abc"[kind])
-    return texts, labels

@@ -13,7 +13,7 @@ from simlte_st.exploration import ExploreReport, explore
 
 
 @pytest.fixture(scope="session")
-def pile() -> list[Document]:
+def corpus() -> list[Document]:
     """60 documents in three groups of words of their own, the last few odd ones."""
     documents = []
     for number in range(54):
@@ -42,10 +42,10 @@ def pile() -> list[Document]:
 
 
 @pytest.fixture(scope="session")
-def source(pile: list[Document], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def source(corpus: list[Document], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same as a file, with a row that holds nothing."""
-    rows = [{"id": one.id, "text": one.text, **(one.metadata or {})} for one in pile]
-    path = tmp_path_factory.mktemp("source") / "pile.jsonl"
+    rows = [{"id": one.id, "text": one.text, **(one.metadata or {})} for one in corpus]
+    path = tmp_path_factory.mktemp("source") / "corpus.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in [*rows, {"id": "empty", "text": " "}]), encoding="utf-8")
     return path
 
@@ -53,5 +53,5 @@ def source(pile: list[Document], tmp_path_factory: pytest.TempPathFactory) -> Pa
 @pytest.fixture(scope="session")
 def explored(source: Path, encoder_path: Path, tmp_path_factory: pytest.TempPathFactory) -> ExploreReport:
     """The page of it, with its table beside it."""
-    output = tmp_path_factory.mktemp("page") / "pile.html"
+    output = tmp_path_factory.mktemp("page") / "corpus.html"
     return explore(encoder_path, source, output=output, label="kind", topics=3, seed=1, device="cpu")

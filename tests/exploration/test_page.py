@@ -70,14 +70,14 @@ def test_the_page_draws_and_asks_nobody_for_anything(page: Page, width: int, hei
     assert page.run("performance.getEntriesByType('resource').length") == 0
 
 
-def test_search_and_documents(page: Page, pile: list[Document]) -> None:
+def test_search_and_documents(page: Page, corpus: list[Document]) -> None:
     page.show(1280, 900)
     page.one("#search").send_keys("cyrillic")
     page.wait("document.querySelector('#count').textContent.startsWith('1 of 60')")
     assert len(page.texts("#list li")) == 1
     page.one("#list button").click()
     page.wait("location.hash.startsWith('#document=')")
-    assert page.one("#document-text").text == next(one.text for one in pile if one.id == "cyrillic")
+    assert page.one("#document-text").text == next(one.text for one in corpus if one.id == "cyrillic")
     assert len(page.texts("#near li")) == 10
     page.one("#near button").click()
     page.wait("document.querySelector('#document-text')?.textContent.includes('Это') === false")
@@ -91,7 +91,7 @@ def test_search_and_documents(page: Page, pile: list[Document]) -> None:
     page.wait("document.querySelector('#count').textContent.startsWith('0 of 60')")
 
 
-def test_a_click_on_a_point_opens_its_document(page: Page, pile: list[Document]) -> None:
+def test_a_click_on_a_point_opens_its_document(page: Page, corpus: list[Document]) -> None:
     page.show(1280, 900)
     from selenium.webdriver import ActionChains
 
@@ -106,7 +106,7 @@ def test_a_click_on_a_point_opens_its_document(page: Page, pile: list[Document])
     ActionChains(page.driver).move_by_offset(*map(round, place)).click().perform()
     page.wait("document.querySelector('#document-text')")
     shown = int(page.run("location.hash").removeprefix("#document="))
-    assert page.one("#document-text").text == pile[shown].text
+    assert page.one("#document-text").text == corpus[shown].text
     assert shown == row
 
 
@@ -116,7 +116,7 @@ def test_of_points_in_one_place_one_is_told(page: Page) -> None:
     assert page.run(f"{tools}.filter(tool => tool.type === 'HoverTool').map(tool => tool.limit)") == [1]
 
 
-def test_a_selection_is_listed_and_saved(page: Page, pile: list[Document]) -> None:
+def test_a_selection_is_listed_and_saved(page: Page, corpus: list[Document]) -> None:
     page.show(1280, 900)
     rows = [3, 4, 54]
     page.run(
@@ -128,7 +128,7 @@ def test_a_selection_is_listed_and_saved(page: Page, pile: list[Document]) -> No
     page.run("document.querySelector('#export').click()")
     text = page.driver.execute_async_script("window.saved.text().then(arguments[0])")
     saved = list(csv.DictReader(io.StringIO(text)))
-    assert [row["id"] for row in saved] == [pile[row].id for row in rows]
+    assert [row["id"] for row in saved] == [corpus[row].id for row in rows]
     assert saved[0]["kind"] == "a"
     assert len(text.splitlines()[0].split(",")) == len(saved[0]), "no two columns of one name"
     assert saved[2]["title"].startswith(HOSTILE[:20])
@@ -137,7 +137,7 @@ def test_a_selection_is_listed_and_saved(page: Page, pile: list[Document]) -> No
 def test_no_saved_cell_is_a_formula(encoder_path: Path, tmp_path: Path) -> None:
     texts = [f"{WORDS[number]} {WORDS[number + 1]}. {WORDS[number + 2]}." for number in range(len(CELLS))]
     rows = [{"id": cell, "text": text, "note": cell, "=n": -0.25} for cell, text in zip(CELLS, texts, strict=True)]
-    explored = explore(encoder_path, rows, output=tmp_path / "pile.html", topics=2, device="cpu")
+    explored = explore(encoder_path, rows, output=tmp_path / "corpus.html", topics=2, device="cpu")
     with chromium(tmp_path / "chromium") as driver:
         page = Page(driver, explored.page)
         page.show(1280, 900)
@@ -153,7 +153,7 @@ def test_no_saved_cell_is_a_formula(encoder_path: Path, tmp_path: Path) -> None:
     assert [row["id"] for row in saved] == list(CELLS.values())
     assert [row["note"] for row in saved] == list(CELLS.values())
     assert {row["'=n"] for row in saved} == {"-0.25"}
-    assert pq.read_table(tmp_path / "pile.parquet")["id"].to_pylist() == list(CELLS), "as they are"
+    assert pq.read_table(tmp_path / "corpus.parquet")["id"].to_pylist() == list(CELLS), "as they are"
 
 
 def test_colours_and_topics(page: Page) -> None:
@@ -189,10 +189,10 @@ def test_nothing_covers_anything_or_sticks_out(page: Page, explored: ExploreRepo
     assert page.run("panel.scrollWidth <= panel.clientWidth")
 
 
-def test_hostile_documents_are_shown_as_text(page: Page, pile: list[Document]) -> None:
-    row = next(row for row, one in enumerate(pile) if one.id == "hostile")
+def test_hostile_documents_are_shown_as_text(page: Page, corpus: list[Document]) -> None:
+    row = next(row for row, one in enumerate(corpus) if one.id == "hostile")
     page.show(1280, 900, address=f"#document={row}")
     assert page.one("#document-title").text == HOSTILE
-    assert page.one("#document-text").text == pile[row].text
+    assert page.one("#document-text").text == corpus[row].text
     assert page.run("document.querySelectorAll('img, #panel b, #panel script').length") == 0
-    assert page.driver.title == "pile.jsonl"
+    assert page.driver.title == "corpus.jsonl"

@@ -3,14 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from simlte_st.exploration.copies import find_copies
-from simlte_st.exploration.explore import _topic_notes
-from simlte_st.exploration.sections import copies_section
+from simlte_st.exploration.duplicates import duplicate_groups
+from simlte_st.exploration.sections import duplicates_section, topic_notes
 from simlte_st.exploration.topics import Stability, Topics
 
 
-def test_without_copies_it_says_so() -> None:
-    written = copies_section(find_copies(["Rates rise.", "Goals fall.", "Floods come."], 0.8), lambda row: "")
+def test_without_duplicates_it_says_so() -> None:
+    written = duplicates_section(duplicate_groups(["Rates rise.", "Goals fall.", "Floods come."], 0.8), lambda row: "")
     assert "No two of the 3 documents share 80% of their runs of five words or more." in written
     assert " 0 " not in written
 
@@ -27,6 +26,6 @@ def test_documents_without_a_topic_are_told_where_there_are_some(assigned: list[
     vectors = np.eye(2, dtype=np.float32)
     stability = Stability(2, 0.5, 0.5)
     topics = Topics(np.array(assigned), vectors, np.ones(3, dtype=np.float32), stability, [stability])
-    notes = [note for note in _topic_notes(topics, None) if "none" in note]
+    notes = [note for note in topic_notes(topics) if "none" in note]
     assert len(notes) == (said is not None)
     assert all(note.startswith(str(said)) for note in notes)

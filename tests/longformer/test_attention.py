@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -12,14 +13,27 @@ from support import rounding
 from torch import Tensor, nn
 
 from simlte_st.errors import ConfigurationError
-from simlte_st.longformer import blocked, cpu_kernel, products
-from simlte_st.longformer.attention import AttentionInputs, LongformerSelfAttention, longformer_attention
-from simlte_st.longformer.blocked import blocked_attention
-from simlte_st.longformer.global_rows import GlobalProjections
+from simlte_st.longformer import blocked, cpu_kernel
+from simlte_st.longformer.attention import (
+    GlobalProjections,
+    LongformerSelfAttention,
+    longformer_attention,
+    windowed_attention,
+)
+from simlte_st.longformer.blocked import groups_of, kept
 from simlte_st.longformer.packing import Packing, pack_batch
-from simlte_st.longformer.products import kept
 
 HEADS, SIZE = 2, 16
+
+
+class AttentionInputs(NamedTuple):
+    """What a layer gives to its attention: the first arguments of ``longformer_attention``."""
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    hidden: Tensor
+    projections: GlobalProjections
 
 
 def assert_close(found: Tensor, expected: Tensor) -> None:
@@ -69,7 +83,7 @@ def test_the_rule(backend: str) -> None:
     packing = make_packing([70, 5], 2, hole=True)
     inputs = make_inputs(packing)
     with torch.no_grad():
-        found = longformer_attention(inputs, packing, 12, backend=backend)
+        found = longformer_attention(*inputs, packing, 12, backend=backend)
         expected = brute_force(inputs, packing, 12)
     assert_close(found[packing.valid], expected[packing.valid])
 
@@ -92,7 +106,7 @@ def compare(backend: str, lengths: list[int], window: int, globals_each: int, ho
     results = []
     for name in ("eager", backend):
         inputs.hidden.grad = None
-        out = longformer_attention(inputs, packing, window, backend=name)
+        out = longformer_attention(*inputs, packing, window, backend=name)
         (grad,) = torch.autograd.grad((out * weights).sum(), inputs.hidden, retain_graph=True)
         results.append((out[packing.valid], grad))
     (expected, expected_grad), (found, found_grad) = results
@@ -109,7 +123,7 @@ def test_blocks_equal_the_reference(case: tuple[list[int], int, int, bool]) -> N
 def test_blocks_without_the_cpu_kernel_equal_the_reference(
     case: tuple[list[int], int, int, bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("simlte_st.longformer.blocked.has_cpu_kernel", lambda: False)
+    monkeypatch.setattr("simlte_st.longformer.attention.has_cpu_kernel", lambda: False)
     compare("sdpa", *case)
 
 
@@ -130,18 +144,18 @@ def test_random_layouts_equal_the_reference_and_documents_alone(
     torch.manual_seed(seed)
     with pytest.MonkeyPatch.context() as patch:
         if not kernel:
-            patch.setattr("simlte_st.longformer.blocked.has_cpu_kernel", lambda: False)
+            patch.setattr("simlte_st.longformer.attention.has_cpu_kernel", lambda: False)
         compare("sdpa", lengths, 2 * half, globals_each, hole and lengths[0] > 9)
         packing = make_packing(lengths, globals_each)
         inputs = make_inputs(packing)
         with torch.no_grad():
-            found = longformer_attention(inputs, packing, 2 * half, backend="sdpa")
+            found = longformer_attention(*inputs, packing, 2 * half, backend="sdpa")
             for span in packing.spans:
                 own = slice(span.start, span.start + span.size)
                 mask = torch.ones(1, span.length, dtype=torch.bool)
                 alone = pack_batch(mask, packing.is_global[span.start : span.start + span.length][None])
                 tensors = (inputs.query[own], inputs.key[own], inputs.value[own], inputs.hidden[own])
-                by_itself = longformer_attention(AttentionInputs(*tensors, inputs.projections), alone, 2 * half)
+                by_itself = longformer_attention(*tensors, inputs.projections, alone, 2 * half)
                 assert_close(by_itself[: span.length], found[own][: span.length])
 
 
@@ -159,8 +173,8 @@ def test_half_precision_is_as_near_the_truth_as_the_reference_is() -> None:
     tensors = (inputs.query, inputs.key, inputs.value, inputs.hidden)
     wide = AttentionInputs(*(tensor.float() for tensor in tensors), projections)
     with torch.no_grad():
-        truth = longformer_attention(wide, packing, 64, backend="eager")[packing.valid]
-        halves = [longformer_attention(inputs, packing, 64, backend=name) for name in ("eager", "sdpa")]
+        truth = longformer_attention(*wide, packing, 64, backend="eager")[packing.valid]
+        halves = [longformer_attention(*inputs, packing, 64, backend=name) for name in ("eager", "sdpa")]
     assert halves[1].dtype == torch.bfloat16
     eager, blocked = ((half[packing.valid].float() - truth).abs() for half in halves)
     assert blocked.mean() <= 1.2 * eager.mean()
@@ -172,8 +186,8 @@ def test_dropout_keeps_the_mean(globals_each: int) -> None:
     packing = make_packing([200], globals_each)
     inputs = make_inputs(packing)
     with torch.no_grad():
-        expected = longformer_attention(inputs, packing, 32)[packing.valid]
-        drawn = torch.stack([longformer_attention(inputs, packing, 32, dropout=0.3) for _ in range(200)])
+        expected = longformer_attention(*inputs, packing, 32)[packing.valid]
+        drawn = torch.stack([longformer_attention(*inputs, packing, 32, dropout=0.3) for _ in range(200)])
     assert (drawn[0] != drawn[1]).any()
     assert (drawn.mean(0)[packing.valid] - expected).abs().mean() < 0.05 * expected.abs().mean() + 0.02
 
@@ -181,7 +195,7 @@ def test_dropout_keeps_the_mean(globals_each: int) -> None:
 def masks_of(packing: Packing, window: int, dropout: float, seed: int) -> Tensor:
     """Put what dropout keeps into one matrix a head, ``(heads, slots, slots)``, 0 where no chunk has the pair."""
     whole = torch.zeros(HEADS, packing.slots, packing.slots)
-    for group in blocked._groups(packing, window, torch.float32):
+    for group in groups_of(packing, window, torch.float32):
         drawn = kept(group, HEADS, dropout, seed, torch.float32) * (group.bias == 0)
         for rows, columns, mask in zip(group.rows, group.columns, drawn, strict=True):
             # A far column that is missing stands for any slot, and is hidden: the largest is the one that is there.
@@ -210,10 +224,10 @@ def test_dropout_is_exact_against_a_dense_reference_with_the_same_masks(
     assert 0.6 < float(mask.sum() / HEADS / sees.sum()) < 0.8
     expected = ((scores.softmax(-1) * mask / (1 - dropout)) @ value).transpose(0, 1).flatten(1)
     (expected_grad,) = torch.autograd.grad((expected * weights).sum(), leaves)
-    for size in (products.WEIGHTS, HEADS * 64 * 100):  # chunks together, and one by one
-        monkeypatch.setattr(products, "WEIGHTS", size)
+    for size in (blocked.WEIGHTS, HEADS * 64 * 100):  # chunks together, and one by one
+        monkeypatch.setattr(blocked, "WEIGHTS", size)
         torch.manual_seed(5)
-        found = blocked_attention(leaves[0], leaves[1], leaves[2], packing, window, dropout)
+        found = windowed_attention(leaves[0], leaves[1], leaves[2], packing, window, dropout)
         torch.rand(3)  # what is drawn afterwards does not matter
         (grad,) = torch.autograd.grad((found * weights).sum(), leaves)
         assert_close(found[packing.valid], expected[packing.valid])
@@ -231,7 +245,7 @@ def test_a_document_has_the_same_dropout_however_it_is_packed() -> None:
             draw = torch.Generator().manual_seed(span.length)
             tensors[:, span.start : span.start + span.size] = torch.randn(3, span.size, HEADS, SIZE, generator=draw)
         torch.manual_seed(0)
-        out = blocked_attention(*tensors, packing, 32, 0.3)
+        out = windowed_attention(*tensors, packing, 32, 0.3)
         found.append([out[span.start : span.start + span.length] for span in spans])
     for alone, together in zip(*found, strict=True):
         assert_close(alone, together)
@@ -239,7 +253,7 @@ def test_a_document_has_the_same_dropout_however_it_is_packed() -> None:
 
 def test_dropout_draws_as_if_each_weight_were_drawn_by_itself() -> None:
     packing = make_packing([640] * 3, 1)
-    [*_, group] = sorted(blocked._groups(packing, 256, torch.float32), key=lambda each: each.rows.numel())
+    [*_, group] = sorted(groups_of(packing, 256, torch.float32), key=lambda each: each.rows.numel())
     for dropout in (0.1, 0.5):
         mask = kept(group, HEADS, dropout, 7, torch.float32) - (1 - dropout)
         other = kept(group, HEADS, dropout, 8, torch.float32) - (1 - dropout)
@@ -266,14 +280,14 @@ def test_an_adapter_around_the_global_projections_is_not_passed_over() -> None:
     inputs = make_inputs(packing)
     adapted = [Adapted(HEADS * SIZE, HEADS * SIZE) for _ in range(3)]
     inputs = AttentionInputs(inputs.query, inputs.key, inputs.value, inputs.hidden, GlobalProjections(*adapted))
-    expected, found = (longformer_attention(inputs, packing, 8, backend=name) for name in ("eager", "sdpa"))
+    expected, found = (longformer_attention(*inputs, packing, 8, backend=name) for name in ("eager", "sdpa"))
     assert_close(found[packing.valid], expected[packing.valid])
 
 
 def test_an_unknown_backend_is_refused() -> None:
     packing = make_packing([5])
     with pytest.raises(ConfigurationError, match="flash_attention_2"):
-        longformer_attention(make_inputs(packing), packing, 4, backend="flash_attention_2")
+        longformer_attention(*make_inputs(packing), packing, 4, backend="flash_attention_2")
 
 
 def test_a_hidden_size_that_heads_do_not_divide_is_refused() -> None:

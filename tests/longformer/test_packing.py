@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simlte_st.longformer.packing import BLOCK, pack_batch
+from simlte_st.longformer.packing import BLOCK, document_spans, pack_batch
 
 
 def mask_of(lengths: list[int], width: int | None = None) -> torch.Tensor:
@@ -91,3 +91,11 @@ def test_a_batch_without_a_token() -> None:
 def test_padding_slots_are_filled_when_asked() -> None:
     packed = pack_batch(mask_of([2])).pack(torch.tensor([[7, 8]]), fill=1)
     assert packed.tolist() == [7, 8, *[1] * (BLOCK - 2)]
+
+
+def test_spans_of_a_padded_batch() -> None:
+    mask = torch.tensor([[0, 0, 1, 1], [1, 0, 1, 0], [0, 0, 0, 0], [1, 1, 1, 1]])
+    starts, lengths = document_spans(mask)
+    assert lengths.tolist() == [2, 3, 0, 4]
+    assert starts[lengths > 0].tolist() == [2, 4, 12]
+    assert document_spans(mask[:, :0])[1].tolist() == [0] * 4

@@ -123,7 +123,7 @@ def test_several_batches_before_the_first_backward_pass(
 def test_a_second_backward_pass_is_refused(with_head: SentenceTransformer, documents: list[str]) -> None:
     value = total(CachedMultipleNegativesRankingMLMLoss(with_head)(columns_of(with_head, documents), None))
     value.backward(retain_graph=True)
-    with pytest.raises(RuntimeError, match="once for each forward pass"):
+    with pytest.raises(RuntimeError, match="once"):
         value.backward()
 
 

@@ -77,13 +77,13 @@ def test_the_stock_trainer_trains_with_it(model: SentenceTransformer, tmp_path: 
 
 
 def test_what_it_needs(model: SentenceTransformer) -> None:
-    with pytest.raises(ConfigurationError, match="margin=-1: must be a number, at least 0"):
+    with pytest.raises(ConfigurationError, match="margin=-1"):
         MultiSimilarityTripletLoss(model, margin=-1)
     loss = MultiSimilarityTripletLoss(model)
     features = [model.preprocess(["ba", "ca"]) for _ in range(3)]
-    with pytest.raises(DataError, match="got 2 columns of texts and no labels"):
+    with pytest.raises(DataError, match=r"2 columns.* no labels"):
         loss(features[:2], None)
-    with pytest.raises(DataError, match="got 3 columns of texts and labels"):
+    with pytest.raises(DataError, match=r"3 columns.* and labels"):
         loss(features, torch.tensor([0, 1]))
     assert loss.get_config_dict() == {"margin": 0.2, "epsilon": 0.1}
     assert "Siamese Transformers" in loss.citation

@@ -127,9 +127,7 @@ def test_the_hub_is_asked_once_and_a_no_is_an_answer(
                 find_model(name)
     assert asked == [("someone/x", 5), ("sentence-transformers/x", 5)]
     for path in ("/no/such/x", "./x", "../x", "a/b/c", "", " "):
-        with pytest.raises(
-            ModelError, match=f"^The model '{path}' could not be loaded: there is no such folder, and no"
-        ):
+        with pytest.raises(ModelError, match=f"^The model '{path}' .*no such folder"):
             find_model(path)
     (tmp_path / "papers.parquet").touch()
     with pytest.raises(ModelError, match="could not be loaded: it is a file, and a model is a folder"):

@@ -88,7 +88,7 @@ def test_truncation_is_told(model: SentenceTransformer, tmp_path: Path) -> None:
     corpus = [Document("short", "ba bun bis"), Document("long", "ba " * 100)]
     report = encode_documents(model, corpus, tmp_path / "v.parquet")
     assert report.truncation == Truncation.of(model).add([3, 100])
-    assert f"36.9% of all tokens are cut. {report.truncation.advice}" in report.summary()
+    assert f"36.9% of all tokens are truncated. {report.truncation.advice}" in report.summary()
     assert "none of 1 text" in encode_documents(model, corpus[:1], tmp_path / "short.parquet").summary()
     model.prompts, model.default_prompt_name = {"document": "ba bei bo: "}, "document"
     report = encode_documents(model, corpus, tmp_path / "prompted.parquet")
@@ -169,14 +169,14 @@ def test_neither_the_documents_nor_a_folder_are_replaced(model: SentenceTransfor
     with pytest.raises(ConfigurationError, match="holds the documents"):
         encode_documents(model, tmp_path / "texts", tmp_path / "texts", overwrite=True)
     (tmp_path / "other.parquet").mkdir()
-    with pytest.raises(ConfigurationError, match=r"other\.parquet is not what this command writes"):
+    with pytest.raises(ConfigurationError, match=r"other\.parquet was not written by this command"):
         encode_documents(model, tmp_path / "texts", tmp_path / "other.parquet", overwrite=True)
     for name in ("v.csv", "v", "texts/a.txt", "v.parquet.gz"):
         with pytest.raises(ConfigurationError, match=r"choose a name that ends in \.parquet"):
             encode_documents(model, tmp_path / "texts", tmp_path / name, overwrite=True)
     (tmp_path / "v.parquet.parts").mkdir()
     (tmp_path / "v.parquet.parts" / "thesis.txt").write_text("years")
-    with pytest.raises(ConfigurationError, match=r"v\.parquet\.parts is not what this command writes"):
+    with pytest.raises(ConfigurationError, match=r"v\.parquet\.parts was not written by this command"):
         encode_documents(model, tmp_path / "texts", tmp_path / "v.parquet", overwrite=True)
     assert (tmp_path / "texts" / "a.txt").exists()
 
@@ -195,7 +195,7 @@ def test_what_is_no_loaded_model_and_no_documents(model: SentenceTransformer, tm
     with pytest.raises(ConfigurationError, match=r"model='a-name': load it first, with simlte_st\.SentenceTransformer"):
         encode_documents("a-name", ["ba bun"], tmp_path / "v.parquet")  # type: ignore[arg-type]
     for source in (np.array("ba bun"), "ba bun bis", b"ba bun", 5, None):
-        with pytest.raises(DataError, match=r"is no source of documents|There is no file or folder"):
+        with pytest.raises(DataError, match=r"not a source of documents|There is no file or folder"):
             encode_documents(model, source, tmp_path / "v.parquet")  # type: ignore[arg-type]
     assert not any(tmp_path.iterdir())
 

@@ -19,10 +19,10 @@ from sentence_transformers import SentenceTransformer
 from simlte_st.cli.main import main
 from simlte_st.data import read_documents
 from simlte_st.errors import ConfigurationError, EmptyCorpusError, MissingExtraError, ModelError, ResumeError
-from simlte_st.index import Index
 from simlte_st.models.encode import encode_documents
 from simlte_st.models.encode_ray import _attempt, _failed, _resources, _rows
 from simlte_st.models.parts import DocumentParts, part_files
+from simlte_st.search import Index
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def test_a_killed_actor_repeats_one_part(
 DRIVER = """
 import sys, time
 from sentence_transformers import SentenceTransformer
-from simlte_st.index import Index
+from simlte_st.search import Index
 from simlte_st.models.encode import encode_documents
 
 model = SentenceTransformer(sys.argv[1], device="cpu")
@@ -169,29 +169,29 @@ def test_errors_of_reading_come_home(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.chdir(tmp_path)  # where the reader goes and stays; this goes back
     parts = DocumentParts(read_documents([" ", ""]), tmp_path, 10)
     (message,) = (row["message"][0].as_py() for row in _rows(parts, str(tmp_path), "run"))
-    failure = ray.cloudpickle.loads(message)
-    assert isinstance(failure.error, EmptyCorpusError)
-    assert "in _documents" in failure.trace
+    error, trace = ray.cloudpickle.loads(message)
+    assert isinstance(error, EmptyCorpusError)
+    assert "in _documents" in trace
 
     class Local(Exception):
         def __reduce__(self) -> str:
             raise TypeError
 
-    assert repr(ray.cloudpickle.loads(_failed(Local("of this process"))).error) == "RuntimeError('of this process')"
+    assert repr(ray.cloudpickle.loads(_failed(Local("of this process")))[0]) == "RuntimeError('of this process')"
 
 
 def test_a_folder_that_is_not_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # where the reader goes and stays; this goes back
     parts = DocumentParts(read_documents(["a text"]), tmp_path / "elsewhere", 10)
     (message,) = (row["message"][0].as_py() for row in _rows(parts, str(tmp_path), "run"))
-    assert "elsewhere is not seen from" in str(ray.cloudpickle.loads(message).error)
+    assert "elsewhere is not seen from" in str(ray.cloudpickle.loads(message)[0])
 
 
 def test_an_actor_that_dies_again_and_again_is_an_error(tmp_path: Path) -> None:
     marker = tmp_path / "part"
     for _ in range(3):
         _attempt(marker, "a part").__enter__()  # and killed
-    with pytest.raises(ModelError, match="3 times a process of Ray died over a part"), _attempt(marker, "a part"):
+    with pytest.raises(ModelError, match="died 3 times over a part"), _attempt(marker, "a part"):
         pass
     with _attempt(tmp_path / "other", "a part"):
         pass

@@ -292,7 +292,7 @@ def test_tokens_without_an_embedding(encoder_path: Path, tmp_path: Path) -> None
     size = len(tokenizer)
     tokenizer.add_tokens(["zzz"])
     tokenizer.save_pretrained(folder)
-    with pytest.raises(ModelError, match=rf"embeddings for {size} tokens.*numbers up to {size}: they do not belong"):
+    with pytest.raises(ModelError, match=rf"embeddings for {size} tokens.*ids up to {size}: they do not belong"):
         load_model(folder)
 
 

@@ -20,9 +20,9 @@ from transformers import LlamaConfig, LlamaModel, PreTrainedModel, PreTrainedTok
 
 import simlte_st
 from simlte_st.cli.main import main
-from simlte_st.index import Index
 from simlte_st.models.base import load_model
 from simlte_st.models.encode import encode_documents
+from simlte_st.search import Index
 
 PROMPT = "ba bei bo un: "  # four tokens and a colon
 COMMANDS = (
@@ -159,7 +159,7 @@ def test_separate_ends_are_for_questions_and_documents(
     np.testing.assert_allclose(vectors, model.encode_document(texts), atol=1e-6)
     assert not np.allclose(vectors, model.encode(texts), atol=1e-3), "which would be those of questions"
     [hit] = Index.create(tmp_path / "ix", model).add(docs) and Index.open(tmp_path / "ix", model).search(
-        texts[0], mode="dense", top=1
+        texts[0], mode="dense", top_k=1
     )
     assert hit.cosine == pytest.approx(
         float(np.max([a @ b for a in [unit(model.encode_query(texts[0]))] for b in map(unit, vectors)])), abs=1e-5
@@ -167,7 +167,7 @@ def test_separate_ends_are_for_questions_and_documents(
     for command in COMMANDS[2::2]:
         out = tmp_path / "out"
         assert main(shlex.split(command.format(model=folder, docs=docs, out=out) + " --quiet")) == 1
-        assert "has separate modules for questions and documents" in " ".join(capsys.readouterr().err.split())
+        assert "has separate modules for queries and documents" in " ".join(capsys.readouterr().err.split())
         assert not out.exists()
 
 
@@ -187,7 +187,7 @@ def test_prompts_for_documents_and_questions(docs: Path, bert_path: Path, tmp_pa
     assert index.add(docs).truncation.prompt_tokens == 5
     question = unit(model.encode("ba bun", prompt="cis: "))
     best = max(float(question @ unit(vector)) for vector in vectors)
-    assert index.search("ba bun", mode="dense", top=1)[0].cosine == pytest.approx(best, abs=1e-5)
+    assert index.search("ba bun", mode="dense", top_k=1)[0].cosine == pytest.approx(best, abs=1e-5)
 
 
 def test_training_reads_behind_the_prompt_and_cuts_as_encode_does(

@@ -101,8 +101,8 @@ def test_what_is_cut_is_told(longformer_path: Path, caplog: pytest.LogCaptureFix
         assert caplog.messages == [], "the longest legal text is not cut"
         cut = model.encode([words(101), words(7)], show_progress_bar=show)
     assert caplog.messages == [
-        "The model reads the first 100 tokens of a text: 1 of 2 texts is longer; 1.0% of all tokens are cut. To read "
-        f"them whole:\n    simlte convert {longformer_path} --backbone chunk-mean --max-length 101 --output LONGER"
+        "The model reads the first 100 tokens of a text: 1 of 2 texts is longer; 1.0% of all tokens are truncated. To "
+        f"read them whole:\n    simlte convert {longformer_path} --backbone chunk-mean --max-length 101 --output LONGER"
     ]
     np.testing.assert_allclose(cut, whole, atol=1e-6)
     caplog.clear()

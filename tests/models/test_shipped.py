@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from shipped_support import BERT, LONGFORMER, cosines, ship
 
@@ -21,7 +22,6 @@ from simlte_st.files import HOME_VARIABLE, read_json
 from simlte_st.models import shipped
 from simlte_st.models.base import find_model, load_model
 from simlte_st.models.conversion import convert_base
-from simlte_st.models.difference import DIFFERENCE_FILE
 from simlte_st.models.names import (
     OWN_MODELS,
     base_of_own_models,
@@ -30,7 +30,16 @@ from simlte_st.models.names import (
     named_models,
     packaged_base_installed,
 )
-from simlte_st.models.shipped import BUILD_FILE, CARD_FILE, DIGEST_FILE, RECIPE, put_together, untrained
+from simlte_st.models.shipped import (
+    BUILD_FILE,
+    CARD_FILE,
+    DIFFERENCE_FILE,
+    DIGEST_FILE,
+    RECIPE,
+    add_difference,
+    put_together,
+    untrained,
+)
 from simlte_st.modules.position_pooling import FLAT, POWER, PositionPooling
 
 needs_base = pytest.mark.skipif(not packaged_base_installed(), reason="the packaged base model is not installed")
@@ -107,7 +116,7 @@ def test_a_bare_language_model_is_no_base(base: Path, tmp_path: Path) -> None:
     (tmp_path / "bare" / "modules.json").unlink()
     (tmp_path / "bare" / "config_sentence_transformers.json").unlink()
     for name in OWN_MODELS:
-        with pytest.raises(ModelError, match=r"bare is no sentence encoder: it has no modules\.json"):
+        with pytest.raises(ModelError, match=r"bare is not a sentence encoder: it has no modules\.json"):
             untrained(name, tmp_path / "bare")
 
 
@@ -119,7 +128,7 @@ def test_a_model_is_put_together_once(tiny: Path, caplog: pytest.LogCaptureFixtu
     caplog.clear()
     folder = put_together(BERT)
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
-        ("WARNING", f"Putting simlte-bert together, once: {tiny} and what training added to it, into {folder}.")
+        ("WARNING", f"Making simlte-bert, once, from {tiny} and the difference that training made, in {folder}.")
     ], "seen without setting up logging"
     assert folder == model_path(BERT)
     assert (folder / CARD_FILE).read_text(encoding="utf-8") == "# simlte-bert 0\n"
@@ -329,3 +338,23 @@ def test_of_several_processes_one_makes_it(tiny: Path) -> None:
     assert [process.exitcode for process in processes] == [0, 0, 0]
     assert sorted(made.get() for _ in processes) == [0, 0, 1]
     assert read_json(model_path(BERT) / BUILD_FILE) == {"seed": 2}
+
+
+# The difference.
+
+
+def test_a_difference_of_another_model(base: Path, tmp_path: Path) -> None:
+    ship(LONGFORMER, base)
+    model, path = untrained(BERT, base), shipped.FOLDER / LONGFORMER / DIFFERENCE_FILE
+    before = {key: value.clone() for key, value in model.state_dict().items()}
+    for keep in (lambda key: True, lambda key: not key.endswith("layer.0.output.dense.weight.left")):
+        factors = {key: value for key, value in load_file(path).items() if "global" not in key and keep(key)}
+        factors["encoder.layer.1.output.dense.weight.left"] = torch.ones(5, 2, dtype=torch.float16)
+        save_file(factors, tmp_path / "other")
+        with pytest.raises(ModelError, match=r"other does not fit encoder\.layer\..*: it is of another model"):
+            add_difference(model, tmp_path / "other")
+    path.write_bytes(path.read_bytes()[:-100])
+    for damaged in (path, tmp_path / "none"):
+        with pytest.raises(ModelError, match=r"cannot be read: .* Install simlte-st again"):
+            add_difference(model, damaged)
+    assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())

@@ -54,8 +54,8 @@ def test_a_length_that_is_wanted_is_that_of_the_positions_at_most(model: Sentenc
     [
         ([5], "none of 1 text is longer."),
         ([5] * 9, "none of 9 texts is longer."),
-        ([4096, 5], "1 of 2 texts is longer; 0.0% of all tokens are cut."),
-        ([8188, 4094, 4095], "2 of 3 texts are longer; 25.0% of all tokens are cut."),
+        ([4096, 5], "1 of 2 texts is longer; 0.0% of all tokens are truncated."),
+        ([8188, 4094, 4095], "2 of 3 texts are longer; 25.0% of all tokens are truncated."),
     ],
 )
 def test_what_is_said(lengths: list[int], said: str) -> None:

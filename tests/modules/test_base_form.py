@@ -15,8 +15,8 @@ from sentence_transformers.sentence_transformer.modules import Pooling
 
 import simlte_st
 from simlte_st.errors import MissingExtraError
-from simlte_st.index.encoder import Encoder
 from simlte_st.modules import BaseForm, base_form, expand_contractions
+from simlte_st.search.encoder import Encoder
 
 
 def expanded(text: str) -> str:
@@ -211,7 +211,7 @@ def test_what_is_cut_is_counted_in_what_is_read(
         model.encode([fits], prompt="")
         assert caplog.messages == []
         model.encode([fits], prompt="it's ")
-    assert "20.0% of all tokens are cut" in caplog.text  # 2 of 10; "it is" before them is the prompt's
+    assert "20.0% of all tokens are truncated" in caplog.text  # 2 of 10; "it is" before them is the prompt's
     report = simlte_st.encode_documents(model, [fits, longer], tmp_path / "v.parquet")
     counted = report.truncation
     assert (counted.tokens, counted.cut_texts, counted.cut_tokens) == (22, 1, 2)

@@ -90,7 +90,7 @@ def test_what_says_no_more_than_a_single_document_is_left_out(model: SentenceTra
     )
     words = model.tokenizer.convert_ids_to_tokens(range(10, 22))
     apart = [" ".join(words[start : start + 3]) for start in range(0, 12, 3)]
-    with pytest.raises(DataError, match="No two of the 4 documents share a token"):
+    with pytest.raises(DataError, match="4 documents"):
         LatentSemanticAnalysis.fit(model, apart)
 
 
@@ -98,7 +98,7 @@ def test_copies_and_few_documents_have_fewer_dimensions(
     model: SentenceTransformer, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert LatentSemanticAnalysis.fit(model, TEXTS[:5]).dimension == 4
-    assert caplog.messages == ["The analysis has 4 dimensions, not 256: 5 documents say no more."]
+    assert [record.args for record in caplog.records] == [(4, 256, 5)]
     assert LatentSemanticAnalysis.fit(model, TEXTS[:3] * 4).dimension == 3
     caplog.clear()
     assert LatentSemanticAnalysis.fit(model, TEXTS, dimension=4).dimension == 4
@@ -190,7 +190,7 @@ def test_tokens_of_another_tokenizer_are_refused(fitted: SentenceTransformer) ->
 
 def test_an_analysis_behind_embeddings_that_are_cut(model: SentenceTransformer) -> None:
     model.truncate_dim = 12
-    with pytest.raises(ConfigurationError, match=r"set model\.truncate_dim to None, and give embedding_dimension=12"):
+    with pytest.raises(ConfigurationError, match=r"truncate_dim.*embedding_dimension=12"):
         LatentSemanticAnalysis.fit(model, TEXTS, dimension=4)
     plain = model.encode(TEXTS)
     end_with_lsa([model], TEXTS, 4, 0, False)

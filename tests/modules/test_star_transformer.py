@@ -172,9 +172,9 @@ def test_a_model_with_it_trains_and_is_loaded(bert_path: Path, tmp_path: Path) -
 
 
 def test_what_cannot_be() -> None:
-    with pytest.raises(ConfigurationError, match="heads=5 do not divide embedding_dimension=12"):
+    with pytest.raises(ConfigurationError, match=r"heads=5.*embedding_dimension=12"):
         StarTransformer(12, heads=5)
-    with pytest.raises(ConfigurationError, match="window=0: must be a whole number, at least 1"):
+    with pytest.raises(ConfigurationError, match="window=0"):
         StarTransformer(12, window=0)
 
 

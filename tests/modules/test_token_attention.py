@@ -107,9 +107,9 @@ def test_without_a_mask_all_tokens_count(module: TokenAttention) -> None:
 
 def test_features_that_do_not_fit(module: TokenAttention) -> None:
     features = batch((5, 3))
-    with pytest.raises(ModelError, match=r"embeddings of 12 numbers, and TokenAttention was made for 8"):
+    with pytest.raises(ModelError, match=r"12 numbers.* TokenAttention .* 8:"):
         module({**features, "token_embeddings": torch.zeros(2, 5, 12)})
-    with pytest.raises(ModelError, match=r"shape \(2, 4\), the token embeddings \(2, 5, 8\)"):
+    with pytest.raises(ModelError, match=r"\(2, 4\), .*\(2, 5, 8\)"):
         module({**features, "attention_mask": features["attention_mask"][:, :4]})
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from simlte_st.data import Document
-from simlte_st.index import Index
+from simlte_st.search import Index
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from simlte_st.index import Hit
 from simlte_st.page.highlighting import SHOWN, described, highlighted, hit_html
+from simlte_st.search import Hit
 
 
 def test_text_is_shown_as_it_is() -> None:

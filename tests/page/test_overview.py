@@ -8,9 +8,9 @@ from support import WORDS
 
 from simlte_st.data import Document
 from simlte_st.errors import DataError
-from simlte_st.index import Index
-from simlte_st.index.calibration import Calibration
 from simlte_st.page.overview import TYPICAL, look_over
+from simlte_st.search import Index
+from simlte_st.search.calibrate import Calibration
 
 
 def test_topics_titles_and_questions(encoder_path: Path, tmp_path: Path) -> None:

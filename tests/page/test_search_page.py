@@ -12,10 +12,10 @@ from streamlit.testing.v1 import AppTest
 import simlte_st.page
 from simlte_st.data import Document
 from simlte_st.errors import ModelError
-from simlte_st.index import Index
 from simlte_st.page import search_page
 from simlte_st.page.overview import look_over
 from simlte_st.page.search_page import open_index
+from simlte_st.search import Index
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_search_shows_what_the_index_finds(page: AppTest, folder: Path, document
     query = documents[3][:60]
     search(page, query)
     index = Index.open(folder)
-    found = index.search(query, why=True, top=10)
+    found = index.search(query, explain=True, top_k=10)
     assert hits(page)[0] == "d3"
     assert len(hits(page)) == 10
     first = next(html for html in shown(page) if 'class="simlte hit' in html)
@@ -62,7 +62,7 @@ def test_search_shows_what_the_index_finds(page: AppTest, folder: Path, document
     page.number_input(key="top").set_value(4)
     page.checkbox(key="why").uncheck()
     assert search(page, query)
-    assert hits(page) == [hit.id for hit in index.search(query, mode="dense", top=4)]
+    assert hits(page) == [hit.id for hit in index.search(query, mode="dense", top_k=4)]
     assert not any("nearest sentences" in html for html in shown(page))
     page.number_input(key="threshold").set_value(1.0)
     assert "No document was found." in search(page, query)[-1]
@@ -159,7 +159,7 @@ def test_a_document_above_the_hits(page: AppTest, folder: Path, documents: list[
     search(page, documents[3][:60])
     before = hits(page)
     page.button(key="hit 1").click().run()
-    found = [hit.id for hit in Index.open(folder).link(["d3"], top=10)]
+    found = [hit.id for hit in Index.open(folder).link(["d3"], top_k=10)]
     assert sorted(hits(page)) == sorted([*before, *found])
     assert f"<h2>{documents[3][:20]}" in opened(page)
     assert 'class="about">d3 · <span>year: 2003' in opened(page)

@@ -9,14 +9,16 @@ from typing import Any
 from benchmarks.grid.cells import Cell, Grid
 from benchmarks.grid.sets import sampled
 from benchmarks.grid.systems import DOCSPLIT, SIMCSE, SYSTEMS, WITHOUT_MLM, System
-from simlte_st.analysis import (
+from benchmarks.papers.attention import write_attention_map
+from benchmarks.papers.parts_of_speech import (
     AttentionResult,
-    SpacyTagger,
+    ClassAttention,
+    Estimate,
+    ModelAttention,
     document_attention,
     measure_attention,
-    write_attention_map,
 )
-from simlte_st.analysis.attention import ClassAttention, Estimate, ModelAttention
+from simlte_st.exploration.tagging import SpacyTagger
 from simlte_st.models.truncation import Truncation
 
 NAME = "attention"

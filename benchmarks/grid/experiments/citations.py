@@ -11,15 +11,9 @@ from benchmarks.citation import ENGLISH, SPLITS, WORDS, KnownScores, measure
 from benchmarks.grid.cells import Cell, Grid, Run
 from benchmarks.grid.models import run_name
 from benchmarks.grid.sets import CITATIONS, Papers
-from simlte_st.evaluation import (
-    Bm25Scores,
-    CosineScores,
-    LinkPairs,
-    PairScores,
-    TfidfScores,
-    citation_link_probe,
-    link_pairs,
-)
+from benchmarks.papers.citation_links import citation_link_probe
+from benchmarks.papers.link_pairs import LinkPairs, link_pairs
+from simlte_st.evaluation import Bm25Scores, CosineScores, PairScores, TfidfScores
 
 NAME = "citations"
 

@@ -8,7 +8,8 @@ from typing import Any
 from benchmarks.grid.cells import Cell, Grid, Run
 from benchmarks.grid.models import run_name
 from benchmarks.grid.sets import SIMILARITY, Judged, digest
-from simlte_st.evaluation import Bm25Scores, CosineScores, PairScores, TfidfScores, document_similarity
+from benchmarks.papers.document_similarity import document_similarity
+from simlte_st.evaluation import Bm25Scores, CosineScores, PairScores, TfidfScores
 
 NAME = "similarity"
 

@@ -10,7 +10,7 @@ from sentence_transformers import SentenceTransformer
 
 from benchmarks.builder.difference import take_difference, write_difference
 from simlte_st.errors import ModelError
-from simlte_st.models.difference import add_difference
+from simlte_st.models.shipped import add_difference
 
 
 def test_only_what_changed_is_kept_in_half_precision(encoder_path: Path, tmp_path: Path) -> None:

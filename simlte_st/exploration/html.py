@@ -1,0 +1,90 @@
+"""Parts of HTML pages that need no network: the frame around them, sections, tables, and figures by bokeh."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from importlib.resources import files
+from string import Template
+from typing import Any
+
+from simlte_st.extras import require
+
+
+def bokeh(module: str) -> Any:
+    """Import a module of bokeh."""
+    return require(module, "explore", "the page")
+
+
+def frame_page(
+    title: str, about: str, links: Mapping[str, str], body: str, script: str, components: Sequence[str] = ("bokeh",)
+) -> str:
+    """Return a whole page: head, style, header, body, and the scripts of bokeh and of the page itself."""
+    resources = bokeh("bokeh.resources").Resources(mode="inline", components=list(components))
+    return Template(page_part("page.frame.html")).substitute(
+        title=escape(title),
+        about=about,
+        links=" ".join(f'<a href="#{name}">{text}</a>' for name, text in links.items()),
+        style=page_part("page.css"),
+        body=body,
+        bokeh="\n".join(f"<script>{script}</script>" for script in resources.js_raw),
+        script=page_part(script),
+    )
+
+
+def page_part(name: str) -> str:
+    """Return the text of a file of this package."""
+    return files("simlte_st.exploration").joinpath(name).read_text(encoding="utf-8")
+
+
+def as_script(item: Mapping[str, Any]) -> str:
+    """Return JSON values as they may stand in a ``<script>``."""
+    return json.dumps(item).replace("<", "\\u003c")
+
+
+def section(name: str, title: str, *parts: str) -> str:
+    """Return a section with a heading."""
+    return f'<section id="{name}" aria-label="{title}"><h2>{title}</h2>{"".join(parts)}</section>'
+
+
+def about(text: str) -> str:
+    """Return a paragraph of explanation."""
+    return f'<p class="about">{escape(text)}</p>' if text else ""
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[int] = ()) -> str:
+    """Return a table of cells that are HTML already; ``right`` are the columns of numbers."""
+
+    def line(cells: Sequence[str], tag: str) -> str:
+        kinds = [' class="right"' if place in right else "" for place in range(len(cells))]
+        return "".join(f"<{tag}{kind}>{cell}</{tag}>" for cell, kind in zip(cells, kinds, strict=True))
+
+    body = "".join(f"<tr>{line(row, 'td')}</tr>" for row in rows)
+    return f'<div class="scroll"><table><thead><tr>{line(header, "th")}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def clear_figure(**options: Any) -> Any:
+    """Return a bokeh figure without tools and with a transparent background."""
+    clear = {"background_fill_alpha": 0, "border_fill_alpha": 0, "outline_line_color": None}
+    return bokeh("bokeh.plotting").figure(tools="", **clear, **options)
+
+
+def figure_json(figure: Any) -> dict[str, Any]:
+    """Return a figure as JSON for ``Bokeh.embed.embed_item``."""
+    figure.toolbar.logo = None
+    item: dict[str, Any] = bokeh("bokeh.embed").json_item(figure)
+    return item
+
+
+def make_curve(steps: Sequence[int], values: Sequence[float], name: str) -> dict[str, Any]:
+    """Return the curve of a value that a training logged, as JSON."""
+    models = bokeh("bokeh.models")
+    source = models.ColumnDataSource({"x": list(steps), "y": list(values)})
+    figure = clear_figure(sizing_mode="stretch_width", height=280, x_axis_label="step", y_axis_label=name)
+    figure.line("x", "y", source=source, line_width=2)
+    drawn = figure.scatter("x", "y", source=source, size=5)
+    tips = [("step", "@x"), (name, "@y{0.0000}")]
+    hover = models.HoverTool(renderers=[drawn], tooltips=tips, mode="vline")
+    figure.add_tools(hover, models.BoxZoomTool(), models.ResetTool())
+    return figure_json(figure)

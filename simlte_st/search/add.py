@@ -1,0 +1,298 @@
+"""Documents into an index: only what is new is encoded, and each batch is one commit."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from operator import length_hint
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from simlte_st.data.analyzer import terms_of
+from simlte_st.data.document import Document, content_id
+from simlte_st.data.documents import DocumentReader, read_documents
+from simlte_st.data.segmenters import PunktSegmenter, Segmenter, make_segmenter, peek
+from simlte_st.data.sentences import in_batches
+from simlte_st.errors import ConfigurationError
+from simlte_st.files import read_json, write_json
+from simlte_st.models.encode import make_parts
+from simlte_st.models.parts import Part, PartEncoder, Parts, part_files, part_number
+from simlte_st.models.truncation import Truncation
+from simlte_st.models.vectors import unit_rows
+from simlte_st.progress import complete, progress_bar
+from simlte_st.search.config import AddConfig
+from simlte_st.search.encoder import Encoder
+from simlte_st.search.schema import Metadata, own_schema
+from simlte_st.search.settings import PUNKT_FILE
+from simlte_st.search.store import Store, text_hash
+from simlte_st.search.words import count_words
+
+BATCH = 256
+"""Documents of a commit, or fewer of long ones: what an interruption can lose."""
+
+VECTORS_FOLDER = "vectors.parts"
+"""Vectors that are not in the table yet."""
+
+_BATCH_CHARACTERS = 4_000_000
+_SHOWN = 5  # ids that a summary names
+
+Vectors = Mapping[str, NDArray[np.floating[Any]]]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class IndexReport:
+    """What became of the documents that were added.
+
+    Attributes:
+        added: Documents that are new.
+        replaced: Documents whose text or metadata has changed.
+        unchanged: Documents that were there as they are.
+        removed: Documents that were removed because the source no longer has them.
+        kept: Ids of the documents that ``sync`` kept although the source does not have them: what could not be read
+            this time may still be there.
+        unnamed: Rows that could not be read and whose ids are not known: any document may be one of them.
+        encoded: Texts and passages that were encoded.
+        reused: Texts and passages whose vector was there.
+        documents: Documents in the index now.
+        vectors: Vectors that a search compares.
+        truncation: How much the model read of the texts and passages that a search compares.
+        parts: Whether the index has passages.
+        misfits: By column, the number of values left out (binary, or not of its type), and the first document with one.
+    """
+
+    added: int = 0
+    replaced: int = 0
+    unchanged: int = 0
+    removed: int = 0
+    kept: list[str] = field(default_factory=list)
+    unnamed: int = 0
+    encoded: int = 0
+    reused: int = 0
+    documents: int = 0
+    vectors: int = 0
+    truncation: Truncation = field(default_factory=Truncation)
+    parts: bool = False
+    misfits: dict[str, tuple[int, str]] = field(default_factory=dict)
+
+    def summary(self) -> str:
+        """Return it in a few lines."""
+        lines = [
+            f"{self.added:,} documents added, {self.replaced:,} replaced, {self.removed:,} removed, "
+            f"{self.unchanged:,} as they were; {self.encoded:,} texts encoded, {self.reused:,} vectors reused",
+            f"the index has {self.documents:,} documents, found by {self.vectors:,} vectors",
+        ]
+        if self.kept:
+            shown = ", ".join(map(repr, self.kept[:_SHOWN])) + (", ..." if len(self.kept) > _SHOWN else "")
+            why = "that could not be read this time"
+            if self.unnamed:
+                why = f"that are not in the source: {self.unnamed:,} rows that could not be read may be some of them"
+            lines.append(f"kept {len(self.kept):,} documents {why} ({shown})")
+        if self.truncation.cut_texts:
+            lines.append(self.truncation.summary() + ("" if self.parts else " parts=True indexes all of them."))
+        for name, (count, first) in self.misfits.items():
+            lines.append(
+                f"column {name}: {count:,} values left out, binary or not of its type (first: document {first!r})"
+            )
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as JSON values."""
+        return {**asdict(self), "truncation": self.truncation.to_dict()}
+
+
+def add_documents(store: Store, encoder: Encoder, documents: Any, config: AddConfig, *, parts: bool) -> IndexReport:
+    """Add documents to an index; see :meth:`simlte_st.search.Index.add`."""
+    folder = store.folder
+    reader = documents if isinstance(documents, DocumentReader) else read_documents(documents, metadata=True)
+    first, stream = peek(_named(reader), lambda document: len(document.text))
+    learned = _segmenter(folder / PUNKT_FILE, first)  # explanations need it, too
+    segmenter = learned if parts else None
+    writer = _Writer(store, encoder, segmenter, config.batch_size, IndexReport(parts=parts))
+    writer.learn_columns(first)
+    if config.elsewhere:
+        stream = _named(reader)  # from the beginning again
+        missing_texts = TextParts(reader, folder, encoder, segmenter)
+        make_parts(missing_texts, PartEncoder(encoder.model, config.batch_size), config, config.progress)
+    ahead = _files_ahead(folder)
+    seen = set[str]()
+    with progress_bar("Indexing", length_hint(reader, 0) or None, shown=config.progress) as bar:
+        for number, batch in enumerate(_batches(stream), start=1):
+            new = {document.id: document for document in batch if document.id not in seen}
+            seen |= new.keys()
+            writer.report.unchanged += len(batch) - len(new)
+            writer.write(list(new.values()), _vectors_of(ahead.get(number, ())))
+            bar.update(len(batch))
+        complete(bar)
+    shutil.rmtree(folder / VECTORS_FOLDER, ignore_errors=True)  # all are in the table
+    if config.sync:
+        _remove_missing(store, reader, seen, writer.report)
+    store.tidy()
+    count_words(store, folder)
+    return writer.finish()
+
+
+def _named(reader: DocumentReader) -> Iterator[Document]:
+    """Name documents of a table without ids by the hash of their text: the number of a row may name another row later.
+
+    A second document of the same text with other columns is named by the hash of both.
+    """
+    columns: dict[str, str] = {}
+    for document in reader:
+        if reader.report.text_column is not None and reader.report.id_column is None:
+            name, own = content_id(document.text), content_id(repr(sorted((document.metadata or {}).items())))
+            if columns.setdefault(name, own) != own:
+                name = content_id(f"{name} {own}")
+            document = Document(name, document.text, metadata=document.metadata)
+        yield document
+
+
+def _segmenter(punkt: Path, sample: Iterable[Document]) -> Segmenter:
+    if not punkt.exists():
+        learned = make_segmenter("punkt", lambda: (document.text for document in sample))
+        assert isinstance(learned, PunktSegmenter)
+        write_json(punkt, learned.to_dict())
+    return PunktSegmenter.from_dict(read_json(punkt))
+
+
+def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    return in_batches(documents, lambda document: len(document.text), _BATCH_CHARACTERS, BATCH)
+
+
+def _remove_missing(store: Store, reader: DocumentReader, seen: set[str], report: IndexReport) -> None:
+    """Remove the documents that the source no longer has, but none that it may have and that could not be read."""
+    if reader.report.stopped_at is not None:
+        raise ConfigurationError("Only a part of the documents was read (limit=): sync=True would remove the rest.")
+    missing = sorted({*store.rows("part = 0", ["id"])["id"].to_pylist()} - seen)
+    folders = tuple(name for name in reader.unread if name.endswith("/"))
+    report.unnamed = reader.unnamed
+    report.kept = [name for name in missing if reader.unnamed or name in reader.unread or name.startswith(folders)]
+    gone = sorted({*missing} - {*report.kept})
+    store.delete(gone)
+    report.removed = len(gone)
+
+
+class _Writer:
+    """Writes documents into the table of an index, a batch in one commit, and counts what became of them."""
+
+    def __init__(
+        self, store: Store, encoder: Encoder, segmenter: Segmenter | None, batch_size: int, report: IndexReport
+    ) -> None:
+        self._store, self._encoder, self._segmenter, self._batch_size = store, encoder, segmenter, batch_size
+        self._metadata = Metadata(store.metadata())
+        self.report = report
+
+    def learn_columns(self, documents: Iterable[Document]) -> None:
+        """Add the columns of metadata that are new."""
+        before = set(self._metadata.renamed)
+        fields = self._metadata.learn(documents)
+        if fields:
+            self._store.add_columns(fields)
+        for source in sorted(self._metadata.renamed.keys() - before):
+            logger.info("The column %r is called %s in the index.", source, self._metadata.renamed[source])
+
+    def write(self, documents: list[Document], ahead: Vectors) -> None:
+        """Write those documents that are new or have changed; ``ahead`` has vectors that were made before, by hash."""
+        self.learn_columns(documents)
+        names, columns = [one.id for one in documents], ["id", "hash", *self._metadata.types]
+        there = {row["id"]: row for row in self._store.rows_of("id", names, columns, "part = 0").to_pylist()}
+        rows: list[dict[str, Any]] = []
+        for document in documents:
+            values = {"id": document.id, "hash": text_hash(document.text), **self._metadata.values(document)}
+            if values == there.get(document.id):
+                self.report.unchanged += 1
+                continue
+            self.report.replaced += document.id in there
+            self.report.added += document.id not in there
+            passages = self._encoder.passages(document, self._segmenter)
+            terms = " ".join(each.term for each in terms_of(document.text))
+            rows.append({**values, "part": 0, "searched": not passages, "text": document.text, "terms": terms})
+            for part, passage in enumerate(passages, start=1):
+                own = {"part": part, "hash": text_hash(passage), "searched": True, "passage": passage}
+                rows.append({**values, **own})
+        if rows:
+            self._store.merge(self._table(rows, ahead))
+
+    def _table(self, rows: list[dict[str, Any]], ahead: Vectors) -> pa.Table:
+        texts = {row["hash"]: row["text"] if row["part"] == 0 else row["passage"] for row in rows}
+        known = self._store.rows_of("hash", list(texts), ["hash", "vector"])
+        vectors = dict(zip(known["hash"].to_pylist(), known["vector"].to_pylist(), strict=True))
+        missing = [one for one in texts if one not in vectors]
+        self.report.encoded += len(missing)
+        self.report.reused += len(rows) - len(missing)
+        vectors |= {one: ahead[one] for one in missing if one in ahead}
+        here = [one for one in missing if one not in ahead]
+        vectors |= zip(here, self._encoder.documents([texts[one] for one in here], self._batch_size), strict=True)
+        tokens = dict(zip(texts, self._encoder.count(list(texts.values())), strict=True))
+        flat = np.stack([np.asarray(vectors[row["hash"]], dtype=np.float32) for row in rows]).reshape(-1)
+        schema = own_schema(self._encoder.dimension)
+        own = {field.name: field.type for field in schema if field.name not in ("tokens", "vector")}
+        columns = {
+            name: pa.array([row.get(name) for row in rows], kind) for name, kind in (own | self._metadata.types).items()
+        }
+        columns["tokens"] = pa.array([tokens[row["hash"]] for row in rows], pa.int32())
+        columns["vector"] = pa.FixedSizeListArray.from_arrays(pa.array(flat), self._encoder.dimension)
+        return pa.table(columns)
+
+    def finish(self) -> IndexReport:
+        """Return the report, with what the index holds now."""
+        tokens = self._store.rows("searched", ["tokens"])["tokens"].to_numpy()
+        self.report.documents, self.report.vectors = self._store.count(), len(tokens)
+        self.report.truncation = self._encoder.truncation().add(tokens)
+        self.report.misfits = self._metadata.misfits
+        return self.report
+
+
+class TextParts(Parts):
+    """The texts and passages that have no vector in an index yet; those of a batch of documents are a part."""
+
+    def __init__(self, reader: DocumentReader, folder: Path, encoder: Encoder, segmenter: Segmenter | None) -> None:
+        self._index, self._encoder, self._segmenter = folder.absolute(), encoder, segmenter
+        super().__init__(reader, self._index / VECTORS_FOLDER)
+        self.folder.mkdir(exist_ok=True)
+
+    @property
+    def total(self) -> int | None:
+        """The documents, where each has one text."""
+        return None if self._segmenter else super().total
+
+    def __iter__(self) -> Iterator[Part]:
+        """Read the documents."""
+        store, seen = Store.open(self._index), set[str]()
+        for number, batch in enumerate(_batches(self.reader), start=1):
+            pieces = [each for one in batch for each in (one.text, *self._encoder.passages(one, self._segmenter))]
+            texts = {text_hash(text): text for text in pieces}
+            seen.update(store.rows_of("hash", [one for one in texts if one not in seen], ["hash"])["hash"].to_pylist())
+            missing = [one for one in texts if one not in seen]
+            seen.update(missing)
+            if missing:
+                yield Part.of(self.folder, number, missing, [texts[one] for one in missing])
+
+
+def _files_ahead(folder: Path) -> dict[int, list[Path]]:
+    """Return the files of :class:`TextParts` by the number of their batch.
+
+    Whatever is in them is right: a text is known by its hash, and the index has one model.
+    """
+    files: dict[int, list[Path]] = {}
+    for path in part_files(folder / VECTORS_FOLDER):
+        files.setdefault(part_number(path), []).append(path)
+    return files
+
+
+def _vectors_of(paths: Iterable[Path]) -> Vectors:
+    """Return the vectors of files, scaled to length 1, by the hash of their text."""
+    vectors: dict[str, NDArray[np.floating[Any]]] = {}
+    for path in paths:
+        table = pq.read_table(path)
+        rows = table["vector"].combine_chunks().flatten().to_numpy().reshape(len(table), -1)
+        vectors.update(zip(table["id"].to_pylist(), unit_rows(rows), strict=True))
+    return vectors

@@ -1,0 +1,69 @@
+"""Settings of adding to an index and of searching it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from simlte_st.config import Config, setting
+from simlte_st.errors import ConfigurationError
+from simlte_st.models.config import EngineConfig
+
+Mode = Literal["hybrid", "dense", "text"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AddConfig(EngineConfig):
+    """How documents are added to an index."""
+
+    batch_size: int = setting(32, "texts that are encoded together")
+    sync: bool = setting(False, "remove documents that are no longer in the source")
+    progress: bool = setting(False, "show a progress bar", option=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinkEachConfig(Config):
+    """Which documents are found for each of many others."""
+
+    top_k: int | None = setting(
+        None,
+        "number of hits",
+        formerly=("top",),
+        aliases=("--top",),
+        default_help="all above the calibrated threshold, else 10",
+    )
+    threshold: float | None = setting(
+        None, "lowest cosine of a hit; all documents are then compared, without an approximate index", least=-1, most=1
+    )
+    where: str | None = setting(None, 'SQL condition on id and metadata, e.g. "year > 2010"', metavar="SQL")
+    mode: Mode = setting(
+        "hybrid", "by the cosine of vectors (dense), by words with BM25 (text), or by the ranks in both (hybrid)"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.threshold is not None and self.mode == "text":
+            raise ConfigurationError(
+                f"threshold={self.threshold}: a threshold is a cosine, and mode='text' compares no vectors."
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinkConfig(LinkEachConfig):
+    """Which documents are found for others, and whether reasons are given."""
+
+    explain: bool = setting(
+        False,
+        "give the sentences nearest to the query, and the words that both share",
+        formerly=("why",),
+        aliases=("--why",),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchConfig(LinkConfig):
+    """Which documents are found for a text, and whether reasons are given."""
+
+    top_k: int | None = setting(
+        None, "number of hits", formerly=("top",), aliases=("--top",), default_help="10, or all with ``threshold=``"
+    )

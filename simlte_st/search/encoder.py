@@ -1,0 +1,95 @@
+"""The model of an index: its identity, the passages that it reads, and vectors of length 1."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sentence_transformers import SentenceTransformer
+
+from simlte_st.compat import document_prompt, query_prompt
+from simlte_st.data.document import Document, SegmentedDocument
+from simlte_st.data.segmenters import Segmenter
+from simlte_st.data.sentences import TokenCounter, segment_document
+from simlte_st.models.base import load_model
+from simlte_st.models.loading import check_encodes
+from simlte_st.models.parts import encode_counted, weights_digest
+from simlte_st.models.truncation import Truncation, text_lengths
+from simlte_st.models.vectors import unit_rows
+
+Model = str | os.PathLike[str] | SentenceTransformer
+
+
+class Encoder:
+    """A model that encodes documents and queries, with its prompts for each where it has some.
+
+    Attributes:
+        budget: Tokens of a document that the model reads, special tokens and prompt not counted; None for no bound.
+        count: Counts tokens, special tokens not counted.
+        dimension: Size of a vector.
+        model: The model.
+        name: Its name, or its folder; None where it was given itself.
+    """
+
+    def __init__(self, model: Model, device: str | None = None) -> None:
+        self.model = model if isinstance(model, SentenceTransformer) else load_model(model, device=device).model
+        self.name: str | None = None
+        if not isinstance(model, SentenceTransformer):  # a folder is found from anywhere
+            self.name = os.path.abspath(model) if os.path.isdir(model) else os.fspath(model)
+        check_encodes(self.model, self.name or "the model of this index")
+        self._prompt = document_prompt(self.model)
+        self.budget = self.truncation().budget
+        self.count: TokenCounter = lambda texts: text_lengths(self.model, texts, self._prompt)
+        self.dimension = int(self.model.get_embedding_dimension() or 0)
+
+    def truncation(self) -> Truncation:
+        """Return an empty count of what the model reads of documents."""
+        return Truncation.of(self.model, prompt=self._prompt)
+
+    def identity(self) -> dict[str, Any]:
+        """Return everything that decides the vectors."""
+        return {
+            "weights": weights_digest(self.model),
+            "prompts": dict(self.model.prompts),
+            "default_prompt": self.model.default_prompt_name,
+            "dimension": self.dimension,
+            "normalized": True,
+        }
+
+    def passages(self, document: Document, segmenter: Segmenter | None) -> list[str]:
+        """Return runs of whole sentences, as many as the model reads at once; none where it reads the whole document.
+
+        An index without passages has no segmenter, and gets none.
+        """
+        if segmenter is None or self.budget is None or self.count([document.text])[0] <= self.budget:
+            return []
+        return list(_runs(segment_document(document, segmenter, self.count), self.budget))
+
+    def documents(self, texts: Sequence[str], batch_size: int = 32) -> NDArray[np.float32]:
+        """Return the vectors of documents, passages or sentences: shape ``[len(texts), dimension]``."""
+        if not texts:
+            return np.zeros((0, self.dimension), dtype=np.float32)
+        return unit_rows(encode_counted(self.model, list(texts), batch_size)[0]).astype(np.float32)
+
+    def query(self, text: str) -> NDArray[np.float32]:
+        """Return the vector of a query: shape ``[dimension]``."""
+        rows = self.model.encode_query([text], prompt=query_prompt(self.model), show_progress_bar=False)
+        vectors = unit_rows(rows).astype(np.float32)
+        vector: NDArray[np.float32] = vectors[0]
+        return vector
+
+
+def _runs(document: SegmentedDocument, budget: int) -> Iterator[str]:
+    beginnings = set(document.paragraphs)
+    text, taken = "", 0
+    for number, (sentence, tokens) in enumerate(zip(document.sentences, document.tokens, strict=True)):
+        if text and taken + tokens > budget:
+            yield text
+            text, taken = "", 0
+        separator = "\n\n" if number in beginnings else " "
+        text, taken = f"{text}{separator}{sentence}" if text else sentence, taken + tokens
+    if text:
+        yield text

@@ -1,0 +1,153 @@
+"""The hits of a search, and the pieces of text that are shown of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, overload
+
+import pyarrow as pa
+
+from simlte_st.data.analyzer import WORD, content_terms, terms_of
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A document that was found.
+
+    Attributes:
+        id: Its id.
+        score: What the hits are ordered by: in the mode ``"hybrid"`` the sum of reciprocal ranks, and 1 more where
+            hardly another document has words of the query; else the cosine or the BM25 score.
+        cosine: Cosine of the query with the document, or with the best of its passages; None in the mode ``"text"``.
+        bm25: BM25 score of the document; None where it is not among those searched by text that are ranked.
+        beginning: The first words of its text, with a mark where it goes on.
+        passage: The passage nearest to the query, in an index with passages; None where the model reads the whole
+            document, and in the mode ``"text"``.
+        metadata: Its values of the other columns.
+        sentences: With reasons, the sentences nearest to the query, and the cosine of each.
+        words: With reasons, the words that it shares with the query, and what each adds to the BM25 score.
+    """
+
+    id: str
+    score: float
+    cosine: float | None
+    bm25: float | None
+    beginning: str
+    passage: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    sentences: tuple[tuple[str, float], ...] = ()
+    words: tuple[tuple[str, float], ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the hit as JSON values, metadata among them."""
+        return {
+            "id": self.id,
+            "score": self.score,
+            "cosine": self.cosine,
+            "bm25": self.bm25,
+            "beginning": self.beginning,
+            "passage": self.passage,
+            **self.metadata,
+            "sentences": [{"sentence": sentence, "cosine": cosine} for sentence, cosine in self.sentences],
+            "words": [{"word": word, "bm25": score} for word, score in self.words],
+        }
+
+
+_OWN = pa.schema(
+    {"id": pa.string(), "score": pa.float64(), "cosine": pa.float64(), "bm25": pa.float64()}
+    | {"beginning": pa.string(), "passage": pa.string()}
+)
+_REASONS = pa.schema(
+    {
+        "sentences": pa.list_(pa.struct({"sentence": pa.string(), "cosine": pa.float64()})),
+        "words": pa.list_(pa.struct({"word": pa.string(), "bm25": pa.float64()})),
+    }
+)
+
+
+class Hits(Sequence[Hit]):
+    """The hits of a search, from the best on.
+
+    Args:
+        hits: The hits.
+        metadata: Columns of their metadata.
+        threshold: Lowest cosine that was asked for, or calibrated; None where it did not matter.
+        explain: Gives a hit with its reasons.
+    """
+
+    def __init__(
+        self,
+        hits: Iterable[Hit],
+        metadata: pa.Schema,
+        threshold: float | None = None,
+        explain: Callable[[Hit], Hit] = lambda hit: hit,
+    ) -> None:
+        self._hits = tuple(hits)
+        self._explain = explain
+        self._schema = pa.schema([*_OWN, *metadata, *_REASONS])
+        self.threshold = threshold
+
+    def __len__(self) -> int:
+        return len(self._hits)
+
+    @overload
+    def __getitem__(self, index: int) -> Hit: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Hit, ...]: ...
+    def __getitem__(self, index: int | slice) -> Hit | tuple[Hit, ...]:
+        return self._hits[index]
+
+    def __repr__(self) -> str:
+        return f"Hits({list(self._hits)!r})"
+
+    def explain(self, hit: Hit) -> Hit:
+        """Return one of the hits with its reasons, as a search with ``why=True`` gives them of all.
+
+        After a search of mode ``"text"`` without ``why`` there are shared words only.
+        """
+        return self._explain(hit)
+
+    def to_arrow(self) -> pa.Table:
+        """Return a table, a row a hit: the attributes of :class:`Hit`, with a column for each of the metadata."""
+        return pa.Table.from_pylist([hit.to_dict() for hit in self], schema=self._schema)
+
+    def to_pandas(self) -> Any:
+        """Return :meth:`to_arrow` as a data frame."""
+        return self.to_arrow().to_pandas()
+
+
+LENGTH = 200
+"""Characters of a snippet, at most."""
+
+_BEFORE = 40  # characters before the first word that was found
+_LAST_WORD = re.compile(r"\s+\S{0,40}$")
+
+
+def shortened(text: str, length: int) -> str:
+    """Return a text, or its first words up to a length in characters, with a mark that it goes on."""
+    return text if len(text) <= length else _LAST_WORD.sub("", text[: length + 1])[:length] + " …"
+
+
+def snippet(text: str, query: str, length: int = LENGTH) -> str:
+    """Return the piece of a text that has most different words of a query."""
+    wanted = {each.term for each in content_terms(query)}
+    found = [
+        (match.start(), term)
+        for match in WORD.finditer(text)
+        for term in {each.term for each in terms_of(match[0])} & wanted
+    ]
+    best, most = 0, 0
+    first = 0
+    for last, (place, _) in enumerate(found):
+        while place - found[first][0] > length - _BEFORE:
+            first += 1
+        many = len({term for _, term in found[first : last + 1]})
+        if many > most:
+            best, most = max(0, found[first][0] - _BEFORE), many
+    start = text.find(" ", best) + 1 if best else 0  # whole words
+    piece = text[start : start + length]
+    if start + length < len(text):
+        piece = piece.rpartition(" ")[0] or piece
+    return ("… " if start else "") + " ".join(piece.split()) + (" …" if start + length < len(text) else "")

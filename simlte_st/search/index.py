@@ -1,0 +1,361 @@
+"""The index: documents in, hits out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
+
+from simlte_st.checks import check_text
+from simlte_st.config import configured
+from simlte_st.data.document import Document
+from simlte_st.data.documents import read_documents
+from simlte_st.errors import ConfigurationError, DataError
+from simlte_st.files import SETTINGS_FILE, hold, write_json
+from simlte_st.search.calibrate import Calibration, fit_threshold, read_labels, score_pairs
+from simlte_st.search.config import AddConfig, LinkConfig, LinkEachConfig, SearchConfig
+from simlte_st.search.explain import remove_unused_sentences
+from simlte_st.search.hits import Hits
+from simlte_st.search.link import document_queries, known_documents, query_documents
+from simlte_st.search.searcher import Searcher
+from simlte_st.search.settings import load_encoder, make_folder, read_settings
+from simlte_st.search.store import Store
+
+if TYPE_CHECKING:  # with torch and transformers, which a search by words alone does not need
+    from typing_extensions import Unpack
+
+    from simlte_st.overrides import AddOverrides, LinkEachOverrides, LinkOverrides, SearchOverrides
+    from simlte_st.search.add import IndexReport
+    from simlte_st.search.encoder import Encoder, Model
+
+L = TypeVar("L", bound=LinkEachConfig)
+
+_TOGETHER = 512  # queries of :meth:`Index.link_each` that are searched for at a time
+
+
+class Index:
+    """Documents on disk, found by text or by other documents.
+
+    It is made by :meth:`create` and :meth:`open`. One process writes at a time; others can search meanwhile, and find
+    what is written by then.
+
+    Example:
+        ::
+
+            from simlte_st import Index
+
+            index = Index.create("articles.index", "simlte-longformer", parts=True)
+            index.add("articles.jsonl")
+            for hit in index.search("floods in the north", where="year > 2010", explain=True):
+                print(hit.id, hit.cosine, hit.sentences)
+
+    Attributes:
+        folder: Where it is.
+        parts: Whether it has a vector for each passage too.
+        calibration: The threshold that :meth:`calibrate` chose; None where there is none yet.
+    """
+
+    def __init__(
+        self, folder: Path, settings: dict[str, Any], store: Store, model: Model | None, device: str | None = None
+    ) -> None:
+        self.folder, self._settings, self._store, self._model, self._device = folder, settings, store, model, device
+        self.parts: bool = settings["parts"]
+        self.calibration = Calibration(**settings["calibration"]) if settings["calibration"] else None
+
+    def __repr__(self) -> str:
+        return f"Index({str(self.folder)!r})"
+
+    def __len__(self) -> int:
+        """Count the documents."""
+        return self._store.count()
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns of metadata."""
+        return list(self._store.metadata().names)
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        model: Model,
+        *,
+        parts: bool | None = None,
+        exist_ok: bool = False,
+        device: str | None = None,
+    ) -> Index:
+        """Make an index.
+
+        Args:
+            path: Its folder, which is made.
+            model: The model, or its name or folder, by which it is found again when the index is opened.
+            parts: Also find documents that are longer than the model reads by passages: runs of whole sentences, as
+                many as the model reads at once, with a vector each. None keeps the choice of an index that exists;
+                otherwise it means no.
+            exist_ok: Open the index if it exists and was made with the same model and ``parts``.
+            device: Where a model that is named computes, such as ``"cpu"`` or ``"cuda:1"``; None for a GPU, if there is
+                one.
+
+        Raises:
+            ConfigurationError: The folder exists or was made with other settings, there is no such device, or another
+                process writes.
+            ModelError: The model does not exist, or the index there has another one.
+            StoreError: The index cannot be written.
+            MissingExtraError: LanceDB is not installed.
+        """
+        folder = Path(path)
+        if exist_ok and (folder / SETTINGS_FILE).exists():
+            index = cls.open(folder, model, device).load()
+            if parts not in (None, index.parts):
+                made = "with" if index.parts else "without"
+                raise ConfigurationError(f"{folder} was made {made} passages (parts): make another index.")
+            return index
+        from simlte_st.search.encoder import Encoder
+
+        encoder = Encoder(model, device)
+        settings, store = make_folder(folder, encoder, bool(parts))
+        index = cls(folder, settings, store, model, device)
+        index.__dict__["encoder"] = encoder
+        return index
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], model: Model | None = None, device: str | None = None) -> Index:
+        """Open an index.
+
+        Args:
+            path: Its folder.
+            model: The model it was made with, where that is not found by its name. It is loaded, and compared with what
+                the index knows of it, when it is first needed.
+            device: Where it computes, as for :meth:`create`.
+
+        Raises:
+            StoreError: There is no index, it is incomplete, or it was made by another version.
+            MissingExtraError: LanceDB is not installed.
+        """
+        folder = Path(path)
+        return cls(folder, read_settings(folder), Store.open(folder), model, device)
+
+    def load(self) -> Index:
+        """Load the model now rather than when it is first needed, and return the index.
+
+        Raises:
+            ModelError: The model is gone, or is another one now.
+            ConfigurationError: It had no name, and none was given.
+        """
+        _ = self.encoder
+        return self
+
+    @cached_property
+    def encoder(self) -> Encoder:
+        """The model, loaded when it is first needed; raises what :meth:`load` does."""
+        return load_encoder(self.folder, self._settings, self._model, self._device)
+
+    @cached_property
+    def _searcher(self) -> Searcher:
+        return Searcher(self._store, lambda: self.encoder, self.parts)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        lock = hold(self.folder)
+        try:
+            yield
+        finally:
+            lock.release()
+
+    @configured(AddConfig)
+    def add(self, documents: Any, config: AddConfig | None = None, **overrides: Unpack[AddOverrides]) -> IndexReport:
+        """Add documents, each batch in one commit: an interruption loses one batch at most.
+
+        A document replaces the one with the same id. Nothing is encoded twice: an unchanged document is left alone, and
+        a text that is there under another id has its vector already. All other columns become metadata, see
+        :class:`~simlte_st.search.schema.Metadata`. Documents of a table without ids are named by the hash of their
+        text; a second one of the same text with other columns by the hash of both.
+
+        Args:
+            documents: What :func:`~simlte_st.data.read_documents` takes. Read twice where several devices or ``"ray"``
+                encode: they first encode the texts that have no vector yet, then this process writes. What they have
+                finished stays in the index when this is interrupted. All machines of Ray have to see the documents and
+                the index.
+            config: How to add them. With ``sync=True``, documents of the index that are not among these are removed,
+                but not those that could not be read this time, which the report names.
+            **overrides: Settings of :class:`~simlte_st.search.AddConfig`, in place of those of ``config``.
+
+        Returns:
+            What became of them.
+
+        Raises:
+            DataError: They cannot be read, or their columns have no place in the index.
+            ConfigurationError: Another process writes, ``sync=True`` with a limited number of documents, or there is no
+                such device, engine or cluster, or no room in it.
+            MissingExtraError: ``engine="ray"`` without the extra ``ray``.
+            ModelError: The model is gone, or is another one now.
+            StoreError: The index cannot be written; what was written before is there.
+        """
+        from simlte_st.models.device import check_devices
+        from simlte_st.search.add import add_documents
+
+        config = AddConfig.make(config, overrides)
+        check_devices(config)
+        with self._writing():
+            self.__dict__.pop("_searcher", None)
+            report = add_documents(self._store, self.encoder, documents, config, parts=self.parts)
+            remove_unused_sentences(self.folder, self._store)
+            return report
+
+    def delete(self, ids: Sequence[str]) -> int:
+        """Delete documents, and return how many of them there were.
+
+        Raises:
+            ConfigurationError: Another process writes.
+            StoreError: The index cannot be written.
+        """
+        with self._writing():
+            before = len(self)
+            self._store.delete(list(ids))
+            remove_unused_sentences(self.folder, self._store)
+            return before - len(self)
+
+    def documents(self, ids: Sequence[str]) -> list[Document]:
+        """Return documents with their metadata, in the order of the ids.
+
+        Raises:
+            DataError: One is not in the index.
+        """
+        return self._store.documents(ids)
+
+    def table(self, columns: Sequence[str] | None = None, ids: Sequence[str] | None = None) -> pa.Table:
+        """Return documents as a table in the order of their ids.
+
+        Args:
+            columns: Some of ``id``, ``text``, ``tokens``, ``vector`` and the metadata; None for all. The id is always
+                there.
+            ids: Ids of the documents; None for all.
+
+        Raises:
+            StoreError: The index cannot be read.
+        """
+        return self._store.table(columns, ids)
+
+    @configured(SearchConfig, text="query")
+    def search(self, query: str, config: SearchConfig | None = None, **overrides: Unpack[SearchOverrides]) -> Hits:
+        """Find documents by text.
+
+        Args:
+            query: What to look for.
+            config: Which hits are returned.
+            **overrides: Settings of :class:`~simlte_st.search.SearchConfig`, in place of those of ``config``.
+
+        Returns:
+            The hits, from the best on.
+
+        Raises:
+            ConfigurationError: A value is out of range, or the filter cannot be used.
+            DataError: The query is empty.
+            ModelError: The model is gone, or is another one now.
+            StoreError: The index cannot be read.
+        """
+        config = SearchConfig.make(config, overrides)
+        check_text("query", query)
+        if not query.strip():
+            raise DataError("The text to search for is empty.")
+        wanted = self._searcher.text_query(query, config.mode != "text" or config.explain)
+        return self._searcher.search([wanted], config, config.explain)[0]
+
+    @configured(LinkConfig, seeds="documents")
+    def link(
+        self,
+        documents: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+        config: LinkConfig | None = None,
+        **overrides: Unpack[LinkOverrides],
+    ) -> Hits:
+        """Find the documents that belong to others, which are not among the hits.
+
+        Args:
+            documents: The query documents: ids of the index, paths of files, or texts, looked for in this order.
+                Several are one query: the mean of their vectors, and the words of all.
+            config: Which hits are returned. Without ``top_k`` and ``threshold``, the calibrated threshold is taken if
+                there is one.
+            **overrides: Settings of :class:`~simlte_st.search.LinkConfig`, in place of those of ``config``.
+
+        Returns:
+            The hits; their ``threshold`` is the one that was taken.
+
+        Raises:
+            DataError: A query document is empty, or one word that is neither an id nor a path.
+            ConfigurationError: A value is out of range, or the filter cannot be used.
+            ModelError: The model is gone, or is another one now.
+            StoreError: The index cannot be read.
+        """
+        config = self._calibrated(LinkConfig.make(config, overrides))
+        several = isinstance(documents, Iterable) and not isinstance(documents, (str, bytes, os.PathLike))
+        names: list[Any] = list(documents) if several else [documents]  # type: ignore[arg-type]
+        if not names:
+            raise DataError("There are no documents to link.")
+        group = [document for name in names for document in query_documents(self._store, name)]
+        queries = document_queries(self._searcher, [group], config.mode != "text" or config.explain)
+        return self._searcher.search(queries, config, config.explain)[0]
+
+    @configured(LinkEachConfig, seeds="documents")
+    def link_each(
+        self, documents: Any, config: LinkEachConfig | None = None, **overrides: Unpack[LinkEachOverrides]
+    ) -> Iterator[tuple[str, Hits]]:
+        """Find for each of many documents those that belong to it: each is a query of its own.
+
+        Hundreds of vectors are looked for at a time. A text that the index has is not encoded again.
+
+        Args:
+            documents: What :func:`~simlte_st.data.read_documents` takes; read as a stream.
+            config: Which hits are returned for each, as for :meth:`link`.
+            **overrides: Settings of :class:`~simlte_st.search.LinkEachConfig`, in place of those of ``config``.
+
+        Yields:
+            The id of each query document, in their order, and its hits.
+
+        Raises:
+            DataError: The documents cannot be read. Other errors are as for :meth:`link`.
+        """
+        config = self._calibrated(LinkEachConfig.make(config, overrides))
+        reader = iter(read_documents(documents))
+        while batch := list(islice(reader, _TOGETHER)):
+            groups = [[each] for each in known_documents(self._store, batch)]
+            queries = document_queries(self._searcher, groups, config.mode != "text")
+            yield from zip((one.id for one in batch), self._searcher.search(queries, config), strict=True)
+
+    def _calibrated(self, config: L) -> L:
+        if config.top_k is None and config.threshold is None and self.calibration and config.mode != "text":
+            return replace(config, threshold=self.calibration.threshold)
+        return config
+
+    def calibrate(
+        self, labels: str | os.PathLike[str] | Iterable[Mapping[str, Any]], precision: float = 0.9
+    ) -> Calibration:
+        """Choose a threshold by labelled pairs and keep it: :meth:`link` then takes it by default.
+
+        Args:
+            labels: A file of JSON lines, or mappings, with ``seed`` (a query document: an id or a text), ``id`` (of the
+                index) and ``label`` (1 where they belong together, else 0).
+            precision: Share of the links that should be right: the lowest threshold that reaches it is chosen.
+
+        Raises:
+            DataError: The labels cannot be used, or name a document that is not in the index.
+            ConfigurationError: No threshold reaches the precision, or another process writes.
+            ModelError: The model is gone, or is another one now.
+            StoreError: The index cannot be read or written.
+        """
+        pairs = read_labels(labels)
+        self.documents(sorted({document for _, document, _ in pairs}))  # raises an error where one is missing
+        groups = {given: query_documents(self._store, given) for given, _, _ in pairs}
+        queries = dict(zip(groups, document_queries(self._searcher, [*groups.values()], True), strict=True))
+        calibration = fit_threshold(score_pairs(self._store, queries, pairs), [each[2] for each in pairs], precision)
+        with self._writing():
+            self._settings["calibration"] = calibration.to_dict()
+            write_json(self.folder / SETTINGS_FILE, self._settings)
+        self.calibration = calibration
+        return calibration

@@ -1,0 +1,90 @@
+"""From queries to hits: the documents that match, with what is shown of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from simlte_st.data.segmenters import PunktSegmenter, Segmenter
+from simlte_st.files import read_json
+from simlte_st.search.config import LinkEachConfig
+from simlte_st.search.explain import Explainer, SentenceVectors
+from simlte_st.search.hits import Hit, Hits, shortened
+from simlte_st.search.query import Query, find_matches
+from simlte_st.search.settings import PUNKT_FILE
+from simlte_st.search.store import Store
+from simlte_st.search.words import WordCounts
+
+if TYPE_CHECKING:
+    from simlte_st.search.encoder import Encoder
+
+TOP_K = 10
+"""Number of hits where neither a number nor a threshold is set."""
+
+_BEGINNING = 300  # characters
+
+
+class Searcher:
+    """Searches an index, with what it knew of its documents when it was first searched.
+
+    Attributes:
+        store: The table of the index.
+        encoder: Loads the model.
+        parts: Whether documents have passages.
+    """
+
+    def __init__(self, store: Store, encoder: Callable[[], Encoder], parts: bool) -> None:
+        self.store, self.encoder, self.parts = store, encoder, parts
+
+    @cached_property
+    def segmenter(self) -> Segmenter:
+        """The segmenter of the index."""
+        path = self.store.folder / PUNKT_FILE
+        return PunktSegmenter.from_dict(read_json(path)) if path.exists() else PunktSegmenter()
+
+    @cached_property
+    def words(self) -> WordCounts:
+        """What the index knows of words."""
+        return WordCounts.read(self.store.folder)
+
+    @cached_property
+    def _sentences(self) -> SentenceVectors:
+        return SentenceVectors(self.store.folder, lambda sentences: self.encoder().documents(sentences))
+
+    def text_query(self, text: str, with_vector: bool) -> Query:
+        """Return a text as a query."""
+        return Query(self.words.of_query(text), self.encoder().query(text) if with_vector else None)
+
+    def search(self, queries: Sequence[Query], config: LinkEachConfig, explain: bool = False) -> list[Hits]:
+        """Return the hits of each query."""
+        if config.top_k is None and config.threshold is None:
+            config = replace(config, top_k=TOP_K)
+        if config.where is not None:
+            config = replace(config, where=self.store.check_filter(config.where))
+        matches = find_matches(self.store, queries, config)
+        flat = [match for each in matches for match in each]
+        documents = {one.id: one for one in self.store.documents(list({match.id: None for match in flat}))}
+        parted = sorted({match.id for match in flat if match.part})
+        rows = self.store.rows_of("id", parted, ["id", "part", "passage"], "part > 0").to_pylist() if parted else []
+        passages = {(row["id"], row["part"]): row["passage"] for row in rows}
+        metadata = self.store.metadata()
+        found = []
+        for query, each in zip(queries, matches, strict=True):
+            texts = {match.id: documents[match.id].text for match in each}
+            hits = [
+                Hit(
+                    match.id,
+                    match.score,
+                    match.cosine,
+                    match.bm25,
+                    shortened(texts[match.id], _BEGINNING),
+                    passages.get((match.id, match.part)),
+                    documents[match.id].metadata or {},
+                )
+                for match in each
+            ]
+            explainer = Explainer(self.store, self._sentences, lambda: self.segmenter, query, texts)
+            found.append(Hits(map(explainer, hits) if explain else hits, metadata, config.threshold, explainer))
+        return found

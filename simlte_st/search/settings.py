@@ -1,0 +1,91 @@
+"""How an index was made: its ``settings.json``, and the model that it names."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from simlte_st.errors import ConfigurationError, ModelError, StoreError
+from simlte_st.files import SETTINGS_FILE, changes, check_place, hold, is_model, nearest_place, read_json, write_json
+from simlte_st.search.store import TABLE, Store
+from simlte_st.search.words import WORDS_FILE
+
+if TYPE_CHECKING:
+    from simlte_st.search.encoder import Encoder
+
+FORMAT = 2
+"""Version of what is on disk."""
+
+PUNKT_FILE = "punkt.json"
+"""Parameters of the sentence segmenter, learned from the first documents."""
+
+
+def make_folder(folder: Path, encoder: Encoder, parts: bool) -> tuple[dict[str, Any], Store]:
+    """Make the folder of an index; what a process left that was killed while making one is used."""
+    check_place(folder)
+    ours = {"process", f"{TABLE}.lance", PUNKT_FILE, WORDS_FILE}  # and locks
+    if folder.exists() and (
+        not folder.is_dir() or any(each.name not in ours and not each.name.startswith(".") for each in folder.iterdir())
+    ):
+        raise ConfigurationError(f"{folder} exists already: choose another folder for the index.")
+    lock = hold(folder)
+    try:
+        if (folder / SETTINGS_FILE).exists():
+            raise ConfigurationError(f"{folder} has just been made by another process.")
+        store = Store.create(folder, encoder.dimension)
+        settings = {"format": FORMAT, "model": encoder.name, **encoder.identity(), "parts": parts, "calibration": None}
+        write_json(folder / SETTINGS_FILE, settings)  # last: without it, a folder is not an index
+    finally:
+        lock.release()
+    return settings, store
+
+
+def is_index(place: Any) -> bool:
+    """Return whether a path is the folder of an index, complete or not."""
+    return isinstance(place, (str, os.PathLike)) and os.path.isdir(Path(place) / f"{TABLE}.lance")
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """Read the settings of an index."""
+    path = folder / SETTINGS_FILE
+    if not path.is_file():
+        half = is_index(folder)
+        why = f"{SETTINGS_FILE} is missing; if it is a copy, copy it again" if half else "make one with: simlte index"
+        meant = nearest_place(folder, lambda place: (place / SETTINGS_FILE).is_file() and not is_model(place))
+        raise StoreError(f"There is no index at {folder}: {why}.{meant}")
+    settings = read_json(path)
+    if not isinstance(settings, dict) or not isinstance(settings.get("format"), int):
+        raise StoreError(f"{path} is not the settings file of an index.")
+    if settings["format"] > FORMAT:
+        raise StoreError(
+            f"{folder} was made by a newer version of simlte-st (format {settings['format']}; this one reads "
+            f"{FORMAT}): update it with: pip install --upgrade simlte-st"
+        )
+    if settings["format"] < FORMAT:
+        raise StoreError(f"{folder} was made by an older version of simlte-st: make it again with: simlte index")
+    return settings
+
+
+def load_encoder(folder: Path, settings: dict[str, Any], model: Any, device: str | None = None) -> Encoder:
+    """Load the model of an index."""
+    from simlte_st.search.encoder import Encoder  # with torch and transformers
+
+    wanted = settings["model"] if model is None else model
+    if wanted is None:
+        raise ConfigurationError(f"The model of {folder} was given without a name: pass it with model=.")
+    try:
+        encoder = Encoder(wanted, device)
+    except ModelError as error:
+        if model is not None:
+            raise
+        raise ModelError(f"{error} It is the model of {folder}: if it was moved, name it with model=.") from None
+    identity = encoder.identity()
+    different = changes({name: settings.get(name) for name in identity}, identity)
+    if different:
+        raise ModelError(
+            f"{folder} was made with another model than {encoder.name or 'the one given'} is now "
+            f"({'; '.join(different.values())}): their vectors cannot be compared. Name the right one with model=, or "
+            "make another index."
+        )
+    return encoder

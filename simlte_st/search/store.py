@@ -1,0 +1,319 @@
+"""The table of an index, in LanceDB: writing, reading, and finding the nearest rows.
+
+LanceDB is embedded, lives in a folder, may outgrow the memory, and has vectors (exact or by an approximate index),
+columns to filter by and BM25 in one table whose commits are atomic. FAISS and hnswlib hold vectors only, and in memory;
+Chroma and Qdrant want a server, or everything in memory, for the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from math import ceil, sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from simlte_st.checks import check_text
+from simlte_st.data.document import Document
+from simlte_st.errors import ConfigurationError, DataError, StoreError
+from simlte_st.extras import require
+from simlte_st.search.schema import OWN_COLUMNS, own_schema
+
+TABLE = "documents"
+
+_INDICES = {"terms": "terms_idx", "vector": "vector_idx", "searched": "searched_idx"}
+_MERGES = 64  # after so many, small files are joined
+KEPT = timedelta(minutes=10)  # how long a search that has begun finds the files of the version it reads
+VALUES = 1000  # in one list of an SQL condition
+_ROUNDING = 1e-6  # of cosines: those of one pair differ in the last digits from one way of searching to another
+
+APPROXIMATE_FROM = 50_000
+"""Rows from which on the vectors have an approximate index (IVF); fewer are compared one by one, which is quick."""
+
+PROBES = 100
+"""Partitions that a query for a few rows looks through: recall@10 is then .974 to .987 from 60,000 to a million rows
+(``benchmarks.index_scale``)."""
+
+_FEW = 100  # rows
+_MOST_SEGMENTS = 8  # of an index that is left as it is; with eight a query takes up to twice as long as with one
+
+_QUOTED = re.compile(r"'(?:[^']|'')*'")
+_NAMES = re.compile(r'"[^"]*"|`[^`]*`|\w+')
+
+
+def text_hash(text: str) -> str:
+    """Return the digest by which the vector of a text is found again."""
+    return hashlib.blake2b(text.encode("utf-8"), digest_size=16).hexdigest()
+
+
+def is_one_of(column: str, values: Iterable[str]) -> str:
+    """Return the SQL condition that a column holds one of several texts."""
+    listed = ", ".join("'{}'".format(value.replace("'", "''")) for value in values)
+    return f"{column} IN ({listed})" if listed else "false"
+
+
+class Store:
+    """The table of an index.
+
+    Attributes:
+        folder: The index.
+    """
+
+    def __init__(self, folder: Path, table: Any) -> None:
+        self.folder, self._table = folder, table
+        self._merges = 0
+
+    @classmethod
+    def create(cls, folder: Path, dimension: int) -> Store:
+        """Make an empty table; one that is there and empty, which a killed process left, is replaced."""
+        connection = connect(folder)
+        with store_errors(folder, "written"):
+            if (folder / f"{TABLE}.lance").exists() and connection.open_table(TABLE).count_rows():
+                raise StoreError(f"{folder} holds vectors but lacks settings.json: if it is a copy, copy it again.")
+            store = cls(folder, connection.create_table(TABLE, schema=own_schema(dimension), mode="overwrite"))
+            store._make_index("terms")
+        return store
+
+    @classmethod
+    def open(cls, folder: Path) -> Store:
+        """Open the table."""
+        with store_errors(folder, "read"):
+            return cls(folder, connect(folder).open_table(TABLE))
+
+    def metadata(self) -> pa.Schema:
+        """Return the columns that are not our own."""
+        return pa.schema([field for field in self._table.schema if field.name not in OWN_COLUMNS])
+
+    def add_columns(self, fields: Sequence[pa.Field]) -> None:
+        """Add columns, null in all rows."""
+        with store_errors(self.folder, "written"):
+            self._table.add_columns(pa.schema(fields))
+
+    def merge(self, rows: pa.Table) -> None:
+        """Write all rows of some documents, in place of all rows of the same ids, in one commit."""
+        ids = is_one_of("id", rows["id"].unique().to_pylist())
+        with store_errors(self.folder, "written"):
+            if self._table.count_rows(ids):
+                merge = self._table.merge_insert(["id", "part"]).when_matched_update_all().when_not_matched_insert_all()
+                merge.when_not_matched_by_source_delete(ids).execute(rows)
+            else:  # a merge takes longer the more rows there are
+                self._table.add(rows)
+            self._merges += 1
+            if self._merges % _MERGES == 0:
+                self._table.optimize(cleanup_older_than=KEPT)
+
+    def delete(self, ids: Sequence[str]) -> None:
+        """Delete all rows of documents."""
+        with store_errors(self.folder, "written"):
+            for start in range(0, len(ids), VALUES):
+                self._table.delete(is_one_of("id", ids[start : start + VALUES]))
+
+    def tidy(self) -> None:
+        """Bring the search indices up to date, and join small files.
+
+        Rows that no index holds yet are found all the same, only more slowly. An index is rebuilt where most rows are
+        new to it, since LanceDB would keep what it learned from a few rows, and where the number of its partitions no
+        longer fits.
+        """
+        with store_errors(self.folder, "written"):
+            rows = self._table.count_rows()
+            for column, name in _INDICES.items():
+                stats = self._table.index_stats(name)
+                if stats is None and (column == "terms" or rows < APPROXIMATE_FROM):
+                    continue
+                if stats is None or stats.num_unindexed_rows > stats.num_indexed_rows or self._outgrown(column, rows):
+                    self._make_index(column)
+            self._table.optimize(cleanup_older_than=KEPT)
+
+    def _outgrown(self, column: str, rows: int) -> bool:
+        if column != "vector":
+            return False
+        index = next(each for each in self._table.list_indices() if each.name == _INDICES[column])
+        made_for = (2 * (index.index_details or {}).get("target_partition_size", 0)) ** 2
+        return not made_for / 2 < rows < made_for * 2 or index.num_segments >= _MOST_SEGMENTS
+
+    def _make_index(self, column: str) -> None:
+        kinds = require("lancedb.index", "index", "indexes")
+        size = partition_size(self._table.count_rows())
+        configs = {
+            "terms": kinds.FTS(  # the terms as they are: documents and questions are cut by the same rules
+                base_tokenizer="whitespace",
+                max_token_length=None,
+                lower_case=False,
+                stem=False,
+                remove_stop_words=False,
+                ascii_folding=False,
+            ),
+            # Of whole vectors: the cosines that it gives are exact.
+            "vector": kinds.IvfFlat(distance_type="cosine", target_partition_size=size),
+            "searched": kinds.Bitmap(),  # without it each search reads the column, which took half of its time
+        }
+        self._table.create_index(column, config=configs[column], replace=True, name=_INDICES[column])
+
+    def count(self, where: str = "part = 0") -> int:
+        """Count rows, those of documents where no condition is given."""
+        with store_errors(self.folder, "read"):
+            return int(self._table.count_rows(where))
+
+    def rows(self, where: str, columns: Sequence[str]) -> pa.Table:
+        """Read columns of the rows that fulfil a condition."""
+        with store_errors(self.folder, "read"):
+            return self._table.search().where(where).select(list(columns)).limit(None).to_arrow()
+
+    def rows_of(self, column: str, values: Sequence[str], columns: Sequence[str], where: str = "true") -> pa.Table:
+        """Read columns of the rows in which a column holds one of several texts."""
+        parts = [values[start : start + VALUES] for start in range(0, len(values), VALUES)] or [[]]
+        return pa.concat_tables(self.rows(f"{where} AND {is_one_of(column, part)}", columns) for part in parts)
+
+    def nearest_many(
+        self, vectors: NDArray[np.float32], where: str, top_k: int | None = None, threshold: float | None = None
+    ) -> list[dict[str, tuple[float, int]]]:
+        """Return for each vector the nearest documents, with the cosine and the ``part`` of their best row.
+
+        LanceDB is asked for all of them in one call, and again, for more rows, for those that found too few documents.
+        """
+        found: list[dict[str, tuple[float, int]]] = [{} for _ in vectors]
+        asked = np.arange(len(vectors))
+        total = self.count("true")
+        limit = max(1, total if top_k is None else top_k)
+        probes = total
+        if top_k is not None and total >= APPROXIMATE_FROM:
+            probes = probe_count(total, self.count(where), limit)
+        while len(asked):
+            rows = self._nearest_rows(vectors[asked], where, limit, threshold, None if top_k is None else probes)
+            if "query_index" not in rows.column_names:  # LanceDB numbers the queries where there are several
+                rows = rows.append_column("query_index", pa.array(np.zeros(len(rows), dtype=np.int32)))
+            counts = np.bincount(rows["query_index"].to_numpy(), minlength=len(asked))
+            best: list[dict[str, tuple[float, int]]] = [{} for _ in asked]
+            columns = [rows[name].to_pylist() for name in ("query_index", "id", "part", "_distance")]
+            for number, name, part, distance in zip(*columns, strict=True):
+                best[number].setdefault(name, (1 - distance, part))
+            again = []
+            for place, number in enumerate(asked):
+                if top_k is None or len(best[place]) >= top_k or (counts[place] < limit and probes == total):
+                    ordered = sorted(best[place].items(), key=lambda item: (-item[1][0], item[0]))
+                    found[number] = dict(ordered[:top_k])
+                else:  # several rows of one document were among them, or the filter leaves few rows near the query
+                    again.append(number)
+            asked = np.array(again, dtype=np.int64)
+            limit, probes = limit * 4, _or_all(probes * 4, total)
+        return found
+
+    def _nearest_rows(
+        self, vectors: NDArray[np.float32], where: str, limit: int, threshold: float | None, probes: int | None
+    ) -> pa.Table:
+        with store_errors(self.folder, "read"):
+            query = self._table.search(vectors, vector_column_name="vector").distance_type("cosine").where(where)
+            if threshold is not None:
+                query = query.distance_range(upper_bound=1 - threshold + _ROUNDING)
+            query = query.bypass_vector_index() if probes is None else query.nprobes(probes)
+            return query.select(["id", "part", "_distance"]).limit(limit).to_arrow()
+
+    def matching(self, terms: Iterable[str], where: str, top_k: int) -> dict[str, float]:
+        """Return the BM25 scores of the documents that have some of the terms, from the best on."""
+        text = " ".join(terms)
+        if not text:
+            return {}
+        match = require("lancedb.query", "index", "indexes").MatchQuery
+        with store_errors(self.folder, "read"):
+            query = self._table.search(match(text, "terms"), query_type="fts").where(where)
+            rows = query.select(["id", "_score"]).limit(top_k).to_arrow()
+        scores = zip(rows["id"].to_pylist(), rows["_score"].to_pylist(), strict=True)
+        return dict(sorted(scores, key=lambda item: (-item[1], item[0])))
+
+    def table(self, columns: Sequence[str] | None = None, ids: Sequence[str] | None = None) -> pa.Table:
+        """Return documents as a table; see :meth:`simlte_st.search.Index.table`."""
+        wanted = ["text", "tokens", "vector", *self.metadata().names] if columns is None else columns
+        wanted = list(dict.fromkeys(["id", *wanted]))
+        rows = self.rows("part = 0", wanted) if ids is None else self.rows_of("id", ids, wanted, "part = 0")
+        return rows.sort_by("id")
+
+    def documents(self, ids: Sequence[str]) -> list[Document]:
+        """Return documents with their metadata, in the order of the ids."""
+        names = self.metadata().names
+        rows = self.table(["text", *names], ids).to_pylist()
+        documents = {row["id"]: Document(row["id"], row["text"], metadata={n: row[n] for n in names}) for row in rows}
+        for name in ids:
+            if name not in documents:
+                raise DataError(f"{self.folder} has no document with the id {name!r}.")
+        return [documents[name] for name in ids]
+
+    def check_filter(self, where: str) -> str:
+        """Return a user's filter in parentheses; LanceDB would ignore whatever follows its first condition."""
+        check_text("where", where)
+        names = ["id", *self.metadata().names]
+        rest = _QUOTED.sub(" ", where)
+        depths = np.cumsum([(mark == "(") - (mark == ")") for mark in rest] or [0])
+        hidden = {name.strip('"`').lower() for name in _NAMES.findall(rest)} & {*OWN_COLUMNS[1:]} - {*names}
+        problem = ""
+        if any(mark in rest for mark in (";", "--", "/*", "'")) or depths.min() < 0 or depths[-1]:
+            problem = "it must be one condition, with every quote and parenthesis closed"
+        elif hidden:
+            problem = f"{min(hidden)!r} cannot be filtered by"
+        else:
+            try:
+                self._table.search().where(f"({where})").select(["id"]).explain_plan()
+            except (ValueError, RuntimeError, OSError) as error:
+                problem = _first_line(error).partition(" Valid fields")[0].rstrip(".")
+        if problem:
+            raise ConfigurationError(
+                f'The filter {where!r} cannot be used: {problem}. It is an SQL condition, such as "year > 2010 AND '
+                f"kind = 'news'\", on the columns: {', '.join(names)}."
+            )
+        return f"({where})"
+
+
+def partition_size(rows: int) -> int:
+    """Return the rows of a partition of the vectors, such that there are about ``2 * sqrt(rows)`` partitions.
+
+    LanceDB's own number is a partition for every 4,096 rows, and its ``optimize`` merges others until that is so,
+    unless an index was made with a ``target_partition_size``.
+    """
+    return max(1, round(sqrt(rows) / 2))
+
+
+def probe_count(rows: int, matching: int, nearest: int) -> int:
+    """Return the number of partitions that a query looks through.
+
+    A filter leaves fewer rows in each partition, so more are looked through: as many rows are compared as without it.
+    """
+    return _or_all(ceil(PROBES * rows / max(1, matching) * sqrt(max(1.0, nearest / _FEW))), rows)
+
+
+def _or_all(number: int, rows: int) -> int:
+    """Return a number of partitions; ``rows`` where that is about all of them."""
+    return number if number < rows // partition_size(rows) else rows
+
+
+def connect(folder: Path) -> Any:
+    """Connect to LanceDB in the folder of an index."""
+    # LanceDB's own log goes to standard error, past Python, and warns of what it is going to change.
+    os.environ.setdefault("LANCEDB_LOG", "error")
+    # Every search sees what another process has written by then.
+    return require("lancedb", "index", "indexes").connect(folder, read_consistency_interval=timedelta(0))
+
+
+@contextmanager
+def store_errors(folder: Path, what: str) -> Iterator[None]:
+    """Turn LanceDB's errors, which are of any of three classes, into ours."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except (OSError, RuntimeError, ValueError) as error:
+        hint = "What was written before is there." if what == "written" else "If it is a copy, copy it again."
+        raise StoreError(f"The index {folder} cannot be {what}: {_first_line(error)}. {hint}") from error
+
+
+def _first_line(error: Exception) -> str:
+    """Return a message without the places in LanceDB's source that follow it."""
+    line = next(iter(str(error).splitlines()), type(error).__name__)
+    return re.sub(r",? /\S+\.rs:\d+.*", "", line).removeprefix("Invalid input, ").rstrip(". ")[:300]

@@ -1,0 +1,79 @@
+"""The words that a query is searched by: of a long one those of the highest tf-idf in the index."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from simlte_st.data.analyzer import PLAIN, content_terms
+from simlte_st.files import read_json, write_json
+from simlte_st.search.store import Store
+
+WORDS_FILE = "words.json"
+
+MOST_WORDS = 100
+"""Different words of a query that BM25 looks for. With whole papers as queries (AAN, plain BM25), the 100 words of the
+highest tf-idf find 48.6% of the cited papers among the first ten hits, the 500 highest 43.7%, and the 500 most frequent
+35.7%."""
+
+_SAMPLE = 2000  # documents that words are counted in
+_RARE = 2  # documents that a word is kept from
+
+
+@dataclass(frozen=True, slots=True)
+class WordCounts:
+    """The number of documents of a sample that have a word.
+
+    Attributes:
+        documents: Size of the sample.
+        indexed: Documents that the index had.
+        counts: By term (:mod:`simlte_st.data.analyzer`), for those that more than one document has.
+    """
+
+    documents: int = 0
+    indexed: int = 0
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, folder: Path) -> WordCounts:
+        """Read what an index has counted; empty where it has not counted yet."""
+        path = folder / WORDS_FILE
+        return cls(**read_json(path)) if path.exists() else cls()
+
+    def of_query(self, text: str) -> dict[str, str]:
+        """Return up to :data:`MOST_WORDS` words of a query by their terms, those of the highest tf-idf (of BM25) first.
+
+        Stop words are left out where there are others. Of a query with more words, numbers and joined words ("3.5",
+        "node.js") come last: in a long text they are rare, and say little. With them among the others, 48.3% of what
+        every second paper of AAN cites is found among the first ten hits, with them last 50.5% (plain BM25).
+        """
+        terms = content_terms(text)
+        counts = Counter(each.term for each in terms)
+        first = {each.term: each.word for each in reversed(terms)}
+        weights = {term: (1 + math.log(count)) * self._rareness(term) for term, count in counts.items()}
+        long = len(weights) > MOST_WORDS
+        order = sorted(weights, key=lambda term: (long and PLAIN.fullmatch(term) is None, -weights[term], term))
+        return {term: first[term].lower() for term in order[:MOST_WORDS]}
+
+    def _rareness(self, term: str) -> float:
+        known = self.counts.get(term, 1)
+        return math.log1p((self.documents - known + 0.5) / (known + 0.5)) if self.documents else 1.0
+
+
+def count_words(store: Store, folder: Path) -> None:
+    """Count the words of an index again once it has doubled; the counts need not be exact."""
+    indexed = store.count()
+    if indexed < 2 * WordCounts.read(folder).indexed or not indexed:
+        return
+    names = sorted(store.rows("part = 0", ["id"])["id"].to_pylist())
+    drawn = np.random.default_rng(0).permutation(len(names))[:_SAMPLE]
+    counts: Counter[str] = Counter()
+    for terms in store.rows_of("id", [names[row] for row in drawn], ["terms"], "part = 0")["terms"].to_pylist():
+        counts.update(set(terms.split(" ")))
+    kept = {term: count for term, count in sorted(counts.items()) if count >= _RARE}
+    write_json(folder / WORDS_FILE, {"documents": len(drawn), "indexed": indexed, "counts": kept})

@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator
+from sklearn.metrics import ndcg_score
+
+from benchmarks.papers.citation_retrieval import METRICS, CitationRetrievalEvaluator, citation_retrieval
+from simlte_st.errors import DataError
+from simlte_st.evaluation import Bm25Scores, CosineScores, TfidfScores, bootstrap_interval
+
+Build = Callable[..., SentenceTransformer]
+
+
+def on_circle(degrees: list[float]) -> CosineScores:
+    angles = np.deg2rad(degrees)
+    return CosineScores(np.column_stack([np.cos(angles), np.sin(angles)]))
+
+
+def test_hand_made_case() -> None:
+    # Papers 0 and 1 cite; 2, 3, 4 are cited, and so is 1, by 0. For 0 the pool by nearness is 2, 1, 3, 4; it cites 1
+    # and 3: ranks 2 and 3. For 1 (20 degrees) it is 3, 2, 4, itself left out; it cites 2 and 4: ranks 2 and 3.
+    scores = on_circle([0, 20, 5, 30, 90])
+    result = citation_retrieval(scores, [(0, 1), (0, 3), (1, 2), (1, 4), (0, 3)])
+    assert result.pool == 4
+    assert result.per_query["mrr"].tolist() == [0.5, 0.5]
+    assert result.per_query["recall@10"].tolist() == [1.0, 1.0]
+    gain = 1 / np.log2(3) + 1 / np.log2(4)
+    assert result.per_query["ndcg@10"] == pytest.approx([gain / (1 + 1 / np.log2(3))] * 2)
+    metrics = result.metrics()
+    assert metrics["mrr"] == metrics["mrr_low"] == 0.5
+    assert (metrics["queries"], metrics["pool"]) == (2.0, 4.0)
+
+
+def test_recall_counts_what_is_cited_not_ten() -> None:
+    # Paper 0 cites 12 papers, 1 to 12; 13 to 19 are cited by 20 and lie between, nearer to 0 than all but 8.
+    degrees = [0.0, *range(1, 9), *range(40, 44), *range(20, 27), 180.0]
+    links = [(0, cited) for cited in range(1, 13)] + [(20, cited) for cited in range(13, 20)]
+    result = citation_retrieval(on_circle(degrees), links)
+    assert result.per_query["recall@10"][0] == pytest.approx(8 / 12)
+    assert result.per_query["recall@100"][0] == 1.0
+    ideal = (1 / np.log2(np.arange(2, 12))).sum()
+    assert result.per_query["ndcg@10"][0] == pytest.approx((1 / np.log2(np.arange(2, 10))).sum() / ideal)
+
+
+def random_case(seed: int, dim: int = 5) -> tuple[np.ndarray, np.ndarray]:
+    """Papers 0 to 39 cite papers 40 to 199, near ones rather than far ones."""
+    generator = np.random.default_rng(seed)
+    x = generator.normal(size=(200, dim)).astype(np.float32)
+    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+    links = [
+        (citing, 40 + cited)
+        for citing in range(40)
+        for cited in np.argsort(-(unit[40:] @ unit[citing]) + generator.normal(size=160))[: generator.integers(1, 30)]
+    ]
+    return x, np.array(links)
+
+
+def test_against_sentence_transformers_and_scikit_learn(
+    tiny_model_for_evaluation: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, links = random_case(0)
+    result = citation_retrieval(CosineScores(x), links)
+    pool = np.unique(links[:, 1])
+    evaluator = InformationRetrievalEvaluator(
+        queries={str(row): str(row) for row in range(40)},
+        corpus={str(row): str(row) for row in pool},
+        relevant_docs={str(row): {str(b) for a, b in links if a == row} for row in range(40)},
+        mrr_at_k=[len(pool)],
+        ndcg_at_k=[10],
+        precision_recall_at_k=[10, 100],
+        write_csv=False,
+    )
+    monkeypatch.setattr(
+        evaluator,
+        "embed_inputs",
+        lambda model, texts, **options: torch.tensor(x[[int(t) for t in texts]]),
+    )
+    theirs = evaluator(tiny_model_for_evaluation())
+    ours = result.metrics()
+    assert ours["recall@10"] == pytest.approx(theirs["cosine_recall@10"])
+    assert ours["recall@100"] == pytest.approx(theirs["cosine_recall@100"])
+    assert ours["mrr"] == pytest.approx(theirs[f"cosine_mrr@{len(pool)}"])
+    assert ours["ndcg@10"] == pytest.approx(theirs["cosine_ndcg@10"])
+    relevance = np.array([[(a, b) in set(map(tuple, links.tolist())) for b in pool] for a in range(40)])
+    scores = CosineScores(x).rows(np.arange(40), pool)
+    assert ours["ndcg@10"] == pytest.approx(ndcg_score(relevance, scores, k=10))
+    assert 0.05 < ours["recall@10"] < ours["recall@100"] < 1.0
+
+
+def test_intervals_are_over_queries_and_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, links = random_case(1)
+    result = citation_retrieval(CosineScores(x), links, seed=4)
+    for rows in (1, 7):
+        monkeypatch.setattr("simlte_st.models.vectors._SCRATCH_VALUES", result.pool * rows)
+        other = citation_retrieval(CosineScores(x), links, seed=4)
+        for name in METRICS:
+            assert other.per_query[name].tolist() == result.per_query[name].tolist()
+        assert other.intervals == result.intervals
+    for name in METRICS:
+        assert result.intervals[name] == bootstrap_interval(result.per_query[name], seed=4)
+        assert len(result.per_query[name]) == 40
+    assert citation_retrieval(CosineScores(x), links, seed=5).intervals != result.intervals
+    shuffled = links[np.random.default_rng(0).permutation(len(links))]
+    assert citation_retrieval(CosineScores(x), shuffled, seed=4).metrics() == result.metrics()
+
+
+def test_ties_are_lost() -> None:
+    links = [(a, 50 + b) for a in range(50) for b in range(50) if (a + b) % 25 == 0]
+    for x in (np.zeros((100, 3)), np.tile(np.random.default_rng(0).normal(size=767), (100, 1))):
+        result = citation_retrieval(CosineScores(x), links)
+        assert result.metrics()["recall@10"] == 0.0
+        assert result.per_query["mrr"] == pytest.approx(1 / 49)  # behind all 48 that it does not cite
+    texts = ["same words"] * 100
+    for scores in (TfidfScores(texts), Bm25Scores(texts)):
+        assert citation_retrieval(scores, links).per_query["mrr"] == pytest.approx(1 / 49)
+
+
+def test_perfect_model() -> None:
+    x = np.eye(20)[np.r_[np.arange(20), np.arange(20)]]
+    result = citation_retrieval(CosineScores(x), [(i, 20 + i) for i in range(20)])
+    assert all(value == 1.0 for name in METRICS for value in result.per_query[name])
+
+
+@settings(max_examples=25)
+@given(seed=st.integers(0, 10**6), papers=st.integers(4, 40))
+def test_metrics_lie_between_0_and_1(seed: int, papers: int) -> None:
+    generator = np.random.default_rng(seed)
+    links = generator.integers(0, papers, (3 * papers, 2))
+    links = np.concatenate([links[links[:, 0] != links[:, 1]], [(0, 1), (1, 0)]])
+    x = np.round(generator.normal(size=(papers, 3)))  # with ties
+    result = citation_retrieval(CosineScores(x), links)
+    for name in METRICS:
+        low, high = result.intervals[name]
+        values = result.per_query[name]
+        assert ((values >= 0.0) & (values <= 1.0 + 1e-12)).all()
+        assert 0.0 <= low <= high <= 1.0 + 1e-12
+    assert (result.per_query["recall@10"] <= result.per_query["recall@100"]).all()
+    assert (result.per_query["mrr"] > 0.0).all()
+
+
+def test_lexical_scores_find_shared_words() -> None:
+    texts = [f"paper {number % 30} about topic{number % 30} and subject{number % 30}" for number in range(60)]
+    links = [(i, 30 + i) for i in range(30)]
+    for scores in (TfidfScores(texts), Bm25Scores(texts)):
+        assert citation_retrieval(scores, links).metrics()["mrr"] == 1.0
+
+
+def test_refusals() -> None:
+    scores = on_circle([0, 20, 5, 30])
+    with pytest.raises(DataError, match="at least 2"):
+        citation_retrieval(scores, [(0, 1), (0, 2)])
+    with pytest.raises(DataError, match="at least 2"):
+        citation_retrieval(scores, [(0, 2), (1, 2)])
+    with pytest.raises(DataError, match="row 9 of 4"):
+        citation_retrieval(scores, [(0, 9), (1, 2)])
+    with pytest.raises(DataError, match="cite themselves"):
+        CitationRetrievalEvaluator(["a"] * 4, [(0, 0), (1, 2)])
+
+
+def test_evaluator_is_the_function_on_its_embeddings(
+    tiny_model_for_evaluation: Build, labelled_texts: tuple[list[str], list[str]], tmp_path: Path
+) -> None:
+    model = tiny_model_for_evaluation()
+    texts = [*labelled_texts[0], "in no link"]
+    # Papers of one class, three apart, cite each other.
+    links = [(i, i + 3 * step) for i in range(30) for step in range(1, 5)]
+    evaluator = CitationRetrievalEvaluator(texts, links, name="toy", max_seq_length=32, batch_size=64)
+    assert len(evaluator.texts) == 42
+    metrics = evaluator(model, output_path=str(tmp_path), epoch=1, steps=5)
+    assert model.max_seq_length == 16
+    model.max_seq_length = 32
+    embeddings = model.encode(texts[:42], batch_size=64)
+    expected = citation_retrieval(CosineScores(embeddings), links).metrics()
+    assert metrics == pytest.approx({f"toy_{name}": value for name, value in expected.items()}, abs=0.02)
+    assert metrics["toy_recall@10"] > 2 * 10 / 39  # random weights still tell words apart
+    assert evaluator.primary_metric == "toy_ndcg@10"
+    assert evaluator.last_result is not None
+    assert len(evaluator.last_result.per_query["mrr"]) == 30
+    with open(tmp_path / "citation_retrieval_toy_results.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.reader(file))
+    assert rows[0][:4] == ["epoch", "steps", "recall@10", "recall@10_low"]
+    assert rows[1][2] == str(metrics["toy_recall@10"])
+    assert evaluator.get_config_dict() == {"links": 120, "max_seq_length": 32, "seed": 0}
+    assert evaluator(model) == metrics

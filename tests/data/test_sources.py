@@ -1,0 +1,232 @@
+"""Sources: files and folders, and lists of these."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pickle
+import shutil
+import tarfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reading_support import texts
+from support import Runs
+
+from simlte_st.data.documents import read_documents
+from simlte_st.errors import DataError
+
+
+def test_a_folder_is_read_in_order_with_paths_for_ids(tmp_path: Path) -> None:
+    for name in ("b.txt", "a/z.md", "a/b/c.TXT", "é.txt", "notes.xls", "LICENSE", ".hidden.txt", ".git/x.txt"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"text of {name}", encoding="utf-8")
+    os.symlink(tmp_path, tmp_path / "loop")
+    reader = read_documents(tmp_path)
+    assert [(document.id, document.text) for document in reader] == [
+        (name, f"text of {name}") for name in ("a/b/c.TXT", "a/z.md", "b.txt", "é.txt")
+    ]
+    assert reader.report.ignored == {"hidden": 2, "no suffix": 1, "linked folder": 1, ".xls": 1}
+    assert reader.report.skipped == {}
+
+
+def test_unreadable_and_huge_files_do_not_end_the_run(tmp_path: Path) -> None:
+    os.symlink(tmp_path / "gone", tmp_path / "broken.txt")
+    (tmp_path / "good.txt").write_text("good")
+    with (tmp_path / "huge.txt").open("wb") as file:
+        file.truncate(10**12)  # sparse: reading it would take all memory
+    reader = read_documents(tmp_path)
+    assert [document.id for document in reader] == ["good.txt"]
+    assert reader.report.skipped == {"unreadable": 1, "too long": 1}
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_called_a_table_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.jsonl")
+    with pytest.raises(DataError, match="is a pipe or a device"):
+        read_documents(tmp_path / "a.jsonl")
+
+
+def test_links_in_a_circle_and_folders_called_like_files(tmp_path: Path) -> None:
+    os.symlink(tmp_path / "self.txt", tmp_path / "self.txt")
+    os.symlink(tmp_path / "two.md", tmp_path / "one.txt")
+    os.symlink(tmp_path / "one.txt", tmp_path / "two.md")
+    os.symlink(tmp_path / "loop", tmp_path / "loop")
+    (tmp_path / "folder.txt").mkdir()
+    (tmp_path / "folder.txt" / "in.txt").write_text("read")
+    os.symlink("..", tmp_path / "folder.txt" / "up")
+    reader = read_documents(tmp_path)
+    assert [document.id for document in reader] == ["folder.txt/in.txt"]
+    assert reader.report.skipped == {"unreadable": 3}
+    assert reader.report.ignored == {"linked folder": 1, "no suffix": 1}
+    for name in ("self.txt", "one.txt"):
+        with pytest.raises(DataError, match="no file or folder"):
+            texts(tmp_path / name)
+
+
+def test_what_may_not_be_read_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As root may read everything, the system's answer is made up."""
+    for name in ("good.txt", "secret.txt", "closed/a.txt", "secret.jsonl"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text('{"text": "a"}')
+
+    def refusing(call: Any) -> Any:
+        def answer(path: Any, *args: Any, **options: Any) -> Any:
+            if any(part in str(path) for part in ("secret", "closed")):
+                raise PermissionError(errno.EACCES, "Permission denied")
+            return call(path, *args, **options)
+
+        return answer
+
+    monkeypatch.setattr(Path, "read_bytes", refusing(Path.read_bytes))
+    monkeypatch.setattr(Path, "open", refusing(Path.open))
+    monkeypatch.setattr(os, "scandir", refusing(os.scandir))
+    reader = read_documents(tmp_path)
+    assert [document.id for document in reader] == ["good.txt"]
+    assert reader.report.skipped == {"unreadable": 2}
+    assert reader.report.examples["unreadable"] == ["closed/: Permission denied", "secret.txt: Permission denied"]
+    with pytest.raises(DataError, match=r"secret\.jsonl is truncated, corrupt or unreadable \(.*Permission denied"):
+        texts(tmp_path / "secret.jsonl")
+
+
+@pytest.mark.parametrize("kind", ["pickle", "zip", "tar.gz"])
+def test_pickles_and_archives_are_no_documents(tmp_path: Path, kind: str) -> None:
+    folder = tmp_path / "two" / "down"
+    folder.mkdir(parents=True)
+    ran, path = tmp_path / "ran", folder / f"c.{kind}"
+    (folder / "in.txt").write_text("text,n\na,1\n")
+    if kind == "pickle":
+        path.write_bytes(pickle.dumps(Runs(ran)))
+    elif kind == "zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.write(folder / "in.txt", "../../out.txt")
+    else:
+        with tarfile.open(path, "w:gz") as archive:
+            archive.add(folder / "in.txt", "../../out.txt")
+    with pytest.raises(DataError, match="unknown kind"):
+        texts(path)
+    (folder / "in.txt").unlink()
+    with pytest.raises(DataError, match=rf"ignored 1: 1 \.{kind.split('.')[-1]}"):
+        texts(folder)
+    for suffix in (".txt", ".jsonl", ".csv", ".tsv", ".parquet", ".jsonl.gz", ".csv.gz", ".jsonl.zst"):
+        renamed = folder / f"renamed{suffix}"
+        shutil.copy(path, renamed)
+        with pytest.raises(DataError):
+            texts(renamed)
+    assert [place.name for place in tmp_path.iterdir()] == ["two"], "nothing was run or unpacked"
+    assert [place.name for place in folder.parent.iterdir()] == ["down"]
+
+
+def test_pipes_devices_and_links_that_lead_out_are_counted(tmp_path: Path) -> None:
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "good.txt").write_text("good")
+    (tmp_path / "secret.txt").write_text("of somebody else")
+    os.symlink(tmp_path / "secret.txt", folder / "out.txt")
+    os.symlink(folder / "good.txt", folder / "in.txt")
+    os.symlink("/dev/zero", folder / "device.txt")
+    os.mkfifo(folder / "pipe.txt")
+    reader = read_documents(folder)
+    assert [document.id for document in reader] == ["good.txt", "in.txt"]
+    assert reader.report.skipped == {"pipe, socket or device": 1}
+    assert reader.report.ignored == {"link out of the folder": 2}
+    assert texts(folder / "out.txt") == ["of somebody else"], "named by the user, it is read"
+
+
+def test_models_in_a_folder_are_no_documents(tmp_path: Path) -> None:
+    for name in ("a.txt", "model/README.md", "model/vocab.txt", "model.run/base/vocab.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    for folder in ("model", "model.run/base"):
+        (tmp_path / folder / "modules.json").write_text("[]")
+    reader = read_documents(tmp_path)
+    assert [document.id for document in reader] == ["a.txt"]
+    assert reader.report.ignored == {"model folder": 2}
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two folders with a file of the same name each, and two tables; the current folder is around them."""
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.txt").write_text(f"a of {folder}")
+    (tmp_path / "b.csv").write_text("text\nfirst\nsecond\n")
+    (tmp_path / "c.jsonl").write_text('{"id": "x", "text": "third"}\n{"id": "y"}\n')
+    (tmp_path / "d.jsonl").write_text('{"id": "x", "text": "fourth"}\n{"id": "x", "text": "fifth"}\n')
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def ids(*sources: str) -> list[str]:
+    return [document.id for document in read_documents(list(sources))]
+
+
+def test_made_ids_tell_the_source(here: Path) -> None:
+    assert ids("one", "b.csv") == ["one/a.txt", "b.csv:0", "b.csv:1"]
+    assert ids("one", "two") == ["one/a.txt", "two/a.txt"]
+    assert ids("one/a.txt", "two/a.txt") == ["one/a.txt", "two/a.txt"], "more of the path where the names are the same"
+    assert ids(str(here / "one"), "two/") == ["one/a.txt", "two/a.txt"], "but not of where it lies"
+    assert ids("one/a.txt", "b.csv")[0] == "a.txt"
+    assert ids("one") == ["a.txt"], "one source needs no name"
+    assert ids("b.csv", "b.csv") == ["b.csv:0", "b.csv:1", "b.csv:0#2", "b.csv:1#2"]
+
+
+def test_given_ids_stay_unless_they_are_taken(here: Path) -> None:
+    reader = read_documents(["c.jsonl", "d.jsonl"])
+    assert [document.id for document in reader] == ["x", "d.jsonl:x", "d.jsonl:x#2"]
+    assert reader.report.repaired == {"duplicate id": 2}
+    assert reader.report.examples["duplicate id"][0] == "d.jsonl, line 1: 'x' became 'd.jsonl:x'"
+
+
+def test_the_report_tells_the_source(here: Path) -> None:
+    (here / "one" / "empty.txt").write_text("")
+    reader = read_documents(["c.jsonl", "one"])
+    list(reader)
+    assert reader.report.examples == {"missing column": ["c.jsonl, line 2: no 'text'"], "empty": ["one/empty.txt"]}
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        ["b.csv", "nothing.csv"],
+        ["nothing", "one"],
+        [Path("b.csv"), "nothing.csv"],
+        ["b.csv", "c.jsonl", "nothing with spaces.csv"],
+        ["b.csv", "c.jsonl", "what is this"],
+    ],
+)
+def test_names_of_files_that_are_not_there_are_not_learned(here: Path, items: list[str]) -> None:
+    missing = next(item for item in items if not Path(item).exists())
+    with pytest.raises(DataError, match=rf"There is no file or folder '{missing}' \(item .*are these paths\?"):
+        read_documents(items)
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        ["nothing.csv", "neither.csv"],
+        ["one", "a text of more words", "and another one"],
+        ["A text that stands alone."],
+        ["one", "word " * 100, "word " * 100],
+    ],
+)
+def test_texts_stay_texts(here: Path, items: list[str]) -> None:
+    assert texts(items) == items
+
+
+def test_a_list_of_paths_is_no_list_of_texts(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "a.txt").write_text("one")
+    (tmp_path / "b.jsonl").write_text('{"id": "a.txt", "text": "two"}\n')
+    (tmp_path / "c.csv").write_text("body\nthree\n")
+    places = [tmp_path / name for name in ("folder", "b.jsonl", "c.csv")]
+    for source in (places, tuple(map(str, places))):
+        reader = read_documents(source)
+        assert [item.text for item in reader] == [item.text for item in reader] == ["one", "two", "three"]
+        assert [item.id for item in reader] == ["folder/a.txt", "a.txt", "c.csv:0"]
+    assert texts(["b.jsonl", "c.csv"]) == ["b.jsonl", "c.csv"], "texts, where no files are called so"
+    with pytest.raises(DataError, match="There is no file"):
+        read_documents([*places, tmp_path / "nothing.csv"])

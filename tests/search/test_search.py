@@ -1,0 +1,244 @@
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sentence_transformers import SentenceTransformer
+
+from simlte_st.data import Document
+from simlte_st.data.segmenters import make_segmenter
+from simlte_st.data.sentences import segment_document
+from simlte_st.errors import ConfigurationError, DataError
+from simlte_st.search import Index, SearchConfig, explain
+from simlte_st.search.store import connect, text_hash
+from simlte_st.search.words import MOST_WORDS, WordCounts
+
+
+def test_dense_search_is_the_cosine(index: Index, corpus: list[Document], model: SentenceTransformer) -> None:
+    query, texts = "Ba bun bis.", [one.text for one in corpus]
+    cosines = model.encode(texts, normalize_embeddings=True) @ model.encode(query, normalize_embeddings=True)
+    hits = index.search(query, mode="dense", top_k=4)
+    order = np.argsort(-cosines)[:4]
+    assert [hit.id for hit in hits] == [f"d{row}" for row in order]
+    np.testing.assert_allclose([hit.cosine for hit in hits], cosines[order], atol=1e-5)
+    assert [hit.score for hit in hits] == [hit.cosine for hit in hits]
+    assert hits[0].metadata == corpus[order[0]].metadata
+    whole_words = texts[order[0]][:301].rpartition(" ")[0]
+    assert hits[0].beginning == f"{whole_words} …"
+    assert (hits[0].bm25, hits[0].passage, hits[0].words) == (None, None, ())
+
+
+def test_text_search_is_bm25(index: Index) -> None:
+    index.add(
+        [Document("a", "Zebra ba. Zebras ba."), Document("b", "Zebra bun bis bun bis bun bis."), Document("c", "Ba.")]
+    )
+    hits = index.search("the zebra", mode="text")
+    assert [hit.id for hit in hits] == ["a", "b"]
+    assert hits[0].score == hits[0].bm25 > hits[1].score > 0
+    assert hits[0].cosine is None
+    assert len(index.search("the of and", mode="text")) == 0
+
+
+def test_hybrid_search_adds_reciprocal_ranks(index: Index, corpus: list[Document]) -> None:
+    query = corpus[6].text[:60]
+    ranks = [
+        {hit.id: rank for rank, hit in enumerate(index.search(query, mode=mode, top_k=10), 1)}
+        for mode in ("dense", "text")
+    ]
+    expected = {name: sum(1 / (10 + rank[name]) for rank in ranks if name in rank) for name in ranks[0]}
+    expected["d6"] += 1  # no other document has half of these words
+    hits = index.search(query, top_k=10)
+    assert {hit.id: pytest.approx(hit.score) for hit in hits} == expected
+    assert [hit.score for hit in hits] == sorted(expected.values(), reverse=True)
+    cosines = {hit.id: hit.cosine for hit in index.search(query, mode="dense")}
+    assert {hit.id: pytest.approx(hit.cosine, abs=1e-6) for hit in hits} == cosines
+    assert [hit.id for hit in index.search(query, top_k=2)] == [hit.id for hit in hits[:2]]
+
+
+def test_a_hit_of_text_alone_has_its_cosine_too(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("simlte_st.search.query._DEPTH", 1)
+    index.add([Document("a", "Zebra " + "ba bun bis " * 20)])
+    dense = {hit.id: hit.cosine for hit in index.search("zebra", mode="dense", top_k=11)}
+    assert next(iter(dense)) != "a"
+    hits = {hit.id: hit for hit in index.search("zebra", top_k=1)} | {
+        hit.id: hit for hit in index.search("zebra", top_k=2)
+    }
+    assert hits["a"].cosine == pytest.approx(dense["a"], abs=1e-6)
+
+
+def test_a_threshold_gives_all_above_it(parted: Index, corpus: list[Document]) -> None:
+    everything = parted.search("Ba bun bis.", mode="dense", top_k=10)
+    threshold = everything[5].cosine
+    assert threshold is not None
+    for mode in ("dense", "hybrid"):
+        hits = parted.search("Ba bun bis.", mode=mode, threshold=threshold)  # type: ignore[arg-type]
+        assert {hit.id for hit in hits} == {hit.id for hit in everything[:6]}
+        assert hits.threshold == threshold
+        assert len(parted.search("Ba bun bis.", mode=mode, threshold=threshold, top_k=2)) == 2  # type: ignore[arg-type]
+    assert len(parted.search("Ba bun bis.", threshold=1)) == 0
+    assert len(parted.search("Ba bun bis.", threshold=-1)) == 10
+
+
+def test_the_best_passage_counts(parted: Index, model: SentenceTransformer, corpus: list[Document]) -> None:
+    rows = parted._store.rows("part > 0", ["id", "part", "passage"]).to_pylist()
+    passage = next(row["passage"] for row in rows if row["id"] == "d7" and row["part"] == 2)
+    hit = parted.search(passage, top_k=1, mode="dense")[0]
+    assert (hit.id, hit.passage) == ("d7", passage)
+    assert hit.cosine == pytest.approx(1, abs=1e-5)
+    found = parted.search("Ba bun bis.", mode="dense", top_k=10)
+    assert len({hit.id for hit in found}) == 10
+    query = model.encode("Ba bun bis.", normalize_embeddings=True)
+    for hit in found:
+        cosines = {
+            row["passage"]: model.encode(row["passage"], normalize_embeddings=True) @ query
+            for row in rows
+            if row["id"] == hit.id
+        }
+        assert hit.passage == max(cosines, key=cosines.__getitem__)
+        assert hit.cosine == pytest.approx(max(cosines.values()), abs=1e-5)
+
+
+def test_reasons(index: Index, model: SentenceTransformer, corpus: list[Document]) -> None:
+    sentences = corpus[5].text.split(". ")
+    query = f"{sentences[3]}. The quagga."
+    hit = index.search(query, top_k=3, explain=True)[0]
+    assert hit.id == "d5"
+    assert len(hit.sentences) == 3
+    cosines = [cosine for _, cosine in hit.sentences]
+    assert cosines == sorted(cosines, reverse=True)
+    vector = model.encode(query, normalize_embeddings=True)
+    for sentence, cosine in hit.sentences:
+        assert sentence in corpus[5].text
+        assert model.encode(sentence, normalize_embeddings=True) @ vector == pytest.approx(cosine, abs=1e-4)
+    words = [word for word, _ in hit.words]
+    assert words
+    assert set(words) <= set(sentences[3].lower().split())
+    for word, score in hit.words:
+        assert index.search(word, mode="text", where="id = 'd5'")[0].bm25 == pytest.approx(score)
+    table = index.search(query, top_k=3, explain=True).to_arrow()
+    assert table["words"][0].as_py()[0]["word"] == words[0]
+
+
+def test_the_vectors_of_sentences_are_kept(
+    index: Index, model: SentenceTransformer, corpus: list[Document], encoded: list[str]
+) -> None:
+    query = corpus[5].text[:60]
+    first = index.search(query, top_k=3, explain=True)
+    assert {*encoded} == {sentence for hit in first for sentence in segments(corpus, hit.id)}
+    encoded.clear()
+    again = Index.open(index.folder, model)
+    assert list(again.search(query, top_k=3, explain=True)) == list(first)
+    more = again.search(query, top_k=10)
+    assert not encoded
+    assert more.explain(more[0]) == first[0]
+    assert not encoded, "asked for one by one too"
+    again.search(query, where="id = 'd5'", explain=True)
+    assert not encoded
+
+    changed = Document("d5", corpus[5].text + " Quagga gnu.", metadata=dict(corpus[5].metadata or {}))
+    index.add([changed])
+    hashes = {text_hash(each.text) for each in corpus}
+    table = connect(index.folder).open_table("sentences")
+    kept = {*table.search().select(["document"]).to_arrow()["document"].to_pylist()}
+    assert kept == {text_hash(corpus[int(hit.id[1:])].text) for hit in first if hit.id != "d5"} < hashes
+    index.delete([hit.id for hit in first])
+    assert connect(index.folder).open_table("sentences").count_rows() == 0
+    encoded.clear()
+    assert index.search(query, where="id = 'd0'", explain=True)[0].sentences
+    assert encoded
+
+
+def test_an_index_that_cannot_be_written_gives_reasons(
+    index: Index, corpus: list[Document], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(folder: Path) -> object:
+        raise OSError("Read-only file system")
+
+    monkeypatch.setattr(explain, "connect", fail)
+    with caplog.at_level("INFO"):
+        assert index.search(corpus[5].text[:60], top_k=1, explain=True)[0].sentences
+    assert "are not kept: " in caplog.text
+    assert "Read-only file system" in caplog.text
+
+
+def segments(corpus: list[Document], name: str) -> list[str]:
+    """Cut a document as an index does that learned from the corpus."""
+    cut = make_segmenter("punkt", lambda: [each.text for each in corpus])
+    return list(segment_document(corpus[int(name[1:])], cut).sentences)
+
+
+def test_tables_of_hits(index: Index, corpus: list[Document]) -> None:
+    hits = index.search(corpus[0].text, top_k=3)
+    frame = hits.to_pandas()
+    assert list(frame.columns) == [
+        "id", "score", "cosine", "bm25", "beginning", "passage", "year", "kind", "sentences", "words",
+    ]  # fmt: skip
+    assert frame["id"].tolist() == [hit.id for hit in hits]
+    assert frame["year"].tolist() == [hit.metadata["year"] for hit in hits]
+    nothing = index.search("ba", where="year = 1", top_k=3)
+    assert nothing.to_arrow().schema == hits.to_arrow().schema
+    assert len(nothing) == 0
+    assert hits[:2] == (hits[0], hits[1])
+
+
+def test_values_out_of_range(index: Index) -> None:
+    for options in ({"top_k": 0}, {"threshold": 1.5}, {"mode": "both"}, {"mode": "text", "threshold": 0.5}):
+        with pytest.raises(ConfigurationError):
+            index.search("ba", **options)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="empty"):
+        index.search(" \n")
+
+
+def test_a_whole_book_can_be_asked(index: Index) -> None:
+    book = " ".join(f"word{number} zebra" for number in range(30_000))
+    assert next(iter(WordCounts().of_query(book))) == "zebra"
+    index.add([Document("a", "A zebra and word7.")])
+    start = time.perf_counter()
+    assert index.search(book, mode="text")[0].id == "a"
+    assert time.perf_counter() - start < 5  # a second of each word's many occurrences, if they were all asked
+    assert len(WordCounts().of_query(book)) == MOST_WORDS
+
+
+@pytest.mark.parametrize("text", ['zebra" OR 1', "zebra:ba^2~ (", "AND zebra NOT ba", "zebra\\", "Zébra"])
+def test_a_query_is_words_and_no_syntax(index: Index, text: str) -> None:
+    index.add([Document("a", "A zebra.")])
+    assert "a" in {hit.id for hit in index.search(text, mode="text", top_k=11)}
+
+
+@pytest.mark.parametrize("value", [5, None, b"ba", ["ba", "bun"], True])
+def test_what_is_no_text_is_told(index: Index, value: Any) -> None:
+    with pytest.raises(ConfigurationError, match="query="):
+        index.search(value)
+    if value is not None:
+        with pytest.raises(ConfigurationError, match="where="):
+            index.search("ba", where=value)
+    for seeds in (value, [value]) if not isinstance(value, list) else ([value],):
+        with pytest.raises(ConfigurationError, match="documents="):
+            index.link(seeds)
+
+
+def test_former_names_warn(index: Index, corpus: list[Document]) -> None:
+    import simlte_st.index
+
+    with pytest.warns(FutureWarning, match="simlte_st.search"):
+        assert simlte_st.index.Index is Index
+    text = corpus[3].text[:60]
+    with pytest.warns(FutureWarning, match=r"top_k=|explain=|query="):
+        hits = index.search(text=text, top=2, why=True)  # type: ignore[call-arg]
+    assert list(hits) == list(index.search(text, top_k=2, explain=True))
+    with pytest.warns(FutureWarning, match=r"documents=|top_k="):
+        linked = index.link(seeds="d3", top=2)  # type: ignore[call-arg]
+    assert list(linked) == list(index.link("d3", top_k=2))
+    with pytest.warns(FutureWarning, match="documents="):
+        assert len(list(index.link_each(seeds=corpus[:2]))) == 2  # type: ignore[call-arg]
+
+
+def test_settings_are_an_object_or_keyword_arguments(index: Index, corpus: list[Document]) -> None:
+    config = SearchConfig(top_k=3, where="year > 2003")
+    assert list(index.search("ba", config)) == list(index.search("ba", top_k=3, where="year > 2003"))
+    assert len(index.search("ba", config, top_k=1)) == 1
+    with pytest.raises(TypeError, match="'top_k'"):
+        index.search("ba", top_kk=1)  # type: ignore[call-arg]

@@ -1,0 +1,323 @@
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from numpy.typing import NDArray
+from sentence_transformers import SentenceTransformer
+
+from simlte_st.data import Document
+from simlte_st.errors import ConfigurationError, MissingExtraError, ModelError, StoreError
+from simlte_st.models.vectors import unit_rows
+from simlte_st.search import Index, store
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "1=1; DROP TABLE documents",
+        "year > 2003) OR (1=1",
+        "(year > 2003",
+        "year > 2003 -- year",
+        "year > 2003 /* year",
+        "year > 2003 LIMIT 1",
+        "1=1 UNION SELECT 1",
+        "id IN (SELECT id FROM documents)",
+        "kind = 'it",
+        "nowhere = 3",
+        "year = 'x'",
+        "year + 1",
+        "count(*) > 3",
+        "hash = 'a'",
+        '"passage" IS NULL',
+        "",
+    ],
+)
+def test_a_filter_that_is_none(index: Index, corpus: list[Document], where: str) -> None:
+    for mode in ("dense", "text", "hybrid"):
+        with pytest.raises(ConfigurationError, match=r"on the columns: id, year, kind\.") as told:
+            index.search(corpus[0].text, where=where, mode=mode)  # type: ignore[arg-type]
+        assert repr(where) in str(told.value)
+    assert len(index) == 10
+
+
+@pytest.mark.parametrize(
+    ("where", "wanted"),
+    [
+        ("year > 2007", {"d8", "d9"}),
+        ("YEAR >= 2008 AND kind = 'odd' OR id = 'd0'", {"d9", "d0"}),
+        ("kind = 'it''s; (--' OR year IN (2001, 2002)", {"d1", "d2"}),
+        ("year > 3000", set()),
+    ],
+)
+def test_filters(parted: Index, corpus: list[Document], where: str, wanted: set[str]) -> None:
+    query = " ".join(document.text for document in corpus)
+    for mode in ("dense", "text", "hybrid"):
+        assert {hit.id for hit in parted.search(query, where=where, mode=mode)} == wanted  # type: ignore[arg-type]
+
+
+def test_an_approximate_index_is_made_when_there_are_many(
+    index: Index, documents: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = index._store._table
+    assert table.index_stats("vector_idx") is None
+    monkeypatch.setattr(store, "APPROXIMATE_FROM", 30)
+    index.add([Document(f"n{number}", text) for number, text in enumerate(documents[10:40])])
+    assert table.index_stats("vector_idx").num_indexed_rows == 40
+    assert table.index_stats("terms_idx").num_unindexed_rows == 0
+    vector = index.encoder.query(documents[3])[None]
+    [exact] = index._store.nearest_many(vector, "searched")
+    assert list(index._store.nearest_many(vector, "searched", 5)[0]) == list(exact)[:5]
+    for hit in index.search(documents[3], top_k=5, mode="dense"):
+        assert hit.cosine == pytest.approx(exact[hit.id][0], abs=1e-5)
+
+
+@pytest.mark.parametrize("approximate", [False, True])
+def test_many_vectors_are_looked_for_in_one_call(
+    tmp_path: Path, approximate: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = store.Store.create(tmp_path, 16)
+    draw = np.random.default_rng(0)
+    vectors = unit_rows(draw.normal(size=(3000, 16))).astype(np.float32)
+    questions = unit_rows(vectors[::300] + draw.normal(size=(10, 16)) / 10).astype(np.float32)
+    names = [str(row // 3) for row in range(3000)]  # three rows a document
+    columns = {
+        "id": names,
+        "part": pa.array([row % 3 for row in range(3000)], pa.int32()),
+        "hash": names,
+        "tokens": pa.array([0] * 3000, pa.int32()),
+        "searched": [True] * 3000,
+        "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), 16),
+    }
+    made.merge(pa.table(columns))
+    if approximate:
+        monkeypatch.setattr(store, "APPROXIMATE_FROM", 3000)
+        made.tidy()
+    best = (questions @ vectors.T).reshape(10, 1000, 3).max(axis=2)
+    for where, rows in (("searched", np.arange(1000)), ("id IN ('3', '4', '700')", np.array([3, 4, 700]))):
+        found = made.nearest_many(questions, where, 12)
+        right = [{str(rows[i]) for i in np.argsort(-own)[:12]} for own in best[:, rows]]
+        shared = [len({*each} & names) / len(names) for each, names in zip(found, right, strict=True)]
+        assert np.mean(shared) > (0.97 if approximate else 0.999), "also where a filter leaves few"
+        for question, each, cosines in zip(questions, found, best, strict=True):
+            assert [*each] == [*made.nearest_many(question[None], where, 12)[0]]
+            assert [cosine for cosine, _ in each.values()] == pytest.approx([cosines[int(n)] for n in each], abs=1e-5)
+    above = made.nearest_many(questions, "searched", threshold=0.6)
+    assert [{*each} for each in above] == [{str(i) for i in np.flatnonzero(own >= 0.6)} for own in best]
+
+
+def _rows(vectors: NDArray[np.float32], first: int = 0, kind: str = "") -> pa.Table:
+    names = [str(row) for row in range(first, first + len(vectors))]
+    columns = {
+        "id": names,
+        "part": pa.array([0] * len(names), pa.int32()),
+        "hash": [kind] * len(names),
+        "tokens": pa.array([0] * len(names), pa.int32()),
+        "searched": [True] * len(names),
+        "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), vectors.shape[1]),
+    }
+    return pa.table(columns)
+
+
+def _partitions(made: store.Store, vector: NDArray[np.float32]) -> int:
+    """Count the partitions, in all segments of the index together: as many as a search for all looks through."""
+    query = made._table.search(vector, vector_column_name="vector").distance_type("cosine").nprobes(10_000)
+    number = re.search(r"partitions_ranked=([^,]+),", query.limit(1).analyze_plan())
+    return int(number[1]) if number else 0
+
+
+def test_new_documents_are_written_without_a_look_at_all_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = store.Store.create(tmp_path, 8)
+    vectors = np.eye(8, dtype=np.float32)
+    with monkeypatch.context() as patch:
+        patch.setattr(made._table, "merge_insert", None)
+        made.merge(_rows(vectors[:2]))
+        made.merge(_rows(vectors[2:4], 2))
+    made.merge(_rows(vectors[4:6], 3, "changed"))
+    assert made.nearest_many(vectors[4:5], "hash = 'changed'", 1) == [{"3": (pytest.approx(1), 0)}]
+    assert made.count() == 5
+
+
+def test_partitions_follow_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "APPROXIMATE_FROM", 1000)
+    monkeypatch.setattr(store, "_MOST_SEGMENTS", 3)
+    made = store.Store.create(tmp_path, 8)
+    vectors = unit_rows(np.random.default_rng(0).normal(size=(5000, 8))).astype(np.float32)
+
+    def grow(first: int, last: int) -> int:
+        made.merge(_rows(vectors[first:last], first))
+        made.tidy()
+        return _partitions(made, vectors[0])
+
+    assert grow(0, 900) == 0, "all are compared"
+    assert grow(900, 1600) == 80 == 2 * round(1600**0.5)
+    made.tidy()
+    assert _partitions(made, vectors[0]) == 80, "an index that is there is not merged to LanceDB's own number"
+    assert [grow(at, at + 50) for at in (1600, 1650)] == [160, 240], "of the same partitions, a segment for what is new"
+    assert grow(1700, 1750) == 83, "one segment again, where there are too many"
+    assert grow(1750, 4000) == 125
+    made.delete([str(row) for row in range(1500, 4000)])
+    made.tidy()
+    assert _partitions(made, vectors[0]) == 1500 // store.partition_size(1500) == 78
+
+
+@pytest.mark.parametrize(
+    ("rows", "matching", "nearest", "wanted"),
+    [
+        (60_000, 60_000, 10, 100),
+        (1_000_000, 1_000_000, 100, 100),
+        (1_000_000, 500_000, 10, 200),
+        (1_000_000, 1_000_000, 900, 300),
+        (1_000_000, 10_000, 10, 1_000_000),
+        (60_000, 0, 10, 60_000),
+    ],
+)
+def test_more_partitions_are_looked_through_for_less(rows: int, matching: int, nearest: int, wanted: int) -> None:
+    assert store.probe_count(rows, matching, nearest) == wanted
+
+
+def test_a_filter_leaves_only_what_is_far_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "APPROXIMATE_FROM", 1000)
+    monkeypatch.setattr(store, "PROBES", 1)
+    made = store.Store.create(tmp_path, 8)
+    draw = np.random.default_rng(0)
+    vectors = unit_rows(draw.normal(size=(2000, 8)) / 4 + np.eye(8)[0]).astype(np.float32)
+    made.merge(_rows(vectors[:1000], 0, "near"))
+    made.merge(_rows(-vectors[1000:], 1000, "far"))
+    made.tidy()
+    assert store.probe_count(2000, 1000, 5) == 2
+    found = made.nearest_many(vectors[:3], "hash = 'far'", 5)
+    assert [len(names) for names in found] == [5, 5, 5], "although there are none in the partitions near the question"
+    assert all(int(name) >= 1000 for names in found for name in names)
+
+
+def test_what_is_in_no_index_yet_is_found(
+    index: Index, corpus: list[Document], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "APPROXIMATE_FROM", 10)
+    index._store.tidy()
+    monkeypatch.setattr(store.Store, "tidy", lambda self: None)
+    index.add([Document("new", "quagga okapi ba"), Document("d1", "quagga gnu")])
+    for name in ("vector_idx", "terms_idx"):
+        assert index._store._table.index_stats(name).num_unindexed_rows == 2
+    assert {hit.id for hit in index.search("quagga", mode="text")} == {"new", "d1"}
+    assert index.search("quagga okapi ba", top_k=1, mode="dense")[0].id == "new"
+    found = index.search(corpus[1].text, mode="text")
+    assert found
+    assert "d1" not in {hit.id for hit in found}, "what was replaced is not found by what it said before"
+
+
+def test_an_index_of_another_model_is_refused(index: Index, model: SentenceTransformer, corpus: list[Document]) -> None:
+    with torch.no_grad():
+        next(model.parameters())[0, 0] += 1
+    again = Index.open(index.folder, model)
+    with pytest.raises(ModelError, match=r"made with another model .*weights: was '.*vectors cannot be compared"):
+        again.add(corpus)
+    with pytest.raises(ModelError, match="another model"):
+        again.search("ba bun")
+    assert len(again.search("ba bun", mode="text")) > 0  # compares no vectors
+    with pytest.raises(ModelError, match="another model"):
+        Index.create(index.folder, model, exist_ok=True)
+
+
+def test_the_model_is_found_again_by_its_name(encoder_path: Path, corpus: list[Document], tmp_path: Path) -> None:
+    place = tmp_path / "model"
+    shutil.copytree(encoder_path, place)
+    Index.create(tmp_path / "index", place).add(corpus)
+    assert Index.open(tmp_path / "index").search(corpus[4].text, top_k=1)[0].id == "d4"
+    place.rename(tmp_path / "moved")
+    with pytest.raises(ModelError, match=r"model of .*index: .*model="):
+        Index.open(tmp_path / "index").search("ba bun")
+    assert Index.open(tmp_path / "index", tmp_path / "moved").search(corpus[4].text, top_k=1)[0].id == "d4"
+
+
+def test_a_model_without_a_name_is_given(index: Index) -> None:
+    with pytest.raises(ConfigurationError, match="model="):
+        Index.open(index.folder).search("ba bun")
+
+
+def test_making_an_index_loses_nothing(index: Index, model: SentenceTransformer, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="exists already"):
+        Index.create(index.folder, model)
+    with pytest.raises(ConfigurationError, match="made without passages"):
+        Index.create(index.folder, model, parts=True, exist_ok=True)
+    assert Index.create(index.folder, model, exist_ok=True).parts is False
+    Index.create(tmp_path / "parted", model, parts=True)
+    assert Index.create(tmp_path / "parted", model, exist_ok=True).parts is True
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "text.txt").write_text("ba")
+    with pytest.raises(ConfigurationError, match="exists already"):
+        Index.create(tmp_path / "mine", model, exist_ok=True)
+
+
+def test_what_a_process_leaves_that_is_killed_while_it_makes_an_index(
+    model: SentenceTransformer, tmp_path: Path
+) -> None:
+    store.Store.create(tmp_path / "index", 32)
+    assert Index.create(tmp_path / "index", model, exist_ok=True).add([Document("a", "ba bun")]).documents == 1
+
+
+@pytest.mark.parametrize(
+    "missing", ["documents.lance", "documents.lance/_versions", "documents.lance/data", "settings.json"]
+)
+def test_half_an_index(index: Index, model: SentenceTransformer, tmp_path: Path, missing: str) -> None:
+    half = tmp_path / "half"
+    shutil.copytree(index.folder, half)
+    place = half / missing
+    place.unlink() if place.is_file() else shutil.rmtree(place)
+    with pytest.raises(StoreError, match="copy"):
+        Index.open(half, model).search("ba bun")
+    if missing == "settings.json":
+        with pytest.raises(StoreError, match="copy"):
+            Index.create(half, model, exist_ok=True)
+        assert store.Store.open(half).count() == 10
+
+
+def test_there_is_no_index(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"There is no index at .*make one with: simlte index"):
+        Index.open(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [({"format": 99}, "newer version"), ({"format": 1}, "older version"), ([], "settings.json")],
+)
+def test_settings_of_another_version(index: Index, settings: Any, told: str) -> None:
+    (index.folder / "settings.json").write_text(json.dumps(settings))
+    with pytest.raises(StoreError, match=told):
+        Index.open(index.folder)
+
+
+def test_without_lancedb_the_extra_is_named(
+    model: SentenceTransformer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "lancedb", None)
+    with pytest.raises(MissingExtraError, match=r"simlte-st\[index\]"):
+        Index.create(tmp_path / "index", model)
+
+
+def test_several_rows_of_one_document_do_not_crowd_out_others(tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    made = store.Store.create(tmp_path, 2)
+    count = 40
+    vectors = np.array([[1, number / 1000] for number in range(count)], dtype=np.float32)
+    columns = {
+        "id": pa.array(["long"] * (count - 1) + ["short"]),
+        "part": pa.array(range(count), pa.int32()),
+        "hash": pa.array([""] * count),
+        "tokens": pa.array([1] * count, pa.int32()),
+        "searched": pa.array([True] * count),
+        "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), 2),
+    }
+    made.merge(pa.table(columns))
+    [near] = made.nearest_many(np.array([[1, 0]], dtype=np.float32), "searched", 2)
+    assert [(name, part) for name, (_, part) in near.items()] == [("long", 0), ("short", 39)]

@@ -1,0 +1,46 @@
+"""Help for the tests of the analyses: a tagger that knows the words of a test."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from simlte_st.exploration.tagging import TaggedWord
+
+_WORD = re.compile(r"\w+|[^\w\s]|\n+")
+
+
+class FakeTagger:
+    """Looks words up: ``{"cats": ("NOUN", "cat")}``. A word that is not there is an adverb."""
+
+    def __init__(self, known: Mapping[str, tuple[str, str]] | None = None) -> None:
+        self.known = dict(known or {})
+        self.seen: list[str] = []
+
+    def tag(self, texts: Sequence[str]) -> list[list[TaggedWord]]:
+        self.seen += texts
+        return [[self._word(match) for match in _WORD.finditer(text)] for text in texts]
+
+    def describe(self) -> dict[str, str]:
+        return {"pipeline": "fake"}
+
+    def _word(self, match: re.Match[str]) -> TaggedWord:
+        text = match[0]
+        if text.isspace():
+            found = ("SPACE", text)
+        elif not text[0].isalnum():
+            found = ("PUNCT", text)
+        else:
+            found = self.known.get(text.lower(), ("ADV", text.lower()))
+        return TaggedWord(match.start(), match.end(), *found)
+
+
+class EndingTagger(FakeTagger):
+    """Tags the made-up words of ``support.WORDS`` by their endings."""
+
+    def _word(self, match: re.Match[str]) -> TaggedWord:
+        word = super()._word(match)
+        for ending, pos in (("a", "NOUN"), ("ei", "PROPN"), ("o", "VERB"), ("un", "ADJ"), ("is", "AUX")):
+            if word.pos == "ADV" and word.lemma.endswith(ending):
+                return word._replace(pos=pos)
+        return word
