@@ -29,7 +29,7 @@ def test_a_device_that_is_there_passes(encoder_path: Path) -> None:
 
 @pytest.mark.parametrize("device", ["cuda:99", "meta", "abacus"])
 def test_another_is_refused_with_what_there_is(device: str) -> None:
-    with pytest.raises(ConfigurationError, match=f"device='{device}' is not available here. Available: cpu"):
+    with pytest.raises(ConfigurationError, match=f"device='{device}' .*cpu"):
         check_device(device)
 
 
@@ -120,6 +120,6 @@ def test_a_model_is_where_it_was_after_it_was_on_several(model: SentenceTransfor
             pool["processes"][0].kill()
             encode_counted(model, ["ba bun"], 8, pool=pool)
 
-    with pytest.raises(ModelError, match="A process that encodes died"):
+    with pytest.raises(ModelError, match="batch_size="):
         lose_a_process()
     assert model.device == torch.device("cpu")
