@@ -109,7 +109,7 @@ def test_it_says_which_model_it_is(result: TrainingResult) -> None:
     assert result.gain is not None
     helped = verdict_section(replace(result, kept="trained", gain={**result.gain, "verdict": "helped"}))
     assert "my-model is the trained model.<" in helped
-    assert "Too few documents were held out to tell" in verdict_section(replace(result, gain=None))
+    assert "Too few documents were held out" in verdict_section(replace(result, gain=None))
 
 
 def test_documents_that_changed_most_come_first(model: SentenceTransformer, encoder_path: Path) -> None:
