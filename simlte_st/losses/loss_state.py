@@ -7,9 +7,9 @@ import torch.distributed
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 
+from simlte_st.distributed import connected, world
 from simlte_st.errors import ConfigurationError
 from simlte_st.losses.chunked_cross_entropy import HeadPrecision
-from simlte_st.processes import connected, world
 
 
 class LossStateMixin(nn.Module):

@@ -11,13 +11,13 @@ from torch import Tensor
 
 from simlte_st.checks import check_choice, check_count, check_number
 from simlte_st.compat import encoder_of
+from simlte_st.distributed import mean_over_processes
 from simlte_st.errors import ConfigurationError, DataError, ModelError
 from simlte_st.losses.batch_metrics import BatchMetrics
 from simlte_st.losses.columns import LABELS, Features, take_rows
 from simlte_st.losses.loss_state import LossStateMixin
 from simlte_st.losses.masking import IGNORE, TokenMasker
 from simlte_st.losses.mlm_head import HeadSource, MLMHead, make_mlm_head
-from simlte_st.processes import mean_over_processes
 
 MLMInput = Literal["separate", "shared"]
 
