@@ -122,7 +122,7 @@ def _metavar(kinds: tuple[Any, ...]) -> str | None:
     return "|".join([number, *words, *(["N-M"] if tuple[int, int] in kinds else [])])
 
 
-def number(kind: type[int] | type[float], **bounds: float) -> Callable[[str], Any]:
+def number(kind: type[int] | type[float], **bounds: Any) -> Callable[[str], Any]:
     """Return what reads a number within bounds, for an option that is not a setting."""
     return lambda text: read_value(text, kind.__name__, (kind,), Setting("", **bounds))
 
