@@ -207,7 +207,7 @@ MUTANTS = [
     ("simlte_st/modules/base.py", "modules/test_token_attention.py", "mask.shape != embeddings.shape[:2]", "False"),
     ("simlte_st/modules/base.py", "modules/test_token_attention.py", "[-1] != self.embedding_dimension", " is None"),
     ("benchmarks/papers/weights.py", "test_weights.py", "model.eval()", "pass"),
-    ("simlte_st/training/save.py", "training/test_report.py", "(base[0], trained)", "(trained, trained)"),
+    ("simlte_st/training/report.py", "training/test_report.py", "(base, trained)", "(trained, trained)"),
     *(
         ("simlte_st/training/report.py", "training/test_report.py", old, new)
         for old, new in (
