@@ -79,13 +79,13 @@ def steps(base: str, max_steps: int) -> Iterator[Step]:
     there = (r"read \d+ documents", "1 too long", r"1 \.jsonl")
     yield Step("What is there?", ("encode", base, "pile", "--output", "base.parquet"), there)
     several = ("encode", base, "pile/rows.jsonl", "pile/*.csv", "--output", "several.parquet")
-    yield Step("Several files", several, ("copies of others", "malformed|not"))
+    yield Step("Several files", several, ("duplicates of others", "malformed|not"))
     yield Step(
         "A pattern that matches nothing", ("train", "pile/*.doc", "--output", "m"), ("matches the pattern",), status=1
     )
     yield Step("No output", ("train", "pile"), ("--output DIR or --name NAME",), status=1)
     yield Step("An option misspelt", ("train", "pile", "--epoch", "2"), ("--epochs",), status=2)
-    yield Step("An output in a file", ("train", "pile", "--output", "pile/0.txt/m"), ("no folder",), status=1)
+    yield Step("An output in a file", ("train", "pile", "--output", "pile/0.txt/m"), ("not a folder",), status=1)
     told = ("Trained on", "The model reads the first", "Use it")
     yield Step("Train", ("train", "pile", "pile/*.csv", "--base", base, "--output", "model", *few), told)
     yield Step("Again", ("train", "pile", "--base", base, "--output", "model"), ("exists already",), status=1)

@@ -62,7 +62,7 @@ from benchmarks.timing import side_by_side
 from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.errors import DataError, MissingExtraError, ModelError
 from simlte_st.evaluation import Bm25Scores, CosineScores, PairScores, TfidfScores
-from simlte_st.evaluation.lexical import fit_tfidf
+from simlte_st.evaluation.scores import fit_tfidf
 from simlte_st.files import atomic_path
 from simlte_st.models.base import load_model
 from simlte_st.models.conversion import convert_base

@@ -21,6 +21,15 @@ RESULTS = Path(__file__).parent / "results"
 """Where results are kept."""
 
 
+TFIDF_INVERSE_L2 = 100.0
+"""``C`` of the logistic regression on TF-IDF vectors, in benchmarks that do not choose it.
+
+scikit-learn's 1 is too small for vectors of length one with thousands of columns where classes are uneven: it learns
+the frequent classes only. On 1,000 arXiv abstracts in 20 classes macro-F1 is 14 with 1, 41 with 10 and 44 with 100.
+With five examples a class it makes no difference.
+"""
+
+
 def add_bf16(
     parser: argparse.ArgumentParser | argparse._ArgumentGroup, help: str = "compute in bfloat16 (default: float32)"
 ) -> None:

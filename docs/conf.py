@@ -48,9 +48,8 @@ def write_pages(app: Sphinx) -> None:
     about = "What has been measured. Each page names the command that makes it again, and the machine it was made on."
     (folder / "index.md").write_text(f"# Results\n\n{about}\n\n```{{toctree}}\n{chr(10).join(pages)}\n```\n", "utf-8")
 
-    names = [command.__name__.rpartition(".")[2] for command in COMMANDS]
     [subparsers] = [action for action in build_parser()._actions if action.dest == "==SUPPRESS=="]
-    helps = [f"## {name}\n\n```text\n{subparsers.choices[name].format_help()}```\n" for name in names]
+    helps = [f"## {name}\n\n```text\n{subparsers.choices[name].format_help()}```\n" for name in COMMANDS]
     (HERE / "commands.md").write_text("# Commands\n\n" + "\n".join(helps), encoding="utf-8")
 
 

@@ -4,6 +4,8 @@ import collections.abc
 import typing
 from typing import TypedDict
 
+import simlte_st.data.segmenters
+
 class AddOverrides(TypedDict, total=False):
     device: str | collections.abc.Sequence[str] | None
     engine: typing.Literal["local", "ray"]
@@ -12,6 +14,30 @@ class AddOverrides(TypedDict, total=False):
     batch_size: int
     sync: bool
     progress: bool
+
+class CompareOverrides(TypedDict, total=False):
+    text_column: str | None
+    id_column: str | None
+    encoding: str
+    limit: int | None
+    progress: bool
+    seed: int
+    device: str | None
+    probe: str | None
+    sample: int
+
+class ConvertOverrides(TypedDict, total=False):
+    overwrite: bool
+    max_length: int | None
+    backbone: str | None
+    pooling: typing.Literal["keep", "cls", "mean"]
+
+class DedupeOverrides(TypedDict, total=False):
+    progress: bool
+    seed: int
+    overwrite: bool
+    near: bool
+    similarity: float
 
 class DeviceOverrides(TypedDict, total=False):
     device: str | None
@@ -33,6 +59,16 @@ class EngineOverrides(TypedDict, total=False):
     engine: typing.Literal["local", "ray"]
     actors: int | None
     address: str | None
+
+class EvaluateOverrides(TypedDict, total=False):
+    progress: bool
+    seed: int
+    shots: int
+    draws: int
+    head: typing.Literal["mlp", "logistic"]
+    max_seq_length: int | None
+    segmenter: str | simlte_st.data.segmenters.Segmenter
+    batch_size: int
 
 class ExploreOverrides(TypedDict, total=False):
     progress: bool
@@ -98,3 +134,12 @@ class SearchOverrides(TypedDict, total=False):
 
 class SeedOverrides(TypedDict, total=False):
     seed: int
+
+class SourceOverrides(TypedDict, total=False):
+    text_column: str | None
+    id_column: str | None
+    encoding: str
+    limit: int | None
+    label_column: str | None
+    max_characters: int
+    metadata: bool

@@ -108,7 +108,7 @@ MUTANTS = [
     ("simlte_st/training/whole.py", "test_whole.py", "<= CUT_SHARE * read.tokens", "<= read.tokens"),
     ("simlte_st/evaluation/probe.py", "test_probe.py", "x[test]) == y[test]", "x[train]) == y[train]"),
     (
-        "simlte_st/evaluation/probe_difference.py", "test_probe_difference.py",
+        "simlte_st/evaluation/few_shot.py", "test_few_shot.py",
         "size=RESAMPLES).astype(np.float64)", "size=1).astype(np.float64)",
     ),
     ("simlte_st/evaluation/verdict.py", "evaluation/test_verdict.py", "if base.reads == model.reads:", "if True:"),
@@ -196,10 +196,10 @@ MUTANTS = [
     *(
         ("simlte_st/data/document_stream.py", "data/test_document_stream.py", old, new)
         for old, new in (
-            ('f"buffer at {mark.row}"', 'f"buffer at {mark.row} of {id(self)}"'),
+            ('f"buffer at {cursor.row}"', 'f"buffer at {cursor.row} of {id(self)}"'),
             ("del documents[len(documents) - len(documents) % self._batch_size :]", "pass"),
             ("if key in self._without:", "if False:"),
-            ("self._marks = max(self._marks, read, key=len)", "pass"),
+            ("self._cursors = max(self._cursors, read, key=len)", "pass"),
             ("seed=self._seed, epoch=epoch,", "seed=self._seed, epoch=0,"),
         )
     ),

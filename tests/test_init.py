@@ -27,7 +27,7 @@ def test_every_name_is_there() -> None:
 
 
 def test_functions_are_there_whoever_imported_the_modules_of_their_names_before() -> None:
-    names = [("simlte_st.data", "dedupe"), ("simlte_st.exploration", "explore")]
+    names = [("simlte_st.exploration", "explore")]
     for package, name in names:
         assert name in importlib.import_module(package).__all__, "it is such a name"
     before = "".join(f"import {package}.{name}\n" for package, name in names)

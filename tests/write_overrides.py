@@ -45,10 +45,10 @@ def stub() -> str:
         classes.append(
             "\n".join([f"class {kind.__name__.removesuffix('Config')}Overrides(TypedDict, total=False):", *lines])
         )
-    imports = [f"import {name}" for name in sorted(modules - {"typing"})] + [
-        "import typing",
-        "from typing import TypedDict",
-    ]
+    ours = sorted(name for name in modules if name.startswith("simlte_st"))
+    others = sorted({*modules, "typing"} - set(ours))
+    imports = [*(f"import {name}" for name in others), "from typing import TypedDict"]
+    imports += ["", *(f"import {name}" for name in ours)] if ours else []
     return "\n\n".join([HEAD + "\n" + "\n".join(imports), *classes]) + "\n"
 
 

@@ -22,7 +22,7 @@ from sklearn.preprocessing import normalize
 from benchmarks.bank.make import Vectors
 from benchmarks.bank.spectrum import alpha_req
 from simlte_st.evaluation import alignment, split_half_retrieval, structure_agreement, uniformity
-from simlte_st.evaluation.lexical import fit_tfidf
+from simlte_st.evaluation.scores import fit_tfidf
 from simlte_st.evaluation.structure import NEIGHBOURS, Neighbours, neighbours_by_words, words_agreement
 
 CLUSTERS = 20

@@ -9,8 +9,9 @@ import numpy as np
 
 from benchmarks.bank.sets import BankSet
 from benchmarks.papers.citation_retrieval import citation_retrieval
+from benchmarks.records import TFIDF_INVERSE_L2
 from simlte_st.evaluation import CosineScores, ProbeResult, few_shot_probe, fit_probe
-from simlte_st.evaluation.lexical import TFIDF_INVERSE_L2, fit_tfidf
+from simlte_st.evaluation.scores import fit_tfidf
 from simlte_st.evaluation.splits import TEST, stratified_split
 from simlte_st.models.vectors import unit_rows
 

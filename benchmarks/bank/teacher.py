@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from simlte_st.errors import DataError
-from simlte_st.evaluation.lexical import fit_tfidf
+from simlte_st.evaluation.scores import fit_tfidf
 from simlte_st.models.vectors import row_blocks, unit_rows
 
 NEIGHBOURS = 5

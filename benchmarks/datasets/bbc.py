@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.datasets.labelled import class_folders
-from simlte_st.data.rows import Event
+from simlte_st.data.tables import Event
 from simlte_st.extras import require
 
 

@@ -13,11 +13,11 @@ import numpy as np
 
 from benchmarks.datasets.benchmark import SPLITS, Card
 from benchmarks.datasets.labelled import MOST_CHARACTERS, Found, describe_file
+from simlte_st.data.config import SourceConfig
 from simlte_st.data.formats import format_of, open_table
 from simlte_st.data.formats.base import TableFormat
-from simlte_st.data.rows import Event, RawRow, ReadSettings, Row, Skip
-from simlte_st.data.streams import read_lines
-from simlte_st.data.tables import BLANK_LINE, WRONG_FIELDS, Table
+from simlte_st.data.tables import BLANK_LINE, WRONG_FIELDS, Event, RawRow, Row, Skip, Table
+from simlte_st.data.text_files import read_lines
 from simlte_st.errors import DataError
 
 BAD_LABEL = "label neither 0 nor 1"
@@ -126,7 +126,7 @@ class PapersAndLinks:
                 yield raw
 
     def _table(self, path: Path, choices: Sequence[tuple[str, str]]) -> Table:
-        table = open_table(path, ReadSettings(max_characters=MOST_CHARACTERS))
+        table = open_table(path, SourceConfig(max_characters=MOST_CHARACTERS))
         if not any(set(columns) <= set(table.columns) for columns in choices):
             wanted = "; or ".join(" and ".join(columns) for columns in choices)
             raise DataError(f"{path} has the columns {', '.join(table.columns)}; it should have: {wanted}.")

@@ -9,11 +9,11 @@ from typing import Any
 
 from benchmarks.datasets.benchmark import SPLITS, Card
 from benchmarks.datasets.shapes import PLAIN_SHAPES, Shape, split_name, table_events
+from simlte_st.data.config import SourceConfig
 from simlte_st.data.formats import PLAIN_TEXT, format_of, open_table
 from simlte_st.data.formats.base import TableFormat, TextFormat
-from simlte_st.data.rows import UNREADABLE, Event, ReadSettings, Row, Skip
-from simlte_st.data.sources.datasets import dataset_table
-from simlte_st.data.sources.hub import load_hub
+from simlte_st.data.hub import dataset_table, load_hub
+from simlte_st.data.tables import UNREADABLE, Event, Row, Skip
 from simlte_st.errors import DataError, MissingExtraError
 
 MOST_CHARACTERS = 20_000_000
@@ -101,7 +101,7 @@ class LabelledSet:
         if tables:
 
             def events() -> Iterator[Event]:
-                settings = ReadSettings(max_characters=self.max_characters)
+                settings = SourceConfig(max_characters=self.max_characters)
                 for part, file in tables:
                     yield from table_events(open_table(file, settings), (*self.shapes, *PLAIN_SHAPES), part)
 
@@ -146,7 +146,7 @@ def split_tables(folder: Path) -> list[tuple[str, Path]]:
 
 def class_folders(root: Path, encoding: str, part: str | None = None) -> Iterator[Row | Skip]:
     """Read the files of a folder's folders: the folder's name is the class, its path from the root the id."""
-    settings = ReadSettings(encoding=encoding, max_characters=MOST_CHARACTERS)
+    settings = SourceConfig(encoding=encoding, max_characters=MOST_CHARACTERS)
     for folder in sorted(root.iterdir()):
         if folder.name.startswith(".") or not folder.is_dir():
             reason = "hidden" if folder.name.startswith(".") else "not in a class folder"

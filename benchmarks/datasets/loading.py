@@ -24,7 +24,7 @@ from benchmarks.datasets.sets import find_set
 from simlte_st.data.document import text_key
 from simlte_st.data.documents import DocumentReader
 from simlte_st.data.report import ReadReport
-from simlte_st.data.sources.base import Source
+from simlte_st.data.sources import Source
 from simlte_st.errors import EmptyCorpusError
 from simlte_st.evaluation.splits import NEITHER, stratified_split
 from simlte_st.files import atomic_path, home, read_json, write_json

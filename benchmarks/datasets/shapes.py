@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from benchmarks.datasets.benchmark import SPLITS
-from simlte_st.data.rows import Columns, Event, RawRow, Row, Skip
-from simlte_st.data.tables import Table
+from simlte_st.data.tables import Columns, Event, RawRow, Row, Skip, Table
 from simlte_st.errors import DataError
 
 UNKNOWN_LABEL = "unknown label"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.datasets.labelled import class_folders
-from simlte_st.data.rows import Event, Row
+from simlte_st.data.tables import Event, Row
 
 _FOLDERS = {"20news-bydate-train": "train", "20news-bydate-test": "test"}
 

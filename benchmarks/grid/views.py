@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from simlte_st.data.document import Outline
-from simlte_st.data.views import Sides, View, has_two_words, pieces_of_words, view_rng, words_of
-from simlte_st.data.windows import choose_window
+from simlte_st.data.document import SegmentedDocument
+from simlte_st.data.drawing import View, ViewSpans, choose_window, has_two_words, spans_of_words, view_rng, words_of
 
 
 @dataclass(frozen=True)
@@ -18,12 +17,12 @@ class WordSplit:
     empty.
     """
 
-    def accepts(self, document: Outline) -> bool:
+    def accepts(self, document: SegmentedDocument) -> bool:
         """Accept any document of two words or more."""
         return has_two_words(document)
 
-    def draw(self, document: Outline, budget: int | None, rng: Random) -> Sides:
-        """Deal the words of the window. See :meth:`simlte_st.data.views.View.draw`."""
+    def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> ViewSpans:
+        """Deal the words of the window. See :meth:`simlte_st.data.drawing.View.draw`."""
         room = None if budget is None else 2 * budget
         words = words_of(document, choose_window(document.tokens, room, "random", rng, at_least=1))
         if len(words) < 2:  # the window is a sentence of one word: the document has others
@@ -34,7 +33,7 @@ class WordSplit:
                 break
         first = [word for word, side in zip(words, dealt, strict=True) if side]
         second = [word for word, side in zip(words, dealt, strict=True) if not side]
-        return pieces_of_words(first), pieces_of_words(second)
+        return spans_of_words(first), spans_of_words(second)
 
 
 @dataclass(frozen=True)
@@ -44,10 +43,10 @@ class FrozenView:
     view: View
     seed: int = 0
 
-    def accepts(self, document: Outline) -> bool:
+    def accepts(self, document: SegmentedDocument) -> bool:
         """Accept what the view accepts."""
         return self.view.accepts(document)
 
-    def draw(self, document: Outline, budget: int | None, rng: Random) -> Sides:
+    def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> ViewSpans:
         """Draw as the view does in the first epoch; the generator given here, which knows the epoch, is not used."""
         return self.view.draw(document, budget, view_rng(self.seed, 0, document.id))

@@ -18,8 +18,9 @@ from sentence_transformers.sentence_transformer.evaluation import EmbeddingSimil
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 
+from benchmarks.records import TFIDF_INVERSE_L2
 from simlte_st.evaluation import PairScores, TfidfScores
-from simlte_st.evaluation.lexical import TFIDF_INVERSE_L2, fit_tfidf
+from simlte_st.evaluation.scores import fit_tfidf
 from simlte_st.evaluation.splits import sample_rows
 
 STS = {

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from sentence_transformers.sentence_transformer.evaluation import BinaryClassificationEvaluator
 
 from benchmarks.papers.link_pairs import LinkPairs, check_pairs
-from simlte_st.evaluation.pair_scores import PairScores
 from simlte_st.evaluation.probe import fit_probe
+from simlte_st.evaluation.scores import PairScores
 from simlte_st.evaluation.statistics import bootstrap_interval
 from simlte_st.models.vectors import check_embeddings
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from benchmarks.papers.link_pairs import check_links
 from simlte_st.errors import DataError
 from simlte_st.evaluation.evaluator import EmbeddingEvaluator, EvaluatorSettings
-from simlte_st.evaluation.pair_scores import CosineScores, PairScores
+from simlte_st.evaluation.scores import CosineScores, PairScores
 from simlte_st.evaluation.statistics import bootstrap_interval
 from simlte_st.models.vectors import row_blocks
 

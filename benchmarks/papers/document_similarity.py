@@ -14,7 +14,7 @@ from scipy.stats import rankdata
 from benchmarks.papers.link_pairs import check_pairs
 from simlte_st.checks import check_count
 from simlte_st.errors import DataError
-from simlte_st.evaluation.pair_scores import PairScores
+from simlte_st.evaluation.scores import PairScores
 from simlte_st.files import read_json
 
 LEE_DOCUMENTS, LEE_SIMILARITIES = "lee_documents.parquet", "lee_similarities_50x50.json"

@@ -13,7 +13,7 @@ from sklearn.metrics import average_precision_score, precision_recall_curve, roc
 from benchmarks.papers.link_pairs import check_pairs
 from simlte_st.errors import DataError
 from simlte_st.evaluation.evaluator import EmbeddingEvaluator, EvaluatorSettings
-from simlte_st.evaluation.pair_scores import CosineScores, PairScores
+from simlte_st.evaluation.scores import CosineScores, PairScores
 from simlte_st.evaluation.statistics import bootstrap_interval
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from benchmarks.rivals.contrastive_tension import train_contrastive_tension
 from benchmarks.rivals.job import Outcome, RivalJob
 from benchmarks.rivals.tsdae import train_tsdae
 from benchmarks.rivals.word_deletion import WordDeletion
-from simlte_st.data.rival_views import Crop, Identity, InverseCloze
+from simlte_st.data.views import Crop, Identity, InverseCloze
 from simlte_st.errors import ConfigurationError
 from simlte_st.training.train import train
 

@@ -16,7 +16,7 @@ from transformers import TrainerCallback, set_seed
 
 from benchmarks.rivals.job import Outcome, RivalJob
 from simlte_st.compat import forget_model_card_text
-from simlte_st.data.rival_views import Identity
+from simlte_st.data.views import Identity
 from simlte_st.training.callbacks import ProgressBarCallback
 from simlte_st.training.fit import make_trainer, training_arguments
 from simlte_st.training.model import Trainee, make_trainee

@@ -17,8 +17,8 @@ from benchmarks.rivals.stock import prepare, run
 from simlte_st.compat import encoder_of, quiet_transformers
 from simlte_st.data.corpus import from_rows
 from simlte_st.data.document import SegmentedDocument
+from simlte_st.data.drawing import draw_spans, render, view_rng
 from simlte_st.data.transform import DocSplitTransform
-from simlte_st.data.views import draw_sides, render, view_rng
 from simlte_st.errors import ModelError
 from simlte_st.training.batching import SeededBatchSampler
 from simlte_st.training.dropout import set_attention_dropout, set_dropout
@@ -57,7 +57,7 @@ class DenoisingTransform:
 
     def _pair(self, document: SegmentedDocument) -> tuple[str, str]:
         views, epoch = self.views, self.views.callback.epoch
-        sides = draw_sides(document, views.view, seed=views.seed, epoch=epoch, budget=views.budget)
+        sides = draw_spans(document, views.view, seed=views.seed, epoch=epoch, budget=views.budget)
         assert sides is not None  # the corpus holds what this view accepts
         sentences = [document.sentences[piece.sentence] for piece in sides[0]]
         noise = view_rng(views.seed, epoch, f"{document.id}\nnoise")  # not the numbers that chose the window

@@ -8,9 +8,8 @@ from random import Random
 from typing import get_args
 
 from simlte_st.checks import check_choice, check_number
-from simlte_st.data.document import Outline
-from simlte_st.data.views import Piece, Sides, has_two_words, pieces_of_words, words_of
-from simlte_st.data.windows import WindowMode, choose_window
+from simlte_st.data.document import SegmentedDocument
+from simlte_st.data.drawing import Span, ViewSpans, WindowMode, choose_window, has_two_words, spans_of_words, words_of
 
 
 @dataclass(frozen=True)
@@ -24,15 +23,15 @@ class WordDeletion:
         check_number("p", self.p, least=0.0, most=0.99)
         check_choice("window", self.window, get_args(WindowMode))
 
-    def accepts(self, document: Outline) -> bool:
+    def accepts(self, document: SegmentedDocument) -> bool:
         """Accept any document of two words or more."""
         return has_two_words(document)
 
-    def draw(self, document: Outline, budget: int | None, rng: Random) -> Sides:
-        """Delete words from a window twice. See :meth:`simlte_st.data.views.View.draw`."""
+    def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> ViewSpans:
+        """Delete words from a window twice. See :meth:`simlte_st.data.drawing.View.draw`."""
         words = words_of(document, choose_window(document.tokens, budget, self.window, rng, at_least=1))
         return self._delete(words, rng), self._delete(words, rng)
 
-    def _delete(self, words: Sequence[tuple[int, int]], rng: Random) -> list[Piece]:
+    def _delete(self, words: Sequence[tuple[int, int]], rng: Random) -> list[Span]:
         left = [word for word in words if rng.random() >= self.p]
-        return pieces_of_words(left or [rng.choice(words)])
+        return spans_of_words(left or [rng.choice(words)])

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from simlte_st.cli.arguments import add_arguments, print_result, reading_options
-from simlte_st.cli.numbers import count
+from simlte_st.cli.arguments import add_arguments, print_result
+from simlte_st.cli.options import add_options, config_from
 from simlte_st.cli.sources import Sources
 from simlte_st.cli.terminal import terminal_width
-from simlte_st.data.sources.files import PLACES
+from simlte_st.data.sources import PLACES
+from simlte_st.evaluation.config import CompareConfig
 
 
 def add_parser(subparsers: Any) -> None:
@@ -17,10 +18,10 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "compare",
         help="compare models and settings on a sample of documents, and recommend one",
-        description="Compare settings on a sample of documents, in minutes: each model as it is and, where it cuts "
-        "much, reading whole documents; the best of them with a latent semantic analysis (LSA); LSA by itself; TF-IDF. "
-        "A table says what each reads and how fast, with --probe how well a few labels do, and one command is "
-        "recommended.",
+        description="Compare settings on a sample of documents, in minutes: each model as it is and, where it "
+        "truncates much, reading whole documents; the best of them with a latent semantic analysis (LSA); LSA by "
+        "itself; TF-IDF. A table shows what each reads and how fast, with --probe how well a few labels do, and one "
+        "command is recommended.",
         examples=(
             "simlte compare my_documents",
             "simlte compare papers.parquet --probe topic",
@@ -33,14 +34,8 @@ def add_parser(subparsers: Any) -> None:
         "models", metavar="MODEL", nargs="*",
         help="folders or names (default: the packaged all-MiniLM-L6-v2 and this package's own)",
     )  # fmt: skip
-    parser.add_argument(
-        "--probe", metavar="COLUMN", help="column of classes, folders or tags: how well a few labels do decides"
-    )
-    parser.add_argument(
-        "--sample", type=count, default=500, metavar="N",
-        help="documents to compare on (default: up to %(default)s; fewer of long ones, but at least 100)",
-    )  # fmt: skip
-    add_arguments(parser, "--device", "--json", "reading", "--seed", "--quiet", "common")
+    add_options(parser, CompareConfig)
+    add_arguments(parser, "--json", "common")
     parser.set_defaults(run=run)
 
 
@@ -48,15 +43,6 @@ def run(arguments: argparse.Namespace) -> int:
     """Compare."""
     from simlte_st.evaluation.compare import compare
 
-    result = compare(
-        arguments.source,
-        arguments.models,
-        probe=arguments.probe,
-        sample=arguments.sample,
-        **reading_options(arguments),
-        seed=arguments.seed,
-        device=arguments.device,
-        progress=not arguments.quiet,
-    )
+    result = compare(arguments.source, arguments.models, config_from(arguments, CompareConfig))
     print_result(arguments, result.summary(terminal_width()), result.to_dict())
     return 0

@@ -45,8 +45,8 @@ def add_similarity_argument(parser: argparse._ActionsContainer) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the documents without copies."""
-    from simlte_st.data.dedupe import dedupe
     from simlte_st.data.documents import read_documents
+    from simlte_st.data.duplicates import dedupe
 
     reader = read_documents(arguments.source, metadata=True, **reading_options(arguments))
     report = dedupe(

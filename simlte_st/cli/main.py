@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import logging
 import os
 import sys
@@ -11,21 +12,6 @@ from collections.abc import Sequence
 from typing import TextIO, cast
 
 from simlte_st import __version__
-from simlte_st.cli import (
-    compare,
-    convert,
-    dedupe,
-    encode,
-    evaluate,
-    explore,
-    export,
-    index,
-    link,
-    models,
-    search,
-    serve,
-    train,
-)  # fmt: skip
 from simlte_st.cli.messages import OptionFormatter, note
 from simlte_st.cli.parser import CommandParser, utf8_words
 from simlte_st.cli.terminal import PrintableStream
@@ -33,17 +19,17 @@ from simlte_st.errors import SimlteError, TrainingInterrupted
 from simlte_st.processes import launched, tells
 
 COMMANDS = (
-    train, encode, index, search, link, serve, explore, compare, evaluate, dedupe, convert,
-    export, models,
+    "train", "encode", "index", "search", "link", "serve", "explore", "compare", "evaluate", "dedupe", "convert",
+    "export", "models",
 )  # fmt: skip
-"""Modules with ``add_parser(subparsers)`` and ``run(arguments) -> int``."""
+"""Modules of this package with ``add_parser(subparsers)`` and ``run(arguments) -> int``, in the order of the help."""
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it."""
 
 
 def build_parser() -> CommandParser:
-    """Make the parser of the whole command."""
+    """Return the parser of ``simlte`` with all its commands."""
     parser = CommandParser(
         prog="simlte",
         description="Adapt embedding models to documents without labels; encode, search and explore the documents.",
@@ -56,14 +42,14 @@ def build_parser() -> CommandParser:
     )
     parser.add_argument("--version", action="version", version=f"simlte-st {__version__}")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in COMMANDS:
-        command.add_parser(subparsers)
+    for name in COMMANDS:
+        importlib.import_module(f"simlte_st.cli.{name}").add_parser(subparsers)
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command."""
-    speaks = launched()[0] == 0  # of several processes of a training the others are silent
+    speaks = launched()[0] == 0  # in distributed training only rank 0 prints
     with (
         open(os.devnull, "w", encoding="utf-8") as silence,
         contextlib.redirect_stdout(cast("TextIO", PrintableStream(sys.stdout)) if speaks else silence),
@@ -94,7 +80,7 @@ def _run(arguments: argparse.Namespace) -> int:
         _tell(error, str(error), arguments)
         return 128 + error.number
     except BrokenPipeError:
-        # Whoever read our output has seen enough; Python would complain once more while closing it.
+        # The reader of our output, such as head, has closed it. Python would raise once more when it flushes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:
@@ -105,7 +91,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _tell(error: BaseException, text: str, arguments: argparse.Namespace) -> None:
-    """Print what ended the command; of several processes that it ends, one does."""
+    """Print what ended the command; of several processes that end with it, only one prints."""
     rank, processes = launched()
     if processes == 1 or tells(error):
         with contextlib.redirect_stderr(sys.__stderr__ if rank else sys.stderr):
@@ -113,16 +99,18 @@ def _tell(error: BaseException, text: str, arguments: argparse.Namespace) -> Non
 
 
 def _message(error: Exception) -> str:
-    """Say what went wrong: our own words, the system's for what nothing foresaw (a full disk), or that it is a bug."""
+    """Return what went wrong: our own message, the system's (such as a full disk), or that this is a bug."""
     if isinstance(error, SimlteError):
         return str(error)
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}" + (f": {error.filename}" if error.filename else "")
-    return f"{type(error).__name__}: {error}\nThis should not happen. With --debug the command shows where it does."
+    return (
+        f"{type(error).__name__}: {error}\nThis should not happen. Run the command with --debug to see where it does."
+    )
 
 
 def _quiet_libraries() -> None:
-    """Keep the bars that libraries show while they read a model out of the way of ours."""
+    """Switch off the libraries' messages and progress bars, which would stand between ours."""
     from transformers.utils import logging as transformers_logging
 
     transformers_logging.set_verbosity_error()

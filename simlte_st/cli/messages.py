@@ -1,7 +1,7 @@
-"""What the command says: the library's messages in the words of the command line.
+"""Messages of the library as the command line prints them.
 
-The library names parameters as Python has them, always with an equals sign: ``overwrite=True``, ``text_column=``. Here
-alone they become options.
+The library names parameters as Python does, always with an equals sign: ``overwrite=True``, ``text_column=``. Only
+here do they become options.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PARAMETER = re.compile(
 
 
 def in_options(text: str, flags: Mapping[str, str]) -> str:
-    """Say a message in the words of the command line: ``batch_size=1`` is ``--batch-size 1`` there."""
+    """Return a message with options in place of parameters: ``--batch-size 1`` for ``batch_size=1``."""
 
     def option(match: re.Match[str]) -> str:
         name, value = match["name"], match["value"]
@@ -44,12 +44,12 @@ QUOTES = "'\""
 
 
 def note(text: str, arguments: argparse.Namespace) -> None:
-    """Print what is no result: on standard error, in the words of the command line, wrapped."""
+    """Print a message on standard error, with options in place of parameters, wrapped."""
     print(wrapped(in_options(text, arguments.flags)), file=sys.stderr)
 
 
 class OptionFormatter(logging.Formatter):
-    """Formats log lines in the words of the command line, wrapped."""
+    """Formats log lines with options in place of parameters, wrapped."""
 
     def __init__(self, flags: Mapping[str, str]) -> None:
         super().__init__("%(message)s")

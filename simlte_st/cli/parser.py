@@ -1,4 +1,4 @@
-"""How commands are parsed: help that ends with examples, errors that are short."""
+"""A parser of commands whose help ends with examples and whose errors are short."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from simlte_st.files import valid_unicode
 
 
 def utf8_words(words: Sequence[str]) -> list[str]:
-    """Mend words of a command line that are no UTF-8, as the texts of documents are mended, and say so.
+    """Return the words of a command line as valid UTF-8, repaired like texts of documents, with a note on each repair.
 
-    A word that names a file or folder, or something in a folder that there is, stays as it is: that is how it is
-    found.
+    Paths of existing files or folders, or into existing folders, stay as they are, or they would not be found.
     """
-    mended = []
+    valid = []
     for word in words:
         option, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
         folder = os.path.dirname(value)
-        names_a_place = os.path.lexists(value) or (folder != "" and os.path.isdir(folder))
-        text = value if names_a_place else valid_unicode(value)
+        is_path = os.path.lexists(value) or (folder != "" and os.path.isdir(folder))
+        text = value if is_path else valid_unicode(value)
         if text != value:
-            print(wrapped(f"simlte: {value!r} is no UTF-8; it is taken as {text!r}."), file=sys.stderr)
-        mended.append(f"{option}{equals}{text}")
-    return mended
+            print(wrapped(f"simlte: {value!r} is not UTF-8; it is read as {text!r}."), file=sys.stderr)
+        valid.append(f"{option}{equals}{text}")
+    return valid
 
 
 class CommandParser(argparse.ArgumentParser):
     """A parser whose help ends with examples, and whose errors are two lines instead of a page of usage.
 
-    The parsers of its subcommands are of this class too.
+    The parsers of subcommands have the same class. ``parameters`` are options of this command by the names of the
+    library's parameters that messages mention, where the option's own destination has another name.
     """
 
     def __init__(
@@ -50,16 +50,16 @@ class CommandParser(argparse.ArgumentParser):
         self._words: list[str] = []
 
     def format_help(self) -> str:
-        """Write the help, with the examples at its end."""
+        """Return the help with the examples at its end."""
         shown = "".join(f"  {line}\n" for line in self.examples)
         return super().format_help() + (f"\nexamples:\n{shown}" if shown else "")
 
     def parse_known_args(  # type: ignore[override]  # its overloads add nothing here
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """Parse; what is unknown is an error here, where it is known which command it was given to.
+        """Parse, and end with an error on unknown arguments here, where the command they were given to is known.
 
-        The namespace has ``flags`` too: those of the command that was named.
+        The namespace also has the ``flags`` of the command that was named.
         """
         self._words = list(sys.argv[1:] if args is None else args)
         parsed, unknown = super().parse_known_args(args, namespace)
@@ -70,7 +70,7 @@ class CommandParser(argparse.ArgumentParser):
         return parsed, unknown
 
     def flags(self) -> dict[str, str]:
-        """Tell what the command calls each parameter of the library: an option, or the name of an argument."""
+        """Return the option or positional argument of each parameter of the library."""
         flags = {
             action.dest: action.option_strings[0] if action.option_strings else str(action.metavar or action.dest)
             for action in self._actions
@@ -79,7 +79,7 @@ class CommandParser(argparse.ArgumentParser):
         return flags | self.parameters
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Check a choice; the nearest one is named where it is none."""
+        """Raise an error that suggests the nearest choice."""
         try:
             super()._check_value(action, value)
         except argparse.ArgumentError as error:
@@ -88,16 +88,16 @@ class CommandParser(argparse.ArgumentParser):
             raise
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong, and end the process with the status 2."""
+        """Print what is wrong, and end the process with status 2."""
         meant = list(self._meant())
         hint = f". Did you mean {' and '.join(meant)}?" if meant else ""
         lines = f"{self.prog}: error: {message}{hint}\n{self.prog} --help lists all arguments, with examples."
         self.exit(2, f"{wrapped(lines)}\n")
 
     def _meant(self) -> Iterator[str]:
-        """Find the options that are nearest to those which there are not."""
+        """Yield the options nearest to unknown ones."""
         words = takewhile(lambda word: word != "--", self._words)
-        if any(action.nargs == argparse.PARSER for action in self._actions):  # the rest is for a subcommand
+        if any(action.nargs == argparse.PARSER for action in self._actions):  # the rest belongs to a subcommand
             words = takewhile(lambda word: word.startswith("-"), words)
         for word in words:
             option = word.partition("=")[0]

@@ -1,4 +1,4 @@
-"""Sources of documents as the command line takes them: one or several, also by patterns."""
+"""Sources of documents on the command line: one or several, also by patterns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from simlte_st.cli.terminal import wrapped
-from simlte_st.data.sources.files import PLACES
+from simlte_st.data.sources import PLACES
 from simlte_st.files import nearest_place
 
 SOURCE_HELP = f"{PLACES}; or several of these, also by a pattern such as 'notes/*.txt'"
@@ -29,7 +29,7 @@ class Sources(argparse.Action):
         values: str | Sequence[Any] | None,
         option_string: str | None = None,
     ) -> None:
-        """Set them, or end with what is wrong."""
+        """Set the sources, or end with status 1."""
         from simlte_st.errors import DataError
 
         try:
@@ -41,7 +41,7 @@ class Sources(argparse.Action):
 
 
 def expand_sources(sources: Sequence[str]) -> list[str]:
-    """Replace patterns by the files and folders that they match, sorted, as shells that expand them would."""
+    """Return sources with patterns replaced by the sorted files and folders that they match, as a shell does."""
     from simlte_st.errors import DataError
 
     expanded: list[str] = []
@@ -52,7 +52,7 @@ def expand_sources(sources: Sequence[str]) -> list[str]:
             if not matches:
                 raise DataError(f"No file or folder matches the pattern {source!r}.")
             expanded += matches
-        elif there or len(sources) == 1:  # one that is not there may be the name of something; its reader says so
+        elif there or len(sources) == 1:  # a single one may be the name of a data set; its reader raises the error
             expanded.append(source)
         else:
             raise DataError(f"There is no file or folder {source!r}.{nearest_place(source)}")

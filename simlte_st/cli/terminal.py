@@ -1,4 +1,4 @@
-"""What reaches the terminal: as wide as it is, and without its commands, which other people's files may hold."""
+"""Text for the terminal: wrapped to its width, and without control characters, which documents may contain."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import textwrap
 from typing import Any, TextIO
 
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Control characters but tab and end of line, what reverses the direction of the text after it, and lone surrogates."""
+"""Control characters except tab and line ends, characters that change the direction of text, and lone surrogates."""
 
 _CURSOR = re.compile(r"(\n|\x1b\[A)*")
-"""How tqdm goes from one bar to another: a write of nothing else."""
+"""What tqdm writes, and nothing else, to move from one bar to another."""
 
 
 def printable(text: str) -> str:
-    r"""Write what a terminal would obey as Python does: an escape as ``\x1b``."""
+    r"""Return a text with control characters as Python writes them, such as ``\x1b``."""
     return UNPRINTABLE.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
 
 
@@ -34,14 +34,14 @@ class PrintableStream:
 
 
 def terminal_width() -> int:
-    """Return the columns of the terminal: 80 where there is none, 40 at least."""
+    """Return the columns of the terminal, at least 40; 80 without a terminal."""
     return max(40, shutil.get_terminal_size().columns)
 
 
 def wrapped(text: str, indent: int | None = None) -> str:
-    """Break lines that are wider than the terminal, at spaces.
+    """Return a text whose lines are broken at spaces to the width of the terminal.
 
-    What is laid out already stays as it is: tables, indented lines such as code, and lines with tabs.
+    Tables, indented lines such as code, and lines with tabs stay as they are.
     """
     width = terminal_width()
     lines = []

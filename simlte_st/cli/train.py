@@ -12,7 +12,7 @@ from simlte_st.cli.arguments import add_arguments, print_result
 from simlte_st.cli.dataclass_arguments import add_alternatives, add_dataclass_arguments, alternative_fields
 from simlte_st.cli.messages import note
 from simlte_st.cli.numbers import count, count_from_zero, finite_number
-from simlte_st.data.view_registry import VIEWS, make_view
+from simlte_st.data.views import VIEWS, make_view
 from simlte_st.models.names import usage_example
 from simlte_st.training.presets import Preset
 

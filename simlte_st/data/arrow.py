@@ -1,44 +1,114 @@
-"""Columns and rows of Arrow data: what each column holds by its type, and values as Python has them."""
+"""Arrow tables and data frames: what their columns hold, by type, and their rows as Python values."""
 
 from __future__ import annotations
 
 import itertools
 import re
+import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from simlte_st.data.rows import RawRow, Skip
-from simlte_st.data.streams import WRONG_ENCODING
+from simlte_st.data.tables import LOOK_AHEAD_ROWS, RawRow, Skip, Table
+from simlte_st.data.text_files import WRONG_ENCODING
 
-_INDEX = re.compile(r"__index_level_\d+__")  # how pandas writes an index that has no name
+_INDEX = re.compile(r"__index_level_\d+__")  # how pandas writes an index without a name
 
 
-def text_type(kind: Any) -> bool:
-    """Whether values of an Arrow type are strings, also those of dictionaries (categories) and repeated ones."""
-    import pyarrow as pa
+def is_instance(source: object, module: str, *names: str) -> bool:
+    """Return whether a source is of a library's class, without importing the library."""
+    library = sys.modules.get(module)
+    return isinstance(source, tuple(getattr(library, name) for name in names if hasattr(library, name)))
 
-    if isinstance(kind, pa.BaseExtensionType):
-        return text_type(kind.storage_type)
-    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
-        return text_type(kind.value_type)
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+def is_frame(source: object) -> bool:
+    """Return whether a source is a data frame of pandas or polars or a table of pyarrow."""
+    known = (("pyarrow", "Table"), ("pandas", "DataFrame"), ("polars", "DataFrame"))
+    return any(is_instance(source, *each) for each in known)
+
+
+def frame_table(frame: Any, name: str) -> Table:
+    """Return the table of a data frame of pandas or polars or of a ``pyarrow.Table``."""
+    if is_instance(frame, "pyarrow", "Table"):
+        return _arrow_table(frame, name)
+    kind_of = _pandas_kind if is_instance(frame, "pandas", "DataFrame") else _polars_kind
+    names = [str(column) for column in frame.columns if not _is_index(str(column))]
+    columns = {str(column): column for column in frame.columns if str(column) in names}
+    kinds = {name: kind for name, column in columns.items() if len(frame) and (kind := kind_of(frame[column]))}
+
+    def rows(wanted: Sequence[str], labels: Collection[str]) -> Iterator[RawRow]:
+        for number, row in enumerate(zip(*(frame[columns[column]] for column in wanted), strict=True)):
+            yield numbered_row(number, dict(zip(wanted, row, strict=True)), {})
+
+    return Table(name, names, [column for column in columns if column not in kinds], rows, kinds)
+
+
+def _arrow_table(table: Any, name: str) -> Table:
+    columns, kinds = column_kinds(table.schema)
+
+    def rows(wanted: Sequence[str], labels: Collection[str]) -> Iterator[RawRow | Skip]:
+        names = schema_label_names(table.schema, labels)
+        return batch_rows(table.select(list(wanted)).to_batches(), wanted, names)
+
+    return Table(name, columns, [column for column in columns if column not in kinds], rows, kinds)
+
+
+def _pandas_kind(column: Any) -> str | None:
+    """Return the type of a column of pandas; None for text."""
+    import pandas
+
+    dtype = getattr(column, "dtype", None)
+    if dtype is None:  # two columns of one name, which is refused later
+        return None
+    if isinstance(dtype, pandas.CategoricalDtype):
+        return _pandas_kind(dtype.categories)
+    if isinstance(dtype, pandas.ArrowDtype):
+        return None if _is_text(dtype.pyarrow_dtype) else str(dtype)
+    if pandas.api.types.is_object_dtype(dtype):
+        return _object_kind(column[:LOOK_AHEAD_ROWS])
+    return None if isinstance(dtype, pandas.StringDtype) else str(dtype)
+
+
+def _polars_kind(column: Any) -> str | None:
+    """Return the type of a column of polars; None for text."""
+    import polars
+
+    if column.dtype == polars.Object:
+        return _object_kind(column.head(LOOK_AHEAD_ROWS))
+    return None if column.dtype in (polars.String, polars.Categorical, polars.Enum) else str(column.dtype)
+
+
+def _object_kind(values: Any) -> str | None:
+    """Return the type of the first of some objects; None if there is a string among them, or no object."""
+    kinds = [type(value).__name__ for value in values if value is not None]
+    if "str" in kinds or not len(values):
+        return None
+    return f"{kinds[0]} values" if kinds else "nothing"
 
 
 def column_kinds(schema: Any) -> tuple[list[str], dict[str, str]]:
-    """Return the names of the columns of a schema, but for the index of pandas, and the types of those without text."""
-    fields = [field for field in schema if not is_index(field.name)]
-    return [field.name for field in fields], {
-        field.name: str(field.type) for field in fields if not text_type(field.type)
-    }
+    """Return the columns of a schema, without an index of pandas, and the types of those that are not text."""
+    fields = [field for field in schema if not _is_index(field.name)]
+    kinds = {field.name: str(field.type) for field in fields if not _is_text(field.type)}
+    return [field.name for field in fields], kinds
 
 
-def is_index(name: str) -> bool:
-    """Whether a column is an index that pandas wrote: numbers of rows."""
+def _is_index(name: str) -> bool:
     return _INDEX.fullmatch(name) is not None
 
 
+def _is_text(kind: Any) -> bool:
+    """Return whether values of an Arrow type are strings; dictionaries (categories) and repeated ones included."""
+    import pyarrow as pa
+
+    if isinstance(kind, pa.BaseExtensionType):
+        return _is_text(kind.storage_type)
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        return _is_text(kind.value_type)
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
 def schema_label_names(schema: Any, labels: Collection[str]) -> dict[str, Sequence[str]]:
-    """Return the names of the classes of each label, where ``datasets`` wrote them into a schema."""
+    """Return the names of the classes of each label, if ``datasets`` wrote them into a schema."""
     if not labels or b"huggingface" not in (schema.metadata or {}):
         return {}
     from datasets import Features
@@ -52,7 +122,7 @@ def label_names(features: Any, labels: Collection[str]) -> dict[str, Sequence[st
 
 
 def numbered_row(number: int, values: Mapping[str, Any], labels: Mapping[str, Sequence[str]]) -> RawRow:
-    """Make a row in which the numbers of classes are their names; -1 stands for no label in many test splits."""
+    """Return a row with the names of classes for their numbers; -1 means no label in many test splits."""
     for label, names in labels.items():
         value = values[label]
         values = {**values, label: names[value] if isinstance(value, int) and 0 <= value < len(names) else None}
@@ -62,7 +132,7 @@ def numbered_row(number: int, values: Mapping[str, Any], labels: Mapping[str, Se
 def batch_rows(
     batches: Iterable[Any], wanted: Sequence[str], labels: Mapping[str, Sequence[str]]
 ) -> Iterator[RawRow | Skip]:
-    """Return the rows of record batches, of the wanted columns; those that hold what is no UTF-8 are counted."""
+    """Return the rows of record batches; those with invalid UTF-8 are skips."""
     index = itertools.count()
     for batch in batches:
         columns = [_scalars(batch.column(name)) for name in wanted]
@@ -80,13 +150,14 @@ def _scalars(column: Any) -> list[object]:
         return [None if index is None else strings[index] for index in column.indices.to_pylist()]
     try:
         return list(column.to_pylist())
-    except (ValueError, OverflowError):  # UnicodeDecodeError is a ValueError; so is a time that Python has no type for
-        values: list[object] = []
-        for scalar in column:
-            try:
-                values.append(scalar.as_py())
-            except UnicodeDecodeError as error:
-                values.append(error)
-            except (ValueError, OverflowError):
-                values.append(str(scalar))
-        return values
+    except (ValueError, OverflowError):  # invalid UTF-8, or a time for which Python has no type
+        return [_scalar(each) for each in column]
+
+
+def _scalar(scalar: Any) -> object:
+    try:
+        return scalar.as_py()
+    except UnicodeDecodeError as error:
+        return error
+    except (ValueError, OverflowError):
+        return str(scalar)

@@ -1,11 +1,11 @@
-"""Settings of what reads documents."""
+"""Settings of what reads documents and removes duplicates from them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from simlte_st.config import Config, setting
+from simlte_st.config import Config, OverwriteConfig, ProgressConfig, SeedConfig, setting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,3 +20,34 @@ class ReadConfig(Config):
     )
     encoding: str = setting("utf-8", "encoding of text files")
     limit: int | None = setting(None, "use at most this number of documents")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceConfig(ReadConfig):
+    """Everything that :func:`~simlte_st.data.read_documents` can be told about a source."""
+
+    label_column: str | None = setting(None, "column of the class; read only when named", option=False)
+    max_characters: int = setting(20_000_000, "longer texts are skipped and counted", option=False)
+    metadata: bool = setting(
+        False, "keep the values of all other columns (the label's too) as the documents' metadata", option=False
+    )
+
+    def named_columns(self) -> dict[str, str]:
+        """Return the columns that are named, by setting."""
+        names = ("text_column", "id_column", "label_column")
+        return {name: column for name in names if (column := getattr(self, name)) is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DedupeConfig(OverwriteConfig, SeedConfig, ProgressConfig):
+    """Which documents count as duplicates."""
+
+    near: bool = setting(
+        True,
+        "remove near-duplicates too, not only exact ones; needs the extra ``dedupe``",
+        flag="--exact",
+        flag_help="leave out only documents with the same words",
+    )
+    similarity: float = setting(
+        0.75, "documents that share this much of their runs of five words are near-duplicates", above=0, most=1
+    )

@@ -1,8 +1,7 @@
-"""A corpus on disk: documents segmented once, in an Arrow file that is memory-mapped, however large it is."""
+"""A corpus on disk: documents segmented once, in a memory-mapped Arrow file of any size."""
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -15,17 +14,14 @@ import pyarrow as pa
 from datasets import Dataset
 from numpy.typing import NDArray
 
-from simlte_st.data.document import Document, Outline, SegmentedDocument, text_key
+from simlte_st.data.document import Document, SegmentedDocument, text_key
 from simlte_st.data.documents import read_documents
-from simlte_st.data.groups import groups
+from simlte_st.data.drawing import View
 from simlte_st.data.segmenters import PunktSegmenter, Segmenter, make_segmenter, peek
-from simlte_st.data.sentences import TokenCounter, estimate_tokens, segment_document
-from simlte_st.data.views import View
+from simlte_st.data.sentences import TokenCounter, estimate_tokens, in_batches, segment_document
 from simlte_st.errors import EmptyCorpusError
 from simlte_st.files import atomic_path, read_json, write_json
 from simlte_st.progress import with_progress_bar
-
-logger = logging.getLogger(__name__)
 
 SCHEMA = pa.schema(
     {
@@ -52,7 +48,7 @@ class CorpusReport:
         sentences: Their sentences.
         tokens: Their tokens, special tokens not counted.
         longest: Tokens of the longest one.
-        left_out: How many were left out, by reason.
+        left_out: Number of documents left out, by reason.
     """
 
     documents: int = 0
@@ -65,59 +61,17 @@ class CorpusReport:
         """Return the report as JSON values."""
         return asdict(self)
 
-    def add(self, document: Outline, view: View) -> bool:
-        """Count a document; tell whether the view can use it."""
-        if not view.accepts(document):
-            self.leave_out(TOO_SHORT)
-            return False
+    def count(self, document: SegmentedDocument) -> None:
+        """Count a document of the corpus."""
         size = sum(document.tokens)
         self.documents += 1
         self.sentences += len(document.tokens)
         self.tokens += size
         self.longest = max(self.longest, size)
-        return True
 
     def leave_out(self, reason: str) -> None:
         """Count a document that is left out."""
         self.left_out[reason] = self.left_out.get(reason, 0) + 1
-
-
-@dataclass(frozen=True)
-class _WithoutCopies:
-    """Gives the first document of each text, and counts the others: as negatives of each other they would be false.
-
-    It holds a 64-bit hash of each text, about 100 bytes a document.
-    """
-
-    documents: Iterable[Document]
-    report: CorpusReport
-
-    def __iter__(self) -> Iterator[Document]:
-        seen: set[int] = set()
-        for document in self.documents:
-            key = text_key(document.text)
-            if key in seen:
-                self.report.leave_out(EXACT_COPY)
-            else:
-                seen.add(key)
-                yield document
-
-    def __length_hint__(self) -> int:
-        known = length_hint(self.documents, -1)
-        return NotImplemented if known < 0 else known
-
-
-def to_row(document: SegmentedDocument) -> dict[str, Any]:
-    """Make a corpus' row of a segmented document."""
-    values = ((name, getattr(document, name)) for name in SCHEMA.names)
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in values}
-
-
-def from_rows(columns: Mapping[str, Sequence[Any]]) -> Iterator[SegmentedDocument]:
-    """Make segmented documents of several rows, given as columns: what a slice of a data set is."""
-    rows = zip(columns["id"], columns["sentences"], columns["paragraphs"], columns["tokens"], strict=True)
-    for name, sentences, paragraphs, tokens in rows:
-        yield SegmentedDocument(name, tuple(sentences), tuple(paragraphs), tuple(tokens))
 
 
 def write_corpus(
@@ -132,20 +86,19 @@ def write_corpus(
 ) -> tuple[Dataset, CorpusReport]:
     """Segment documents and write them to ``directory``; read the corpus there if it is complete already.
 
-    Of documents with the same text, to the letter, the first is kept, and the others are counted as left out.
-
-    A corpus that is there is taken as it is: that it was made of the same documents, in the same way, is for the caller
-    to know (a training run compares its settings first).
+    Of documents with exactly the same text the first is kept, and the others are counted as left out. An existing
+    corpus is not compared with the documents: the caller knows that it was made of them, in the same way (a training
+    run compares its settings first).
 
     Args:
         documents: Anything :func:`~simlte_st.data.read_documents` takes; read once, in order.
-        directory: Gets ``corpus.arrow``, ``corpus.json`` (the report; written last) and, where Punkt cut the
-            sentences, its parameters in ``punkt.json``.
-        view: Decides which documents can be used (:meth:`~simlte_st.data.views.View.accepts`).
+        directory: Gets ``corpus.arrow``, ``corpus.json`` (the report; written last) and, if Punkt cut the sentences,
+            its parameters in ``punkt.json``.
+        view: Decides which documents can be used, by its ``accepts``.
         segmenter: ``"punkt"``, ``"nupunkt"`` or a callable.
         count_tokens: Counts the model's tokens of sentences.
-        hold_out: Takes the documents, without copies, and gives those that go into the corpus: the others are kept
-            for something else, such as to measure on.
+        hold_out: Takes the documents without duplicates and returns those for the corpus; it keeps the others, for
+            example for an evaluation.
         progress: Show a progress bar.
 
     Returns:
@@ -158,48 +111,77 @@ def write_corpus(
     if not (directory / "corpus.json").exists():
         reader = read_documents(documents)
         report = CorpusReport()
-        unique = _WithoutCopies(reader, report)
+        unique = _without_duplicates(reader, report)
         kept = unique if hold_out is None else hold_out(unique)
         first, stream = peek(kept, lambda document: len(document.text))
         cut = make_segmenter(segmenter, lambda: (document.text for document in first))
         if isinstance(cut, PunktSegmenter):
             write_json(directory / "punkt.json", cut.to_dict())
-        bar = with_progress_bar(stream, "Segmenting", length_hint(kept, 0), shown=progress)
+        shown = with_progress_bar(stream, "Segmenting", length_hint(reader, 0), shown=progress)
+        segmented = (segment_document(document, cut, count_tokens) for document in shown)
         with atomic_path(directory / "corpus.arrow") as path:
-            _write_rows(path, _usable_rows(bar, cut, count_tokens, view, report))
+            _write_rows(path, _usable_rows(segmented, view, report))
         if report.documents < 2:
             raise EmptyCorpusError(too_few_documents(report.documents, report.left_out))
         write_json(directory / "corpus.json", report.to_dict())
     return Dataset.from_file(str(directory / "corpus.arrow")), CorpusReport(**read_json(directory / "corpus.json"))
 
 
-def too_few_documents(documents: int, left_out: Mapping[str, int] | None = None) -> str:
-    """Say that there are too few documents to train on."""
-    are = "There is 1" if documents == 1 else f"There are {documents}"
-    others = ", ".join(f"{count} left out: {reason}" for reason, count in (left_out or {}).items())
-    return (
-        "Training needs 2 documents at least, as each is told from the others of its batch. "
-        f"{are} that can be used{f' ({others})' if others else ''}."
-    )
+def _without_duplicates(documents: Iterable[Document], report: CorpusReport) -> Iterator[Document]:
+    """Return the first document of each text, as duplicates would be false negatives of each other.
+
+    A 64-bit hash of each text is held, about 100 bytes a document.
+    """
+    seen: set[int] = set()
+    for document in documents:
+        key = text_key(document.text)
+        if key in seen:
+            report.leave_out(EXACT_COPY)
+        else:
+            seen.add(key)
+            yield document
 
 
-def _usable_rows(
-    documents: Iterable[Any], segmenter: Segmenter, count: TokenCounter, view: View, report: CorpusReport
-) -> Iterator[dict[str, Any]]:
-    for document in (segment_document(document, segmenter, count) for document in documents):
-        if report.add(document, view):
+def _usable_rows(documents: Iterable[SegmentedDocument], view: View, report: CorpusReport) -> Iterator[dict[str, Any]]:
+    for document in documents:
+        if view.accepts(document):
+            report.count(document)
             yield to_row(document)
+        else:
+            report.leave_out(TOO_SHORT)
 
 
 def _write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
-    batches = groups(rows, lambda row: sum(map(len, row["sentences"])), _BATCH_CHARACTERS, _BATCH)
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, SCHEMA) as writer:
-        for batch in batches:
+        for batch in in_batches(rows, lambda row: sum(map(len, row["sentences"])), _BATCH_CHARACTERS, _BATCH):
             writer.write_batch(pa.RecordBatch.from_pylist(batch, schema=SCHEMA))
 
 
+def to_row(document: SegmentedDocument) -> dict[str, Any]:
+    """Return a segmented document as a row of a corpus."""
+    values = ((name, getattr(document, name)) for name in SCHEMA.names)
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values}
+
+
+def from_rows(columns: Mapping[str, Sequence[Any]]) -> Iterator[SegmentedDocument]:
+    """Return the segmented documents of several rows, given as columns, as in a slice of a data set."""
+    rows = zip(columns["id"], columns["sentences"], columns["paragraphs"], columns["tokens"], strict=True)
+    for name, sentences, paragraphs, tokens in rows:
+        yield SegmentedDocument(name, tuple(sentences), tuple(paragraphs), tuple(tokens))
+
+
+def too_few_documents(documents: int, left_out: Mapping[str, int] | None = None) -> str:
+    """Return the message for too few documents to train on."""
+    usable = "1 document" if documents == 1 else f"{documents} documents"
+    others = ", ".join(f"{count} left out: {reason}" for reason, count in (left_out or {}).items())
+    return (
+        "Training needs at least 2 documents, as the others of a batch are the negatives. "
+        f"{usable} can be used{f' ({others})' if others else ''}."
+    )
+
+
 def document_lengths(corpus: Dataset) -> Iterator[NDArray[np.int64]]:
-    """Count the tokens of the documents of a corpus, some of them at a time."""
+    """Return the number of tokens of each document of a corpus, in batches."""
     for batch in corpus.with_format("arrow").select_columns("tokens").iter(batch_size=1000):
         tokens = batch["tokens"].combine_chunks()
         sums = np.concatenate([[0], np.cumsum(tokens.values.to_numpy())])
@@ -212,10 +194,10 @@ class Coverage:
     """What one pass over a corpus can see of it.
 
     Attributes:
-        documents: Documents looked at: of a large corpus some, spread evenly.
+        documents: Documents looked at; of a large corpus an evenly spread sample.
         cut: Documents of which a part stays unseen in a pass.
         tokens: Tokens of all documents looked at.
-        seen: Tokens that stand in a view.
+        seen: Tokens that are in a view.
         total: Documents of the corpus.
     """
 
@@ -231,8 +213,10 @@ class Coverage:
         return self.seen / self.tokens if self.tokens else 1.0
 
     def summary(self) -> str:
-        """Say it in a sentence."""
-        looked_at = f"{self.documents:,} documents"
-        if self.documents < self.total:
-            looked_at += f" looked at (there are {self.total:,})"
-        return f"one pass sees {self.share:.1%} of the tokens; a part of {self.cut:,} of {looked_at} stays unseen in it"
+        """Return the coverage in a sentence."""
+        sample = f" (a sample of {self.total:,})" if self.documents < self.total else ""
+        are = "is" if self.cut == 1 else "are"
+        return (
+            f"one pass sees {self.share:.1%} of the tokens; {self.cut:,} of {self.documents:,} documents{sample} {are} "
+            "seen only in part"
+        )

@@ -1,13 +1,19 @@
-"""The first two types a text has on its way: a document as it was read, and the document cut into sentences."""
+"""The types a text has on its way: a document as it was read, and the document cut into sentences."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
-from simlte_st.data.words import count_words
+LONGEST_WORD = 24
+"""A longer run of characters without white space counts as several words, as it becomes several tokens anyway."""
+
+# Scripts written without spaces: each character is a word, as in BERT's own pre-tokenizer.
+CJK = "\u2e80-\u2fff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f"
+_WORD = re.compile(rf"[{CJK}]|[^\s{CJK}]{{1,{LONGEST_WORD}}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,9 +23,9 @@ class Document:
     Attributes:
         id: Unique name of the document in its corpus.
         text: The text, with at least one character that is not white space.
-        label: Its class, where the source has one and it was asked for; training never looks at it.
-        split: The part of a benchmark it belongs to (``"train"``, ``"validation"``, ``"test"``), where the source says.
-        metadata: The source's other columns, as it gave them, where they were asked for.
+        label: Its class, if the source has one and it was asked for; training never looks at it.
+        split: The part of a benchmark it belongs to (``"train"``, ``"validation"``, ``"test"``), if the source says.
+        metadata: The source's other columns, unchanged, if they were asked for.
     """
 
     id: str
@@ -31,14 +37,13 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class SegmentedDocument:
-    """A document cut into sentences: what every view is drawn from.
+    """A document cut into sentences, from which views are drawn.
 
     Attributes:
         id: The document's id. Views are drawn from (seed, epoch, id), so the same id gives the same views.
         sentences: The sentences in order, none of them empty.
         paragraphs: Index of the first sentence of each paragraph, ascending, beginning with 0.
-        tokens: Number of model tokens of each sentence, special tokens not counted; estimated where no tokenizer
-            was given.
+        tokens: Number of model tokens of each sentence, special tokens not counted; estimated without a tokenizer.
     """
 
     id: str
@@ -47,38 +52,29 @@ class SegmentedDocument:
     tokens: tuple[int, ...]
 
     def words(self, sentence: int) -> int:
-        """Count the words of a sentence."""
+        """Return the number of words of a sentence."""
         return count_words(self.sentences[sentence])
 
 
-class Outline(Protocol):
-    """What a view may know of a document: numbers only. It has as many sentences as numbers in ``tokens``."""
+def word_spans(text: str) -> list[tuple[int, int]]:
+    """Return the words of a text as ``(start, stop)`` character offsets.
 
-    @property
-    def id(self) -> str:
-        """The document's id."""
-        ...
+    A word is a run of up to :data:`LONGEST_WORD` characters without white space; in scripts written without spaces,
+    each character is one.
+    """
+    return [match.span() for match in _WORD.finditer(text)]
 
-    @property
-    def paragraphs(self) -> Sequence[int]:
-        """Index of the first sentence of each paragraph, ascending, beginning with 0."""
-        ...
 
-    @property
-    def tokens(self) -> Sequence[int]:
-        """Number of tokens of each sentence, special tokens not counted."""
-        ...
-
-    def words(self, sentence: int) -> int:
-        """Count the words of a sentence, as :func:`~simlte_st.data.words.count_words` does."""
-        ...
+def count_words(text: str) -> int:
+    """Return the number of words that :func:`word_spans` finds."""
+    return sum(1 for _ in _WORD.finditer(text))
 
 
 def content_id(text: str) -> str:
-    """Name a document by its text: 16 hexadecimal digits of its BLAKE2b hash. Used where the source gives no id."""
+    """Return the id of a document without one: 16 hexadecimal digits of the BLAKE2b hash of its text."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 def text_key(text: str) -> int:
-    """Return the same hash as a signed 64-bit number: equal for copies, the same everywhere."""
+    """Return the same hash as a signed 64-bit number."""
     return int.from_bytes(bytes.fromhex(content_id(text)), "big", signed=True)

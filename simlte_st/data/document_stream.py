@@ -1,4 +1,4 @@
-"""A stream of documents in random order, and as the rows of a data set that the Trainer can begin anywhere."""
+"""A stream of documents in random order, and its views as rows of a data set that the Trainer can begin anywhere."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch.utils.data
@@ -16,10 +16,10 @@ from datasets import Dataset
 
 from simlte_st.data.corpus import EXACT_COPY, TOO_SHORT
 from simlte_st.data.document import Document, SegmentedDocument, text_key
+from simlte_st.data.drawing import View, draw_views, view_rng
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.data.sentences import TokenCounter, segment_document
 from simlte_st.data.shards import Reading, Shards
-from simlte_st.data.views import View, draw_views, view_rng
 from simlte_st.errors import DataError, EmptyCorpusError
 from simlte_st.files import read_json, write_json
 from simlte_st.processes import is_main
@@ -30,14 +30,14 @@ BUFFER = 10_000
 """Documents that are held in memory, and shuffled ..."""
 
 BUFFER_CHARACTERS = 200_000_000
-"""... or as many as have so many characters, if those are fewer."""
+"""... or fewer with this many characters."""
 
 _BEGINNING = 200  # characters of a text that show whether it has two words
 
 
 @dataclass(frozen=True)
-class Mark:
-    """Where a buffer begins: enough to go on from there without reading what comes before.
+class Cursor:
+    """Where a buffer begins: enough to continue there without reading what comes before.
 
     Attributes:
         row: Number of its first document, from 0, over all passes.
@@ -58,8 +58,20 @@ class Mark:
     left_out: Mapping[str, int] = field(default_factory=dict)
 
 
+class Taken(NamedTuple):
+    """What was taken from a stream: different documents, and how many times each was taken on average.
+
+    ``skipped`` and ``left_out`` are those of the :class:`Cursor`, up to the end of the last buffer.
+    """
+
+    documents: int
+    passes: float
+    skipped: dict[str, int]
+    left_out: dict[str, int]
+
+
 def shard_order(shards: int, seed: int, epoch: int) -> list[int]:
-    """Return the order in which a pass reads the shards: it depends on (seed, epoch) only."""
+    """Return the order in which a pass reads the shards; it depends on (seed, epoch) only."""
     order = list(range(shards))
     view_rng(seed, epoch, "order of the shards").shuffle(order)
     return order
@@ -68,10 +80,9 @@ def shard_order(shards: int, seed: int, epoch: int) -> list[int]:
 class DocumentStream:
     """The documents of shards in an order that depends on the seed only: a sequence without end, read forwards.
 
-    Each pass reads the shards in another order, fills a buffer, shuffles it, gives its documents and fills it anew. So
-    which document comes when does not depend on who reads, how many do, or where they begin. A buffer is so many whole
-    batches, so that no batch holds a document twice; what is left at the end of a pass, less than a batch, does not
-    come in it.
+    Each pass reads the shards in another order, fills a buffer, shuffles it, returns its documents and fills it again.
+    So the order does not depend on which process reads, how many do, or where they begin. A buffer is a number of whole
+    batches, so that no batch holds a document twice; the incomplete batch at the end of a pass is dropped.
     """
 
     def __init__(
@@ -86,37 +97,37 @@ class DocumentStream:
     ) -> None:
         self._shards, self._seed, self._usable, self._batch_size = shards, seed, usable, batch_size
         self._without, self._path = frozenset(without), path
-        self._buffer: tuple[Mark, list[Document]] = (Mark(), [])
-        self._marks = [Mark()]
+        self._buffer: tuple[Cursor, list[Document]] = (Cursor(), [])
+        self._cursors = [Cursor()]
 
     def __getitem__(self, row: int) -> tuple[Document, int]:
-        """Return the document of a row, and in which pass it comes.
+        """Return the document of a row, and the pass in which it comes.
 
-        One of the buffer, and the next one, cost nothing more than reading; others are looked for from the nearest
-        mark before them.
+        Rows of the current and the next buffer cost nothing but reading; others are read from the nearest cursor before
+        them.
         """
-        mark, documents = self._buffer
-        while not mark.row <= row < mark.row + len(documents):
-            marks = self._marks if row < self._marks[-1].row else self._known_marks()
-            number = bisect.bisect_right(marks, row, key=lambda mark: mark.row) - 1
-            mark, documents, self._buffer = marks[number], [], (Mark(), [])  # no two buffers at once
-            documents, after = self._fill(mark)
-            if number + 1 == len(marks):
+        cursor, documents = self._buffer
+        while not cursor.row <= row < cursor.row + len(documents):
+            cursors = self._cursors if row < self._cursors[-1].row else self._known_cursors()
+            number = bisect.bisect_right(cursors, row, key=lambda cursor: cursor.row) - 1
+            cursor, documents, self._buffer = cursors[number], [], (Cursor(), [])  # no two buffers at once
+            documents, after = self._fill(cursor)
+            if number + 1 == len(cursors):
                 self._add(after)
-            self._buffer = mark, documents
-        return documents[row - mark.row], mark.epoch
+            self._buffer = cursor, documents
+        return documents[row - cursor.row], cursor.epoch
 
-    def _known_marks(self) -> list[Mark]:
-        """Return the marks, those included that another process, or a run before, has come to."""
+    def _known_cursors(self) -> list[Cursor]:
+        """Return the cursors, including those of other processes and of the run that is resumed."""
         if self._path is not None and self._path.exists():
-            read = [Mark(**mark) for mark in read_json(self._path)]
-            self._marks = max(self._marks, read, key=len)
-        return self._marks
+            read = [Cursor(**cursor) for cursor in read_json(self._path)]
+            self._cursors = max(self._cursors, read, key=len)
+        return self._cursors
 
-    def _fill(self, mark: Mark) -> tuple[list[Document], Mark]:
-        """Read a buffer; give it, and the mark after it."""
-        order = shard_order(len(self._shards.names), self._seed, mark.epoch)
-        reading = Reading(self._shards, order, mark.shard, mark.line)
+    def _fill(self, cursor: Cursor) -> tuple[list[Document], Cursor]:
+        """Return the buffer at a cursor, and the cursor after it."""
+        order = shard_order(len(self._shards.names), self._seed, cursor.epoch)
+        reading = Reading(self._shards, order, cursor.shard, cursor.line)
         documents: list[Document] = []
         left_out: Counter[str] = Counter()
         texts: set[int] = set()
@@ -137,65 +148,49 @@ class DocumentStream:
                 break
         else:
             ended = True
-        view_rng(self._seed, mark.epoch, f"buffer at {mark.row}").shuffle(documents)
+        view_rng(self._seed, cursor.epoch, f"buffer at {cursor.row}").shuffle(documents)
         del documents[len(documents) - len(documents) % self._batch_size :]
-        used = mark.used + len(documents)
-        after = replace(mark, row=mark.row + len(documents), shard=reading.shard, line=reading.row, used=used)
-        if mark.epoch == 0:
-            counts = (Counter(mark.skipped) + Counter(reading.report.skipped), Counter(mark.left_out) + left_out)
-            after = replace(after, skipped=dict(counts[0]), left_out=dict(counts[1]))
+        used = cursor.used + len(documents)
+        after = replace(cursor, row=cursor.row + len(documents), shard=reading.shard, line=reading.row, used=used)
+        if cursor.epoch == 0:
+            skipped = Counter(cursor.skipped) + Counter(reading.report.skipped)
+            after = replace(after, skipped=dict(skipped), left_out=dict(Counter(cursor.left_out) + left_out))
         if ended:
             if not used:
                 raise EmptyCorpusError(
-                    f"{self._shards.name} has fewer documents to train on than the {self._batch_size:,} of a batch."
+                    f"{self._shards.name} has fewer documents to train on than a batch, which has {self._batch_size:,}."
                 )
-            after = replace(after, epoch=mark.epoch + 1, shard=0, line=0, used=0)
+            after = replace(after, epoch=cursor.epoch + 1, shard=0, line=0, used=0)
         return documents, after
 
-    def _add(self, mark: Mark) -> None:
-        last = self._marks[-1]
-        self._marks.append(mark)
-        # Of all that read the same, one tells and writes.
+    def _add(self, cursor: Cursor) -> None:
+        last = self._cursors[-1]
+        self._cursors.append(cursor)
+        # One of all the processes that read the same logs and writes.
         worker = torch.utils.data.get_worker_info()
         if not is_main() or (worker is not None and worker.id > 0):
             return
-        if mark.epoch > last.epoch == 0:
-            logger.info("The stream ended after %s documents: they come again, in other views.", f"{mark.row:,}")
+        if cursor.epoch > last.epoch == 0:
+            logger.info("The stream ended after %s documents; they are repeated, in other views.", f"{cursor.row:,}")
         if self._path is not None:
-            write_json(self._path, [asdict(each) for each in self._marks])
+            write_json(self._path, [asdict(each) for each in self._cursors])
 
-    def account(self, rows: int) -> Account:
-        """Tell what the first rows were; another process may have read them."""
-        marks = self._known_marks()
-        ended = next((mark for mark in marks if mark.epoch), None)
-        number = next((number for number, mark in enumerate(marks) if mark.row >= rows), len(marks) - 1)
+    def taken(self, rows: int) -> Taken:
+        """Return what the first rows were; another process may have read them."""
+        cursors = self._known_cursors()
+        ended = next((cursor for cursor in cursors if cursor.epoch), None)
+        last = next((cursor for cursor in cursors if cursor.row >= rows), cursors[-1])
+        if ended is not None and ended.row < last.row:
+            last = ended
         different = rows if ended is None else min(rows, ended.row)
-        last = marks[number] if ended is None or marks[number].row <= ended.row else ended
-        return Account(different, rows / different, dict(last.skipped), dict(last.left_out))
-
-
-@dataclass(frozen=True)
-class Account:
-    """What was taken from a stream.
-
-    Attributes:
-        documents: Different ones.
-        passes: How many times they were taken, on average.
-        skipped: Rows that gave no document, by reason, in the first pass and up to the end of the last buffer.
-        left_out: Documents that were left out, likewise.
-    """
-
-    documents: int
-    passes: float
-    skipped: dict[str, int]
-    left_out: dict[str, int]
+        return Taken(different, rows / different, dict(last.skipped), dict(last.left_out))
 
 
 class StreamedViews:
     """The views of the documents of a stream, as the rows of a data set without documents in it.
 
-    The Trainer's samplers, its processes, its workers and its way to resume are those of any data set: a row is a
-    number, and only who takes it cuts the document into sentences. The price is eight bytes a row.
+    To the Trainer's samplers, processes, workers and resumption it is a data set like any other: a row is a number, and
+    its document is cut into sentences when it is taken. The price is eight bytes a row.
     """
 
     def __init__(
@@ -215,11 +210,11 @@ class StreamedViews:
         return self  # data sets are copied to change their format; the buffer is held once
 
     def rows(self, number: int) -> Dataset:
-        """Make the data set of the first rows, which read as ``{"anchor": str, "positive": str}``."""
+        """Return the data set of the first rows, which read as ``{"anchor": str, "positive": str}``."""
         return Dataset.from_dict({"row": np.arange(number)}).with_transform(self)
 
     def ids(self, rows: Sequence[int]) -> list[str]:
-        """Tell the ids of the documents of rows."""
+        """Return the ids of the documents of rows."""
         return [self.stream[row][0].id for row in rows]
 
     def __call__(self, batch: Mapping[str, Sequence[int]]) -> dict[str, list[str]]:
@@ -230,8 +225,8 @@ class StreamedViews:
             pair = draw_views(segmented, self._view, seed=self._seed, epoch=epoch, budget=self._budget)
             if pair is None:
                 raise DataError(
-                    f"{self._view!r} accepts the beginning of {document.id!r} and not all of it: a stream needs a view "
-                    "that accepts what is longer."
+                    f"{self._view!r} accepts the beginning of {document.id!r} but not all of it: a stream needs a view "
+                    "that accepts what is longer, too."
                 )
             views["anchor"].append(pair.anchor)
             views["positive"].append(pair.positive)
@@ -239,7 +234,7 @@ class StreamedViews:
 
 
 def usable_by(view: View, segmenter: Segmenter) -> Callable[[Document], bool]:
-    """Make a test whether a view can use a document; most need not be cut into sentences for it."""
+    """Return a test whether a view can use a document; most documents need not be cut into sentences for it."""
 
     def usable(document: Document) -> bool:
         beginning = SegmentedDocument(document.id, (document.text.lstrip()[:_BEGINNING],), (0,), (1,))

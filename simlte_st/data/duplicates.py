@@ -1,34 +1,50 @@
-"""Documents that are copies of each other, exact or nearly so: as negatives of each other they are false."""
+"""Duplicates among documents, exact or near: found, as they would be false negatives of each other, and removed."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
+import json
 import logging
+import os
 import sys
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from operator import length_hint
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import DisjointSet
 
 from simlte_st.checks import check_number, check_seed
-from simlte_st.data.documents import read_documents
-from simlte_st.data.words import word_spans
+from simlte_st.config import configured
+from simlte_st.data.config import DedupeConfig
+from simlte_st.data.document import Document, word_spans
+from simlte_st.data.documents import DocumentReader, read_documents
+from simlte_st.data.report import ReadReport
+from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.extras import require
+from simlte_st.files import atomic_path, check_apart, check_new, check_place
 from simlte_st.progress import with_progress_bar
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from simlte_st.overrides import DedupeOverrides
 
 logger = logging.getLogger(__name__)
 
+SUFFIXES = (".jsonl", ".ndjson")
+"""Suffixes of the files that :func:`dedupe` writes."""
+
 _RUN = 5  # words that are compared together; a shorter document is one run
 _PERMUTATIONS = 128
-_NEAR_BYTES = 8_000  # that a document takes among those that near copies are looked for
-_TELL = 250_000  # documents, and then each time twice as many
-_RECALL = 0.95  # of pairs exactly as similar as the threshold, this share at least is compared
+_NEAR_BYTES = 8_000  # of memory for a document in the search for near-duplicates
+_WARN_AT = 250_000  # documents, and then each time twice as many
+_RECALL = 0.95  # of pairs exactly as similar as the threshold, at least this share is compared
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +52,8 @@ class DuplicateReport:
     """How many duplicates there are.
 
     Attributes:
-        documents: Documents looked at.
-        exact: Those whose words equal an earlier document's.
+        documents: Number of documents.
+        exact: Those with the same words as an earlier document.
         near: Others that belong to a group with an earlier document.
         groups: Groups of two documents or more.
         largest: Documents in the largest group.
@@ -54,16 +70,16 @@ class DuplicateReport:
         return asdict(self)
 
     def summary(self) -> str:
-        """Say it in a sentence."""
+        """Return the counts in a sentence."""
         return (
-            f"{self.exact + self.near:,} of {self.documents:,} documents are copies of others ({self.exact:,} exact, "
-            f"{self.near:,} near), in {self.groups:,} groups"
+            f"{self.exact + self.near:,} of {self.documents:,} documents are duplicates of others ({self.exact:,} "
+            f"exact, {self.near:,} near), in {self.groups:,} groups"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Duplicates:
-    """Which documents are copies of each other.
+    """Which documents are duplicates of each other.
 
     Attributes:
         groups: The group of each document: the number of the first document in it, from 0. Shape (documents,).
@@ -82,21 +98,21 @@ def find_duplicates(
     seed: int = 0,
     progress: bool = False,
 ) -> Duplicates:
-    """Find documents that are copies of each other.
+    """Find documents that are duplicates of each other.
 
-    Exact copies have the same words: case, punctuation and white space make no difference. Near ones have a Jaccard
-    similarity of ``threshold`` or more between their sets of five-word runs, as MinHash estimates it (standard error
-    0.04); at least 95% of the pairs at the threshold are looked at, and nearly all that are more alike. Groups are
+    Exact duplicates have the same words: case, punctuation and white space make no difference. Near ones have a Jaccard
+    similarity of ``threshold`` or more between their sets of five-word runs, as estimated by MinHash (standard error
+    0.04); at least 95% of the pairs at the threshold are compared, and nearly all that are more similar. Groups are
     closed: if A is like B and B like C, the three are one group.
 
     Cost on 20 Newsgroups (260 words a document): 0.8 s and 8 MB for 1,000 documents with ``near``, 0.15 s and 0.4 MB
     without.
 
     Args:
-        documents: Read once, in order: a list of texts, or what else :func:`~simlte_st.data.read_documents` takes; then
-            the groups are those of the documents that it reads, without what it skips.
-        near: Find near copies too. Needs the extra ``dedupe``.
-        threshold: Similarity from which on two documents are copies, above 0 and at most 1.
+        documents: Read once, in order: a list of texts, or anything :func:`~simlte_st.data.read_documents` takes, of
+            which skipped documents do not count.
+        near: Find near-duplicates too. Needs the extra ``dedupe``.
+        threshold: Similarity from which on two documents are duplicates, above 0 and at most 1.
         seed: Decides the hash functions.
         progress: Show a progress bar.
 
@@ -123,8 +139,8 @@ def find_duplicates(
         texts, total = (document.text for document in reader), length_hint(reader, 0)
     seen: dict[bytes, int] = {}
     alike: DisjointSet = DisjointSet()
-    exact, told = 0, _TELL
-    for number, text in enumerate(with_progress_bar(texts, "Finding copies", total or None, shown=progress)):
+    exact, warn_at = 0, _WARN_AT
+    for number, text in enumerate(with_progress_bar(texts, "Finding duplicates", total or None, shown=progress)):
         words = _words(text)
         digest = hashlib.blake2b("\x00".join(words).encode("utf-8", "surrogatepass"), digest_size=16).digest()
         first = seen.setdefault(digest, number)
@@ -133,11 +149,11 @@ def find_duplicates(
             exact += 1
             alike.merge(first, number)
         elif index is not None:
-            if number == told:
-                told *= 2
+            if number == warn_at:
+                warn_at *= 2
                 logger.warning(
-                    "%d documents so far, and finding near copies holds about %d GB: 8 KB a document. Finding exact "
-                    "copies takes a twentieth of that (near=False).",
+                    "%d documents so far; finding near-duplicates takes about %d GB of memory (8 KB a document). "
+                    "Finding exact duplicates takes a twentieth of that (near=False).",
                     number,
                     round(number * _NEAR_BYTES / 1e9),
                 )
@@ -158,7 +174,7 @@ def find_duplicates(
 
 
 class _NearIndex:
-    """The documents so far, by MinHash."""
+    """The MinHash sketches of the documents so far."""
 
     def __init__(self, threshold: float, seed: int) -> None:
         library = require("datasketch", "dedupe", "finding near-duplicate documents")
@@ -168,27 +184,21 @@ class _NearIndex:
         self.hashes: dict[int, NDArray[np.uint32]] = {}
 
     def add(self, number: int, words: list[str]) -> list[int]:
-        """Return the earlier documents that are like this one, and keep it."""
+        """Add a document, and return the earlier ones that are similar to it."""
         count = max(1, len(words) - _RUN + 1)
-        grams = {"\x00".join(words[start : start + _RUN]) for start in range(count)}
+        runs = {"\x00".join(words[start : start + _RUN]) for start in range(count)}
         sketch = self.empty.copy()
-        sketch.update_batch(sorted(gram.encode("utf-8", "surrogatepass") for gram in grams))
+        sketch.update_batch(sorted(run.encode("utf-8", "surrogatepass") for run in runs))
         hashes = sketch.hashvalues
-        alike = []
-        known = False
-        for other in sorted(self.lsh.query(sketch)):
-            similarity = float(np.mean(hashes == self.hashes[other]))
-            if similarity >= self.threshold:
-                alike.append(other)
-                known |= similarity == 1.0
-        if not known:  # else whatever is like it is like its twin
+        similarities = {other: float(np.mean(hashes == self.hashes[other])) for other in sorted(self.lsh.query(sketch))}
+        if 1.0 not in similarities.values():  # else the earlier one stands for both
             self.hashes[number] = hashes
             self.lsh.insert(number, sketch, check_duplication=False)
-        return alike
+        return [other for other, similarity in similarities.items() if similarity >= self.threshold]
 
 
 def _bands(threshold: float) -> tuple[int, int]:
-    """Choose bands and rows: the most rows, so the fewest comparisons, with which pairs at the threshold are found."""
+    """Return the numbers of bands and rows: the most rows, so the fewest comparisons, that reach the recall."""
     for rows in range(_PERMUTATIONS // 2, 1, -1):
         bands = _PERMUTATIONS // rows
         if 1 - (1 - threshold**rows) ** bands >= _RECALL:
@@ -198,7 +208,7 @@ def _bands(threshold: float) -> tuple[int, int]:
 
 @functools.cache
 def _not_words() -> dict[int, str]:
-    """Make a table that turns punctuation, symbols, separators and control characters into spaces."""
+    """Return a table that replaces punctuation, symbols, separators and control characters by spaces."""
     kinds = ("P", "S", "Z", "Cc", "Cf")
     return {code: " " for code in range(sys.maxunicode + 1) if unicodedata.category(chr(code)).startswith(kinds)}
 
@@ -209,3 +219,100 @@ def _words(text: str) -> list[str]:
     # A text of nothing but symbols is compared as it is.
     cleaned = folded if cleaned.isspace() else cleaned
     return [cleaned[start:stop] for start, stop in word_spans(cleaned)]
+
+
+@dataclass(frozen=True, slots=True)
+class DedupeReport:
+    """What :func:`dedupe` kept.
+
+    Attributes:
+        output: The file of the documents that were kept.
+        removed: The file that lists the others.
+        kept: Number of documents that were kept.
+        copies: The counts of duplicates.
+    """
+
+    output: str
+    removed: str
+    kept: int
+    copies: DuplicateReport
+
+    def summary(self) -> str:
+        """Return the report in two sentences."""
+        return (
+            f"{self.copies.summary()}. {self.kept:,} documents are in {self.output}; the others are listed in "
+            f"{self.removed}, each with the document that it duplicates."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as JSON values."""
+        return asdict(self)
+
+
+@configured(DedupeConfig)
+def dedupe(
+    documents: Any,
+    output: str | os.PathLike[str],
+    config: DedupeConfig | None = None,
+    **overrides: Unpack[DedupeOverrides],
+) -> DedupeReport:
+    """Write documents without duplicates: the first document of each group is kept.
+
+    Memory holds 8 KB a document, as in :func:`find_duplicates`.
+
+    Args:
+        documents: Anything :func:`~simlte_st.data.read_documents` takes; read twice.
+        output: A file of JSON lines: ``id``, ``text``, and the other columns that were read. Beside ``kept.jsonl``,
+            ``kept.removed.jsonl`` lists the documents that were removed (``id``, ``copy_of``).
+        config: Which documents count as duplicates.
+        **overrides: Settings of :class:`~simlte_st.data.config.DedupeConfig`, in place of those of ``config``.
+
+    Raises:
+        ConfigurationError: A file exists or cannot be written, is the source, or is not a file of JSON lines; or a
+            setting is out of its range.
+        DataError: The documents cannot be read, or only once.
+        MissingExtraError: ``near`` without the package datasketch.
+    """
+    config = DedupeConfig.make(config, overrides)
+    place = Path(output)
+    if place.suffix not in SUFFIXES:
+        raise ConfigurationError(
+            f"{place} is not a file of JSON lines: choose a name that ends in {' or '.join(SUFFIXES)}."
+        )
+    removed = place.with_name(f"{place.stem}.removed{place.suffix}")
+    for path in (place, removed):
+        check_apart(documents, path)
+        check_place(path)
+        check_new(path, config.overwrite)
+    reader = documents if isinstance(documents, DocumentReader) else read_documents(documents, metadata=True)
+    duplicates = find_duplicates(
+        reader, near=config.near, threshold=config.similarity, seed=config.seed, progress=config.progress
+    )
+    firsts: dict[int, str] = {}
+    number = -1
+    with (
+        atomic_path(place) as kept_file,
+        atomic_path(removed) as removed_file,
+        kept_file.open("w", encoding="utf-8") as kept,
+        removed_file.open("w", encoding="utf-8") as gone,
+    ):
+        for number, document in enumerate(reader):
+            group = int(duplicates.groups[number]) if number < len(duplicates.groups) else -1
+            if number == group:
+                firsts[group] = document.id
+                kept.write(_line(_row(document, reader.report)))
+            elif group in firsts:
+                gone.write(_line({"id": document.id, "copy_of": firsts[group]}))
+        if number + 1 != len(duplicates.groups):
+            raise DataError(f"{reader.report.source} changed while it was read: nothing was written. Run it again.")
+    return DedupeReport(str(place), str(removed), len(firsts), duplicates.report)
+
+
+def _row(document: Document, report: ReadReport) -> dict[str, Any]:
+    """Return a document under the names that its columns have in the source."""
+    own = {report.id_column or "id": document.id, report.text_column or "text": document.text}
+    return {**own, **{name: value for name, value in (document.metadata or {}).items() if name not in own}}
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    return json.dumps(row, ensure_ascii=False, default=str) + "\n"

@@ -1,9 +1,9 @@
 """DocSplit as ``InputExample`` s, for ``SentenceTransformer.fit``.
 
-``fit`` reads its data loaders once and keeps the texts, so a loader cannot give other views in another epoch. The clean
-way round is ``fit``'s own: it takes several (loader, loss) pairs and draws a batch from each in turn. One loader an
-epoch, each with its own views, is several epochs in one ``fit``, with one optimizer and one learning-rate schedule; and
-no batch holds two pairs of one document, which would be false negatives.
+``fit`` reads its data loaders once and keeps the texts, so a loader cannot give other views in another epoch. But it
+takes several (loader, loss) pairs and draws a batch from each in turn. One loader per epoch, each with its own views,
+gives several epochs in one ``fit``, with one optimizer and one learning-rate schedule; and no batch holds two pairs of
+one document, which would be false negatives.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from simlte_st.compat import view_budget
 from simlte_st.data.corpus import too_few_documents
 from simlte_st.data.document import SegmentedDocument
 from simlte_st.data.documents import read_documents
+from simlte_st.data.drawing import View, draw_views
 from simlte_st.data.segmenters import Segmenter, make_segmenter, peek
 from simlte_st.data.sentences import estimate_tokens, segment_document, tokenizer_counter
-from simlte_st.data.views import DocSplit, View, draw_views
+from simlte_st.data.views import DocSplit
 from simlte_st.errors import EmptyCorpusError
 
 logger = logging.getLogger(__name__)
@@ -39,20 +40,20 @@ def docsplit_examples(
     model: SentenceTransformer | None = None,
     segmenter: str | Segmenter = "punkt",
 ) -> Iterator[InputExample]:
-    """Yield one ``InputExample(texts=[view A, view B])`` a document.
+    """Yield one ``InputExample(texts=[view A, view B])`` per document.
 
     Args:
         documents: Anything :func:`~simlte_st.data.read_documents` takes; read once, as a stream.
-        view: How to draw; ``DocSplit()`` where not given.
+        view: How to draw; ``DocSplit()`` by default.
         seed: The run's seed.
         epoch: Another epoch gives other views of the same documents.
-        model: The model to train; tells how many tokens fit a view, so that longer documents are windowed before the
-            split. Without it they are not, and the tokenizer cuts what is too long.
+        model: The model to train, which decides how many tokens fit a view. Without it no window of long documents is
+            chosen, and the tokenizer truncates the views.
         segmenter: ``"punkt"``, ``"nupunkt"`` or a callable.
 
     Yields:
-        The examples, in the order of the documents; their ``guid`` is the document's id. Documents that cannot make
-        two views are left out, and the log says how many.
+        The examples, in the order of the documents; their ``guid`` is the document's id. Documents without two views
+        are left out, and their number is logged.
 
     Raises:
         DataError: The documents cannot be read.
@@ -85,7 +86,7 @@ def docsplit_objectives(
     model: SentenceTransformer | None = None,
     segmenter: str | Segmenter = "punkt",
 ) -> list[tuple[DataLoader[InputExample], nn.Module]]:
-    """Make the ``train_objectives`` of ``SentenceTransformer.fit`` for several epochs of fresh views.
+    """Return the ``train_objectives`` of ``SentenceTransformer.fit`` for several epochs of fresh views.
 
     Call ``model.fit(docsplit_objectives(documents, loss, epochs=3, model=model), epochs=1)``: the three passes are
     inside the objectives.
@@ -93,7 +94,7 @@ def docsplit_objectives(
     Args:
         documents: As for :func:`docsplit_examples`; kept in memory, as ``fit`` does anyway.
         loss: The loss, shared by all epochs.
-        epochs: Passes over the documents, each with views of its own.
+        epochs: Passes over the documents, each with its own views.
         batch_size: Documents in a batch.
         view: How to draw.
         seed: The run's seed.
@@ -101,7 +102,7 @@ def docsplit_objectives(
         segmenter: ``"punkt"``, ``"nupunkt"`` or a callable.
 
     Returns:
-        One (data loader, loss) pair an epoch.
+        One (data loader, loss) pair per epoch.
 
     Raises:
         ConfigurationError: Fewer than one epoch.

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from simlte_st.data.formats import TABLE_SUFFIXES
-from simlte_st.data.rows import Columns
-from simlte_st.data.streams import WRONG_ENCODING
+from simlte_st.data.tables import Columns
+from simlte_st.data.text_files import WRONG_ENCODING
 
 _EXAMPLES = 3
 _KINDS = 8
@@ -15,31 +15,24 @@ _EXAMPLE_LENGTH = 200
 _WIDTH = 80
 
 
-def _count(number: int, noun: str) -> str:
-    for size, letter in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
-        if number >= size:
-            return f"{number / size:.1f} {letter} {noun}s"
-    return f"{number} {noun}" + ("" if number == 1 else "s")
-
-
 @dataclass
 class ReadReport:
-    """What came of reading a source: never fewer rows than it has, whatever became of them.
+    """What came of reading a source; every row of it is counted somewhere.
 
     Attributes:
         source: The source, as it was given.
         documents: Number of documents read.
         characters: Their characters.
         skipped: Number of rows or files that gave no document, by reason.
-        repaired: Number of documents that were mended and kept, by what was mended.
-        left_out: Number of documents that were read but for a part, by what it is.
-        copies: Number of documents whose text is that of an earlier one, to the letter; they are kept. Known when the
-            source or the ``limit`` was reached.
-        ignored: Number of things that are no documents (files of other kinds by suffix, blank lines), by kind.
-        examples: For each reason in ``skipped``, ``repaired`` and ``left_out``, where the first few are and what.
-        text_column: Column the text was read from, for tables; of several, the last one's, as for the other columns.
+        repaired: Number of documents that were repaired and kept, by what was repaired.
+        left_out: Number of documents of which a part was not read, by the kind of part.
+        copies: Number of documents whose text is exactly that of an earlier one; they are kept. Known when the end of
+            the source or the ``limit`` was reached.
+        ignored: Number of things that are not documents (files of other kinds by suffix, blank lines), by kind.
+        examples: For each reason in ``skipped``, ``repaired`` and ``left_out``, the first few cases.
+        text_column: Column the text was read from, for tables; of several tables the last one's, as for the next two.
         text_columns: The columns that texts were read from, of all sources.
-        id_column: Column the id was read from; None where ids were made.
+        id_column: Column the id was read from; None if ids were made.
         label_column: Column the label was read from.
         finished: Whether the source was read to its end.
         stopped_at: The ``limit`` at which reading stopped, if it did.
@@ -63,18 +56,50 @@ class ReadReport:
 
     def note_columns(self, columns: Columns) -> None:
         """Keep the columns that were chosen for a source."""
-        self.text_column, self.id_column, self.label_column = columns.text, columns.id, columns.label
+        self.text_column, self.id_column, self.label_column = columns
         if columns.text is not None and columns.text not in self.text_columns:
             self.text_columns.append(columns.text)
 
     def note(self, counts: dict[str, int], reason: str, where: str, what: str = "") -> None:
-        """Count something among ``skipped``, ``repaired`` or ``left_out``, and keep the first few as examples."""
+        """Count a case in ``skipped``, ``repaired`` or ``left_out``, and keep the first few as examples."""
         counts[reason] = counts.get(reason, 0) + 1
         examples = self.examples.setdefault(reason, [])
         if len(examples) < _EXAMPLES:
             example = f"{where}: {what}" if what else where
-            # Names and messages come from the data: they may hold what cannot be printed.
+            # Names and messages come from the data and may be unprintable.
             examples.append(example[:_EXAMPLE_LENGTH].encode("utf-8", "replace").decode("utf-8"))
+
+    def summary(self) -> str:
+        """Return in a few lines what was read, skipped, repaired and ignored."""
+        noun = "document" if self.documents == 1 else "documents"
+        line = f"read {self.documents:,} {noun} ({_in_short(self.characters, 'character')})"
+        if self.text_columns:
+            plural = "s" * (len(self.text_columns) > 1)
+            line += f" from the column{plural} {', '.join(map(repr, self.text_columns[:3]))}"
+        if self.copies:
+            line += f"; {self.copies:,} {'is a duplicate' if self.copies == 1 else 'are duplicates'} of others"
+        lines = [line, *self.troubles()]
+        if self.stopped_at is not None:
+            lines.append(f"stopped at the limit of {self.stopped_at:,}; the rest of the source was not read")
+        return "\n".join(lines)
+
+    def troubles(self) -> list[str]:
+        """Return lines about what was skipped, repaired and ignored, and what can be done about it."""
+        lines = [
+            self._tally(verb, counts)
+            for verb, counts in (
+                ("skipped", self.skipped),
+                ("repaired", self.repaired),
+                ("left out a part of", self.left_out),
+                ("ignored", self.ignored),
+            )
+            if counts
+        ]
+        if table := next((kind for kind in self.ignored if kind in TABLE_SUFFIXES), None):
+            lines.append(f"tables in a folder are read if they are named, for example as FOLDER/*{table}")
+        if WRONG_ENCODING in self.skipped:
+            lines.append("if the files are in another encoding, name it with encoding=")
+        return lines
 
     def _tally(self, verb: str, counts: dict[str, int]) -> str:
         parts = []
@@ -88,38 +113,13 @@ class ReadReport:
         line = f"{total} {', '.join(parts)}"
         return line if len(parts) == 1 or len(line) <= _WIDTH else "\n  ".join([total, *parts])
 
-    def troubles(self) -> list[str]:
-        """Tell in lines what was skipped, mended and ignored, and what can be done about it."""
-        lines = []
-        for verb, counts in (
-            ("skipped", self.skipped),
-            ("mended", self.repaired),
-            ("left a part out of", self.left_out),
-            ("ignored", self.ignored),
-        ):
-            if counts:
-                lines.append(self._tally(verb, counts))
-        if table := next((kind for kind in self.ignored if kind in TABLE_SUFFIXES), None):
-            lines.append(f"tables in a folder are read where they are named, for example as FOLDER/*{table}")
-        if WRONG_ENCODING in self.skipped:
-            lines.append("if the files are in another encoding, name it with encoding=")
-        return lines
-
-    def summary(self) -> str:
-        """Tell in a few lines what was read, skipped, mended and ignored."""
-        noun = "document" if self.documents == 1 else "documents"
-        line = f"read {self.documents:,} {noun} ({_count(self.characters, 'character')})"
-        if self.text_columns:
-            line += (
-                f" from the column{'s' * (len(self.text_columns) > 1)} {', '.join(map(repr, self.text_columns[:3]))}"
-            )
-        if self.copies:
-            line += "; 1 is a copy of another" if self.copies == 1 else f"; {self.copies:,} are copies of others"
-        lines = [line, *self.troubles()]
-        if self.stopped_at is not None:
-            lines.append(f"stopped at the limit of {self.stopped_at:,}; the rest of the source was not read")
-        return "\n".join(lines)
-
     def to_dict(self) -> dict[str, Any]:
-        """Return the report as a dictionary that can be written as JSON."""
+        """Return the report as JSON values."""
         return asdict(self)
+
+
+def _in_short(number: int, noun: str) -> str:
+    for size, letter in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if number >= size:
+            return f"{number / size:.1f} {letter} {noun}s"
+    return f"{number} {noun}" + ("" if number == 1 else "s")

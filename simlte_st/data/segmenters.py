@@ -1,8 +1,7 @@
-"""Sentence segmenters behind one small protocol: text in, its segments out.
+"""Sentence segmenters: NLTK's Punkt, nupunkt, or any callable from a text to its segments.
 
-A segmenter may cut wherever it likes and may drop or normalise white space between segments; it must keep every other
-character, in order. :func:`simlte_st.data.sentences.cut_sentences` checks that on each call, so that a segmenter that
-eats text is found out at once.
+A segmenter may drop or normalise white space between segments; it must keep every other character, in order, which
+:func:`simlte_st.data.sentences.cut_sentences` checks on each call.
 """
 
 from __future__ import annotations
@@ -17,21 +16,21 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from simlte_st.errors import ConfigurationError
 from simlte_st.extras import require
 
-if TYPE_CHECKING:  # NLTK takes a second to import, and much that imports this cuts nothing
+if TYPE_CHECKING:  # NLTK takes a second to import
     from nltk.tokenize.punkt import PunktParameters
 
 logger = logging.getLogger(__name__)
 
 SAMPLE_CHARACTERS = 1_000_000
-"""How much of a corpus Punkt learns its parameters from: a few seconds of work, and more text changes little."""
+"""Characters of a corpus that Punkt learns its parameters from, in a few seconds; more text changes little."""
 
-_LONGEST = 100_000  # characters of one text that Punkt learns from: no single document should decide
+_LONGEST = 100_000  # characters of one text that Punkt learns from, so that no single document decides
 
 T = TypeVar("T")
 
 
 class Segmenter(Protocol):
-    """Cuts one paragraph into sentences. Any callable of this shape will do."""
+    """Cuts one paragraph into sentences."""
 
     def __call__(self, text: str, /) -> Sequence[str]:
         """Return the segments of ``text`` in order; their non-space characters are exactly those of ``text``."""
@@ -39,7 +38,7 @@ class Segmenter(Protocol):
 
 
 def cut_at(text: str, spans: Iterable[tuple[int, int]]) -> list[str]:
-    """Cut a text where spans begin; each segment runs to where the next one begins, so nothing falls in between."""
+    """Cut a text at the beginnings of spans, so that nothing between spans is lost."""
     starts = [start for start, _ in spans]
     starts[:1] = [0]
     return [text[start:stop].strip() for start, stop in zip(starts, [*starts[1:], len(text)], strict=True)]
@@ -49,8 +48,8 @@ class PunktSegmenter:
     """NLTK's Punkt (Kiss & Strunk, 2006), with installed or learned parameters.
 
     Args:
-        parameters: What Punkt knows of a language: abbreviations, collocations, frequent sentence starters and the
-            orthographic context of words. None knows nothing and cuts after every full stop.
+        parameters: Abbreviations, collocations, frequent sentence starters and the orthographic context of words.
+            Without them, Punkt cuts after every full stop.
     """
 
     def __init__(self, parameters: PunktParameters | None = None) -> None:
@@ -64,19 +63,19 @@ class PunktSegmenter:
         try:
             return cut_at(text, self._tokenizer.span_tokenize(text))
         except TimeoutError:
-            # NLTK gives each of its regular expressions a few seconds, which only text made to defeat it needs.
-            logger.warning("Punkt gave up on a text that begins with %r; it is cut by lines and length.", text[:40])
+            # NLTK gives each of its regular expressions a few seconds, which only adversarial text needs.
+            logger.warning("Punkt timed out on a text that begins with %r; it is cut by lines and length.", text[:40])
             return [text]
 
     @classmethod
     def installed(cls, language: str = "english") -> PunktSegmenter | None:
-        """Load NLTK's ``punkt_tab`` parameters for ``language``, or None where they are not installed."""
+        """Load NLTK's ``punkt_tab`` parameters for ``language``; None if they are not installed."""
         from nltk.data import find
         from nltk.tokenize.punkt import load_punkt_params
 
         try:
             return cls(load_punkt_params(find(f"tokenizers/punkt_tab/{language}/")))
-        except (LookupError, FileNotFoundError):  # the second before NLTK 3.9.2, for a folder that lacks a file
+        except (LookupError, FileNotFoundError):  # the latter before NLTK 3.9.2, for an incomplete folder
             return None
 
     @classmethod
@@ -92,7 +91,7 @@ class PunktSegmenter:
             try:
                 trainer.train(text[: min(left, _LONGEST)], finalize=False)
             except TimeoutError:
-                logger.warning("Punkt gave up learning from a text that begins with %r.", text[:40])
+                logger.warning("Punkt timed out while it learned from a text that begins with %r.", text[:40])
             left -= len(text)
         if left == max_characters:
             return cls()
@@ -110,7 +109,7 @@ class PunktSegmenter:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> PunktSegmenter:
-        """Rebuild a segmenter from what :meth:`to_dict` gave."""
+        """Return the segmenter of :meth:`to_dict`'s values."""
         from nltk.tokenize.punkt import PunktParameters
 
         parameters = PunktParameters()
@@ -122,7 +121,7 @@ class PunktSegmenter:
 
 
 class NupunktSegmenter:
-    """``nupunkt``: Punkt with parameters for English and legal text built in, several times faster than NLTK's."""
+    """``nupunkt``: Punkt with built-in parameters for English and legal text, several times faster than NLTK's."""
 
     def __init__(self) -> None:
         self._spans: Callable[[str], list[tuple[int, int]]] = require(
@@ -135,14 +134,14 @@ class NupunktSegmenter:
 
 
 def make_segmenter(segmenter: str | Segmenter, sample: Callable[[], Iterable[str]]) -> Segmenter:
-    """Turn what a user names into a segmenter."""
+    """Return the segmenter of a name; Punkt learns from the sample if its parameters are not installed."""
     if callable(segmenter):
         return segmenter
     if segmenter == "punkt":
         installed = PunktSegmenter.installed()
         if installed is not None:
             return installed
-        _tell_of_learning()
+        _log_learning()
         return PunktSegmenter.learn(sample())
     if segmenter == "nupunkt":
         return NupunktSegmenter()
@@ -150,17 +149,17 @@ def make_segmenter(segmenter: str | Segmenter, sample: Callable[[], Iterable[str
 
 
 @functools.cache  # a run makes several segmenters
-def _tell_of_learning() -> None:
+def _log_learning() -> None:
     logger.info(
-        "NLTK's punkt_tab is not installed: where sentences end is learned from a sample of the documents. "
-        "Nothing has to be done; a few sentences may be cut elsewhere."
+        "NLTK's punkt_tab is not installed: sentence ends are learned from a sample of the documents. Nothing needs to "
+        "be done; a few sentences may be cut differently."
     )
 
 
 def peek(items: Iterable[T], size: Callable[[T], int], enough: int = SAMPLE_CHARACTERS) -> tuple[list[T], Iterator[T]]:
-    """Take the first items of a stream, up to ``enough`` in summed size, and give them back with the whole stream.
+    """Return the first items of a stream, up to ``enough`` in total size, and the whole stream.
 
-    So that Punkt can learn from the beginning of a corpus that can be read only once.
+    Punkt learns from the beginning of a corpus that can be read only once.
     """
     iterator = iter(items)
     first: list[T] = []

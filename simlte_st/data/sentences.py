@@ -1,59 +1,57 @@
-"""Documents to sentences: paragraphs first, then a segmenter, then bounds on what it leaves whole.
+"""Documents to sentences: paragraphs first, then a segmenter, then a bound on the length of sentences.
 
-Segmenters know the full stops of Latin, Greek and Cyrillic; those of other scripts end a sentence wherever they stand,
-and so do spaces in Thai and Lao, which have no other sign. Text without sentence ends (tables, code, one endless
-"sentence") must still give usable units, so whatever is longer than ``max_words`` is cut at line ends, then into pieces
-of at most ``max_words`` words. No character other than white space is ever lost: checked, not hoped for.
+Segmenters know the full stops of Latin, Greek and Cyrillic. The full stops of other scripts always end a sentence, and
+so do spaces in Thai and Lao, which have no other sign. Text without sentence ends (tables, code) must still give usable
+units, so what is longer than ``max_words`` is cut at line ends, then into pieces of at most ``max_words`` words. No
+character except white space is ever lost, which is checked.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from simlte_st.checks import check_count
-from simlte_st.data.document import Document, SegmentedDocument
+from simlte_st.data.document import Document, SegmentedDocument, count_words, word_spans
 from simlte_st.data.documents import read_documents
-from simlte_st.data.groups import groups
 from simlte_st.data.segmenters import Segmenter
-from simlte_st.data.words import count_words, word_spans
 from simlte_st.errors import DataError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 MAX_WORDS = 64
-"""Longest sentence that stays whole, in words: about 85 tokens, so that views of 128 tokens still hold several."""
+"""Words of the longest sentence that stays whole: about 85 tokens, so that views of 128 tokens hold several."""
 
 TOKENS_PER_WORD = 1.3
-"""Estimate where no tokenizer is given; BERT's vocabulary gives 1.2 to 1.5 on English prose."""
+"""Estimate without a tokenizer; BERT's vocabulary gives 1.2 to 1.5 on English prose."""
 
 _BLANK_LINES = re.compile(r"\n[^\S\n]*\n\s*")
 _LINE = re.compile(r"\n+")
 # Chinese and Japanese, Arabic and Urdu, Indic scripts, Armenian, Ethiopic, Burmese, Khmer, Tibetan, Mongolian.
 _STOP = re.compile(
     "(?:[。！？｡؟۔।॥։።፧፨။។៕༎།᠃᠉]|．(?![0-9０-９]))+[\"'”’»」』）)】》〉]*"
-    # a space of Thai or Lao, but not beside their signs of repetition
+    # a space in Thai or Lao, but not beside their signs of repetition
     "|(?<=[\u0e00-\u0e45\u0e47-\u0ec5\u0ec7-\u0eff]) +(?=[\u0e00-\u0e45\u0e47-\u0ec5\u0ec7-\u0eff])"
 )
 _SEMICOLON = re.compile("(?<=；)")
 _HARD_WRAP = 120  # lines all shorter than this, in a text without blank lines, are wrapped lines, not paragraphs
-_PIECE = 20_000  # characters handed to a segmenter at once: bounds what a pathological text can cost
+_PIECE = 20_000  # characters that a segmenter gets at once, which bounds the cost of a pathological text
 TOKENIZED_CHARACTERS = 1_000_000
-"""Characters that a tokenizer gets at once: it holds over a hundred bytes for each token that it makes."""
-
+"""Characters that a tokenizer gets at once: it holds over a hundred bytes per token."""
 
 TokenCounter = Callable[[Sequence[str]], Sequence[int]]
-"""Counts the tokens of each of several texts, special tokens not included."""
+"""Counts the tokens of each of several texts, without special tokens."""
+
+T = TypeVar("T")
 
 
 def paragraphs_of(text: str) -> list[str]:
-    """Cut a text into paragraphs, none empty.
+    """Cut a text into paragraphs at blank lines.
 
-    Blank lines separate paragraphs. A text without blank lines has one paragraph a line, unless all its lines are so
-    short that they look wrapped by hand: then it is one paragraph.
+    In a text without blank lines each line is a paragraph, unless all lines are so short that they look hard-wrapped.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     blocks = _BLANK_LINES.split(text)
@@ -112,7 +110,7 @@ def _bounded(text: str, max_words: int) -> Iterator[str]:
             for part in parts:
                 yield from _bounded(part, max_words)
             return
-    # Equal pieces rather than full ones and a rest: a rest of two words would be a unit of its own.
+    # Equal pieces, so that no rest of two words becomes a unit of its own.
     pieces = -(-len(spans) // max_words)
     bounds = [round(index * len(spans) / pieces) for index in range(pieces + 1)]
     for first, last in itertools.pairwise(bounds):
@@ -124,13 +122,13 @@ def _shorten(text: str) -> str:
 
 
 def tokenizer_counter(tokenizer: PreTrainedTokenizerBase) -> TokenCounter:
-    """Make a counter of model tokens (special tokens not counted) out of a Hugging Face tokenizer."""
+    """Return a counter of the tokens of a Hugging Face tokenizer."""
 
     def count(texts: Sequence[str]) -> list[int]:
         counts: list[int] = []
-        for group in groups(texts, len, TOKENIZED_CHARACTERS):
-            # verbose=False: a sentence longer than the model reads is no mistake here
-            encoded = tokenizer(group, add_special_tokens=False, return_attention_mask=False, verbose=False)
+        for batch in in_batches(texts, len, TOKENIZED_CHARACTERS):
+            # verbose=False: no warning for sentences longer than the model's input
+            encoded = tokenizer(batch, add_special_tokens=False, return_attention_mask=False, verbose=False)
             counts.extend(len(ids) for ids in encoded["input_ids"])
         return counts
 
@@ -138,7 +136,7 @@ def tokenizer_counter(tokenizer: PreTrainedTokenizerBase) -> TokenCounter:
 
 
 def estimate_tokens(texts: Sequence[str]) -> list[int]:
-    """Estimate token counts from word counts (:data:`TOKENS_PER_WORD`); used where no tokenizer is given."""
+    """Estimate token counts from word counts (:data:`TOKENS_PER_WORD`)."""
     return [max(1, round(TOKENS_PER_WORD * count_words(text))) for text in texts]
 
 
@@ -154,10 +152,10 @@ def segment_document(
         document: The document.
         segmenter: Cuts each paragraph.
         count_tokens: Counts the model's tokens of each sentence.
-        max_words: Longest sentence that stays whole, in words.
+        max_words: Words of the longest sentence that stays whole.
 
     Returns:
-        The segmented document; empty ``sentences`` if the text is white space only.
+        The segmented document; it has no sentences if the text is only white space.
 
     Raises:
         DataError: The segmenter changed the text.
@@ -183,6 +181,23 @@ def segment_documents(
     count_tokens: TokenCounter = estimate_tokens,
     max_words: int = MAX_WORDS,
 ) -> Iterator[SegmentedDocument]:
-    """Cut documents one by one, as they are asked for."""
+    """Cut the documents of a source, lazily."""
     for document in read_documents(documents):
         yield segment_document(document, segmenter, count_tokens, max_words)
+
+
+def in_batches(
+    items: Iterable[T], size: Callable[[T], int], largest: int, most: int | None = None
+) -> Iterator[list[T]]:
+    """Return batches of items in their order, up to a total size and, if given, a number of items."""
+    batch: list[T] = []
+    total = 0
+    for item in items:
+        own = size(item)
+        if batch and (total + own > largest or len(batch) == most):
+            yield batch
+            batch, total = [], 0
+        batch.append(item)
+        total += own
+    if batch:
+        yield batch

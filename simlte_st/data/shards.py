@@ -1,4 +1,4 @@
-"""Documents in shards that are never all there at once: parquet files anywhere, or a data set that is a stream."""
+"""Documents in shards that are never all in memory: parquet files anywhere, or a streamed data set."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from simlte_st.data import hub
+from simlte_st.data.arrow import is_instance
+from simlte_st.data.config import SourceConfig
 from simlte_st.data.document import Document
-from simlte_st.data.documents import MAX_CHARACTERS, DocumentReader
+from simlte_st.data.documents import DocumentReader
 from simlte_st.data.report import ReadReport
-from simlte_st.data.rows import Columns, Event, Row
-from simlte_st.data.sources import hub
-from simlte_st.data.sources.base import Source, is_instance
-from simlte_st.data.sources.datasets import dataset_table
-from simlte_st.data.streams import BrokenSourceError
-from simlte_st.data.tables import choose_columns, read_table
+from simlte_st.data.sources import Source
+from simlte_st.data.tables import Columns, Event, Row, choose_columns, read_table
+from simlte_st.data.text_files import BrokenSourceError
 from simlte_st.errors import DataError, EmptyCorpusError
 
 _ROWS = 64
-"""Rows that are read at once. By itself ``datasets`` reads a row group of parquet, which may be all of a file."""
+"""Rows that are read at once; ``datasets`` would read a row group of parquet, which may be all of a file."""
 
 KINDS = (
     "parquet files (a path, a folder, a pattern, or an address that fsspec knows, such as s3://bucket/*.parquet or "
@@ -35,48 +35,46 @@ class Shards:
     Attributes:
         name: The source's name, for messages.
         dataset: The ``datasets.IterableDataset``.
-        names: Names of its shards: their files, where it is made of files.
-        columns: The columns to read.
+        names: Names of its shards: their files, if it is made of files.
+        config: The columns to read.
     """
 
     name: str
     dataset: Any
     names: Sequence[str]
-    columns: Columns
+    config: SourceConfig
 
     def first(self, limit: int, order: Sequence[int]) -> DocumentReader:
-        """Return the reader of the first documents, when shards are read in a certain order."""
-        reading = Reading(self, order)
-        return DocumentReader(Source(self.name, reading.events), MAX_CHARACTERS, limit)
+        """Return the reader of the first documents, with the shards in an order."""
+        return DocumentReader(Source(self.name, Reading(self, order).events), limit=limit)
 
     def events(self, shard: int, row: int) -> Iterator[Event]:
         """Read a shard from a row on."""
         name = self.names[shard]
         part = self.dataset.shard(num_shards=len(self.names), index=shard)
         try:
-            yield from read_table(dataset_table(part, name, row, _ROWS), self.columns)
+            yield from read_table(hub.dataset_table(part, name, row, _ROWS), self.config)
         except DataError:
             raise
         except Exception as error:  # each library, and each version of it, has its own
-            raise BrokenSourceError(f"{name} is truncated, corrupt or unreadable ({_why(error)})") from error
+            raise BrokenSourceError(f"{name} is truncated, corrupt or unreadable ({hub.in_short(error)})") from error
 
 
 class Reading:
-    """The documents of shards, read once, in a certain order of the shards and from a certain place on.
+    """The documents of shards, read once, with the shards in an order and from a row on.
 
-    Of the ids that the source has, those that several documents share stay as they are; a document without one is
-    called by the hash of its text. So what a document is called does not depend on what was read before it, and memory
-    does not grow with what is read.
+    Ids of the source stay, even if several documents share one; a document without an id has the hash of its text. So
+    ids do not depend on what was read before, and memory does not grow with what is read.
 
     Attributes:
-        shard: How many of the shards are read to their end, up to date after every document.
-        row: How many rows of the next one are read.
+        shard: Number of shards that are read to their end, up to date after every document.
+        row: Number of rows of the next one that are read.
     """
 
     def __init__(self, shards: Shards, order: Sequence[int], shard: int = 0, row: int = 0) -> None:
         self.shard, self.row = shard, row
         self._shards, self._order = shards, order
-        self._reader = DocumentReader(Source(shards.name, self.events), MAX_CHARACTERS, remember=False)
+        self._reader = DocumentReader(Source(shards.name, self.events), remember=False)
 
     @property
     def report(self) -> ReadReport:
@@ -84,55 +82,53 @@ class Reading:
         return self._reader.report
 
     def __iter__(self) -> Iterator[Document]:
-        """Read on."""
-        beginning = (self.shard, self.row) == (0, 0)
+        """Continue reading."""
+        at_beginning = (self.shard, self.row) == (0, 0)
         try:
             yield from self._reader
         except EmptyCorpusError:
-            if beginning:
+            if at_beginning:
                 raise
 
     def events(self) -> Iterator[Event]:
-        """Return what the shards hold."""
+        """Return the events of the shards."""
         while self.shard < len(self._order):
             number = self._order[self.shard]
             for event in self._shards.events(number, self.row):
                 if isinstance(event, Columns):
                     yield event
                     continue
-                where = f"{self._shards.names[number]}, row {self.row:,}"
+                event = replace(event, where=f"{self._shards.names[number]}, row {self.row:,}")
                 self.row += 1
-                yield (
-                    replace(event, where=where, made_id=None) if isinstance(event, Row) else replace(event, where=where)
-                )
+                yield replace(event, made_id=None) if isinstance(event, Row) else event
             self.shard, self.row = self.shard + 1, 0
 
 
 def open_shards(
     source: Any, text_column: str | None = None, id_column: str | None = None, label_column: str | None = None
 ) -> Shards:
-    """Open documents in shards; of what they hold, the first file's columns are read."""
-    named = Columns(text_column, id_column, label_column)
+    """Open documents in shards; the columns are those of the first file."""
+    config = SourceConfig(text_column=text_column, id_column=id_column, label_column=label_column)
     if is_instance(source, "datasets", "IterableDataset"):
-        return _of_dataset(source, "the IterableDataset", named)
+        return _of_dataset(source, "the IterableDataset", config)
     if hub.is_hub(source):
-        place, config, split = hub.parse_hub(source)
-        return _of_dataset(hub.load_hub(place, [split], config, streaming=True)[0], source, named)
+        place, configuration, split = hub.parse_hub(source)
+        return _of_dataset(hub.load_hub(place, [split], configuration, streaming=True)[0], source, config)
     places = source if isinstance(source, (list, tuple)) else [source]
     if not places or not all(isinstance(place, (str, os.PathLike)) for place in places):
         raise DataError(f"A {type(source).__name__} is not read as a stream. What is: {KINDS}.")
-    return _of_parquet([os.fspath(place) for place in places], named)
+    return _of_parquet([os.fspath(place) for place in places], config)
 
 
-def _of_dataset(dataset: Any, name: str, named: Columns) -> Shards:
+def _of_dataset(dataset: Any, name: str, config: SourceConfig) -> Shards:
     if dataset.features is None:
         raise DataError(f"{name} does not say which columns it has: give it features=, or cast it to some.")
     number = dataset.num_shards
     names = [name] if number == 1 else [f"shard {shard + 1:,} of {number:,} of {name}" for shard in range(number)]
-    return Shards(name, dataset, names, choose_columns(named, dataset_table(dataset, name)))
+    return Shards(name, dataset, names, _chosen(config, dataset, name))
 
 
-def _of_parquet(places: list[str], named: Columns) -> Shards:
+def _of_parquet(places: list[str], config: SourceConfig) -> Shards:
     import datasets
 
     name = places[0] if len(places) == 1 else f"{len(places):,} sources"
@@ -144,16 +140,18 @@ def _of_parquet(places: list[str], named: Columns) -> Shards:
         dataset = builder.as_streaming_dataset("train") if files else None
         if dataset is None or dataset.features is None:
             raise DataError(f"There is no parquet file at {name}.")
-        columns = choose_columns(named, dataset_table(dataset, files[0]))
+        config = _chosen(config, dataset, files[0])
         # Once more, to read no other columns: they may be most of the bytes.
-        builder = datasets.load_dataset_builder("parquet", columns=list(columns.named().values()), **options)
-        dataset = builder.as_streaming_dataset("train")
+        columns = list(config.named_columns().values())
+        dataset = datasets.load_dataset_builder("parquet", columns=columns, **options).as_streaming_dataset("train")
     except DataError:
         raise
     except Exception as error:  # no such place, no right to it, no library for it, no network, no parquet file
-        raise DataError(f"{name} cannot be opened ({_why(error)}). A stream is read from {KINDS}.") from error
-    return Shards(name, dataset, files, columns)
+        raise DataError(f"{name} cannot be opened ({hub.in_short(error)}). A stream is read from {KINDS}.") from error
+    return Shards(name, dataset, files, config)
 
 
-def _why(error: Exception) -> str:
-    return ": ".join([type(error).__name__, *str(error).splitlines()[:1]])
+def _chosen(config: SourceConfig, dataset: Any, name: str) -> SourceConfig:
+    """Return the config with the columns of a data set that are to be read."""
+    text, id, label = choose_columns(config, hub.dataset_table(dataset, name))
+    return replace(config, text_column=text, id_column=id, label_column=label)

@@ -1,4 +1,7 @@
-"""Tables, whatever they come from: which of their columns holds the text, and their rows."""
+"""Rows on their way to documents, and tables: which of their columns holds the text.
+
+A source yields events: the columns that were chosen for a table, rows, and skips, which the report counts.
+"""
 
 from __future__ import annotations
 
@@ -6,39 +9,106 @@ import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
+from simlte_st.data.config import SourceConfig
 from simlte_st.data.document import Document
-from simlte_st.data.rows import NOT_A_STRING, Columns, Event, RawRow, Row, Skip, UntypedText
 from simlte_st.errors import DataError, did_you_mean
 
 TEXT_COLUMNS = ("text", "content", "body", "document", "article", "abstract", "full_text", "raw", "message")
 ID_COLUMNS = ("id", "doc_id", "document_id", "_id")
 
+UNREADABLE = "unreadable"
+NOT_A_STRING = "not a string"
 MISSING_COLUMN = "missing column"
 MALFORMED_ROW = "malformed row"
 WRONG_FIELDS = "wrong number of fields"
 BLANK_LINE = "blank line"
 
-# Tables without a schema are looked at this far ahead to learn their columns; what is no row on the way is held up to
-# the third number, and counted beyond.
+# The columns of a table without a schema are those of its first rows. Skips among these are held up to the third
+# number, and counted beyond.
 LOOK_AHEAD_ROWS = 100
 LOOK_AHEAD_CHARACTERS = 4_000_000
 LOOK_AHEAD_SKIPS = 10_000
 
 
+class UntypedText(str):
+    """A value of a source without types: it may spell a number or a date."""
+
+    __slots__ = ()
+
+
+class Columns(NamedTuple):
+    """The columns that were chosen for a table."""
+
+    text: str
+    id: str | None = None
+    label: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RawRow:
+    """A row of a table: where it stands, its id if the table gives none, and its values by column."""
+
+    where: str
+    made_id: str | None
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What a source holds of one document, not yet checked.
+
+    Attributes:
+        where: Where it stands, for the report.
+        made_id: The id if the source gives none; None stands for the hash of the text.
+        has_id: Whether the source has an id column, so that a missing id is worth a mention.
+        is_document: Whether it was a :class:`Document` already, whose text was checked when it was read.
+        source: Name of the source if it is one of several.
+        left_out: The parts of a file that are not in its text: the kind of each, and what it is.
+    """
+
+    where: str
+    made_id: str | None
+    text: object
+    id: object = None
+    label: object = None
+    has_id: bool = False
+    split: str | None = None
+    is_document: bool = False
+    metadata: Mapping[str, Any] | None = None
+    source: str | None = None
+    left_out: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """Something that gives no document: a bad row, which is counted, or not a row at all (``ignored``).
+
+    ``id`` is that of the document it would be, if known; for an unreadable folder, the common prefix of its ids.
+    """
+
+    where: str
+    reason: str
+    what: str = ""
+    ignored: bool = False
+    id: str | None = None
+
+
+Event = Columns | Row | Skip
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table that was opened, to be read once.
+    """An open table, to be read once.
 
     Attributes:
         name: Its name, for messages.
-        columns: Names of its columns; those of the first rows where it has no header.
-        strings: Those of them that hold strings; None where there was not one row to tell them by.
-        kinds: What others hold, in words, where the source says.
-        typed: Whether the values have types; where not, numbers and dates are text.
-        rows: Gives its rows, when told the columns to read and those of them that are labels. Rows may have other
-            columns too. What stands between mappings without being one comes as it is.
+        columns: Names of its columns.
+        strings: The columns that hold strings; None if there was not one row to infer them from.
+        rows: Called with the columns to read and those of them that are labels. Its rows may have other columns too.
+        kinds: What columns without strings hold, in words, if the source says.
+        typed: Whether the values have types; if not, numbers and dates are text.
     """
 
     name: str
@@ -49,6 +119,49 @@ class Table:
     typed: bool = True
 
 
+def refuse_columns(config: SourceConfig, what: str) -> None:
+    """Raise :class:`DataError` if columns are named for a source without columns, ``what``."""
+    if named := ", ".join(f"{setting}={name!r}" for setting, name in config.named_columns().items()):
+        raise DataError(f"{what} has no columns, so {named} cannot be used with it.")
+
+
+def choose_columns(config: SourceConfig, table: Table) -> Columns:
+    """Choose the columns of a table to read."""
+    columns = table.columns
+    there = ", ".join(columns) or "none"
+    for setting, name in config.named_columns().items():
+        if name not in columns:
+            raise DataError(
+                f"{table.name} has no column {name!r}.{did_you_mean(name, columns)} Its columns are: {there}. Name one "
+                f"of them with {setting}=."
+            )
+    named, label = config.text_column, config.label_column
+    id_column = config.id_column or _first_of(ID_COLUMNS, [column for column in columns if column != named])
+    strings = [column for column in columns if column in (table.strings or ())]
+    # A column called "text" is chosen whatever it holds; of the other names, the first one with strings.
+    text = named or _first_of(("text",), columns) or _first_of(TEXT_COLUMNS, strings)
+    text = text or _first_of(TEXT_COLUMNS, columns)
+    if text is not None and (text in table.kinds or not (named or text.lower() == "text" or text in strings)):
+        raise DataError(
+            f"The column {text!r} of {table.name} holds {table.kinds.get(text, 'no strings')}, not text. Its columns "
+            f"are: {there}; those that hold strings: {', '.join(strings) or 'none'}. Name the column of the text with "
+            "text_column=, or convert its values to strings."
+        )
+    if text is None:
+        candidates = [name for name in strings if name not in (id_column, label)]
+        if len(candidates) != 1:
+            raise DataError(
+                f"Cannot tell which column of {table.name} holds the text. Its columns are: {there}; "
+                f"those that hold strings: {', '.join(candidates) or 'none'}. Name it with text_column=."
+            )
+        text = candidates[0]
+    if repeated := [name for name in (text, id_column, label) if name is not None and list(columns).count(name) > 1]:
+        raise DataError(
+            f"{table.name} has more than one column called {repeated[0]!r}; rename one. Its columns are: {there}."
+        )
+    return Columns(text, id_column, label)
+
+
 def _first_of(names: Sequence[str], columns: Collection[str]) -> str | None:
     for name in names:
         for column in (name, *columns):
@@ -57,96 +170,54 @@ def _first_of(names: Sequence[str], columns: Collection[str]) -> str | None:
     return None
 
 
-def choose_columns(named: Columns, table: Table) -> Columns:
-    """Choose the columns of a table to read."""
-    columns = table.columns
-    there = ", ".join(columns) or "none"
-    for parameter, name in named.named().items():
-        if name not in columns:
-            raise DataError(
-                f"{table.name} has no column {name!r}.{did_you_mean(name, columns)} Its columns are: {there}. Name one "
-                f"of them with {parameter}=."
-            )
-    id_column = named.id or _first_of(ID_COLUMNS, [column for column in columns if column != named.text])
-    strings = [column for column in columns if column in (table.strings or ())]
-    # A column called "text" is meant whatever it holds; of the other names, the first one with strings.
-    text = named.text or _first_of(("text",), columns) or _first_of(TEXT_COLUMNS, strings)
-    text = text or _first_of(TEXT_COLUMNS, columns)
-    if text is not None and (text in table.kinds or not (named.text or text.lower() == "text" or text in strings)):
-        raise DataError(
-            f"The column {text!r} of {table.name} holds {table.kinds.get(text, 'no strings')}, not text. Its columns "
-            f"are: {there}; those that hold strings: {', '.join(strings) or 'none'}. Name the column of the text with "
-            "text_column=, or make strings of its values."
-        )
-    if text is None:
-        candidates = [name for name in strings if name not in (id_column, named.label)]
-        if len(candidates) != 1:
-            raise DataError(
-                f"Cannot tell which column of {table.name} holds the text. Its columns are: {there}; "
-                f"those that hold strings: {', '.join(candidates) or 'none'}. Name it with text_column=."
-            )
-        text = candidates[0]
-    chosen = Columns(text, id_column, named.label)
-    for name in chosen.named().values():
-        if list(columns).count(name) > 1:
-            raise DataError(
-                f"{table.name} has more than one column called {name!r}; rename one. Its columns are: {there}."
-            )
-    return chosen
-
-
-def read_table(table: Table, named: Columns) -> Iterator[Event]:
+def read_table(table: Table, config: SourceConfig) -> Iterator[Event]:
     """Choose the columns of a table and read them."""
-    # Without a single row, the report says what was wrong with the file, and no error that columns are missing.
-    chosen = None if table.strings is None else choose_columns(named, table)
+    # If there is not a single row, the report tells what is wrong with the file, not that columns are missing.
+    chosen = None if table.strings is None else choose_columns(config, table)
+    wanted: list[str] = []
+    labels = [config.label_column] if config.label_column else []
     if chosen is not None:
         yield chosen
-    wanted = [] if chosen is None else list(dict.fromkeys(chosen.named().values()))
-    labels = [named.label] if named.label else []
-    if named.others and wanted:  # a name that is there twice cannot be told apart
-        wanted += [name for name, times in Counter(table.columns).items() if times == 1 and name not in wanted]
-        labels = wanted
+        wanted = list(dict.fromkeys(name for name in chosen if name is not None))
+        if config.metadata:  # of columns with the same name none can be chosen
+            wanted += [name for name, times in Counter(table.columns).items() if times == 1 and name not in wanted]
+            labels = wanted
     for row in table.rows(wanted, labels):
         if not isinstance(row, RawRow):
             yield row
             continue
         if chosen is None:
-            chosen = choose_columns(named, table)
+            chosen = choose_columns(config, table)
             yield chosen
-        values, id_, label = row.values, chosen.id, chosen.label
-        assert chosen.text is not None  # choose_columns sees to that
+        values, id_value = row.values, row.values.get(chosen.id) if chosen.id else None
         if chosen.text not in values:
-            own = values.get(id_) if id_ else None
-            known = row.made_id if own is None else str(own)
+            known = row.made_id if id_value is None else str(id_value)
             yield Skip(row.where, MISSING_COLUMN, f"no {chosen.text!r}", id=known)
             continue
         yield Row(
             row.where,
             row.made_id,
             values[chosen.text],
-            values.get(id_) if id_ else None,
-            values.get(label) if label else None,
-            id_ is not None,
-            metadata=_others(values, (chosen.text, id_), table.typed) if named.others else None,
+            id_value,
+            values.get(chosen.label) if chosen.label else None,
+            has_id=chosen.id is not None,
+            metadata=_others(values, chosen, table.typed) if config.metadata else None,
         )
 
 
-def _others(values: Mapping[str, Any], used: Collection[str | None], typed: bool) -> dict[str, Any]:
-    others = {str(name): value for name, value in values.items() if name not in used}
+def _others(values: Mapping[str, Any], chosen: Columns, typed: bool) -> dict[str, Any]:
+    others = {str(name): value for name, value in values.items() if name not in (chosen.text, chosen.id)}
     return others if typed else {name: UntypedText(value) for name, value in others.items()}
-
-
-def _is_string(value: object) -> bool:
-    return isinstance(value, str)
 
 
 def mappings_table(
     name: str,
     rows: Iterator[RawRow | Row | Skip],
-    is_text: Callable[[object], bool] = _is_string,
+    is_text: Callable[[object], bool] = lambda value: isinstance(value, str),
     header: Sequence[str] = (),
+    check: Callable[[list[RawRow]], None] = lambda first: None,
 ) -> Table:
-    """Make a table of rows without a schema, from a look at the first of them.
+    """Make a table of rows without a schema, from a look at the first of them, which ``check`` may reject.
 
     At most ``LOOK_AHEAD_ROWS`` rows are held for it, so a column that first occurs after them is not seen.
     """
@@ -170,12 +241,13 @@ def mappings_table(
                 break
     except Exception as error:
         broken.append(error)
+    check([row for row in held if isinstance(row, RawRow)])
 
     def everything(wanted: Sequence[str], labels: Collection[str]) -> Iterator[RawRow | Row | Skip]:
         yield from held
         held.clear()
         yield from more.elements()
-        if broken:  # only now: the rows before the break are there
+        if broken:  # after the rows that came before the break
             raise broken[0]
         yield from rows
 
@@ -183,7 +255,7 @@ def mappings_table(
     return Table(name, header or list(columns), strings, everything)
 
 
-def item_rows(items: Iterable[Any], name: str, named: Columns) -> Iterator[RawRow | Row | Skip]:
+def item_rows(items: Iterable[Any], name: str, config: SourceConfig) -> Iterator[RawRow | Row | Skip]:
     """Return the items of an iterable of strings, Documents or mappings as rows."""
     mappings = False
     for index, item in enumerate(items):
@@ -192,10 +264,10 @@ def item_rows(items: Iterable[Any], name: str, named: Columns) -> Iterator[RawRo
             item = item.as_py()
         if isinstance(item, Document):
             yield Row(where, None, item.text, item.id, item.label, True, item.split, True, item.metadata)
-        elif isinstance(item, str) and named.named() and mappings:
+        elif isinstance(item, str) and config.named_columns() and mappings:
             yield Skip(where, MISSING_COLUMN, "a bare string has no columns")
         elif isinstance(item, str):
-            named.refuse(f"{where} of {name} is a bare string, which")
+            refuse_columns(config, f"{where} of {name} is a bare string, which")
             yield Row(where, None, item)
         elif isinstance(item, Mapping):
             mappings = True

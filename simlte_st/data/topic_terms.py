@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.feature_extraction.text import CountVectorizer
 
 from simlte_st.data.analyzer import terms_of
-from simlte_st.data.words import CJK
+from simlte_st.data.document import CJK
 
 WORDS = 4
 """Terms in a name."""

@@ -8,37 +8,80 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import torch
 from datasets import Dataset
 from sentence_transformers import SentenceTransformer
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from simlte_st.compat import view_budget
 from simlte_st.data.corpus import CorpusReport, Coverage, from_rows, write_corpus
 from simlte_st.data.document import Document
 from simlte_st.data.documents import read_documents
-from simlte_st.data.epochs import EpochClock
+from simlte_st.data.drawing import View, ViewPair, draw_views
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.data.sentences import estimate_tokens, tokenizer_counter
-from simlte_st.data.views import DocSplit, View, ViewPair, draw_views
+from simlte_st.data.views import DocSplit
 
 logger = logging.getLogger(__name__)
+
+
+class EpochClock(TrainerCallback):
+    """A callback that knows the current epoch, also in processes that load data.
+
+    The number is in shared memory: workers that were started before the epoch began see it too.
+    """
+
+    def __init__(self, epoch: int = 0) -> None:
+        self._epoch = torch.tensor(epoch, dtype=torch.int64).share_memory_()
+        self._connected = torch.tensor(False).share_memory_()
+
+    @property
+    def epoch(self) -> int:
+        """The current epoch, from 0."""
+        return int(self._epoch)
+
+    @epoch.setter
+    def epoch(self, value: int) -> None:
+        self._epoch.fill_(value)
+
+    @property
+    def connected(self) -> bool:
+        """Whether a Trainer has this callback."""
+        return bool(self._connected)
+
+    def connect(self) -> None:
+        """Note that the epoch is being set."""
+        self._connected.fill_(True)
+
+    def on_init_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Note that a Trainer has this callback: it draws views for its model card before training begins."""
+        self.connect()
+
+    on_train_begin = on_init_end  # for callbacks that were added by ``add_callback``
+
+    def on_epoch_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Set the epoch. A resumed run begins in the middle of one: ``state.epoch`` 2.4 is epoch 2."""
+        self.epoch = int((state.epoch or 0.0) + 1e-6)
 
 
 class DocSplitTransform:
     """Gives documents the columns ``anchor`` and ``positive``: two views of each, drawn anew in each epoch.
 
-    The views depend on (seed, epoch, document) and nothing else. The Trainer tells the epoch through ``callback``,
-    also to the processes that load data.
+    The views depend on (seed, epoch, document) and nothing else. The Trainer sets the epoch through ``callback``, also
+    in the processes that load data.
 
     Args:
-        view: How to draw the two views.
-        model: The model to train; tells how many tokens fit a view. Without it documents are not windowed, and the
-            tokenizer cuts what is too long.
+        view: How to draw the two views; ``DocSplit()`` by default.
+        model: The model to train, which decides how many tokens fit a view. Without it no window of long documents is
+            chosen, and the tokenizer truncates the views.
         seed: The run's seed.
         segmenter: ``"punkt"``, ``"nupunkt"`` or a callable.
 
     Attributes:
         budget: Tokens that one view may hold, special tokens not counted; None for no bound.
-        callback: For the Trainer. Without it every epoch sees the same views, and the log says so.
+        callback: For the Trainer. Without it every epoch sees the same views, which is logged.
         report: What became of the documents of the latest :meth:`attach`; None before.
 
     Example:
@@ -69,10 +112,10 @@ class DocSplitTransform:
         self._documents = self._drawn = 0
 
     def __deepcopy__(self, memo: dict[int, Any]) -> DocSplitTransform:
-        return self  # data sets are copied to change their format; the clock that the Trainer tells stays the one
+        return self  # data sets are copied to change their format; the callback of the Trainer must stay the same
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave behind what a process that loads data has no use for: it draws, and segments nothing."""
+        """Leave out what processes that load data do not need: they draw views, and segment nothing."""
         return {**self.__dict__, "segmenter": None, "_count": None, "_files": []}
 
     def attach(
@@ -90,17 +133,16 @@ class DocSplitTransform:
         Args:
             documents: Anything :func:`~simlte_st.data.read_documents` takes: a ``datasets.Dataset``, a folder, a list
                 of strings, ...
-            text_column: Column of the text; found where not given.
-            id_column: Column of the ids, likewise; rows are numbered where there is none.
-            directory: Folder for the segmented documents, see :func:`~simlte_st.data.write_corpus`: if they are all
-                there already, they are taken from there, and ``documents`` is not read. None for a temporary folder,
-                which lives as long as the transform.
+            text_column: Column of the text, as :func:`~simlte_st.data.read_documents` finds it by default.
+            id_column: Column of the ids, likewise.
+            directory: Folder for the segmented documents, see :func:`~simlte_st.data.write_corpus`; if it has them
+                already, ``documents`` is not read. None for a temporary folder, which lives as long as the transform.
             hold_out: Keeps some of the documents out, see :func:`~simlte_st.data.write_corpus`.
             progress: Show a progress bar.
 
         Returns:
             A memory-mapped data set whose rows read as ``{"anchor": str, "positive": str}``. Documents that the view
-            cannot use, and exact copies of others, are left out, and the log says how many.
+            cannot use, and exact duplicates of others, are left out, which is logged.
 
         Raises:
             DataError: The documents cannot be read, or no text column was found.
@@ -108,7 +150,7 @@ class DocSplitTransform:
         """
         if directory is None:
             files = tempfile.TemporaryDirectory(prefix="simlte-views-")
-            self._files.append(files)  # the data sets returned hold on to this transform, and so to their files
+            self._files.append(files)  # the returned data sets refer to this transform, and so to their files
             directory = files.name
         reader = read_documents(documents, text_column=text_column, id_column=id_column)
         corpus, self.report = write_corpus(
@@ -133,14 +175,14 @@ class DocSplitTransform:
         if self._drawn > self._documents > 0 and not self.callback.connected:
             self._documents = 0  # warn once
             logger.warning(
-                "More views were drawn than there are documents, and no Trainer tells the epoch: "
-                "every epoch gets the same views. Pass callbacks=[views.callback] to the Trainer."
+                "More views were drawn than there are documents, and no Trainer sets the epoch: every epoch gets the "
+                "same views. Pass callbacks=[views.callback] to the Trainer."
             )
         views = {"anchor": [pair.anchor for pair in pairs], "positive": [pair.positive for pair in pairs]}
         return {**views, "label": list(batch["label"])} if "label" in batch else views
 
     def draw(self, batch: Mapping[str, Sequence[Any]], epoch: int | None = None) -> list[ViewPair]:
-        """Draw one pair a row, without counting it as a pass.
+        """Draw one pair per row, without counting it as a pass.
 
         Args:
             batch: The columns of :func:`~simlte_st.data.write_corpus`. Rows that the view does not accept give none.
@@ -154,11 +196,11 @@ class DocSplitTransform:
         return [pair for pair in drawn if pair is not None]
 
     def coverage(self, corpus: Dataset, most: int = 2_000) -> Coverage:
-        """Count what one pass sees: draw the first epoch's views of some documents, spread evenly over the corpus.
+        """Count what one pass sees, from the first epoch's views of documents spread evenly over the corpus.
 
         Args:
-            corpus: The data set that :meth:`attach` gave, or that of :func:`~simlte_st.data.write_corpus`.
-            most: Look at no more documents.
+            corpus: The data set that :meth:`attach` or :func:`~simlte_st.data.write_corpus` returned.
+            most: Largest number of documents to look at.
         """
         rows = corpus.with_format(None)
         chosen = rows.select(range(0, len(rows), max(1, -(-len(rows) // most))))

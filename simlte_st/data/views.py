@@ -1,259 +1,107 @@
-"""DocSplit, the papers' way to make two views of one document, and the protocol that its rivals share.
+"""The views, by name: DocSplit, and the baselines that the papers compare it with.
 
-A view works on numbers only (how many sentences, words and tokens there are) and answers with :class:`Piece` s, so that
-the lengths of views can be told without making their texts.
+A new view is a frozen dataclass that follows :class:`~simlte_st.data.drawing.View`, and one line in :data:`VIEWS`. Its
+settings become options of ``simlte train``.
 """
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from random import Random
-from typing import Literal, NamedTuple, Protocol, get_args, runtime_checkable
+from typing import Literal
 
-from simlte_st.checks import check_choice, check_number
-from simlte_st.data.document import Outline, SegmentedDocument
-from simlte_st.data.windows import WindowMode, choose_window
-from simlte_st.data.words import word_spans
-from simlte_st.errors import ConfigurationError
+from simlte_st.config import Config, setting
+from simlte_st.data.document import SegmentedDocument
+from simlte_st.data.drawing import (
+    Span,
+    View,
+    ViewSpans,
+    WindowMode,
+    choose_window,
+    has_two_words,
+    spans_of_words,
+    whole_sentences,
+    words_of,
+)
+from simlte_st.errors import ConfigurationError, did_you_mean
 
-
-class Piece(NamedTuple):
-    """A part of one sentence: its words ``start`` to ``stop`` (exclusive); ``stop`` None is the sentence as it is."""
-
-    sentence: int
-    start: int = 0
-    stop: int | None = None
-
-
-Sides = tuple[list[Piece], list[Piece]]
-"""The two views of a document as pieces, in the document's order."""
-
-
-@runtime_checkable
-class View(Protocol):
-    """Draws two views of one document. Implementations are frozen dataclasses; their ``repr`` tells their settings."""
-
-    def accepts(self, document: Outline) -> bool:
-        """Return whether this document can make two views; does not depend on chance."""
-        ...
-
-    def draw(self, document: Outline, budget: int | None, rng: Random) -> Sides:
-        """Draw the two views.
-
-        Args:
-            document: A document that :meth:`accepts` said yes to.
-            budget: Tokens that *one* view may hold, special tokens not counted; None for no bound.
-            rng: The only source of randomness.
-        """
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class ViewPair:
-    """Two views of one document, as text.
-
-    Attributes:
-        id: The document's id.
-        anchor: The first view.
-        positive: The second view.
-        tokens: Tokens of the document.
-        seen: How many of them stand in at least one of the views.
-    """
-
-    id: str
-    anchor: str
-    positive: str
-    tokens: int
-    seen: int
-
-
-def view_rng(seed: int, epoch: int, document_id: str) -> Random:
-    """Make the generator from which the views of one document in one epoch are drawn.
-
-    Nothing else enters: not the order of the documents, not the batch, not the number of workers.
-    """
-    key = f"{seed}\x00{epoch}\x00{document_id}".encode("utf-8", "surrogatepass")
-    return Random(int.from_bytes(hashlib.blake2b(key, digest_size=16).digest(), "big"))
-
-
-def draw_views(
-    document: SegmentedDocument, view: View, *, seed: int = 0, epoch: int = 0, budget: int | None = None
-) -> ViewPair | None:
-    """Draw the two views of a document in an epoch.
-
-    Args:
-        document: The segmented document.
-        view: How to draw.
-        seed: The run's seed.
-        epoch: The epoch, from 0; another epoch gives another draw.
-        budget: Tokens that one view may hold, special tokens not counted; None for no bound.
-
-    Returns:
-        The pair, or None where the view does not accept the document.
-    """
-    sides = draw_sides(document, view, seed=seed, epoch=epoch, budget=budget)
-    if sides is None:
-        return None
-    return ViewPair(
-        id=document.id,
-        anchor=render(document, sides[0]),
-        positive=render(document, sides[1]),
-        tokens=sum(document.tokens),
-        seen=count_seen(document, sides, budget),
-    )
-
-
-def draw_sides(
-    document: Outline, view: View, *, seed: int = 0, epoch: int = 0, budget: int | None = None
-) -> Sides | None:
-    """Draw the two views of a document as pieces; the arguments are those of :func:`draw_views`."""
-    if not view.accepts(document):
-        return None
-    return view.draw(document, budget, view_rng(seed, epoch, document.id))
-
-
-def render(document: SegmentedDocument, pieces: Sequence[Piece]) -> str:
-    """Join pieces into a text, with one space between them; whole sentences stand in it as they are."""
-    parts = []
-    for sentence, start, stop in pieces:
-        text = document.sentences[sentence]
-        if stop is not None:
-            spans = word_spans(text)
-            text = text[spans[start][0] : spans[stop - 1][1]]
-        parts.append(text)
-    return " ".join(parts)
-
-
-def count_seen(document: Outline, sides: Sides, budget: int | None) -> int:
-    """Count the document's tokens that stand in a view and are not cut by the tokenizer at ``budget``."""
-    parts: dict[int, list[tuple[float, float]]] = {}  # of each sentence, as shares of it: 0 to 1 is all of it
-    for pieces in sides:
-        left = float("inf") if budget is None else float(budget)
-        for sentence, start, stop in pieces:
-            words = 1 if stop is None else max(1, document.words(sentence))
-            first, last = start / words, (words if stop is None else stop) / words
-            size = (last - first) * document.tokens[sentence]
-            kept = min(size, left)
-            left -= kept
-            if kept > 0:
-                parts.setdefault(sentence, []).append(
-                    (first, last if kept == size else first + kept / size * (last - first))
-                )
-    return round(sum(document.tokens[sentence] * _union(shares) for sentence, shares in parts.items()))
-
-
-def _union(intervals: list[tuple[float, float]]) -> float:
-    """Measure what intervals cover together: the parts that two views take of a sentence may overlap or not."""
-    covered, reached = 0.0, 0.0
-    for first, last in sorted(intervals):
-        covered += max(0.0, last - max(first, reached))
-        reached = max(reached, last)
-    return covered
-
-
-def whole(sentences: Sequence[int]) -> list[Piece]:
-    """Make pieces of whole sentences."""
-    return [Piece(sentence) for sentence in sentences]
-
-
-def words_of(document: Outline, sentences: Sequence[int]) -> list[tuple[int, int]]:
-    """List all words of some sentences in order, each as ``(sentence, word)``."""
-    return [(sentence, word) for sentence in sentences for word in range(document.words(sentence))]
-
-
-def pieces_of_words(words: Sequence[tuple[int, int]]) -> list[Piece]:
-    """Make pieces of single words, neighbours in one sentence joined."""
-    pieces: list[Piece] = []
-    for sentence, word in words:
-        if pieces and pieces[-1].sentence == sentence and pieces[-1].stop == word:
-            pieces[-1] = Piece(sentence, pieces[-1].start, word + 1)
-        else:
-            pieces.append(Piece(sentence, word, word + 1))
-    return pieces
-
-
-def has_two_words(document: Outline) -> bool:
-    """Return whether a document has two words at least; without them no view is possible that is not a copy."""
-    return len(document.tokens) > 1 or (len(document.tokens) == 1 and document.words(0) > 1)
+_WINDOW = (
+    "what is used of a document that its views cannot hold: sentences from a random place on, those at its head, or a "
+    "spread over all of it"
+)
 
 
 @dataclass(frozen=True)
-class DocSplit:
-    """DocSplit / SimLTE: deal the sentences of a document to two views.
+class DocSplit(Config):
+    """DocSplit / SimLTE: random sentence split of a document into two views.
 
     Each unit goes to the first view with probability ``p``, independently of the others, and to the second otherwise;
-    the order is kept. The views are disjoint, together they are the document (its window, where it is longer than the
-    model reads; :func:`~simlte_st.data.windows.choose_window` chooses it), and neither is empty: a draw that leaves one
-    empty is drawn again.
-
-    Args:
-        p: Probability of the first view. The papers' is 0.5.
-        unit: What is dealt: ``"sentence"`` (the papers), ``"paragraph"``, or ``"block"``: runs of consecutive
-            sentences. A document that is one paragraph or block only is dealt by sentences.
-        block: Sentences in a block for ``unit="block"``: a number, or a range ``(least, most)`` from which each
-            document draws one number.
-        window: What to use of a document that its views cannot hold: sentences from a ``"random"`` place on, those
-            at its ``"head"``, or some ``"spread"`` over all of it.
-        single: A document of one sentence: ``"halve"`` cuts it at the middle word, ``"skip"`` leaves it out.
+    the order is kept. The views are disjoint, and together they are the document, or a window of it if it is longer
+    than the model reads. Neither is empty: a draw that leaves one empty is repeated. A document that is one paragraph
+    or block only is split by sentences.
 
     Raises:
-        ConfigurationError: ``p`` outside 0.01 to 0.99, an unknown unit, window or policy, a block below 1, or a block
-            where another unit is dealt.
+        ConfigurationError: A setting is out of its range, or ``block`` is set while the unit is another one.
 
     References:
-        DocSplit, section 2.2; SimLTE, section 2.2. Cropping is the case of one contiguous block a view.
+        DocSplit, section 2.2; SimLTE, section 2.2. Cropping is the special case of one contiguous block per view.
     """
 
-    p: float = 0.5
-    unit: Literal["sentence", "paragraph", "block"] = "sentence"
-    block: int | tuple[int, int] = (2, 12)
-    window: WindowMode = "random"
-    single: Literal["halve", "skip"] = "halve"
+    p: float = setting(0.5, "probability that a unit goes to the first view; the papers' is 0.5", least=0.01, most=0.99)
+    unit: Literal["sentence", "paragraph", "block"] = setting(
+        "sentence", "what is split: sentences (the papers), paragraphs, or blocks of consecutive sentences"
+    )
+    block: int | tuple[int, int] = setting(
+        (2, 12),
+        'sentences in a block, for ``unit="block"``: a number, or a range from which each document draws one number',
+    )
+    window: WindowMode = setting("random", _WINDOW)
+    single: Literal["halve", "skip"] = setting(
+        "halve", "a document of one sentence: halve cuts it at the middle word, skip leaves it out"
+    )
 
     def __post_init__(self) -> None:
-        check_number("p", self.p, least=0.01, most=0.99)
-        check_choice("window", self.window, get_args(WindowMode))
-        check_choice("unit", self.unit, ("sentence", "paragraph", "block"))
-        check_choice("single", self.single, ("halve", "skip"))
+        super().__post_init__()
         least, most = self._block_range()
         if not 1 <= least <= most:
-            raise ConfigurationError(f"block={self.block!r}: give a number from 1, or a range (least, most).")
+            raise ConfigurationError(f"block={self.block!r}: must be a number from 1, or a range (least, most).")
         if self.unit != "block" and self.block != type(self).block:
-            raise ConfigurationError("block= is for unit='block': give that too.")
+            raise ConfigurationError("block= needs unit='block'.")
 
     def _block_range(self) -> tuple[int, int]:
         return (self.block, self.block) if isinstance(self.block, int) else (self.block[0], self.block[1])
 
-    def accepts(self, document: Outline) -> bool:
-        """Accept two sentences or more; one sentence only if it may and can be halved."""
+    def accepts(self, document: SegmentedDocument) -> bool:
+        """Accept two sentences or more, and one sentence of two words or more unless ``single="skip"``."""
         if len(document.tokens) == 1 and self.single == "skip":
             return False
         return has_two_words(document)
 
-    def draw(self, document: Outline, budget: int | None, rng: Random) -> Sides:
-        """Deal the units of the document's window. See :meth:`View.draw`."""
+    def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> ViewSpans:
+        """Split the units of the document's window. See :meth:`View.draw`."""
         if len(document.tokens) == 1:
             middle = document.words(0) // 2
-            return [Piece(0, 0, middle)], [Piece(0, middle, document.words(0))]
+            return [Span(0, 0, middle)], [Span(0, middle, document.words(0))]
         bounds = self._bounds(document, budget, rng)
-        sizes = _sizes(bounds, document.tokens)
+        sizes: Sequence[int] = document.tokens
+        if self.unit != "sentence":
+            sizes = [sum(document.tokens[start:stop]) for start, stop in itertools.pairwise(bounds)]
         # The larger view holds the share max(p, 1 - p) of the window: that one must fit.
         room = None if budget is None else round(budget / max(self.p, 1 - self.p))
         window = choose_window(sizes, room, self.window, rng)
         while True:
-            dealt = [rng.random() < self.p for _ in window]
-            if any(dealt) and not all(dealt):
+            to_first = [rng.random() < self.p for _ in window]
+            if any(to_first) and not all(to_first):
                 break
-        sides: Sides = ([], [])
-        for index, first in zip(window, dealt, strict=True):
-            sides[0 if first else 1].extend(map(Piece, range(bounds[index], bounds[index + 1])))
-        return sides
+        views: ViewSpans = ([], [])
+        for index, first in zip(window, to_first, strict=True):
+            views[0 if first else 1].extend(map(Span, range(bounds[index], bounds[index + 1])))
+        return views
 
-    def _bounds(self, document: Outline, budget: int | None, rng: Random) -> Sequence[int]:
-        """Cut a document into units; one begins at each number but the last, where the document ends."""
+    def _bounds(self, document: SegmentedDocument, budget: int | None, rng: Random) -> Sequence[int]:
+        """Return the first sentence of each unit, and the number of sentences."""
         count = len(document.tokens)
         if self.unit == "sentence":
             return range(count + 1)
@@ -267,21 +115,130 @@ class DocSplit:
         return bounds if len(bounds) > 2 else range(count + 1)
 
 
-def _sizes(bounds: Sequence[int], tokens: Sequence[int]) -> Sequence[int]:
-    if len(bounds) == len(tokens) + 1:
-        return tokens
-    return [sum(tokens[start:stop]) for start, stop in itertools.pairwise(bounds)]
-
-
 def _ends(start: int, stop: int, tokens: Sequence[int], budget: int | None) -> list[int]:
-    """Cut a unit longer than a view into parts that fit one, at sentence ends."""
-    if budget is None or sum(tokens[start:stop]) <= budget:
-        return [stop]
+    """Return the ends of the parts, at sentence ends, into which a unit longer than a view is cut."""
     ends: list[int] = []
     taken = 0
     for sentence in range(start, stop):
-        if taken + tokens[sentence] > budget and sentence > start:
+        if budget is not None and taken + tokens[sentence] > budget and sentence > start:
             ends.append(sentence)
             start, taken = sentence, 0
         taken += tokens[sentence]
     return [*ends, stop]
+
+
+@dataclass(frozen=True)
+class Identity(Config):
+    """SimCSE (Gao et al., 2021): the same text twice; only the encoder's dropout makes the two differ.
+
+    Raises:
+        ConfigurationError: An unknown window or unit.
+    """
+
+    window: WindowMode = setting("random", _WINDOW)
+    unit: Literal["document", "sentence"] = setting(
+        "document",
+        "text that is both views: the document (SimCSE-long of the SimLTE paper), or one of its sentences, drawn anew "
+        "each epoch (SimCSE)",
+    )
+
+    def accepts(self, document: SegmentedDocument) -> bool:
+        """Accept any document that has a word."""
+        return len(document.tokens) > 0
+
+    def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> ViewSpans:
+        """Take the window, or a sentence, twice. See :meth:`simlte_st.data.drawing.View.draw`."""
+        if self.unit == "sentence":
+            sentence = [Span(rng.randrange(len(document.tokens)))]
+            return sentence, sentence
+        window = choose_window(document.tokens, budget, self.window, rng, at_least=1)
+        return whole_sentences(window), whole_sentences(window)
+
+
+@dataclass(frozen=True)
+class Crop(Config):
+    """Contriever's independent cropping (Izacard et al., 2021): two random spans of words, which may overlap.
+
+    Raises:
+        ConfigurationError: Not ``0 < least <= most <= 1``.
+    """
+
+    least: float = setting(
+        0.05, "smallest length of a crop, as a share of the document's words; Contriever's is 0.05", least=1e-6, most=1
+    )
+    most: float = setting(0.5, "largest length of a crop, likewise; Contriever's is 0.5", above=0, most=1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.least > self.most:
+            raise ConfigurationError(f"least={self.least}: must be at most most={self.most}.")
+
+    def accepts(self, document: SegmentedDocument) -> bool:
+        """Accept any document of two words or more."""
+        return has_two_words(document)
+
+    def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> ViewSpans:
+        """Crop twice, independently. See :meth:`simlte_st.data.drawing.View.draw`."""
+        words = words_of(document, range(len(document.tokens)))
+        return self._crop(document, words, budget, rng), self._crop(document, words, budget, rng)
+
+    def _crop(
+        self, document: SegmentedDocument, words: Sequence[tuple[int, int]], budget: int | None, rng: Random
+    ) -> list[Span]:
+        length = max(1, round(len(words) * rng.uniform(self.least, self.most)))
+        if budget is not None:
+            # A crop of a long document is bounded by the words that fill the budget.
+            length = min(length, max(1, budget * len(words) // max(1, sum(document.tokens))))
+        start = rng.randint(0, len(words) - length)
+        return spans_of_words(words[start : start + length])
+
+
+@dataclass(frozen=True)
+class InverseCloze(Config):
+    """The inverse cloze task (Lee et al., 2019): one sentence, and the text around it."""
+
+    keep_sentence: float = setting(
+        0.1, "probability that the sentence stays in the text around it; Lee et al. use 0.1", least=0, most=1
+    )
+    window: WindowMode = setting("random", _WINDOW)
+
+    def accepts(self, document: SegmentedDocument) -> bool:
+        """Accept two sentences or more: a single sentence has no context."""
+        return len(document.tokens) > 1
+
+    def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> ViewSpans:
+        """Take one sentence of a window, and the window. See :meth:`simlte_st.data.drawing.View.draw`."""
+        window = choose_window(document.tokens, budget, self.window, rng)
+        sentence = rng.choice(window)
+        kept = rng.random() < self.keep_sentence
+        return whole_sentences([sentence]), whole_sentences([index for index in window if kept or index != sentence])
+
+
+VIEWS: dict[str, type[Config]] = {
+    "docsplit": DocSplit,
+    "identity": Identity,
+    "crop": Crop,
+    "inverse-cloze": InverseCloze,
+}
+
+
+def make_view(name: str, **settings: object) -> View:
+    """Make a view by name.
+
+    Args:
+        name: One of :data:`VIEWS`.
+        **settings: Settings of that view; the others have their defaults.
+
+    Raises:
+        ConfigurationError: An unknown name, a setting that this view does not have, or one out of its range.
+    """
+    if name not in VIEWS:
+        raise ConfigurationError(f"Unknown view {name!r}: use one of {', '.join(VIEWS)}.{did_you_mean(name, VIEWS)}")
+    known = [field.name for field in fields(VIEWS[name])]
+    for given in settings:
+        if given not in known:
+            raise ConfigurationError(
+                f"The view {name!r} has no setting {given}=: it has {', '.join(f'{each}=' for each in known)}."
+            )
+    view: View = VIEWS[name](**settings)  # type: ignore[assignment]  # each follows the protocol
+    return view

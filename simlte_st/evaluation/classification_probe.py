@@ -3,125 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
-
-import numpy as np
 
 from simlte_st.checks import check_choice
 from simlte_st.evaluation.evaluator import EmbeddingEvaluator, EvaluatorSettings
-from simlte_st.evaluation.labels import Label, check_lengths, number_labels, plain_labels, warned_once
-from simlte_st.evaluation.probe import Head, ProbeResult, Rows, fit_probe
-from simlte_st.evaluation.splits import few_shot_rows, warn_of_copies
+from simlte_st.evaluation.few_shot import probe_draws
+from simlte_st.evaluation.probe import Head, ProbeResult
+from simlte_st.evaluation.splits import (
+    Label,
+    check_lengths,
+    few_shot_rows,
+    number_labels,
+    plain_labels,
+    warn_of_copies,
+)
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
     from typing_extensions import Unpack
 
 
-@dataclass(frozen=True, slots=True)
-class FewShotResult:
-    """Scores over the draws.
-
-    Attributes:
-        draws: The result of each draw, in order. Draw i of one model and draw i of another with the same labels,
-            shots and seed used the same texts: compare them in pairs.
-    """
-
-    draws: tuple[ProbeResult, ...]
-
-    def metrics(self) -> dict[str, float]:
-        """Mean and sample deviation of both scores over the draws; with a single draw the deviations are NaN."""
-        metrics = {}
-        for name in ("accuracy", "macro_f1"):
-            values = np.array([getattr(result, name) for result in self.draws])
-            metrics[f"{name}_mean"] = float(values.mean())
-            metrics[f"{name}_deviation"] = float(values.std(ddof=1)) if len(values) > 1 else float("nan")
-        return metrics
-
-
-@warned_once()
-def few_shot_probe(
-    train_x: Rows,
-    train_y: Sequence[Label],
-    test_x: Rows,
-    test_y: Sequence[Label],
-    *,
-    shots: int = 5,
-    draws: int = 10,
-    head: Head = "mlp",
-    seed: int = 0,
-    **settings: Any,
-) -> FewShotResult:
-    """Probe with ``shots`` examples per class, ``draws`` times, always scored on the whole test part.
-
-    DocSplit (2023, Appendix A.1) takes 5 or 10 examples per class and the mean over 10 repetitions.
-
-    Args:
-        train_x: Embeddings to draw from, shape ``[n_train, dim]``; also a SciPy sparse matrix with a logistic head.
-        train_y: Their labels.
-        test_x: Test embeddings, shape ``[n_test, dim]``.
-        test_y: Their labels.
-        shots: Examples per class.
-        draws: Repetitions.
-        head: ``"mlp"`` or ``"logistic"``.
-        seed: Seed of the draws; the MLP of draw i starts from ``seed + i``.
-        **settings: Further settings of :func:`~simlte_st.evaluation.fit_probe`.
-
-    Returns:
-        The result of every draw.
-
-    Raises:
-        DataError: As :func:`~simlte_st.evaluation.fit_probe`.
-        ConfigurationError: As :func:`~simlte_st.evaluation.fit_probe`, or a number of shots or draws below 1.
-    """
-    check_lengths(range(np.shape(train_x)[0]), train_y, "training")
-    drawn = few_shot_rows(train_y, shots, draws, seed)
-    return _probe_draws(train_x, train_y, test_x, test_y, drawn, head=head, seed=seed, **settings)
-
-
-def _probe_draws(
-    train_x: Rows,
-    train_y: Sequence[Label],
-    test_x: Rows,
-    test_y: Sequence[Label],
-    draws: Sequence[Sequence[int]],
-    *,
-    seed: int,
-    **settings: Any,
-) -> FewShotResult:
-    """:func:`few_shot_probe` with the draws given as lists of rows of ``train_x``."""
-    x = train_x if hasattr(train_x, "tocsr") else np.asarray(train_x)
-    return FewShotResult(
-        tuple(
-            fit_probe(x[list(rows)], [train_y[row] for row in rows], test_x, test_y, seed=seed + draw, **settings)
-            for draw, rows in enumerate(draws)
-        )
-    )
-
-
 class ClassificationProbeEvaluator(EmbeddingEvaluator):
-    """Accuracy and macro-F1 of classifiers trained on the model's frozen embeddings.
+    """Accuracy and macro-F1 of classifiers trained on the model's frozen embeddings (DocSplit, 2023, appendix A.1).
 
-    The protocol is that of DocSplit (2023, Appendix A.1); see :func:`~simlte_st.evaluation.fit_probe` for what the
-    paper leaves open. Returns ``accuracy`` (primary) and ``macro_f1``; with ``shots`` their means and sample deviations
-    over the draws: ``accuracy_mean`` (primary), ``accuracy_deviation``, ``macro_f1_mean`` and ``macro_f1_deviation``.
-    The single draws of the latest call are in ``last_draws``. Only the training texts that some draw took, and the
-    test texts, are encoded. Test texts that are copies of training texts are counted in a warning.
+    Returns ``accuracy`` (primary) and ``macro_f1``; with ``shots`` their means and sample deviations over the draws:
+    ``accuracy_mean`` (primary), ``accuracy_deviation``, ``macro_f1_mean`` and ``macro_f1_deviation``. The single draws
+    of the latest call are in ``last_draws``. Test texts that duplicate training texts are counted in a warning.
 
     Args:
-        train_texts: Texts that heads are trained on.
+        train_texts: Texts that heads are trained on; only those that some draw takes are encoded.
         train_labels: Their classes, strings or integers.
         test_texts: Texts that heads are scored on.
         test_labels: Their classes. A class without training example counts as missed, with a warning.
-        shots: Examples per class, of which each draw takes others; a class with fewer gives all it has, with a
-            warning. None trains one head on all training texts.
-        draws: Repetitions with ``shots``.
-        head: ``"mlp"``, the paper's, or ``"logistic"``, faster.
+        shots: Examples per class of each draw; of a class that has fewer, all, with a warning. None trains one head on
+            all training texts.
+        draws: Repetitions with ``shots``; the MLP of draw i starts from ``seed + i``.
+        head: ``"mlp"``, the paper's, or ``"logistic"``, faster; see :func:`~simlte_st.evaluation.fit_probe`.
         learning_rate: Learning rate of the MLP head.
         probe_batch_size: Batch size of the MLP head.
-        **settings: Those of every evaluator: :class:`~simlte_st.evaluation.EvaluatorSettings`. The paper's
-            ``max_seq_length`` is 512. The MLP of draw i starts from ``seed + i``.
+        **settings: Those of every evaluator, see :class:`~simlte_st.evaluation.EvaluatorSettings`. The paper's
+            ``max_seq_length`` is 512.
 
     Raises:
         DataError: Texts and labels differ in number, labels cannot be used, or there are fewer than two classes.
@@ -169,10 +90,10 @@ class ClassificationProbeEvaluator(EmbeddingEvaluator):
         self.last_draws: list[ProbeResult] = []
 
     def measure(self, model: SentenceTransformer) -> dict[str, float]:
-        """Encode, train a head per draw, score them."""
+        """Encode, train a head per draw, and score the heads."""
         embeddings = self.embed_inputs(model, self.train_texts + self.test_texts)
         count = len(self.train_texts)
-        result = _probe_draws(
+        result = probe_draws(
             embeddings[:count],
             self.train_labels,
             embeddings[count:],

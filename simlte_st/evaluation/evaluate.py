@@ -2,30 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from simlte_st.checks import check_seed
+from simlte_st.chunk_mean.convert import can_read_in_chunks, chunk_length, read_in_chunks
 from simlte_st.compat import readable_length
+from simlte_st.config import configured
 from simlte_st.data.document import Document
 from simlte_st.data.documents import list_documents
-from simlte_st.data.segmenters import Segmenter
 from simlte_st.errors import ConfigurationError
-from simlte_st.evaluation.comparison import HalvesComparison, ProbeComparison, compare_halves, compare_probes
-from simlte_st.evaluation.probe import Head
+from simlte_st.evaluation.comparison import (
+    HalvesComparison,
+    ProbeComparison,
+    compare_halves,
+    compare_probes,
+    comparison_table,
+)
+from simlte_st.evaluation.config import EvaluateConfig
 from simlte_st.evaluation.splits import sample_documents, split_by_label
 from simlte_st.evaluation.structure import NEIGHBOURS
-from simlte_st.evaluation.table import comparison_table
 from simlte_st.evaluation.verdict import Verdict, give_verdict, why_not_compared
+from simlte_st.models.base import load_model
 from simlte_st.models.loading import check_symmetric
+from simlte_st.models.names import local_folder, trained_from
 from simlte_st.models.truncation import Truncation, text_lengths
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+    from typing_extensions import Unpack
+
+    from simlte_st.overrides import EvaluateOverrides
+
+logger = logging.getLogger(__name__)
 
 TEST_SHARE = 0.3
-"""Share of labelled documents on which probes are scored, where no others are given for it."""
+"""Share of the labelled documents that probes are scored on, if no others are given for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +46,7 @@ class EvaluationDocuments:
     """Documents to measure models on, divided.
 
     Attributes:
-        halved: Those that are cut into halves.
+        halved: Documents to split into halves.
         train: Labelled documents that probes learn from; empty where there are no labels.
         test: Labelled documents that probes are scored on.
     """
@@ -46,14 +59,13 @@ class EvaluationDocuments:
     def divide(
         cls, documents: Any, test_data: Any = None, *, labelled: bool = False, halves: int = 1000, seed: int = 0
     ) -> EvaluationDocuments:
-        """Divide documents. Without labels only those that are cut into halves are kept in memory.
+        """Divide documents. Without labels, memory holds only those to split into halves.
 
         Args:
-            documents: What :func:`~simlte_st.data.read_documents` takes, or what it gives for a source whose column of
-                labels has to be named.
+            documents: What :func:`~simlte_st.data.read_documents` takes or returns.
             test_data: Labelled documents to score probes on; None for a part of ``documents``.
             labelled: Whether the documents have labels, for probes.
-            halves: Documents at most that are cut into halves.
+            halves: Most documents to split into halves.
             seed: Decides which.
 
         Raises:
@@ -74,15 +86,15 @@ class EvaluationDocuments:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What was measured.
+    """Measures of models.
 
     Attributes:
-        halves: What the halves of documents say, by model, TF-IDF first.
-        probes: What labels say, likewise; empty without labels.
-        verdicts: Whether a model is better than its base, by model; for those whose base is known and reads as many
-            tokens as they do.
+        halves: Results without labels, by model, TF-IDF first.
+        probes: Results with labels, likewise; empty without labels.
+        verdicts: Whether a model is better than its base, by model, where the base is known and reads the same number
+            of tokens.
         bases: The bases that are known, by model.
-        lengths: Tokens that a model reads of a text at most; None for all of them.
+        lengths: Most tokens that a model reads of a text; None for all of them.
         truncations: How much each model reads of the texts of the probes.
         shots: Examples a class of the few-shot probe.
         draws: Its repetitions.
@@ -100,11 +112,7 @@ class Evaluation:
     train_documents: int
 
     def summary(self, width: int | None = None) -> str:
-        """Say it: the verdicts, the tables, and what their numbers mean.
-
-        Args:
-            width: Columns that a line of a table shall have at most; None for any number.
-        """
+        """Return the verdicts, the tables, and what their numbers mean; ``width`` is the most columns of a table."""
         lines = []
         for name, base in self.bases.items():
             refusal = why_not_compared(self.halves[base], self.halves[name])
@@ -129,7 +137,7 @@ class Evaluation:
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the numbers as JSON values, by model."""
+        """Return the numbers by model, as JSON values."""
         results: dict[str, dict[str, Any]] = {name: {"halves": each.metrics()} for name, each in self.halves.items()}
         for name, probe in self.probes.items():
             results[name]["probes"] = probe.metrics()
@@ -142,68 +150,83 @@ class Evaluation:
         return results
 
 
+def load_with_bases(
+    names: Sequence[str], base: str | None = None, device: str | None = None
+) -> tuple[dict[str, SentenceTransformer], dict[str, str]]:
+    """Load models and their bases, those of models that read in chunks doing so too; and name the base of each.
+
+    Args:
+        names: Folders or names of the models.
+        base: Model to compare all with; None for the one that each was trained from, if it is here.
+        device: Where the models compute.
+    """
+    if base is not None:
+        bases = {name: base for name in names if name != base}
+    else:
+        bases = {name: origin for name in names if (origin := trained_from(name)) is not None}
+    for name, origin in [*bases.items()]:
+        if base is None and local_folder(origin) is None:  # nothing is fetched because a file names it
+            logger.warning("%s was trained from %s, which is not here: no verdict without base=.", name, origin)
+            del bases[name]
+    loaded = {name: load_model(name, device=device).model for name in dict.fromkeys([*bases.values(), *names])}
+    alike = {}
+    for name, origin in bases.items():
+        length, reads = chunk_length(loaded[name]), loaded[name].max_seq_length
+        if length and reads and length == readable_length(loaded[origin]) and can_read_in_chunks(loaded[origin]):
+            bases[name] = f"{origin}, in chunks"
+            alike[bases[name]] = read_in_chunks(loaded[origin], reads)
+    return {**alike, **{name: loaded[name] for name in loaded if name in (*names, *bases.values())}}, bases
+
+
+@configured(EvaluateConfig)
 def evaluate_models(
     models: Mapping[str, SentenceTransformer],
     documents: EvaluationDocuments,
+    config: EvaluateConfig | None = None,
     *,
     bases: Mapping[str, str] | None = None,
-    shots: int = 5,
-    draws: int = 10,
-    head: Head = "mlp",
-    max_seq_length: int | None = None,
-    segmenter: str | Segmenter = "punkt",
-    batch_size: int = 32,
-    seed: int = 0,
-    progress: bool = False,
+    **overrides: Unpack[EvaluateOverrides],
 ) -> Evaluation:
-    """Measure models beside TF-IDF: neighbours on which both halves of a document agree, and probes where labels are.
+    """Measure models beside TF-IDF: do both halves of a document have the same neighbours; and probes, with labels.
 
     Args:
         models: The models by name, bases among them.
         documents: What to measure them on; the models should not have been trained on it.
-        bases: With which model each is compared, by the names in ``models``; those that have none get no verdict, nor
-            do those that read another number of tokens.
-        shots: Examples a class of the few-shot probe.
-        draws: Its repetitions.
-        head: Of the probes: ``"mlp"`` (the papers') or ``"logistic"``.
-        max_seq_length: Tokens that the probes read of a text, special tokens included; None: as many as each model.
-        segmenter: ``"punkt"``, ``"nupunkt"`` or a callable.
-        batch_size: Texts encoded at once.
-        seed: Decides splits, draws, initial weights and intervals.
-        progress: Show progress bars.
+        config: The settings; None for the defaults.
+        bases: Base of each model, by the names in ``models``. Models without one, or that read another number of
+            tokens than it, get no verdict.
+        **overrides: Settings in place of the config's.
 
     Raises:
-        DataError: Fewer than three documents can be cut into halves.
+        DataError: Fewer than three documents can be split.
         ConfigurationError: A setting is out of its range.
     """
-    check_seed(seed)
-    settings: dict[str, Any] = {"batch_size": batch_size, "seed": seed, "progress": progress}
+    made = EvaluateConfig.make(config, overrides)
     for name, model in models.items():
         check_symmetric(model, name)
-    halves = compare_halves(models, documents.halved, segmenter=segmenter, **settings)
+    common: dict[str, Any] = {name: getattr(made, name) for name in ("segmenter", "batch_size", "seed", "progress")}
+    halves = compare_halves(models, documents.halved, **common)
     probes: dict[str, ProbeComparison] = {}
     truncations: dict[str, Truncation] = {}
     if documents.train:
-        options: dict[str, Any] = {"shots": shots, "draws": draws, "head": head, "max_seq_length": max_seq_length}
-        probes = compare_probes(models, documents.train, documents.test, **options, **settings)
+        probes = compare_probes(models, documents.train, documents.test, made)
         texts = [document.text for document in (*documents.train, *documents.test)]
         for name, model in models.items():
-            truncation = Truncation.of(model, max_seq_length=max_seq_length)
+            truncation = Truncation.of(model, max_seq_length=made.max_seq_length)
             truncations[name] = truncation.add(text_lengths(model, texts))
-    bases = dict(bases or {})
     verdicts = {}
-    for name, base in bases.items():
+    for name, base in (bases or {}).items():
         if why_not_compared(halves[base], halves[name]) is None:
             few_shot = (probes[base].few_shot, probes[name].few_shot) if probes else None
-            verdicts[name] = give_verdict(halves[base], halves[name], few_shot, seed)
+            verdicts[name] = give_verdict(halves[base], halves[name], few_shot, made.seed)
     return Evaluation(
         halves=halves,
         probes=probes,
         verdicts=verdicts,
-        bases=bases,
+        bases=dict(bases or {}),
         lengths={name: readable_length(model) for name, model in models.items()},
         truncations=truncations,
-        shots=shots,
-        draws=draws,
+        shots=made.shots,
+        draws=made.draws,
         train_documents=len(documents.train),
     )

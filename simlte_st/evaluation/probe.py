@@ -21,7 +21,7 @@ from torch.nn import functional
 
 from simlte_st.checks import check_choice, check_count, check_number
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.evaluation.labels import Label, check_lengths, number_labels
+from simlte_st.evaluation.splits import Label, check_lengths, number_labels
 from simlte_st.models.vectors import check_embeddings
 
 Head = Literal["mlp", "logistic"]
@@ -46,14 +46,13 @@ _FOLDS = 3
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """What a probe scored on the test part.
+    """Scores of a probe on the test part.
 
     Attributes:
         accuracy: Share of test texts whose class was predicted.
-        macro_f1: Unweighted mean of the F1 scores of the classes among the test labels and the predictions, as
-            scikit-learn counts them.
+        macro_f1: Unweighted mean of the F1 scores of the classes among test labels and predictions.
         test: Numbers of the classes of the test texts, shape ``[n_test]``, int64.
-        predicted: Numbers of the classes that were predicted, likewise: to compare two probes text by text.
+        predicted: Numbers of the classes that were predicted, likewise.
     """
 
     accuracy: float
@@ -63,7 +62,7 @@ class ProbeResult:
 
 
 def default_epochs(rows: int, batch_size: int) -> int:
-    """Passes over the training rows such that there are at least 10 passes and at least 2,000 updates."""
+    """Return the number of passes that makes at least 10 passes and at least 2,000 updates."""
     return max(_LEAST_EPOCHS, math.ceil(_LEAST_UPDATES / math.ceil(rows / batch_size)))
 
 
@@ -83,35 +82,28 @@ def fit_probe(
 ) -> ProbeResult:
     """Train a classifier on frozen embeddings and score it on held-out ones.
 
-    ``head="mlp"`` follows Appendix A.1 of DocSplit (2023): an MLP on the frozen encoder, learning rate
-    3e-4, batch size 8, cross-entropy. What the paper leaves open is set here: one hidden layer as wide as the
-    embedding, ReLU, AdamW, a constant learning rate, the number of epochs of :func:`default_epochs`, and embeddings
-    used as they are, neither standardised nor normalised. The seed gives the first weights and the order of the
-    batches, from a generator of its own: the global random state is neither used nor changed, and the same seed gives
-    the same numbers on the same machine.
+    ``head="mlp"`` is the MLP of DocSplit (2023, appendix A.1): learning rate 3e-4, batch size 8, cross-entropy. What
+    the paper leaves open is set here: one hidden layer as wide as the embedding, ReLU, AdamW, a constant learning rate,
+    :func:`default_epochs`, and embeddings as they are, neither standardised nor normalised. First weights and order of
+    the batches come from the seed alone; the global random state is neither used nor changed.
 
     ``head="logistic"`` is scikit-learn's ``LogisticRegression``, several times faster. Its ``C`` is chosen by
-    cross-validation on the training part (:func:`choose_inverse_l2`): scikit-learn's 1 learns the largest class only
-    where embeddings have length 1.
+    cross-validation: with scikit-learn's 1 it learns only the largest class where embeddings have length 1.
 
     Args:
-        train_x: Training embeddings, shape ``[n_train, dim]``, any float dtype; also a SciPy sparse matrix where the
-            head is logistic.
-        train_y: Training labels, strings or integers, length n_train.
+        train_x: Training embeddings, shape ``[n_train, dim]``, any float dtype; for a logistic head also a SciPy sparse
+            matrix.
+        train_y: Training labels, strings or integers.
         test_x: Test embeddings, shape ``[n_test, dim]``.
-        test_y: Test labels, length n_test. A class without training example counts as missed, with a warning.
+        test_y: Test labels. A class without training example counts as missed, with a warning.
         head: ``"mlp"`` or ``"logistic"``.
         seed: Seed of the MLP, or of the folds.
         learning_rate: Learning rate of the MLP.
         probe_batch_size: Batch size of the MLP.
-        hidden: Width of the MLP's hidden layer, or the widths of several from the first to the last; None for one as
-            wide as the embedding.
+        hidden: Width or widths of the MLP's hidden layers; None for one as wide as the embedding.
         epochs: Passes of the MLP over the training rows; None for :func:`default_epochs`.
         weight_decay: AdamW's decoupled weight decay.
         inverse_l2: ``C`` of the logistic regression; None to choose it.
-
-    Returns:
-        Accuracy and macro-F1 on the test part, and the predictions.
 
     Raises:
         DataError: Shapes and labels do not fit together, a value is not finite, or there are fewer than two classes.
@@ -157,7 +149,7 @@ def fit_probe(
 
 
 def choose_inverse_l2(x: Rows, y: NDArray[np.int64], seed: int = 0) -> float:
-    """Return the least ``C`` of a logistic regression with the best three-fold cross-validated accuracy."""
+    """Return the smallest ``C`` with the best accuracy in three-fold cross-validation."""
     generator = np.random.default_rng(seed)
     rows = generator.permutation(len(y))[:_CHOOSE_ROWS]
     # Row i of a class, in that random order, is in fold i modulo the number of folds.
@@ -181,10 +173,10 @@ def _logistic(inverse_l2: float, x: Rows, y: NDArray[np.int64]) -> Any:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Run PyTorch on one CPU thread for a block.
+    """Switch PyTorch to one CPU thread.
 
-    A batch of 8 is too small to share: on a busy machine the threads' waiting for each other made a probe 20 times
-    slower. One thread also makes the numbers independent of how many the machine has.
+    A batch of 8 is too small to share: on a busy machine threads that wait for each other made a probe 20 times slower.
+    One thread also makes the numbers independent of the machine's.
     """
     before = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -205,7 +197,7 @@ def _train_mlp(
     weight_decay: float,
     generator: torch.Generator,
 ) -> nn.Sequential:
-    """Only classes with training examples have an output."""
+    """Return a trained MLP, with an output for each class that has training examples."""
     layers: list[nn.Module] = []
     for inputs, outputs in pairwise([x.shape[1], *hidden, int(y.max()) + 1]):
         # nn.Linear's own start, but for the generator: its own draws come from the global random state.
@@ -228,7 +220,7 @@ def _train_mlp(
 
 
 def _checked(x: Rows, head: Head) -> Any:
-    """Bring embeddings to float32 ``[n, dim]`` for the MLP; for logistic regression keep the dtype, as scikit-learn."""
+    """Return checked embeddings: float32 for the MLP, of their own dtype for the logistic regression."""
     if issparse(x):
         if head == "mlp":
             raise ConfigurationError("The MLP head takes dense embeddings; use head='logistic' for a sparse matrix.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,14 +13,15 @@ from numpy.typing import ArrayLike, NDArray
 from simlte_st.compat import view_budget
 from simlte_st.data.document import SegmentedDocument
 from simlte_st.data.documents import list_documents
+from simlte_st.data.drawing import View, draw_views
 from simlte_st.data.segmenters import Segmenter, make_segmenter
 from simlte_st.data.sentences import segment_documents
-from simlte_st.data.views import DocSplit, View, draw_views
+from simlte_st.data.views import DocSplit
 from simlte_st.errors import DataError
 from simlte_st.evaluation.evaluator import EmbeddingEvaluator, EvaluatorSettings, reading_at_most
-from simlte_st.evaluation.pair_scores import CosineScores, PairScores
+from simlte_st.evaluation.scores import CosineScores, PairScores
 from simlte_st.evaluation.statistics import alignment, bootstrap_interval, uniformity
-from simlte_st.models.vectors import row_blocks, unit_rows
+from simlte_st.models.vectors import row_blocks
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -48,9 +49,8 @@ class SplitHalfResult:
         mrr_high: Upper end.
         documents: Number of documents N.
         alignment: Mean squared distance of the pairs (Wang & Isola, 2020); None for a ranking without embeddings.
-        uniformity: Mean of the uniformity of the A views and of the B views, as in the code of Wang & Isola (2020);
-            None for a ranking without embeddings.
-        ranks: Rank of the own B view for each document, from 1, shape ``[N]``, int64: for paired comparisons.
+        uniformity: Mean of the uniformity of the A views and of the B views (Wang & Isola, 2020); None likewise.
+        ranks: Rank of the own B view for each document, from 1, shape ``[N]``, int64, for paired comparisons.
     """
 
     top1: float
@@ -65,7 +65,7 @@ class SplitHalfResult:
     ranks: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64), repr=False, compare=False)
 
     def metrics(self) -> dict[str, float]:
-        """The numbers by name; the two that a ranking without embeddings lacks are left out where they are None."""
+        """Return the numbers by name, without those that are None."""
         names = ("top1", "top1_low", "top1_high", "mrr", "mrr_low", "mrr_high", "alignment", "uniformity", "documents")
         values = {name: getattr(self, name) for name in names}
         return {name: float(value) for name, value in values.items() if value is not None}
@@ -75,26 +75,27 @@ def split_half_retrieval(a: ArrayLike, b: ArrayLike, seed: int = 0) -> SplitHalf
     """Retrieve row i of ``b`` with row i of ``a`` by cosine similarity.
 
     A tie counts as lost: the own B view ranks behind every other one that is as similar. A model that maps all texts
-    to one point therefore scores 0 and 1 / N, not 1; so do documents of which the corpus holds copies.
+    to one point therefore scores 0 and 1 / N, not 1; so do documents with duplicates.
 
     Args:
         a: Embeddings of the A views, shape ``[N, dim]``, N >= 2, any float dtype.
         b: Embeddings of the B views, same shape.
         seed: Seed of the bootstrap and of the sample :func:`uniformity` may take.
 
-    Returns:
-        The result, with alignment and uniformity.
-
     Raises:
         DataError: Shapes differ, N < 2, or a value is not finite.
     """
-    # float64, so that the tolerance for ties can be far below any difference that float32 embeddings express.
-    first, second = unit_rows(a), unit_rows(b)
-    if first.shape != second.shape:
-        raise DataError(f"The two views need arrays of one shape, got {first.shape} and {second.shape}.")
-    found = split_half_of_scores(CosineScores(np.concatenate([first, second])), seed=seed)
-    spread = (uniformity(first, seed=seed) + uniformity(second, seed=seed)) / 2.0
-    return replace(found, alignment=alignment(first, second), uniformity=spread)
+    ranks = ranks_of_halves(cosines_of_halves(a, b))
+    spread = (uniformity(a, seed=seed) + uniformity(b, seed=seed)) / 2.0
+    return result_from_ranks(ranks, seed=seed, alignment=alignment(a, b), uniformity=spread)
+
+
+def cosines_of_halves(first: ArrayLike, second: ArrayLike) -> CosineScores:
+    """Return the cosines between the halves of documents: first ones, then second ones."""
+    halves = np.asarray(first), np.asarray(second)
+    if halves[0].shape != halves[1].shape:
+        raise DataError(f"Two halves need arrays of one shape, got {halves[0].shape} and {halves[1].shape}.")
+    return CosineScores(np.concatenate(halves))
 
 
 def check_documents(count: int) -> None:
@@ -103,8 +104,8 @@ def check_documents(count: int) -> None:
         raise DataError(f"Split-half retrieval needs at least 2 documents that can be split; there are {count}.")
 
 
-def split_half_of_scores(scores: PairScores, *, seed: int = 0) -> SplitHalfResult:
-    """Compute :func:`split_half_retrieval` of scores of pairs of ``2 N`` texts: A views, then B views."""
+def ranks_of_halves(scores: PairScores) -> NDArray[np.int64]:
+    """Return the rank of the own B view for each document, from scores of ``2 N`` texts: A views, then B views."""
     count = scores.size // 2
     check_documents(count)
     texts, ranks = np.arange(2 * count), np.empty(count, dtype=np.int64)
@@ -114,23 +115,15 @@ def split_half_of_scores(scores: PairScores, *, seed: int = 0) -> SplitHalfResul
         # Matrix products round the same dot product differently at different places: without the tolerance half of all
         # ties would be won. The own B view makes it start from 1.
         ranks[rows] = (block >= own[:, None] - scores.tolerance).sum(axis=1)
-    return result_from_ranks(ranks, seed=seed)
+    return ranks
 
 
-def result_from_ranks(ranks: NDArray[np.int64], *, seed: int = 0) -> SplitHalfResult:
-    """Summarise ranks ``[N]`` with 95 % bootstrap intervals over documents."""
+def result_from_ranks(ranks: NDArray[np.int64], *, seed: int = 0, **others: float) -> SplitHalfResult:
+    """Return the summary of ranks ``[N]`` with 95 % bootstrap intervals over documents."""
     hits, reciprocal = (ranks == 1).astype(np.float64), 1.0 / ranks
-    top1_low, top1_high = bootstrap_interval(hits, seed=seed)
-    mrr_low, mrr_high = bootstrap_interval(reciprocal, seed=seed)
+    top1, mrr = bootstrap_interval(hits, seed=seed), bootstrap_interval(reciprocal, seed=seed)
     return SplitHalfResult(
-        top1=float(hits.mean()),
-        top1_low=top1_low,
-        top1_high=top1_high,
-        mrr=float(reciprocal.mean()),
-        mrr_low=mrr_low,
-        mrr_high=mrr_high,
-        documents=len(ranks),
-        ranks=ranks,
+        float(hits.mean()), *top1, float(reciprocal.mean()), *mrr, documents=len(ranks), ranks=ranks, **others
     )
 
 
@@ -142,18 +135,18 @@ def split_half_views(
     budget: int | None = None,
     seed: int = 0,
 ) -> Halves:
-    """Draw the two halves of each document, for split-half retrieval.
+    """Draw the two halves of each document.
 
     Args:
-        documents: What :func:`~simlte_st.data.read_documents` takes; documents none of which a compared model should
-            have been trained on.
-        view: How to split; the papers' DocSplit where not given.
+        documents: What :func:`~simlte_st.data.read_documents` takes; no model to be measured should have been trained
+            on them.
+        view: How to split; DocSplit by default.
         segmenter: ``"punkt"``, ``"nupunkt"`` or a callable.
-        budget: Tokens a half may hold, estimated from words so that the texts are the same for every tokenizer.
+        budget: Most tokens of a half, estimated from words so that the texts are the same for every tokenizer.
         seed: Decides the split.
 
     Returns:
-        ``(anchors, positives)``; documents that cannot be split are left out, and the log says how many.
+        First and second halves. Documents that cannot be split are skipped, with a warning.
 
     Raises:
         DataError: Fewer than two documents can be split.
@@ -179,16 +172,16 @@ def _halves(documents: Sequence[SegmentedDocument], view: View, budget: int | No
 
 
 class HalvesEvaluator(EmbeddingEvaluator):
-    """Base of the evaluators that look at the two halves of each held-out document.
+    """Base of the evaluators that measure on the two halves of each held-out document.
 
-    The halves fit what the model reads (``max_seq_length``). Models that read the same are measured on the same halves;
-    to compare others, use :func:`~simlte_st.evaluation.compare_halves`.
+    The halves fit what the model reads (``max_seq_length``); to compare models that read different numbers of tokens,
+    use :func:`~simlte_st.evaluation.compare_halves`.
 
     Args:
-        documents: What :func:`~simlte_st.data.read_documents` takes; documents that the model is not trained on.
-        view: How to split; the papers' DocSplit where not given.
+        documents: What :func:`~simlte_st.data.read_documents` takes; the model should not have been trained on them.
+        view: How to split; DocSplit by default.
         segmenter: ``"punkt"``, ``"nupunkt"`` or a callable.
-        **settings: Those of every evaluator: :class:`~simlte_st.evaluation.EvaluatorSettings`. ``seed`` decides the
+        **settings: Those of every evaluator, see :class:`~simlte_st.evaluation.EvaluatorSettings`. ``seed`` decides the
             split, too.
 
     Raises:
@@ -210,7 +203,7 @@ class HalvesEvaluator(EmbeddingEvaluator):
         self.documents = _splittable(documents, self.view, segmenter)
 
     def embed_halves(self, model: SentenceTransformer) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Draw the halves, and encode the first and the second ones: ``[N, dim]`` each."""
+        """Return the embeddings of first and second halves, ``[N, dim]`` each."""
         prompt = model.prompts.get(self.prompt_name or "") if self.prompt is None else self.prompt
         with reading_at_most(model, self.max_seq_length):
             budget = view_budget(model, prompt)
@@ -224,20 +217,14 @@ class HalvesEvaluator(EmbeddingEvaluator):
 
 
 class SplitHalfEvaluator(HalvesEvaluator):
-    """Split-half retrieval on held-out documents, which needs no labels.
+    """Split-half retrieval on held-out documents, without labels.
 
-    It is what contrastive training trains, on new documents: it tells that training works, not that the embedding gets
-    better; for that, see :class:`~simlte_st.evaluation.StructureEvaluator`.
+    Contrastive training optimises just this, so it shows that training works, not that the embeddings get better; for
+    that, see :class:`~simlte_st.evaluation.StructureEvaluator`.
 
     Returns ``mrr`` (primary) and ``top1``, each with the ends of its 95 % interval (``mrr_low``, ...), ``alignment``,
-    ``uniformity`` and ``documents``. The full result of the latest call, ranks included, is in ``last_result``.
-
-    Args:
-        documents: For these, see :class:`HalvesEvaluator`.
-        **settings: Likewise.
-
-    Raises:
-        DataError: Fewer than two documents can be split.
+    ``uniformity`` and ``documents``. The full result of the latest call is in ``last_result``. For the arguments, see
+    :class:`HalvesEvaluator`.
 
     Example:
         ::
@@ -250,6 +237,6 @@ class SplitHalfEvaluator(HalvesEvaluator):
         self.last_result: SplitHalfResult | None = None
 
     def measure(self, model: SentenceTransformer) -> dict[str, float]:
-        """Draw and encode the halves, and retrieve."""
+        """Retrieve the halves of the documents."""
         self.last_result = split_half_retrieval(*self.embed_halves(model), seed=self.seed)
         return self.last_result.metrics()

@@ -1,4 +1,4 @@
-"""Drawing and dividing documents for an evaluation: samples, training and test parts, a few examples a class."""
+"""Labels and parts of documents for an evaluation: checks, samples, training and test parts, a few examples a class."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import itertools
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -16,23 +17,98 @@ from simlte_st.checks import check_count, check_number, check_seed
 from simlte_st.data.document import Document, text_key
 from simlte_st.data.documents import list_documents, read_documents
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.evaluation.labels import Label, listed, plain_labels, warn_of_few
 
 logger = logging.getLogger(__name__)
 
+Label = str | int
+
 PROBE_LEAST = 4
-"""Documents of a class that a probe on documents held out needs: two to learn from, two to score."""
+"""Documents of a class that a probe on held-out documents needs: two to learn from, two to score."""
 
 TRAIN, TEST, NEITHER = 0, 1, -1
+
+
+def number_labels(
+    train: Sequence[Label], test: Sequence[Label]
+) -> tuple[list[Label], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the classes, and the numbers of the training and of the test labels.
+
+    A class that only the test labels have comes last: no probe can predict it, the scores count it as missed, and a
+    warning names it.
+    """
+    if len(train) == 0 or len(test) == 0:
+        raise DataError(f"A probe needs training and test labels, got {len(train)} and {len(test)}.")
+    train_plain, test_plain = plain_labels(train), plain_labels(test)
+    if isinstance(train_plain[0], str) != isinstance(test_plain[0], str):
+        raise DataError("Training and test labels must be of one kind: all strings or all integers.")
+    classes = sorted(set(train_plain))
+    if len(classes) < 2:
+        raise DataError(f"A probe needs at least two classes in the training labels, got {classes}.")
+    unseen = sorted(set(test_plain) - set(classes))
+    if unseen:
+        logger.warning(
+            "%d of the test classes have no training example and count as missed: %s", len(unseen), listed(unseen)
+        )
+    index = {label: number for number, label in enumerate(classes + unseen)}
+    return (
+        classes + unseen,
+        np.array([index[label] for label in train_plain], dtype=np.int64),
+        np.array([index[label] for label in test_plain], dtype=np.int64),
+    )
+
+
+def listed(labels: Sequence[Label], most: int = 10) -> str:
+    """Return the first labels as a text, and how many more there are."""
+    more = len(labels) - most
+    return ", ".join(map(str, labels[:most])) + (f" and {more} more" if more > 0 else "")
+
+
+@contextmanager
+def warned_once() -> Iterator[None]:
+    """Log each warning about labels once, however many probes of the same labels the block fits."""
+    seen: set[str] = set()
+
+    def is_new(record: logging.LogRecord) -> bool:
+        message = record.getMessage()
+        new = message not in seen
+        seen.add(message)
+        return new
+
+    logger.addFilter(is_new)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_new)
+
+
+def plain_labels(labels: Sequence[Label]) -> list[Label]:
+    """Return labels as plain ``str`` or plain ``int``."""
+    plain: list[Label] = []
+    for label in labels:
+        if isinstance(label, str):
+            plain.append(str(label))
+        elif isinstance(label, (int, np.integer, np.bool_)):
+            plain.append(int(label))
+        else:
+            raise DataError(f"A label must be a string or an integer, got {label!r} ({type(label).__name__}).")
+    if len({type(label) for label in plain}) > 1:
+        raise DataError("The labels mix strings and integers; bring them to one kind first.")
+    return plain
+
+
+def check_lengths(texts: Sequence[object], labels: Sequence[Label], part: str) -> None:
+    """Check that there is one label per text; ``part`` names them in the message."""
+    if len(texts) != len(labels):
+        raise DataError(f"The {part} part has {len(texts)} texts but {len(labels)} labels.")
 
 
 def stratified_split(
     classes: NDArray[np.int32], keys: NDArray[np.int64], test_share: float, seed: int
 ) -> NDArray[np.int8]:
-    """Divide documents into training and test part, each class in proportion.
+    """Return the part of each document, :data:`TRAIN`, :data:`TEST` or :data:`NEITHER`, each class in proportion.
 
-    The documents of a class are put in an order that (seed, text) decides, and the first of them are for the test. So
-    the split does not depend on the order in which they are stored, and copies of a text in a class stay together.
+    Seed and text decide the order of a class, and its first documents are for the test: the split does not depend on
+    how the documents are stored, and duplicates in a class stay together.
     """
     check_number("test_share", test_share, above=0, below=1)
     sides = np.full(len(classes), NEITHER, dtype=np.int8)
@@ -47,9 +123,9 @@ def stratified_split(
 
 
 def _test_size(places: NDArray[np.uint64], share: float) -> int:
-    """Return the test size of a class: as asked, moved up or else down so that no duplicates are parted."""
+    """Return the test size of a class: the wanted one, moved up or else down so that duplicates stay together."""
     wanted = min(round(len(places) * share), len(places) - 1)
-    ends = np.flatnonzero(places[1:] != places[:-1]) + 1  # sizes at which no copies are parted
+    ends = np.flatnonzero(places[1:] != places[:-1]) + 1  # sizes at which duplicates stay together
     if wanted < 1 or not len(ends):
         return 0
     return int(ends[min(int(np.searchsorted(ends, wanted)), len(ends) - 1)])
@@ -65,10 +141,15 @@ def _mix(keys: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
 
 
 def sample_documents(documents: Any, most: int, seed: int) -> list[Document]:
-    """Draw up to ``most`` documents of what :func:`~simlte_st.data.read_documents` takes; see :func:`sample_rows`.
+    """Draw a random sample of documents, in their order.
 
-    The documents are counted, and then read again for those that were drawn: no others are held. What can be read only
-    once is held while it is drawn from.
+    They are counted first and then read again: memory holds the sample alone. An iterator, which can be read only once,
+    is held whole.
+
+    Args:
+        documents: What :func:`~simlte_st.data.read_documents` takes.
+        most: Size of the sample; all documents where there are no more.
+        seed: Decides which.
     """
     source = list(documents) if isinstance(documents, Iterator) else documents
     reader = read_documents(source)
@@ -79,7 +160,7 @@ def sample_documents(documents: Any, most: int, seed: int) -> list[Document]:
 
 
 def sample_rows(count: int, most: int, seed: int) -> list[int]:
-    """Draw up to ``most`` of the numbers below ``count`` without replacement, ascending."""
+    """Return up to ``most`` random numbers below ``count``, ascending, none twice."""
     if most < 2:
         raise ConfigurationError(f"A sample of {most} documents: there is nothing to compare below 2.")
     if count <= most:
@@ -88,11 +169,10 @@ def sample_rows(count: int, most: int, seed: int) -> list[int]:
 
 
 def split_by_label(documents: Any, test_share: float, seed: int) -> tuple[list[Document], list[Document]]:
-    """Divide labelled documents into training and test parts, each class in proportion, copies on one side.
+    """Divide labelled documents into training and test part, each class in proportion, duplicates in one part.
 
     Args:
-        documents: What :func:`~simlte_st.data.read_documents` takes, or what it gives for a source whose column of
-            labels has to be named.
+        documents: What :func:`~simlte_st.data.read_documents` takes or returns.
         test_share: Share of the documents in the test part, in (0, 1).
         seed: Decides which.
 
@@ -108,40 +188,41 @@ def split_by_label(documents: Any, test_share: float, seed: int) -> tuple[list[D
 def divide_rows(
     texts: Sequence[str], labels: Sequence[Label], test_share: float, seed: int
 ) -> tuple[list[int], list[int]]:
-    """Divide the rows of labelled texts into training and test part: :func:`stratified_split`."""
+    """Return the rows of the training and of the test part; see :func:`stratified_split`."""
     names, classes, counts = np.unique(plain_labels(labels), return_inverse=True, return_counts=True)
     if (counts < 2).any():
         alone = names[counts < 2].tolist()
-        have = "class has" if len(alone) == 1 else "classes have"
         raise DataError(
-            f"The documents cannot be divided by class: {len(alone)} {have} one document only ({listed(alone)}). "
-            "Leave them out, or give documents to score on (test_data=)."
+            f"The documents cannot be divided by class, as {len(alone)} of the classes have only one document "
+            f"({listed(alone)}). Leave these out, or give documents to score on (test_data=)."
         )
     keys = np.array([text_key(text) for text in texts], dtype=np.int64)
     sides = stratified_split(classes.astype(np.int32), keys, test_share, seed)
     train, test = (np.flatnonzero(sides == side).tolist() for side in (TRAIN, TEST))
     if not test:
-        raise DataError("The documents cannot be divided by class: those of a class are all copies of one text.")
+        raise DataError("The documents cannot be divided by class: in each class all are duplicates of one text.")
     return train, test
 
 
 def warn_of_copies(train: Iterable[str], test: Sequence[str]) -> int:
-    """Count the test texts that are copies of a training text, and warn of them: scores on them are memory."""
+    """Return the number of test texts that duplicate a training text, with a warning if there are any."""
     known = {text_key(text) for text in train}
     copies = sum(text_key(text) in known for text in test)
     if copies:
-        logger.warning("%d of %d test texts are copies of training texts: the scores flatter.", copies, len(test))
+        logger.warning(
+            "%d of %d test texts are duplicates of training texts: the scores are too high.", copies, len(test)
+        )
     return copies
 
 
 def probe_rows(documents: Sequence[Document]) -> list[int]:
-    """Choose the documents that a probe can use, by their rows: of classes that have :data:`PROBE_LEAST` or more."""
+    """Return the rows of the documents that a probe can use: of classes with at least :data:`PROBE_LEAST`."""
     counts = Counter(document.label for document in documents)
     return [row for row, each in enumerate(documents) if each.label and counts[each.label] >= PROBE_LEAST]
 
 
 def document_labels(documents: Sequence[Document]) -> list[str]:
-    """The label of each document."""
+    """Return the label of each document."""
     labels = [document.label for document in documents if document.label is not None]
     if len(labels) < len(documents):
         raise DataError(
@@ -156,16 +237,15 @@ def draw_shots(labels: Sequence[Label], shots: int, draw: int, seed: int) -> lis
 
     Args:
         labels: The labels to draw from, strings or integers.
-        shots: Examples per class. A class that has fewer gives all it has.
+        shots: Examples per class; of a class that has fewer, all.
         draw: Number of the draw, from 0. Draws are independent of each other.
-        seed: Seed; (seed, draw, labels) decide the result alone.
+        seed: Decides the draws, together with the labels.
 
     Returns:
-        Indices into ``labels``, ascending, none twice.
+        Indices into ``labels``, ascending.
 
     Raises:
-        DataError: No labels, or labels that cannot be used.
-        ConfigurationError: ``shots`` below 1, or a negative ``draw`` or ``seed``.
+        DataError: There are no labels, or they mix strings and integers.
     """
     check_count("shots", shots)
     check_count("draw", draw, least=0)
@@ -183,8 +263,11 @@ def draw_shots(labels: Sequence[Label], shots: int, draw: int, seed: int) -> lis
 
 
 def few_shot_rows(labels: Sequence[Label], shots: int, draws: int, seed: int) -> list[list[int]]:
-    """The indices of all draws, with one warning for the classes that have fewer than ``shots`` examples."""
+    """Return the indices of all draws; a warning names the classes that have fewer than ``shots`` examples."""
     check_count("draws", draws)
     rows = [draw_shots(labels, shots, draw, seed) for draw in range(draws)]
-    warn_of_few(labels, shots)
+    few = {label: count for label, count in sorted(Counter(plain_labels(labels)).items()) if count < shots}
+    if few:
+        names = listed([f"{label} ({count})" for label, count in few.items()])
+        logger.warning("Classes with fewer than %d examples, which each draw takes all of: %s", shots, names)
     return rows

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from simlte_st.errors import DataError
-from simlte_st.evaluation.lexical import TfidfScores
-from simlte_st.evaluation.pair_scores import CosineScores, PairScores
-from simlte_st.evaluation.split_half import HalvesEvaluator, check_documents
+from simlte_st.evaluation.scores import PairScores, TfidfScores
+from simlte_st.evaluation.split_half import HalvesEvaluator, check_documents, cosines_of_halves
 from simlte_st.evaluation.statistics import bootstrap_interval
 from simlte_st.models.vectors import row_blocks
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 NEIGHBOURS = 10
-"""Nearest documents that are compared (``benchmarks/results/verdict.md``)."""
+"""Nearest documents that are compared; chosen in ``benchmarks/results/verdict.md``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,7 @@ class StructureResult:
         low: Lower end of its 95 % bootstrap interval over documents.
         high: Upper end.
         documents: Number of documents N.
-        scores: The share of each document ``[N]``, float64: for paired comparisons.
+        scores: The share of each document, shape ``[N]``, float64, for paired comparisons.
     """
 
     agreement: float
@@ -42,9 +41,13 @@ class StructureResult:
     scores: NDArray[np.float64] = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
 
     def metrics(self) -> dict[str, float]:
-        """The numbers by name."""
+        """Return the numbers by name."""
         names = ("agreement", "low", "high", "documents")
         return {name: float(getattr(self, name)) for name in names}
+
+    def in_percent(self) -> str:
+        """Return the agreement with its interval as a text."""
+        return f"{100 * self.agreement:.1f} [{100 * self.low:.1f}, {100 * self.high:.1f}]"
 
 
 def structure_agreement(
@@ -52,20 +55,20 @@ def structure_agreement(
 ) -> StructureResult:
     """Compare the documents nearest to the first half of a document with those nearest to its second half.
 
-    Each half looks among the halves of other documents on the other side. What both agree on, neither wording nor
-    chance decides. Unlike split-half retrieval this is not what contrastive training trains: the two halves of a
-    document never meet.
+    Each half is compared with the other halves of other documents, so that neither wording nor chance makes both agree.
+    Unlike split-half retrieval this is not what contrastive training optimises: the two halves of a document are never
+    compared.
 
     Args:
         first: Embeddings of the first halves, shape ``[N, dim]``, N >= 3, any float dtype.
         second: Of the second halves, in the same order.
-        neighbours: How many; where there are few documents, no more than a third of the others.
+        neighbours: Number of nearest documents; at most a third of the others, where there are few.
         seed: Seed of the bootstrap.
 
     Raises:
         DataError: Fewer than three documents, shapes that differ, or a value that is not finite.
     """
-    return agreement_of_scores(_cosines(first, second), neighbours=neighbours, seed=seed)
+    return agreement_of_scores(cosines_of_halves(first, second), neighbours=neighbours, seed=seed)
 
 
 Neighbours: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -73,9 +76,9 @@ Neighbours: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 def neighbours_by_words(first: Sequence[str], second: Sequence[str], *, neighbours: int = NEIGHBOURS) -> Neighbours:
-    """Find the documents nearest to each half by its words alone, among halves of its own side.
+    """Return the documents nearest to each half by words alone, among the first or among the second halves.
 
-    By the cosine of TF-IDF vectors of words that are in two halves or more, English stop words left out.
+    By the cosine of TF-IDF vectors of words that at least two halves have, without English stop words.
     """
     count, firsts, seconds = _sides(len(first), neighbours)
     try:
@@ -89,10 +92,9 @@ def neighbours_by_words(first: Sequence[str], second: Sequence[str], *, neighbou
 def words_agreement(first: ArrayLike, second: ArrayLike, words: Neighbours, *, seed: int = 0) -> StructureResult:
     """Compare the documents nearest to one half of a document with those nearest to its other half by words.
 
-    Tells whether a structure is one of topics: halves of a document that share their neighbours for another reason,
-    such as style or length, do not share those that speak of the same things.
+    Halves that share their neighbours for another reason than the topic, such as style or length, do not share these.
     """
-    scores = _cosines(first, second)
+    scores = cosines_of_halves(first, second)
     size, count = words[0].shape
     _, firsts, seconds = _sides(scores.size // 2, count)
     if len(firsts) != size:
@@ -105,7 +107,7 @@ def words_agreement(first: ArrayLike, second: ArrayLike, words: Neighbours, *, s
 
 
 def agreement_of_scores(scores: PairScores, *, neighbours: int = NEIGHBOURS, seed: int = 0) -> StructureResult:
-    """Compute :func:`structure_agreement` of scores of pairs of ``2 N`` texts: first halves, then second ones."""
+    """Return :func:`structure_agreement` for scores of ``2 N`` texts: first halves, then second ones."""
     count, firsts, seconds = _sides(scores.size // 2, neighbours)
     agreement = np.empty(len(firsts))
     for rows in row_blocks(len(firsts), len(firsts)):
@@ -118,16 +120,9 @@ def agreement_of_scores(scores: PairScores, *, neighbours: int = NEIGHBOURS, see
 
 
 def summarise(scores: NDArray[np.float64], seed: int = 0) -> StructureResult:
-    """Average the agreement of documents ``[N]``, with the interval of the mean."""
+    """Return the mean agreement of documents ``[N]`` with its interval."""
     low, high = bootstrap_interval(scores, seed=seed)
     return StructureResult(float(scores.mean()), low, high, len(scores), scores)
-
-
-def _cosines(first: ArrayLike, second: ArrayLike) -> CosineScores:
-    sides = [np.asarray(side) for side in (first, second)]
-    if sides[0].shape != sides[1].shape:
-        raise DataError(f"First and second halves need arrays of one shape, got {sides[0].shape} and {sides[1].shape}.")
-    return CosineScores(np.concatenate(sides))
 
 
 def _sides(size: int, neighbours: int) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
@@ -139,7 +134,7 @@ def _sides(size: int, neighbours: int) -> tuple[int, NDArray[np.int64], NDArray[
 
 
 def _near(scores: PairScores, side: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """Find the nearest documents of each text among those of its own side."""
+    """Return the nearest documents of each text among those of its own side."""
     blocks = row_blocks(len(side), len(side))
     return np.concatenate([_nearest(scores.rows(side[rows], side), rows.start, count) for rows in blocks])
 
@@ -151,7 +146,7 @@ def _shared(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.floa
 
 
 def _nearest(scores: NDArray[Any], start: int, count: int) -> NDArray[np.int64]:
-    """Find the highest scores of each row, without the row's own document; the first row is document ``start``."""
+    """Return the best columns of each row, without the row's own document; the first row is document ``start``."""
     others = np.array(scores, dtype=np.float64)
     rows = np.arange(len(others))
     others[rows, start + rows] = -np.inf
@@ -159,19 +154,16 @@ def _nearest(scores: NDArray[Any], start: int, count: int) -> NDArray[np.int64]:
 
 
 class StructureEvaluator(HalvesEvaluator):
-    """The agreement of :func:`structure_agreement` on held-out documents, which needs no labels.
+    """The agreement of :func:`structure_agreement` on held-out documents, without labels.
 
     Returns ``agreement`` (primary), ``low`` and ``high``, the ends of its 95 % interval, and ``documents``. In the
     Trainer it chooses checkpoints (``metric_for_best_model="eval_NAME_agreement"``) and stops early. The full result of
     the latest call is in ``last_result``.
 
     Args:
-        documents: For these, see :class:`~simlte_st.evaluation.HalvesEvaluator`.
+        documents: For this and the settings, see :class:`~simlte_st.evaluation.HalvesEvaluator`.
         neighbours: Nearest documents that are compared.
-        **settings: As ``documents``.
-
-    Raises:
-        DataError: Fewer than two documents can be split.
+        **settings: As there.
 
     Example:
         ::
@@ -185,7 +177,7 @@ class StructureEvaluator(HalvesEvaluator):
         self.last_result: StructureResult | None = None
 
     def measure(self, model: SentenceTransformer) -> dict[str, float]:
-        """Draw and encode the halves, and compare their neighbours."""
+        """Compare the neighbours of the halves of the documents."""
         halves = self.embed_halves(model)
         self.last_result = structure_agreement(*halves, neighbours=self.neighbours, seed=self.seed)
         return self.last_result.metrics()

@@ -11,26 +11,24 @@ from typing import Any, Literal
 import numpy as np
 
 from simlte_st.errors import DataError
-from simlte_st.evaluation.classification_probe import FewShotResult
 from simlte_st.evaluation.comparison import HalvesComparison
-from simlte_st.evaluation.probe_difference import macro_f1_differences
+from simlte_st.evaluation.few_shot import FewShotResult
 from simlte_st.evaluation.statistics import bootstrap_interval
 from simlte_st.files import read_json
 
 Word = Literal["helped", "hurt", "no clear difference", "too few documents"]
 
 RECORD_FILE = Path(__file__).with_name("verdict_record.json")
-"""The regression behind the verdict, and how it did on what it had not seen; ``python -m benchmarks.bank.page`` makes
-it."""
+"""The regression behind the verdict and its record on unseen runs, by ``python -m benchmarks.bank.page``."""
 
 FEWEST = 30
 """Documents below which no verdict is given (``benchmarks/results/verdict.md``)."""
 
 LIKELY = 0.7
-"""Probability from which training is said to have helped."""
+"""Smallest probability at which the verdict is that training helped."""
 
 MOST_ERRORS = 10.0
-"""Standard errors at most by which a difference counts."""
+"""Most standard errors that a difference counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +51,7 @@ class Difference:
 
     @classmethod
     def of(cls, base: Sequence[float] | np.ndarray, model: Sequence[float] | np.ndarray, seed: int = 0) -> Difference:
-        """Compare values in pairs: of the same documents, or of the same draws of examples."""
+        """Return the difference of paired values: of the same documents, or of the same draws of examples."""
         before, after = np.asarray(base, dtype=np.float64), np.asarray(model, dtype=np.float64)
         if before.shape != after.shape:
             raise DataError(f"There are {len(before)} values of the base and {len(after)} of the model.")
@@ -67,11 +65,11 @@ class Difference:
 
     @property
     def in_errors(self) -> float:
-        """The mean difference in its standard errors, as :func:`in_errors` has it."""
+        """The mean difference in standard errors, between -10 and 10."""
         return in_errors(self.mean, self.low, self.high)
 
     def in_points(self) -> str:
-        """Write base, model, and difference with its interval, in percent."""
+        """Return base, model, and difference with its interval, in percent."""
         return (
             f"{100 * self.base:.1f} before, {100 * self.model:.1f} after: {100 * self.mean:+.1f} points "
             f"[{100 * self.low:+.1f}, {100 * self.high:+.1f}]"
@@ -79,7 +77,7 @@ class Difference:
 
 
 def in_errors(mean: float, low: float, high: float) -> float:
-    """Return a difference in its standard errors, between -10 and 10."""
+    """Return a difference in standard errors, between -10 and 10."""
     error = (high - low) / (2 * 1.96)
     return 0.0 if error <= 0 else float(np.clip(mean / error, -MOST_ERRORS, MOST_ERRORS))
 
@@ -88,17 +86,16 @@ def in_errors(mean: float, low: float, high: float) -> float:
 class Verdict:
     """Whether a model is better than its base.
 
-    What the vectors will be used for, a verdict without labels cannot know. It does not compare models that read
-    different numbers of tokens: agreement grows with the tokens read by itself.
+    A verdict without labels cannot know what the vectors will be used for. It does not compare models that read
+    different numbers of tokens: agreement grows with the tokens read.
 
     Attributes:
-        structure: Agreement of the halves of held-out documents on their neighbours, see
-            :func:`~simlte_st.evaluation.structure_agreement`, document by document.
-        words: Agreement of the neighbours of one half with those of the other half by words, see
-            :func:`~simlte_st.evaluation.words_agreement`, likewise.
-        split_half: Reciprocal rank of the other half of a document, see
-            :func:`~simlte_st.evaluation.split_half_retrieval`, likewise.
-        documents: How many there were.
+        structure: Agreement of the halves of held-out documents on their neighbours, document by document
+            (:func:`~simlte_st.evaluation.structure_agreement`).
+        words: Agreement of the neighbours of one half with those of the other half by words, likewise.
+        split_half: Reciprocal rank of the other half of a document, likewise
+            (:func:`~simlte_st.evaluation.split_half_retrieval`).
+        documents: Number of documents.
         probe: Macro-F1 with few labelled documents a class, mean of the draws, with an interval over documents and
             draws; None without labels.
         scored: Labelled documents that the probe was scored on.
@@ -115,8 +112,8 @@ class Verdict:
     def probability(self) -> float:
         """The probability that labels would call the model better, from documents alone.
 
-        A logistic regression of the three differences, each in its standard errors, fitted to what labels said of the
-        encoders of our benchmark (``benchmarks/results/verdict.md``).
+        By a logistic regression on the three differences in standard errors, fitted to the labels of our benchmark
+        (``benchmarks/results/verdict.md``).
         """
         return probability_of([each.in_errors for each in (self.structure, self.words, self.split_half)])
 
@@ -136,11 +133,7 @@ class Verdict:
         return "helped" if 1 in signs else "hurt"
 
     def summary(self, longer: bool = False) -> str:
-        """Say it in a few sentences that need no knowledge of the method.
-
-        Args:
-            longer: Whether the training was longer than those that the verdict was fitted to, see :func:`is_longer`.
-        """
+        """Return a few sentences; ``longer`` adds one on trainings longer than those that the verdict was fitted to."""
         lines = [
             {
                 "helped": "Training helped.",
@@ -185,18 +178,18 @@ def _record() -> dict[str, Any]:
 
 
 def probability_of(errors: Sequence[float]) -> float:
-    """Return the probability of :attr:`Verdict.probability` from the three differences in their standard errors."""
+    """Return :attr:`Verdict.probability` from the three differences in standard errors."""
     fitted = _record()["regression"]
     return float(1 / (1 + np.exp(-fitted["intercept"] - np.dot(fitted["weights"], errors))))
 
 
 def is_between(probability: float, low: float, high: float) -> bool:
-    """Return whether a probability is in a bin: the lower end is, and the upper one where it is 1."""
+    """Return whether a probability is in a bin: from its lower end to below its upper one, or to 1."""
     return low <= probability < high or probability == high == 1
 
 
 def record_in_words(probability: float) -> str:
-    """Say in a sentence what labels said of the runs of our benchmark to which a like probability was given."""
+    """Return a sentence on what labels said of runs of our benchmark with a similar probability."""
     [bin_] = [each for each in _record()["calibration"] if is_between(probability, each["from"], each["to"])]
     runs = bin_["better"] + bin_["unclear"] + bin_["worse"]
     return (
@@ -206,13 +199,13 @@ def record_in_words(probability: float) -> str:
 
 
 def is_longer(steps: int, tokens: int | None) -> bool:
-    """Return whether a training is longer than almost all that the verdict was fitted to."""
+    """Return whether a training is longer than almost all of those that the verdict was fitted to."""
     than = _record()["longer"]
     return steps > than["steps"] or tokens is None or tokens > than["tokens"]
 
 
 def longer_in_words() -> str:
-    """Say in a sentence how far the verdict can be trusted where a training is longer than those of the benchmark."""
+    """Return a sentence on the record of the verdict for trainings longer than those of the benchmark."""
     than = _record()["longer"]
     better, worse = than["better"], than["worse"]
     return (
@@ -231,8 +224,8 @@ def give_verdict(
     """Compare a model with its base.
 
     Args:
-        base: What :func:`~simlte_st.evaluation.compare_halves` says of the base.
-        model: Of the model, from the same call.
+        base: Result of :func:`~simlte_st.evaluation.compare_halves` for the base.
+        model: Result for the model, from the same call.
         probes: Few-shot probes of base and model, of the same draws.
         seed: Seed of the intervals.
 
@@ -241,15 +234,15 @@ def give_verdict(
             tokens.
     """
     if base.words is None or model.words is None:
-        raise DataError("A verdict compares two models; TF-IDF is none.")
+        raise DataError("A verdict compares two models, not TF-IDF.")
     refusal = why_not_compared(base, model)
     if refusal is not None:
         raise DataError(refusal)
     probe = None
     if probes is not None:
-        before, after = (float(np.mean([draw.macro_f1 for draw in result.draws])) for result in probes)
-        low, high = np.quantile(macro_f1_differences(*probes, seed=seed), [0.025, 0.975])
-        probe = Difference(before, after, after - before, float(low), float(high))
+        before, after = probes
+        interval = after.interval(seed, base=before)
+        probe = Difference(before.macro_f1, after.macro_f1, after.macro_f1 - before.macro_f1, *interval)
     return Verdict(
         Difference.of(base.structure.scores, model.structure.scores, seed=seed),
         Difference.of(base.words.scores, model.words.scores, seed=seed),
@@ -261,12 +254,12 @@ def give_verdict(
 
 
 def why_not_compared(base: HalvesComparison, model: HalvesComparison) -> str | None:
-    """Say why models that read different numbers of tokens get no verdict; None where they read equally many."""
+    """Return why models that read different numbers of tokens get no verdict, else None."""
     if base.reads == model.reads:
         return None
     lengths = ["all" if each.reads is None else f"{each.reads:,}" for each in (base, model)]
     return (
-        f"The base reads {lengths[0]} tokens of a text and the model {lengths[1]}. The verdict does not compare "
-        "readers of different lengths: agreement grows with the tokens read by itself. A probe with labels can compare "
-        "them; or let both read equally many, with max_seq_length of the models."
+        f"The base reads {lengths[0]} tokens of a text and the model {lengths[1]}. A verdict needs models that read "
+        "the same number of tokens, as agreement grows with the tokens read. A probe with labels can compare them, or "
+        "give both models the same max_seq_length."
     )

@@ -10,8 +10,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from simlte_st.data.document import word_spans
 from simlte_st.data.duplicates import DuplicateReport, find_duplicates
-from simlte_st.data.words import word_spans
 
 GROUPS = 100
 """Groups whose differences are shown, the largest first."""

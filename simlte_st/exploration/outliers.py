@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from simlte_st.data.words import count_words
+from simlte_st.data.document import count_words
 from simlte_st.extras import require
 
 SHOWN = 10

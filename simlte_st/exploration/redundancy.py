@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from operator import length_hint
 from typing import Any
 
+from simlte_st.data.document import count_words
 from simlte_st.data.documents import read_documents
-from simlte_st.data.words import count_words
 from simlte_st.evaluation.statistics import bootstrap_interval
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.exploration.tagging import TaggedWord, Tagger, batches, described
@@ -131,7 +131,7 @@ def measure_redundancy(
         progress: Show a progress bar.
 
     Returns:
-        The redundancy by length. A length is a number of words as :func:`~simlte_st.data.words.count_words` counts
+        The redundancy by length. A length is a number of words as :func:`~simlte_st.data.document.count_words` counts
         them: runs without white space.
 
     Raises:

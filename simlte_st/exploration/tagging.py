@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from simlte_st.data.document import Document
-from simlte_st.data.groups import groups
+from simlte_st.data.sentences import in_batches
 from simlte_st.errors import ConfigurationError, MissingExtraError
 from simlte_st.extras import require
 
@@ -161,7 +161,7 @@ def described(tagger: dict[str, str]) -> str:
 
 def batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
     """Group documents so that a batch holds neither many of them nor much text; a very long one is one by itself."""
-    return groups(documents, lambda document: len(document.text), _BATCH_CHARACTERS, _BATCH_DOCUMENTS)
+    return in_batches(documents, lambda document: len(document.text), _BATCH_CHARACTERS, _BATCH_DOCUMENTS)
 
 
 def _installed_name(pipeline: str, spacy: Any) -> str:

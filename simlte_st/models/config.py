@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from simlte_st.backbones.registry import BACKBONES
 from simlte_st.config import (
     Config,
     DeviceConfig,
@@ -101,6 +102,21 @@ class ExportConfig(OverwriteConfig):
 class LsaConfig(ReadConfig, SeedConfig, OverwriteConfig, ProgressConfig, DeviceConfig):
     """How a latent semantic analysis of documents is appended to a model."""
 
-    heading: ClassVar[str] = ""
+    heading: ClassVar[str] = "instead of a conversion"
 
     dimension: int = setting(256, "dimensions to append; fewer if there are few documents")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvertConfig(OverwriteConfig):
+    """How a model becomes one that reads long documents, besides the settings of the backbone."""
+
+    max_length: int | None = setting(
+        None, "tokens that the new model reads",
+        default_help="32,768 in chunks, 4,096 as a Longformer; for a stock Longformer as many as before",
+    )  # fmt: skip
+    backbone: str | None = setting(
+        None, f"what the encoder becomes: {' or '.join(BACKBONES)}", metavar="NAME",
+        default_help="chunk-mean; longformer if ``max_length=`` or one of its settings is given",
+    )  # fmt: skip
+    pooling: Literal["keep", "cls", "mean"] = setting("keep", "pooling of the new model; keep for the base's")

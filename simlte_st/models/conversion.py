@@ -7,36 +7,33 @@ from pathlib import Path
 from typing import Any
 
 from simlte_st.backbones.registry import make_backbone, replacement_of
-from simlte_st.checks import check_count
 from simlte_st.compat import encoder_of
 from simlte_st.files import atomic_path, check_free
 from simlte_st.models.base import load_model
+from simlte_st.models.config import ConvertConfig
 from simlte_st.models.loading import LoadedModel
 
 
 def convert_base(
     base: LoadedModel | str | os.PathLike[str],
     output: str | os.PathLike[str],
-    *,
-    backbone: str | None = None,
-    max_length: int | None = None,
-    pooling: str = "keep",
-    overwrite: bool = False,
+    config: ConvertConfig | None = None,
     **settings: Any,
 ) -> LoadedModel:
-    """Write a base model as one that reads long documents: a folder that sentence-transformers loads.
+    """Write a base model as one that reads long documents, and return the base.
 
-    It is loaded after ``import simlte_st``.
+    ``settings`` are those of :class:`~simlte_st.models.config.ConvertConfig` and of the backbone. The new model is
+    loaded after ``import simlte_st``.
     """
-    said = max_length is not None or any(value is not None for value in settings.values())
-    chosen = make_backbone(backbone or "longformer", **settings)
-    if max_length is not None:
-        check_count("max_length", max_length)
+    own = {name: settings.pop(name) for name in ConvertConfig.accepted() if name in settings}
+    config = ConvertConfig.make(config, own)
+    given = config.max_length is not None or any(value is not None for value in settings.values())
+    backbone = make_backbone(config.backbone or "longformer", **settings)
     target = Path(output)
-    check_free(target, overwrite)
-    loaded = base.copy(pooling) if isinstance(base, LoadedModel) else load_model(base, pooling)
-    if backbone is None and not said and replacement_of(encoder_of(loaded.model)) is None:
-        chosen = make_backbone("chunk-mean")
+    check_free(target, config.overwrite)
+    loaded = base.copy(config.pooling) if isinstance(base, LoadedModel) else load_model(base, config.pooling)
+    if config.backbone is None and not given and replacement_of(encoder_of(loaded.model)) is None:
+        backbone = make_backbone("chunk-mean")
     with atomic_path(target) as path:
-        chosen.convert(loaded.model, path, max_length, loaded.tuned)
+        backbone.convert(loaded.model, path, config.max_length, loaded.tuned)
     return loaded

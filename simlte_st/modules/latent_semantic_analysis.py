@@ -21,8 +21,7 @@ from typing_extensions import Self
 from simlte_st.checks import check_count, check_number, check_seed
 from simlte_st.compat import mask_without_prompt, view_budget
 from simlte_st.data.documents import read_documents
-from simlte_st.data.groups import groups
-from simlte_st.data.sentences import TOKENIZED_CHARACTERS
+from simlte_st.data.sentences import TOKENIZED_CHARACTERS, in_batches
 from simlte_st.errors import ConfigurationError, DataError, ModelError
 from simlte_st.modules.base_form import texts_as_read
 from simlte_st.modules.saved import SavedModule
@@ -224,7 +223,7 @@ def _counts(model: SentenceTransformer, documents: Any, size: int, progress: boo
     budget, reader, special = view_budget(model), read_documents(documents), model.tokenizer.all_special_ids
     rows, columns, values, count = [], [], [], 0
     with progress_bar("Counting tokens", length_hint(reader, 0) or None, shown=progress) as bar:
-        for texts in groups((document.text for document in reader), len, TOKENIZED_CHARACTERS):
+        for texts in in_batches((document.text for document in reader), len, TOKENIZED_CHARACTERS):
             read = model.tokenizer(
                 texts_as_read(model, texts), add_special_tokens=False, truncation=budget is not None, max_length=budget,
                 return_attention_mask=False, verbose=False,

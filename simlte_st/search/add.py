@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from simlte_st.data.analyzer import terms_of
 from simlte_st.data.document import Document, content_id
 from simlte_st.data.documents import DocumentReader, read_documents
-from simlte_st.data.groups import groups
 from simlte_st.data.segmenters import PunktSegmenter, Segmenter, make_segmenter, peek
+from simlte_st.data.sentences import in_batches
 from simlte_st.errors import ConfigurationError
 from simlte_st.files import read_json, write_json
 from simlte_st.models.encode import make_parts
@@ -164,7 +164,7 @@ def _segmenter(punkt: Path, sample: Iterable[Document]) -> Segmenter:
 
 
 def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    return groups(documents, lambda document: len(document.text), _BATCH_CHARACTERS, BATCH)
+    return in_batches(documents, lambda document: len(document.text), _BATCH_CHARACTERS, BATCH)
 
 
 def _remove_missing(store: Store, reader: DocumentReader, seen: set[str], report: IndexReport) -> None:

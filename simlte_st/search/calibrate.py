@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from simlte_st.checks import check_number
-from simlte_st.data.formats import jsonl
-from simlte_st.data.rows import RawRow, ReadSettings, Skip
+from simlte_st.data.config import SourceConfig
+from simlte_st.data.formats import json
+from simlte_st.data.tables import RawRow, Skip
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.search.query import Query, cosines_of
 from simlte_st.search.store import Store
@@ -108,7 +109,7 @@ def read_labels(labels: str | os.PathLike[str] | Iterable[Mapping[str, Any]]) ->
         path, name = Path(labels), os.fspath(labels)
         if not path.is_file() or not {".jsonl", ".ndjson", ".json"} & {suffix.lower() for suffix in path.suffixes}:
             raise DataError(f"Labels are read from a file of JSON lines (.jsonl), not from {name!r}.")
-        rows = jsonl.open_table(path, ReadSettings()).rows(LABEL_COLUMNS, ())
+        rows = json.open_lines(path, SourceConfig()).rows(LABEL_COLUMNS, ())
     else:
         name, rows = "the labels", (RawRow(f"row {number:,}", None, row) for number, row in enumerate(labels))
     pairs = []

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from simlte_st.data.document import Document
-from simlte_st.data.rows import UntypedText
+from simlte_st.data.tables import UntypedText
 from simlte_st.errors import DataError
 from simlte_st.files import valid_unicode
 

@@ -12,8 +12,8 @@ from sentence_transformers import SentenceTransformer
 from simlte_st.data.corpus import document_lengths
 from simlte_st.data.document import Document
 from simlte_st.errors import DataError
-from simlte_st.evaluation.classification_probe import FewShotResult
 from simlte_st.evaluation.comparison import compare_halves, compare_probes
+from simlte_st.evaluation.few_shot import FewShotResult
 from simlte_st.evaluation.splits import split_by_label
 from simlte_st.evaluation.verdict import give_verdict, is_longer
 from simlte_st.files import RUN_FILE, atomic_path, write_json

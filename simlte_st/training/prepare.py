@@ -59,14 +59,14 @@ class Prepared:
         """Count what was taken, where it is a stream."""
         if self.stream is None:
             return self, None
-        account = self.stream.stream.account(rows)
+        taken = self.stream.stream.taken(rows)
         counted = replace(
             self,
-            read={**self.read, "skipped": account.skipped},
-            corpus=replace(self.corpus, documents=account.documents, left_out=account.left_out),
-            coverage=replace(self.coverage, total=account.documents),
+            read={**self.read, "skipped": taken.skipped},
+            corpus=replace(self.corpus, documents=taken.documents, left_out=taken.left_out),
+            coverage=replace(self.coverage, total=taken.documents),
         )
-        return counted, account.passes
+        return counted, taken.passes
 
 
 def prepare(

@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 from simlte_st.backbones.registry import BACKBONES
 from simlte_st.checks import check_choice, check_count, check_number
-from simlte_st.data.views import DocSplit, View
+from simlte_st.data.drawing import View
+from simlte_st.data.views import DocSplit
 from simlte_st.errors import ConfigurationError, did_you_mean
 
 Pooling = Literal["cls", "mean", "keep"]

@@ -17,7 +17,7 @@ from filelock import FileLock
 from simlte_st.checks import check_choice, check_count, check_number, check_seed
 from simlte_st.data.documents import DocumentReader
 from simlte_st.data.segmenters import Segmenter
-from simlte_st.data.sources.several import is_place
+from simlte_st.data.sources import is_place
 from simlte_st.errors import ConfigurationError, ResumeError, SimlteError
 from simlte_st.extras import require
 from simlte_st.files import (

@@ -24,7 +24,7 @@ from benchmarks.grid.work import Busy, Work
 from benchmarks.rivals import RIVALS
 from simlte_st.data import DocSplit
 from simlte_st.data.document import SegmentedDocument
-from simlte_st.data.views import draw_views
+from simlte_st.data.drawing import draw_views
 from simlte_st.files import write_json
 from simlte_st.training import Preset
 

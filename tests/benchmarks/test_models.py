@@ -36,7 +36,7 @@ from benchmarks.papers.citation_retrieval import citation_retrieval
 from benchmarks.records import RESULTS
 from simlte_st.data.document import Document
 from simlte_st.evaluation import CosineScores, fit_probe
-from simlte_st.evaluation.lexical import fit_tfidf
+from simlte_st.evaluation.scores import fit_tfidf
 from simlte_st.evaluation.splits import TEST, stratified_split
 from simlte_st.files import read_json
 from simlte_st.models import shipped

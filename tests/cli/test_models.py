@@ -66,7 +66,7 @@ def test_convert_to_chunks(encoder_path: Path, tmp_path: Path, capsys: pytest.Ca
     assert f"{encoder_path} reads 64 tokens; {output} reads 300." in capsys.readouterr().out
     assert SentenceTransformer(str(output), device="cpu").encode(["ba " * 250]).shape == (1, 32)
     assert main(shlex.split(f"{command} --attention-window 32 --overwrite")) == 1
-    assert "--attention-window 32 is for --backbone longformer: leave it out." in capsys.readouterr().err
+    assert "--attention-window 32 is a setting of --backbone longformer" in capsys.readouterr().err
     assert main(shlex.split(f"convert {encoder_path} --overlap 4 --output {tmp_path / 'long'}")) == 1
     assert "--overlap 4 is for --backbone chunk-mean: leave it out." in capsys.readouterr().err
 
@@ -86,7 +86,7 @@ def test_a_name_instead_of_a_folder(
     assert main(["models", "list"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split("\t")[0] for line in lines] == ["mine", "simlte-bert", "simlte-longformer"]
-    assert lines[1].endswith("comes with the package; unpacked on first use")
+    assert lines[1].endswith("comes with the package; made on first use")
 
 
 def test_where_the_model_goes(
@@ -132,7 +132,7 @@ def test_an_interrupted_training_is_listed_with_the_command_that_goes_on(
     lines = dict(line.split("\t") for line in capsys.readouterr().out.splitlines())
     command = "the same simlte train command with --name mine --resume"
     assert lines["mine"] == f"interrupted: {command}"
-    assert lines["simlte-longformer"] == "comes with the package; unpacked on first use"
+    assert lines["simlte-longformer"] == "comes with the package; made on first use"
 
     lock = hold(home / "models" / "mine.run")
     assert main(["models", "list"]) == 0
@@ -164,7 +164,7 @@ def test_remove(folder: Path, encoder_path: Path, home: Path, capsys: pytest.Cap
     assert main(["models", "remove", "mine"]) == 0
     out, err = capsys.readouterr()
     assert out.splitlines() == [
-        f"Removed what an interrupted training left: {run}", f"Removed the model: {models / 'mine'}"
+        f"Removed the interrupted training: {run}", f"Removed the model: {models / 'mine'}"
     ]  # fmt: skip
     assert "simlte models remove mine.trained" in err
     assert sorted(path.name for path in models.iterdir()) == ["mine.trained", "notes", "other"]

@@ -119,7 +119,7 @@ def test_an_empty_name_is_not_the_working_folder(
         said = " ".join(capsys.readouterr().err.split())
         assert "This should not happen" not in said
         assert re.search(
-            "names no file|does not name a file|holds the documents|a name that ends in|there is no such",
+            "working folder|does not name a file|holds the documents|a name that ends in|there is no such",
             said,
         ), said
     assert sorted(path.name for path in notes.iterdir()) == ["a[1].txt", "document.txt", "notes", "rows.jsonl"]
@@ -130,7 +130,7 @@ def test_several_sources_are_read_and_copies_told(
 ) -> None:
     sources = ["notes", "rows.jsonl", "a[[]1].txt"]
     assert main(["encode", str(encoder_path), *sources, "--output", "v.parquet", "--quiet"]) == 0
-    assert "read 5 documents (83 characters) from the column 'text'; 3 are copies of others" in "".join(
+    assert "read 5 documents (83 characters) from the column 'text'; 3 are duplicates of others" in "".join(
         capsys.readouterr()
     )
     assert main(["evaluate", "no", "--data", "notes", "rows.jsonl", "--output", "rows.jsonl"]) == 1

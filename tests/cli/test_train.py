@@ -12,7 +12,7 @@ import pytest
 import simlte_st.training.train as training
 from simlte_st.cli import train as command
 from simlte_st.cli.main import build_parser, main
-from simlte_st.data.view_registry import VIEWS
+from simlte_st.data.views import VIEWS
 from simlte_st.errors import TrainingInterrupted
 from simlte_st.training.presets import Preset
 

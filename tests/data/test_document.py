@@ -1,6 +1,28 @@
+"""Words and keys of a document's text."""
+
 from __future__ import annotations
 
-from simlte_st.data.document import text_key
+from hypothesis import given, settings
+from odd_texts import letters, texts
+
+from simlte_st.data.document import LONGEST_WORD, count_words, text_key, word_spans
+
+
+@settings(max_examples=200)
+@given(texts)
+def test_words_are_all_there_is_but_white_space(text: str) -> None:
+    spans = word_spans(text)
+    assert "".join(text[start:stop] for start, stop in spans) == letters(text)
+    assert all(0 < stop - start <= LONGEST_WORD for start, stop in spans)
+    assert count_words(text) == len(spans)
+
+
+def test_words_of_scripts_without_spaces() -> None:
+    assert count_words("the cat sat") == 3
+    assert count_words("今天天气很好") == 6
+    assert count_words("GPU很快 yes") == 4
+    assert count_words("x" * (2 * LONGEST_WORD)) == 2
+    assert count_words("x" * (2 * LONGEST_WORD + 1)) == 3
 
 
 def test_keys_are_of_the_text() -> None:

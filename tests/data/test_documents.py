@@ -203,7 +203,7 @@ def test_a_source_that_does_not_exist(source: str) -> None:
 def test_an_empty_name_is_not_the_working_folder(source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "b.txt").write_text("A text.")
-    with pytest.raises(DataError, match="names no file or folder"):
+    with pytest.raises(DataError, match="working folder is"):
         read_documents(source)
     assert len(list(read_documents("."))) == 1
 
@@ -217,7 +217,7 @@ def test_an_unknown_suffix_lists_the_known_ones(tmp_path: Path, name: str) -> No
 
 @pytest.mark.parametrize("source", [{"text": "a"}, b"bytes", 3, datasets.DatasetDict()])
 def test_what_is_no_source_is_refused_at_once(source: Any) -> None:
-    with pytest.raises(DataError, match="is no source of documents"):
+    with pytest.raises(DataError, match="DatasetDict, pass one split"):
         read_documents(source)
 
 
@@ -367,7 +367,7 @@ def test_all_other_columns_are_kept_where_they_are_asked_for(tmp_path: Path) -> 
 
 
 def test_a_reader_is_not_asked_for_metadata_later() -> None:
-    with pytest.raises(ConfigurationError, match="metadata= there"):
+    with pytest.raises(ConfigurationError, match="metadata="):
         read_documents(read_documents(["a"]), metadata=True)
 
 

@@ -1,8 +1,12 @@
+"""Duplicates, exact and near: which are found, and what remains without them."""
+
 from __future__ import annotations
 
+import json
 import random
 import sys
 import tracemalloc
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +16,9 @@ from datasets import Dataset
 from support import WORDS, make_document
 
 from simlte_st.checks import LARGEST_SEED
-from simlte_st.data import duplicates
-from simlte_st.data.document import Document
-from simlte_st.data.documents import read_documents
+from simlte_st.data import Document, dedupe, duplicates, read_documents
 from simlte_st.data.duplicates import find_duplicates
-from simlte_st.errors import ConfigurationError, MissingExtraError
+from simlte_st.errors import ConfigurationError, DataError, MissingExtraError
 
 TEXTS = [make_document(number) for number in range(30)]
 
@@ -55,7 +57,7 @@ def test_a_changed_word_is_a_near_copy_only() -> None:
     found = find_duplicates(copies)
     assert found.groups.tolist() == [0, 1, 0]
     assert found.report.to_dict() == {"documents": 3, "exact": 0, "near": 1, "groups": 1, "largest": 2}
-    assert found.report.summary() == "1 of 3 documents are copies of others (0 exact, 1 near), in 1 groups"
+    assert found.report.summary() == "1 of 3 documents are duplicates of others (0 exact, 1 near), in 1 groups"
 
 
 @pytest.mark.parametrize(("changed", "share"), [(1, 1.0), (2, 0.9), (20, 0.0)])
@@ -183,11 +185,73 @@ def test_a_large_group_of_near_copies_takes_little_memory() -> None:
 
 
 def test_memory_is_told(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(duplicates, "_TELL", 5)
+    monkeypatch.setattr(duplicates, "_WARN_AT", 5)
     find_duplicates(TEXTS, near=False)
     assert not caplog.records
     find_duplicates(TEXTS)
     assert [record.getMessage().split()[0] for record in caplog.records] == ["5", "10", "20"]
     monkeypatch.setattr(duplicates, "_NEAR_BYTES", 2e8)
     find_duplicates(TEXTS)
-    assert "20 documents so far, and finding near copies holds about 4 GB" in caplog.text
+    assert "about 4 GB" in caplog.messages[-1]
+
+
+FEW = [make_document(number) for number in range(6)]
+NEAR = f"{FEW[1]} One more."
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
+
+
+def test_the_first_of_each_group_is_kept_under_the_names_of_the_source(tmp_path: Path) -> None:
+    source, output = tmp_path / "pile.jsonl", tmp_path / "kept.jsonl"
+    texts = [*FEW, NEAR, FEW[0].upper(), "\u2028 été"]
+    rows = [{"doc_id": f"d{number}", "body": text, "year": 2000 + number} for number, text in enumerate(texts)]
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    report = dedupe(source, output)
+    assert lines(output) == [*rows[:6], rows[8]]
+    assert lines(tmp_path / "kept.removed.jsonl") == [{"id": "d6", "copy_of": "d1"}, {"id": "d7", "copy_of": "d0"}]
+    assert (report.kept, report.copies.exact, report.copies.near) == (7, 1, 1)
+    assert report.summary().startswith("2 of 9 documents are duplicates of others (1 exact, 1 near), in 2 groups. 7")
+    assert [each.text for each in read_documents(output)] == [*FEW, texts[8]]
+
+    with pytest.raises(ConfigurationError, match="exists already"):
+        dedupe(source, output)
+    assert dedupe(source, output, near=False, overwrite=True).kept == 8
+    assert dedupe(source, output, similarity=1.0, overwrite=True).kept == 8
+
+
+def test_values_of_other_kinds_and_columns_named_as_ours(tmp_path: Path) -> None:
+    output = tmp_path / "kept.jsonl"
+    metadata = {"id": "other", "text": "other", "day": date(2020, 1, 2), "none": None}
+    dedupe([Document("a", FEW[0], metadata=metadata), Document("b", FEW[0])], output)
+    assert lines(output) == [{"id": "a", "text": FEW[0], "day": "2020-01-02", "none": None}]
+    assert lines(tmp_path / "kept.removed.jsonl") == [{"id": "b", "copy_of": "a"}]
+
+
+def test_what_cannot_be_written_is_said_first(tmp_path: Path) -> None:
+    source = tmp_path / "kept.jsonl"
+    source.write_text('{"text": "a b c"}\n')
+    with pytest.raises(ConfigurationError, match="holds the documents"):
+        dedupe(source, source, overwrite=True)
+    with pytest.raises(ConfigurationError, match=r"kept\.csv"):
+        dedupe(source, tmp_path / "kept.csv")
+    (tmp_path / "other.removed.jsonl").write_text("mine")
+    with pytest.raises(ConfigurationError, match=r"other\.removed\.jsonl exists already"):
+        dedupe(source, tmp_path / "other.jsonl")
+
+
+class Growing(list[str]):
+    """Texts that are one more each time they are read."""
+
+    def __iter__(self) -> Any:
+        self.append(f"{len(self)} more")
+        return super().__iter__()
+
+
+def test_a_source_that_changes_is_noticed(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="changed while it was read"):
+        dedupe(Growing(FEW), tmp_path / "kept.jsonl")
+    with pytest.raises(DataError, match="only once"):
+        dedupe(iter(FEW), tmp_path / "kept.jsonl")
+    assert list(tmp_path.iterdir()) == []

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from simlte_st.data.document import Document, content_id
-from simlte_st.data.documents import _copies, read_documents
+from simlte_st.data.documents import _count_duplicates, read_documents
 from simlte_st.errors import EmptyCorpusError
 
 
@@ -58,10 +58,10 @@ def test_copies_are_counted_and_kept() -> None:
     assert len(list(reader)) == 7
     assert reader.report.copies == 3, "to the letter, after mending"
     assert reader.report.summary().startswith(
-        "read 7 documents (8 characters) from the column 'text'; 3 are copies of others\n"
+        "read 7 documents (8 characters) from the column 'text'; 3 are duplicates of others\n"
     )
     assert reader.report.to_dict()["copies"] == 3
-    for limit, copies, told in ((2, 0, ""), (3, 1, "; 1 is a copy of another")):
+    for limit, copies, told in ((2, 0, ""), (3, 1, "; 1 is a duplicate of others")):
         reader = read_documents(rows, limit=limit)
         for _, _ in zip(range(limit), reader, strict=False):  # who takes just so many, as islice does
             pass
@@ -74,11 +74,11 @@ def test_copies_are_counted_and_kept() -> None:
 
 def test_counting_copies_holds_few_bytes_a_document() -> None:
     texts = array("Q", range(100_000))
-    assert _copies(texts) == 0
+    assert _count_duplicates(texts) == 0
     texts.extend(range(10))
-    assert _copies(texts) == 10
+    assert _count_duplicates(texts) == 10
     assert texts.itemsize == 8
-    assert _copies(array("Q")) == 0
+    assert _count_duplicates(array("Q")) == 0
 
 
 def test_tables_in_a_folder_are_not_read_but_told(tmp_path: Path) -> None:
@@ -93,11 +93,11 @@ def test_summary_and_dict() -> None:
     reader = read_documents(rows)
     list(reader)
     assert reader.report.summary().splitlines() == [
-        "read 2,001 documents (2.0 M characters) from the column 'text'; 1,999 are copies of others",
+        "read 2,001 documents (2.0 M characters) from the column 'text'; 1,999 are duplicates of others",
         "skipped 2:",
         "  1 empty (first: item 2,000)",
         "  1 not a string (first: item 2,001: NoneType)",
-        "mended 1: 1 NUL characters removed (first: item 2,002: 1)",
+        "repaired 1: 1 NUL characters removed (first: item 2,002: 1)",
     ]
     written = json.loads(json.dumps(reader.report.to_dict()))
     assert written["documents"] == 2001

@@ -14,13 +14,7 @@ import pytest
 from nltk.tabdata import TabEncoder
 
 from simlte_st.data import segmenters
-from simlte_st.data.segmenters import (
-    NupunktSegmenter,
-    PunktSegmenter,
-    cut_at,
-    make_segmenter,
-    peek,
-)
+from simlte_st.data.segmenters import NupunktSegmenter, PunktSegmenter, cut_at, make_segmenter, peek
 from simlte_st.errors import ConfigurationError, MissingExtraError
 
 SAMPLE = [
@@ -238,7 +232,7 @@ def test_peek_at_an_empty_stream() -> None:
 
 
 def test_learning_is_told_once_a_process(no_nltk_data: Path, caplog: pytest.LogCaptureFixture) -> None:
-    segmenters._tell_of_learning.cache_clear()
+    segmenters._log_learning.cache_clear()
     with caplog.at_level("INFO", "simlte_st"):
         for _ in range(3):
             make_segmenter("punkt", lambda: SAMPLE)

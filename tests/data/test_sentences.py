@@ -11,20 +11,20 @@ from odd_texts import letters, texts
 from sentence_transformers import SentenceTransformer
 
 from simlte_st.data import sentences
-from simlte_st.data.document import Document
+from simlte_st.data.document import LONGEST_WORD, Document, count_words
+from simlte_st.data.drawing import draw_views
 from simlte_st.data.segmenters import NupunktSegmenter, PunktSegmenter, Segmenter
 from simlte_st.data.sentences import (
     MAX_WORDS,
     cut_sentences,
     estimate_tokens,
+    in_batches,
     paragraphs_of,
     segment_document,
     segment_documents,
     tokenizer_counter,
 )
-from simlte_st.data.view_registry import make_view
-from simlte_st.data.views import DocSplit, draw_views
-from simlte_st.data.words import LONGEST_WORD, count_words
+from simlte_st.data.views import DocSplit, make_view
 from simlte_st.errors import ConfigurationError, DataError
 
 LEARNED = PunktSegmenter.learn(["Dr. Smith came in. He saw Dr. Jones there. The patient of Dr. Smith slept. " * 5])
@@ -274,3 +274,12 @@ def test_tokens_are_counted_a_bounded_number_at_once(
 
 def test_estimated_tokens_are_positive_and_grow_with_words() -> None:
     assert estimate_tokens(["a", "", "ten words " * 5, "漢" * 10]) == [1, 1, 13, 13]
+
+
+def test_groups_bound_items_and_their_size() -> None:
+    texts = ["x" * size for size in (4, 4, 4, 50, 1, 1, 1, 1)]
+    found = list(in_batches(iter(texts), len, 10, 3))
+    assert [text for group in found for text in group] == texts
+    assert [[len(text) for text in group] for group in found] == [[4, 4], [4], [50], [1, 1, 1], [1]]
+    assert [len(group) for group in in_batches(texts, len, 10)] == [2, 1, 1, 4]
+    assert list(in_batches([], len, 10)) == []

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from simlte_st.data import tables
-from simlte_st.data.rows import Columns, RawRow, Row, Skip
-from simlte_st.data.streams import BrokenSourceError
-from simlte_st.data.tables import mappings_table, read_table
+from simlte_st.data.config import SourceConfig
+from simlte_st.data.tables import Columns, RawRow, Row, Skip, mappings_table, read_table
+from simlte_st.data.text_files import BrokenSourceError
 
 
 def test_rows_before_a_break_are_given_first() -> None:
@@ -33,10 +33,12 @@ def test_rows_after_endless_skips_are_read(monkeypatch: pytest.MonkeyPatch) -> N
         yield from (Skip(f"line {number}", "malformed row") for number in range(5))
         yield RawRow("line 5", "5", {"a": 1, "text": "one"})
 
-    events = list(read_table(mappings_table("source", rows(), header=["a", "text"]), Columns()))
+    events = list(read_table(mappings_table("source", rows(), header=["a", "text"]), SourceConfig()))
     assert [type(event) for event in events] == [Columns, *[Skip] * 3, Row, *[Skip] * 2]
     assert [event.text for event in events if isinstance(event, Row)] == ["one"]
     counted = [
-        event.reason for event in read_table(mappings_table("source", rows()), Columns()) if isinstance(event, Skip)
+        event.reason
+        for event in read_table(mappings_table("source", rows()), SourceConfig())
+        if isinstance(event, Skip)
     ]
     assert counted == ["malformed row"] * 5

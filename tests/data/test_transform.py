@@ -14,17 +14,20 @@ from typing import Any
 import pytest
 from datasets import Dataset
 from sentence_transformers import SentenceTransformer
+from torch.utils.data import DataLoader
+from torch.utils.data import Dataset as TorchDataset
 from training_support import Ids, Recording, stock_trainer
+from transformers import TrainerControl, TrainerState, TrainingArguments
 
 from simlte_st.compat import view_budget
 from simlte_st.data.corpus import SCHEMA, Coverage, to_row
 from simlte_st.data.document import Document, SegmentedDocument
 from simlte_st.data.documents import read_documents
-from simlte_st.data.rival_views import InverseCloze
+from simlte_st.data.drawing import View, ViewPair, draw_views
 from simlte_st.data.segmenters import PunktSegmenter
 from simlte_st.data.sentences import segment_document, tokenizer_counter
-from simlte_st.data.transform import DocSplitTransform
-from simlte_st.data.views import DocSplit, View, ViewPair, draw_views
+from simlte_st.data.transform import DocSplitTransform, EpochClock
+from simlte_st.data.views import DocSplit, InverseCloze
 from simlte_st.errors import DataError, EmptyCorpusError
 
 BATCH = 8
@@ -265,14 +268,14 @@ def test_what_a_pass_cannot_see_is_counted() -> None:
     coverage = views(budget=10).coverage(corpus_of([[10] * 8, [5, 5]]))
     assert coverage == Coverage(documents=2, cut=1, tokens=90, seen=30, total=2)
     assert coverage.share == pytest.approx(1 / 3)
-    assert coverage.summary() == "one pass sees 33.3% of the tokens; a part of 1 of 2 documents stays unseen in it"
+    assert coverage.summary() == "one pass sees 33.3% of the tokens; 1 of 2 documents is seen only in part"
 
 
 def test_at_most_so_many_documents_spread_evenly() -> None:
     corpus = corpus_of([[number, number] for number in range(1, 40)])
     coverage = views().coverage(corpus, most=20)
     assert coverage == Coverage(20, 0, 2 * 400, 2 * 400, 39)  # every other
-    assert coverage.summary().endswith("a part of 0 of 20 documents looked at (there are 39) stays unseen in it")
+    assert coverage.summary().endswith("0 of 20 documents (a sample of 39) are seen only in part")
     assert views().coverage(corpus, most=38).documents <= 38
     assert views().coverage(corpus, most=39).documents == 39
     assert views().coverage(corpus, most=1) == Coverage(1, 0, 2, 2, 39)
@@ -311,3 +314,68 @@ def test_long_documents_that_were_read_already_are_not_judged_again() -> None:
     reader = read_documents([long, "Ba bei. Bo bun."], max_characters=10**9)
     dataset = DocSplitTransform(segmenter=lambda text: [text]).attach(document for document in reader)
     assert len(dataset) == 2
+
+
+class Watch(TorchDataset[tuple[int, bool]]):
+    """Tells what the clock shows where the data set is read."""
+
+    def __init__(self, clock: EpochClock) -> None:
+        self.clock = clock
+
+    def __len__(self) -> int:
+        return 4
+
+    def __getitem__(self, index: int) -> tuple[int, bool]:
+        return self.clock.epoch, self.clock.connected
+
+
+def begin_epoch(clock: EpochClock, epoch: float | None) -> int:
+    state = TrainerState()
+    state.epoch = epoch
+    clock.on_epoch_begin(TrainingArguments(), state, TrainerControl())
+    return clock.epoch
+
+
+@pytest.mark.parametrize(
+    ("told", "epoch"),
+    [(None, 0), (0, 0), (0.0, 0), (1.0, 1), (2.4, 2), (2.9999, 2), (2.9999999999, 3), (3.0000001, 3), (17.5, 17)],
+)
+def test_the_epoch_is_the_whole_part_of_the_trainers(told: float | None, epoch: int) -> None:
+    assert begin_epoch(EpochClock(), told) == epoch
+
+
+@pytest.mark.parametrize("steps", [3, 7, 49, 1000])
+def test_epochs_that_the_trainer_summed_up_are_not_missed(steps: int) -> None:
+    clock = EpochClock()
+    for epoch in range(1, 12):
+        assert begin_epoch(clock, (epoch - 1) + steps / steps) == epoch
+        assert begin_epoch(clock, sum([1 / steps] * (epoch * steps))) == epoch
+
+
+def test_the_clock_begins_where_it_is_told_and_can_be_set() -> None:
+    assert EpochClock().epoch == 0
+    clock = EpochClock(5)
+    assert clock.epoch == 5
+    clock.epoch = 2
+    assert clock.epoch == 2
+    assert EpochClock().epoch == 0  # clocks do not share
+
+
+@pytest.mark.parametrize("event", ["on_init_end", "on_train_begin"])
+def test_it_knows_whether_a_trainer_has_it(event: str) -> None:
+    clock = EpochClock()
+    assert not clock.connected
+    getattr(clock, event)(TrainingArguments(), TrainerState(), TrainerControl())
+    assert clock.connected
+    assert not EpochClock().connected
+
+
+def test_a_worker_that_was_started_before_sees_the_epoch() -> None:
+    clock = EpochClock()
+    loader = DataLoader(Watch(clock), batch_size=None, num_workers=1, persistent_workers=True)
+    assert {tuple(item) for item in loader} == {(0, False)}
+    begin_epoch(clock, 3.0)
+    clock.on_train_begin(TrainingArguments(), TrainerState(), TrainerControl())
+    assert {tuple(item) for item in loader} == {(3, True)}
+    clock.epoch = 1
+    assert {tuple(item) for item in loader} == {(1, True)}

@@ -17,22 +17,22 @@ from scipy.stats import chisquare
 from views_support import make
 
 from simlte_st.data.document import Document, SegmentedDocument
-from simlte_st.data.segmenters import PunktSegmenter
-from simlte_st.data.sentences import segment_document
-from simlte_st.data.views import (
-    DocSplit,
-    Piece,
-    Sides,
+from simlte_st.data.drawing import (
+    Span,
     View,
     ViewPair,
+    ViewSpans,
     draw_views,
     has_two_words,
-    pieces_of_words,
     render,
+    spans_of_words,
     view_rng,
-    whole,
+    whole_sentences,
     words_of,
 )
+from simlte_st.data.segmenters import PunktSegmenter
+from simlte_st.data.sentences import segment_document
+from simlte_st.data.views import DocSplit
 from simlte_st.errors import ConfigurationError
 
 
@@ -60,7 +60,7 @@ def test_views_are_disjoint_ordered_nonempty_and_complete(
     assert view.accepts(document)
     sides = view.draw(document, budget, view_rng(0, epoch, document.id))
     first, second = ([piece.sentence for piece in side] for side in sides)
-    assert all(piece == Piece(piece.sentence) for side in sides for piece in side)
+    assert all(piece == Span(piece.sentence) for side in sides for piece in side)
     assert first
     assert second
     assert first == sorted(set(first))
@@ -249,12 +249,12 @@ def test_the_scheme_of_generators_is_stable() -> None:
 class Fixed:
     """A view without chance, for counting."""
 
-    sides: Sides
+    sides: ViewSpans
 
     def accepts(self, document: SegmentedDocument) -> bool:
         return True
 
-    def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> Sides:
+    def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> ViewSpans:
         return self.sides
 
 
@@ -269,18 +269,18 @@ class Fixed:
         ([0, 1], [0, 1], None, 20),  # the same twice counts once
         ([0, 1, 2], [2], 20, 30),  # cut in the first, there in the second
         ([0, 1, 2], [2, 3], 15, 30),  # cut in both: half of 1, all of 2, half of 3
-        ([Piece(0, 0, 5)], [Piece(0, 5, 10)], None, 10),  # halves add up
-        ([Piece(0, 0, 5)], [Piece(0, 5, 10)], 2, 4),
-        ([Piece(0, 0, 6)], [Piece(0, 4, 9)], None, 9),  # an overlap counts once
-        ([Piece(0, 4, 9)], [Piece(0, 0, 6)], None, 9),
-        ([Piece(0, 2, 8)], [Piece(0, 3, 5)], None, 6),  # one inside the other
-        ([Piece(0, 0, 2), Piece(0, 3, 10)], [Piece(0, 0, 10)], None, 10),
-        ([Piece(0, 0, 2), Piece(0, 3, 10)], [Piece(0, 0, 1), Piece(0, 2, 3)], 100, 10),
-        ([Piece(0, 9, 10), Piece(1), Piece(2, 0, 1)], [Piece(3, 4, 6)], None, 14),
+        ([Span(0, 0, 5)], [Span(0, 5, 10)], None, 10),  # halves add up
+        ([Span(0, 0, 5)], [Span(0, 5, 10)], 2, 4),
+        ([Span(0, 0, 6)], [Span(0, 4, 9)], None, 9),  # an overlap counts once
+        ([Span(0, 4, 9)], [Span(0, 0, 6)], None, 9),
+        ([Span(0, 2, 8)], [Span(0, 3, 5)], None, 6),  # one inside the other
+        ([Span(0, 0, 2), Span(0, 3, 10)], [Span(0, 0, 10)], None, 10),
+        ([Span(0, 0, 2), Span(0, 3, 10)], [Span(0, 0, 1), Span(0, 2, 3)], 100, 10),
+        ([Span(0, 9, 10), Span(1), Span(2, 0, 1)], [Span(3, 4, 6)], None, 14),
     ],
 )
-def test_tokens_and_seen(first: list[int | Piece], second: list[int | Piece], budget: int | None, seen: int) -> None:
-    sides = tuple([piece if isinstance(piece, Piece) else Piece(piece) for piece in side] for side in (first, second))
+def test_tokens_and_seen(first: list[int | Span], second: list[int | Span], budget: int | None, seen: int) -> None:
+    sides = tuple([piece if isinstance(piece, Span) else Span(piece) for piece in side] for side in (first, second))
     pair = draw_views(make([10, 10, 10, 10]), Fixed(sides), budget=budget)  # type: ignore[arg-type]
     assert pair is not None
     assert (pair.tokens, pair.seen) == (40, seen)
@@ -288,7 +288,7 @@ def test_tokens_and_seen(first: list[int | Piece], second: list[int | Piece], bu
 
 def test_seen_counts_tokens_where_words_have_several() -> None:
     document = SegmentedDocument("d", ("one two three four", "", "six"), (0,), (12, 0, 3))
-    pair = draw_views(document, Fixed(([Piece(0, 0, 1)], [Piece(0, 2, 3), Piece(1), Piece(2)])))
+    pair = draw_views(document, Fixed(([Span(0, 0, 1)], [Span(0, 2, 3), Span(1), Span(2)])))
     assert pair == ViewPair("d", "one", "three  six", tokens=15, seen=9)
 
 
@@ -322,8 +322,8 @@ def test_a_view_is_frozen_tells_its_settings_and_fits_the_protocol() -> None:
 
 def test_rendering_keeps_sentences_and_cuts_at_words() -> None:
     document = SegmentedDocument("d", ("A  b\nc d.", "E f"), (0,), (4, 2))
-    assert render(document, whole([1, 0])) == "E f A  b\nc d."
-    assert render(document, [Piece(0, 1, 3), Piece(1, 0, 1)]) == "b\nc E"
+    assert render(document, whole_sentences([1, 0])) == "E f A  b\nc d."
+    assert render(document, [Span(0, 1, 3), Span(1, 0, 1)]) == "b\nc E"
     assert render(document, []) == ""
 
 
@@ -331,9 +331,9 @@ def test_words_to_pieces_and_back() -> None:
     document = make([3, 1, 4])
     words = words_of(document, [0, 1, 2])
     assert words == [(0, 0), (0, 1), (0, 2), (1, 0), (2, 0), (2, 1), (2, 2), (2, 3)]
-    assert pieces_of_words(words) == [Piece(0, 0, 3), Piece(1, 0, 1), Piece(2, 0, 4)]
-    assert pieces_of_words([(0, 0), (0, 2), (2, 0), (2, 1)]) == [Piece(0, 0, 1), Piece(0, 2, 3), Piece(2, 0, 2)]
-    assert pieces_of_words([]) == []
+    assert spans_of_words(words) == [Span(0, 0, 3), Span(1, 0, 1), Span(2, 0, 4)]
+    assert spans_of_words([(0, 0), (0, 2), (2, 0), (2, 1)]) == [Span(0, 0, 1), Span(0, 2, 3), Span(2, 0, 2)]
+    assert spans_of_words([]) == []
 
 
 @settings(max_examples=100)

@@ -17,13 +17,13 @@ from simlte_st.evaluation import (
     tfidf_few_shot,
 )
 from simlte_st.evaluation.comparison import TFIDF, compare_halves, compare_probes
-from simlte_st.evaluation.lexical import TfidfScores
-from simlte_st.evaluation.split_half import SplitHalfResult, split_half_of_scores
+from simlte_st.evaluation.scores import TfidfScores
+from simlte_st.evaluation.split_half import SplitHalfResult, ranks_of_halves, result_from_ranks
 from simlte_st.evaluation.structure import neighbours_by_words, words_agreement
 
 
 def tfidf(anchors: list[str], positives: list[str], seed: int = 0) -> SplitHalfResult:
-    return split_half_of_scores(TfidfScores([*anchors, *positives]), seed=seed)
+    return result_from_ranks(ranks_of_halves(TfidfScores([*anchors, *positives])), seed=seed)
 
 
 def test_halves_are_what_their_parts_say(model: SentenceTransformer, corpus: list[Document]) -> None:
@@ -126,7 +126,7 @@ def test_what_is_wrong_with_labels_is_said_once(
         [line for line in caplog.messages if part in line] for part in ("fewer than 5", "no training example")
     )
     assert few == [
-        "12 classes have fewer than 5 examples and give all there are at every draw: "
+        "Classes with fewer than 5 examples, which each draw takes all of: "
         + ", ".join(f"rare {number:02d} (1)" for number in range(10))
         + " and 2 more"
     ]

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from simlte_st.evaluation import FewShotResult, ProbeResult, SplitHalfResult, StructureResult
-from simlte_st.evaluation.comparison import HalvesComparison, ProbeComparison
-from simlte_st.evaluation.table import comparison_table, markdown_table, short_names
+from simlte_st.evaluation.comparison import HalvesComparison, ProbeComparison, comparison_table
+from simlte_st.evaluation.table import markdown_table, short_names
 
 
 def test_columns_are_aligned() -> None:

@@ -166,10 +166,10 @@ def test_few_labelled_documents_have_no_say() -> None:
 def test_what_cannot_be_compared_is_refused() -> None:
     with pytest.raises(DataError, match="200 values of the base and 100"):
         give_verdict(halves(), halves(0.1, 100))
-    with pytest.raises(DataError, match="TF-IDF is none"):
+    with pytest.raises(DataError, match="TF-IDF"):
         give_verdict(halves(words=None), halves(0.1))
     longer = replace(halves(0.1), reads=4096)
-    with pytest.raises(DataError, match=r"base reads 256 tokens of a text and the model 4,096.*readers of different"):
+    with pytest.raises(DataError, match=r"256 tokens .* 4,096"):
         give_verdict(halves(), longer)
     assert "reads 256 tokens of a text and the model all" in str(why_not_compared(halves(), halves(reads=None)))
     assert why_not_compared(longer, longer) is None

@@ -195,7 +195,7 @@ def test_what_is_no_loaded_model_and_no_documents(model: SentenceTransformer, tm
     with pytest.raises(ConfigurationError, match=r"model='a-name': load it first, with simlte_st\.SentenceTransformer"):
         encode_documents("a-name", ["ba bun"], tmp_path / "v.parquet")  # type: ignore[arg-type]
     for source in (np.array("ba bun"), "ba bun bis", b"ba bun", 5, None):
-        with pytest.raises(DataError, match=r"is no source of documents|There is no file or folder"):
+        with pytest.raises(DataError, match=r"not a source of documents|There is no file or folder"):
             encode_documents(model, source, tmp_path / "v.parquet")  # type: ignore[arg-type]
     assert not any(tmp_path.iterdir())
 

@@ -110,7 +110,7 @@ def test_the_command_reads_from_an_address(
         ({"limit": 8}, "limit= and stream="),
         ({"batch_tokens": 800}, "batch_tokens= needs the lengths of all documents"),
         ({"text_column": "body"}, "no column 'body'"),
-        ({"batch_size": 80}, "has fewer documents to train on than the 80 of a batch"),
+        ({"batch_size": 80}, "has fewer documents to train on"),
     ],
 )
 def test_what_a_stream_cannot_do(settings: dict[str, Any], message: str, encoder_path: Path, tmp_path: Path) -> None:

@@ -170,7 +170,7 @@ def test_bad_input_is_refused_before_anything_is_written(
     with pytest.raises(ConfigurationError, match=r"held_out=0.9"):
         train(documents, output, base=encoder_path, held_out=0.9)
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(EmptyCorpusError, match=r"There is 1 that can be used\.$"):
+    with pytest.raises(EmptyCorpusError, match=r"1 document can be used\.$"):
         train(documents[:1], output, base=encoder_path, held_out=0.0, progress=False)
     few = [Document("doc 19", documents[0]), Document("doc 0", documents[1])]  # the first one is held out
     with pytest.raises(EmptyCorpusError, match=r"1 was held out to measure the gain: with held_out=0 none is\.$"):

@@ -10,8 +10,8 @@ import numpy as np
 from benchmarks.grid.cells import Cell, Grid, Run
 from benchmarks.grid.models import run_name
 from benchmarks.grid.sets import Labelled
+from benchmarks.records import TFIDF_INVERSE_L2
 from simlte_st.evaluation import ProbeResult, few_shot_probe, fit_probe, tfidf_few_shot, tfidf_probe
-from simlte_st.evaluation.lexical import TFIDF_INVERSE_L2
 
 FULL = "classification"
 FEW = "few-shot"

@@ -1,14 +1,14 @@
-"""The table of formats of files: a new one is a file of this folder and a line of :data:`FORMATS`."""
+"""The table of file formats: a new one is a file of this folder and a line of :data:`FORMATS`."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from simlte_st.data.formats import csv, docx, html, json, jsonl, parquet, pdf, text
+from simlte_st.data.config import SourceConfig
+from simlte_st.data.formats import csv, docx, html, json, parquet, pdf, text
 from simlte_st.data.formats.base import Format, TableFormat, TextFormat
-from simlte_st.data.rows import ReadSettings
-from simlte_st.data.streams import COMPRESSED
 from simlte_st.data.tables import Table
+from simlte_st.data.text_files import COMPRESSED
 from simlte_st.errors import DataError
 
 PLAIN_TEXT = TextFormat((".txt", ".md"), text.read)
@@ -18,7 +18,7 @@ FORMATS: tuple[Format, ...] = (
     TextFormat((".html", ".htm", ".xhtml"), html.read, library="selectolax"),
     TextFormat((".pdf",), pdf.read, library="pypdf"),
     TextFormat((".docx", ".docm", ".dotx", ".dotm"), docx.read, library="lxml"),
-    TableFormat((".jsonl", ".ndjson"), jsonl.open_table),
+    TableFormat((".jsonl", ".ndjson"), json.open_lines),
     TableFormat((".json",), json.open_table),
     TableFormat((".csv",), csv.open_csv),
     TableFormat((".tsv",), csv.open_tsv),
@@ -56,9 +56,9 @@ def format_of(path: Path) -> Format | None:
     return None if known is None or (packed and not known.packable) else known
 
 
-def open_table(path: Path, settings: ReadSettings) -> Table:
-    """Open a table by its suffix and look at its columns."""
+def open_table(path: Path, config: SourceConfig) -> Table:
+    """Open a table in the format of its suffix."""
     known = format_of(path)
     if not isinstance(known, TableFormat):
-        raise DataError(f"{path} is no table: its name should end in {', '.join(TABLE_SUFFIXES)}.")
-    return known.open(path, settings)
+        raise DataError(f"{path} is not a table: its name should end in {', '.join(TABLE_SUFFIXES)}.")
+    return known.open(path, config)

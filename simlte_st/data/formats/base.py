@@ -1,4 +1,4 @@
-"""The two kinds of formats: files that are one document each, and tables."""
+"""The two kinds of file formats: files that hold one document each, and tables."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
-from simlte_st.data.rows import UNREADABLE, ReadSettings, Row, Skip
-from simlte_st.data.streams import BadTextError
-from simlte_st.data.tables import Table
+from simlte_st.data.config import SourceConfig
+from simlte_st.data.tables import UNREADABLE, Row, Skip, Table
+from simlte_st.data.text_files import BadTextError
 from simlte_st.errors import MissingExtraError
 from simlte_st.extras import require
 
@@ -21,13 +21,12 @@ ENCRYPTED = "encrypted"
 EXTRA = "documents"
 MISSING_EXTRA = f'not readable without the extra {EXTRA}: pip install "simlte-st[{EXTRA}]"'
 
-
 _BLANK_LINES = re.compile(r"\n{3,}")
 
 
 @dataclass(frozen=True, slots=True)
 class FileText:
-    """The text of a file, and what of the file is not in it: what kind of thing, and what it is."""
+    """The text of a file, and the parts that are not in it: the kind of each, and what it is."""
 
     text: str
     left_out: tuple[tuple[str, str], ...] = ()
@@ -39,13 +38,13 @@ class TextFormat:
 
     Attributes:
         suffixes: Its suffixes, in lower case.
-        read: Gives a file's text. It raises ``BadTextError`` with the reason where there is none, ``OSError``, or
-            whatever a library stumbles over in a damaged file.
-        library: The module that it needs, which the extra ``documents`` installs.
+        read: Returns a file's text. It raises ``BadTextError`` with the reason if there is none, ``OSError``, or
+            whatever a library raises for a damaged file.
+        library: The module it needs, which the extra ``documents`` installs.
     """
 
     suffixes: tuple[str, ...]
-    read: Callable[[Path, ReadSettings], FileText]
+    read: Callable[[Path, SourceConfig], FileText]
     library: str | None = None
     packable: ClassVar[bool] = False
 
@@ -54,13 +53,13 @@ class TextFormat:
         if self.library is not None:
             require(self.library, EXTRA, f"reading {self.suffixes[0]} files")
 
-    def row(self, path: Path, name: str, settings: ReadSettings) -> Row | Skip:
-        """Read a file as a row, or say why it gives none."""
+    def row(self, path: Path, name: str, config: SourceConfig) -> Row | Skip:
+        """Read a file as a row, or return why it gives none."""
         try:
             if not stat.S_ISREG(path.stat().st_mode):  # a pipe or a device may never end
                 return Skip(name, NO_FILE, id=name)
             self.check_library()
-            read = self.read(path, settings)
+            read = self.read(path, config)
             return Row(name, name, read.text, left_out=read.left_out)
         except BadTextError as error:
             return replace(Skip(name, *error.args), id=name)
@@ -68,23 +67,23 @@ class TextFormat:
             return Skip(name, MISSING_EXTRA, id=name)
         except OSError as error:
             return Skip(name, UNREADABLE, error.strerror or str(error), id=name)
-        except Exception as error:  # of a damaged file the libraries raise whatever they stumble over
+        except Exception as error:  # the libraries raise anything for damaged files
             return Skip(name, DAMAGED, f"{type(error).__name__}: {error}", id=name)
 
 
 @dataclass(frozen=True)
 class TableFormat:
-    """A format whose files hold a document a row.
+    """A format whose files hold a document per row.
 
     Attributes:
         suffixes: Its suffixes, in lower case.
-        open: Opens a file and looks at its columns. It raises ``DataError`` where there are none.
-        count_rows: Gives the number of rows where that costs nothing, else None.
+        open: Opens a file and looks at its columns. It raises ``DataError`` if there are none.
+        count_rows: Returns the number of rows if that costs nothing, else None.
         packable: Whether the file may be compressed, with ``.gz`` or ``.zst`` after its name.
     """
 
     suffixes: tuple[str, ...]
-    open: Callable[[Path, ReadSettings], Table]
+    open: Callable[[Path, SourceConfig], Table]
     packable: bool = True
     count_rows: Callable[[Path], int | None] = lambda path: None
 
@@ -93,6 +92,6 @@ Format = TextFormat | TableFormat
 
 
 def tidy_lines(parts: Iterable[str]) -> str:
-    """Put the parts of a text together, without soft hyphens, white space around lines and more than one blank line."""
+    """Join the parts of a text, without soft hyphens, white space around lines and runs of blank lines."""
     lines = (line.strip() for line in "".join(parts).replace("\xad", "").split("\n"))
     return _BLANK_LINES.sub("\n\n", "\n".join(lines)).strip()

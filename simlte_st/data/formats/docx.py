@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from simlte_st.data.config import SourceConfig
 from simlte_st.data.formats.base import DAMAGED, ENCRYPTED, FileText, tidy_lines
-from simlte_st.data.rows import ReadSettings
-from simlte_st.data.streams import BadTextError
+from simlte_st.data.text_files import BadTextError
 
 UNPACKS = "unpacking to far more than text does"
 HEADERS = "headers and footers"
@@ -33,7 +33,7 @@ _SYMBOLS = {
 }
 
 
-def read(path: Path, settings: ReadSettings) -> FileText:
+def read(path: Path, config: SourceConfig) -> FileText:
     """Return the final text: tracked changes accepted, in the order of its paragraphs, then foot- and endnotes.
 
     Paragraphs in tables, text boxes and fields are read, and formulas. Hidden text, placeholders of fields that nobody
@@ -44,7 +44,7 @@ def read(path: Path, settings: ReadSettings) -> FileText:
         if stream.read(8) == _COMPOUND_FILE:
             raise BadTextError(ENCRYPTED, "it needs a password, or is of an old form (.doc)")
         with zipfile.ZipFile(stream) as archive:
-            _check_unpacked(archive, path.stat().st_size, settings.max_characters)
+            _check_unpacked(archive, path.stat().st_size, config.max_characters)
             return _final_text(archive)
 
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from simlte_st.data.config import SourceConfig
 from simlte_st.data.formats.base import DAMAGED, FileText, tidy_lines
 from simlte_st.data.formats.nesting import bounded_markup
-from simlte_st.data.rows import ReadSettings
-from simlte_st.data.streams import TOO_LONG, WRONG_ENCODING, BadTextError, decode_text
+from simlte_st.data.text_files import TOO_LONG, WRONG_ENCODING, BadTextError, decode_text
 
 _SPACE = re.compile(r"[ \t\n\f\r]{2,}|[\t\n\f\r]")  # what is not one space already
 _LABEL = re.compile(rb"""<meta[^>]{0,200}?charset\s{0,9}=\s{0,9}["']?\s{0,9}([\w.:-]{1,40})""", re.IGNORECASE)
@@ -42,7 +42,7 @@ _HIDING_WORDS = ("hidden", "display", "visibility", "popover", "<dialog")
 _HIDING_STYLE = re.compile(r"(?:^|[;\s])(?:display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse))\b", re.IGNORECASE)
 
 
-def read(path: Path, settings: ReadSettings) -> FileText:
+def read(path: Path, config: SourceConfig) -> FileText:
     """Return what a browser shows, but navigation: inline tags do not part words, blocks are paragraphs.
 
     Left out are what no browser that runs scripts shows (scripts, styles, templates, what is hidden by an attribute or
@@ -50,9 +50,9 @@ def read(path: Path, settings: ReadSettings) -> FileText:
     drop-down lists; and of drawings all but their text. What a style sheet hides is not known here.
     """
     # Markup may be most of a page; the bound is that of a line of JSON.
-    if (size := path.stat().st_size) > 12 * settings.max_characters + (1 << 20):
+    if (size := path.stat().st_size) > 12 * config.max_characters + (1 << 20):
         raise BadTextError(TOO_LONG, f"{size:,} bytes")
-    text = _decode(path.read_bytes(), settings.encoding)
+    text = _decode(path.read_bytes(), config.encoding)
     return FileText(html_text(text, xml=path.suffix.lower() == ".xhtml"))
 
 

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from simlte_st.data.arrow import batch_rows, column_kinds, schema_label_names
-from simlte_st.data.rows import RawRow, ReadSettings, Skip
-from simlte_st.data.streams import BrokenSourceError
-from simlte_st.data.tables import Table
+from simlte_st.data.config import SourceConfig
+from simlte_st.data.tables import RawRow, Skip, Table
+from simlte_st.data.text_files import BrokenSourceError
 
 _BATCH_ROWS = 128
-_LARGE = 100_000_000  # bytes of a column, below which it is read however it is packed
-_MOST_PACKED = 500  # times smaller than its text, the same page of it over and over included
+_LARGE = 100_000_000  # bytes; smaller columns are read whatever their compression
+_MOST_PACKED = 500  # times; text with the same page over and over compresses less
 
 
 def count_rows(path: Path) -> int | None:
-    """Return the number of rows that the file says it has; None for what is no parquet file."""
+    """Return the number of rows by the file's metadata; None if it is not a parquet file."""
     import pyarrow
     import pyarrow.parquet as pq
 
@@ -27,13 +27,13 @@ def count_rows(path: Path) -> int | None:
     return None
 
 
-def open_table(path: Path, settings: ReadSettings) -> Table:
-    """Open a parquet file, which is read by record batches, and of which only the wanted columns are read."""
+def open_table(path: Path, config: SourceConfig) -> Table:
+    """Open a parquet file, of which only the wanted columns are read, by record batches."""
     import pyarrow
     import pyarrow.parquet
 
     def broken(error: Exception) -> BrokenSourceError:
-        return BrokenSourceError(f"{path} is truncated, corrupt or no parquet file ({error})")
+        return BrokenSourceError(f"{path} is truncated, corrupt or not a parquet file ({error})")
 
     try:
         with path.open("rb") as stream:  # a path must be UTF-8
@@ -45,7 +45,7 @@ def open_table(path: Path, settings: ReadSettings) -> Table:
 
     def rows(wanted: Sequence[str], labels: Collection[str]) -> Iterator[RawRow | Skip]:
         try:
-            # As a dictionary a text that stands in many rows is held once, as in the file.
+            # As a dictionary, a text that is repeated in many rows is held once, as in the file.
             with path.open("rb") as stream, pyarrow.parquet.ParquetFile(stream, read_dictionary=strings) as file:
                 _check_sizes(file.metadata, wanted)
                 batches = file.iter_batches(batch_size=_BATCH_ROWS, columns=list(wanted))
@@ -57,7 +57,7 @@ def open_table(path: Path, settings: ReadSettings) -> Table:
 
 
 def _check_sizes(metadata: Any, wanted: Sequence[str]) -> None:
-    """Refuse columns that take far more memory than text could: a page is unpacked as a whole."""
+    """Raise for columns that unpack to far more than text does: a page is unpacked as a whole."""
     for group in range(metadata.num_row_groups):
         for number in range(metadata.num_columns):
             column = metadata.row_group(group).column(number)

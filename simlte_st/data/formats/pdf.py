@@ -7,9 +7,9 @@ import re
 import unicodedata
 from pathlib import Path
 
+from simlte_st.data.config import SourceConfig
 from simlte_st.data.formats.base import ENCRYPTED, FileText
-from simlte_st.data.rows import ReadSettings
-from simlte_st.data.streams import BadTextError
+from simlte_st.data.text_files import BadTextError
 
 NO_TEXT = "without text (scanned?)"
 EMPTY_PAGES = "pages without text (scans?)"
@@ -29,7 +29,7 @@ _FIRST_OF_TWO = frozenset((
 ))  # fmt: skip
 
 
-def read(path: Path, settings: ReadSettings) -> FileText:
+def read(path: Path, config: SourceConfig) -> FileText:
     """Return the text of the pages, one after the other: sentences run on from page to page.
 
     Ligatures are written as their letters, and words torn at the end of a line are put together. Pages without text are
@@ -46,7 +46,7 @@ def read(path: Path, settings: ReadSettings) -> FileText:
             for page in pypdf.PdfReader(stream).pages:
                 pages.append(page.extract_text().strip())
                 characters += len(pages[-1])
-                if characters > settings.max_characters:
+                if characters > config.max_characters:
                     break
     except (pypdf.errors.FileNotDecryptedError, pypdf.errors.WrongPasswordError) as error:
         raise BadTextError(ENCRYPTED, "it needs a password") from error

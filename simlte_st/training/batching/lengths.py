@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from simlte_st.data.corpus import from_rows
 from simlte_st.data.document import SegmentedDocument
+from simlte_st.data.drawing import Span, draw_spans
 from simlte_st.data.transform import DocSplitTransform
-from simlte_st.data.views import Piece, draw_sides
 
 Lengths = NDArray[np.int64]
 
@@ -42,13 +42,13 @@ class ViewLengths:
 
     def _both(self, document: SegmentedDocument, epoch: int) -> list[int]:
         views = self.views
-        sides = draw_sides(document, views.view, seed=views.seed, epoch=epoch, budget=views.budget)
+        sides = draw_spans(document, views.view, seed=views.seed, epoch=epoch, budget=views.budget)
         assert sides is not None  # the corpus holds documents that the view accepts
         counts = (math.ceil(sum(_tokens(document, piece) for piece in pieces) - 1e-6) for pieces in sides)
         return [self.special_tokens + (count if views.budget is None else min(count, views.budget)) for count in counts]
 
 
-def _tokens(document: SegmentedDocument, piece: Piece) -> float:
+def _tokens(document: SegmentedDocument, piece: Span) -> float:
     tokens = document.tokens[piece.sentence]
     if piece.stop is None:
         return tokens

@@ -144,7 +144,7 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"holds none of news_cleaned\*\.csv, news\.csv, train\.\* and test\.\* tables"):
         load_benchmark("fakenews", tmp_path)
     (tmp_path / "notes.txt").write_text("a")
-    with pytest.raises(DataError, match="is no table"):
+    with pytest.raises(DataError, match="not a table"):
         load_benchmark("bbc", tmp_path / "notes.txt")
 
 

@@ -21,7 +21,7 @@ from transformers import BertConfig, BertLMHeadModel, MPNetConfig, MPNetModel
 from benchmarks.rivals import RIVAL_FILE, RIVALS, RivalRecord, train_rival
 from benchmarks.rivals.train import CONTRASTIVE, TokenCount, count_tokens
 from simlte_st.chunk_mean import to_chunk_mean
-from simlte_st.data.rival_views import Crop, Identity
+from simlte_st.data.views import Crop, Identity
 from simlte_st.errors import ConfigurationError, EmptyCorpusError, ModelError
 from simlte_st.training.presets import get_preset
 

@@ -10,7 +10,7 @@ import pytest
 from reading_support import packed, texts
 
 from simlte_st.data.documents import read_documents
-from simlte_st.data.rows import UntypedText
+from simlte_st.data.tables import UntypedText
 from simlte_st.errors import DataError, EmptyCorpusError
 
 

@@ -19,7 +19,7 @@ from reading_support import page, texts
 
 from simlte_st.data.documents import read_documents
 from simlte_st.data.formats.html import html_text
-from simlte_st.data.streams import BadTextError
+from simlte_st.data.text_files import BadTextError
 from simlte_st.errors import EmptyCorpusError
 
 

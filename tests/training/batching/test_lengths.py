@@ -6,7 +6,7 @@ from datasets import Dataset
 from sentence_transformers import SentenceTransformer
 
 from simlte_st.data import Crop, DocSplit, DocSplitTransform
-from simlte_st.data.views import View
+from simlte_st.data.drawing import View
 from simlte_st.training.batching import ViewLengths
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simlte_st.data.windows import WindowMode, choose_window
+from simlte_st.data.drawing import WindowMode, choose_window
 
 MODES = get_args(WindowMode)
 

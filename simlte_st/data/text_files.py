@@ -1,4 +1,4 @@
-"""Bytes on disk to text: compressed files, encodings, and lines that are bounded in length."""
+"""Text files on disk: compression, encodings, and lines of bounded length."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-# Tab, line feed, vertical tab, form feed, carriage return and escape (ISO 2022) do occur in plain text; NUL is looked
-# for by itself.
+# Tab, line feed, vertical tab, form feed, carriage return and escape (ISO 2022) do occur in plain text; NUL has a
+# check of its own.
 _CONTROLS = bytes(code for code in (*range(32), 127) if code not in b"\0\t\n\v\f\r\x1b")
 _CONTROL_SHARE = 0.1
 _BUFFER = 1 << 18
@@ -41,18 +41,18 @@ _BROKEN = (OSError, EOFError, zlib.error, zstd.ZstdError)
 
 
 class BrokenSourceError(DataError):
-    """A source ended before its end; the reader adds how many documents came before."""
+    """A source that breaks off; the reader adds the number of documents read before."""
 
 
 class BadTextError(Exception):
-    """Bytes that do not become text: the reason that the report counts, and what it is."""
+    """Bytes that are not text; its arguments are the reason for the report, and details."""
 
 
 class Line(NamedTuple):
     """One line of a file: its number from 1, its text, and what is wrong with it, if anything.
 
-    A line in the wrong encoding carries a text with replacement characters (a CSV reader must see its quotes), one
-    that is too long carries an empty text.
+    The text of a line in the wrong encoding has replacement characters (a CSV reader must see its quotes); that of a
+    line that is too long is empty.
     """
 
     number: int
@@ -73,13 +73,13 @@ def check_encoding(encoding: str) -> str:
 
 
 def _open_bytes(path: Path) -> BinaryIO:
-    """Open a file for reading, decompressed where its name ends in ``.gz`` or ``.zst``."""
-    # These two are not wrapped in a larger buffer: what it had gathered when the file breaks off would be lost with it.
+    """Open a file for reading, decompressed if its name ends in ``.gz`` or ``.zst``."""
+    # Not wrapped in a larger buffer, whose content would be lost when the file breaks off.
     suffix = path.suffix.lower()
     if suffix == ".gz":
         return cast(BinaryIO, gzip.open(path, "rb"))
     if suffix == ".zst":
-        # Corpora are often packed with `zstd --long=31`: beyond the window that pyarrow would read.
+        # Corpora are often packed with `zstd --long=31`, whose window pyarrow does not read.
         return cast(BinaryIO, zstd.open(path, "rb", options={zstd.DecompressionParameter.window_log_max: 31}))
     return path.open("rb", buffering=_BUFFER)
 
@@ -90,9 +90,9 @@ def _marked_encoding(start: bytes) -> str | None:
 
 
 def _is_utf8(data: bytes, whole: bool = True) -> bool:
-    """Whether bytes are sound UTF-8 with letters beyond ASCII: no other encoding gives such bytes but by chance.
+    """Return whether bytes are valid UTF-8 beyond ASCII, which other encodings produce only by chance.
 
-    If they are not the whole of a text, the last letter may be cut.
+    Unless they are a whole text, the last letter may be incomplete.
     """
     if data.isascii() or b"\0" in data:
         return False
@@ -112,12 +112,12 @@ def _ascii_compatible(encoding: str) -> bool:
 
 
 def decode_text(data: bytes, encoding: str) -> str:
-    """Decode a whole text file: byte order marks are obeyed and removed, line ends become line feeds."""
+    """Decode a whole text file: a byte order mark decides and is removed, line ends become line feeds."""
     marked = _marked_encoding(data[:4])
     if marked is None and _is_utf8(data):
         encoding = "utf-8"
     narrow = marked in (None, "utf-8-sig") and _ascii_compatible(marked or encoding)
-    # NUL bytes never occur in text, except in encodings where they are half of a letter.
+    # NUL bytes do not occur in text, except as parts of letters in wide encodings.
     if narrow and b"\0" in data:
         raise BadTextError(BINARY, f"NUL byte at {data.index(0):,}")
     text, problem = "", None
@@ -135,7 +135,7 @@ def decode_text(data: bytes, encoding: str) -> str:
 
 
 def _bounded_lines(readline: Callable[[int], AnyStr], end: AnyStr, bound: int) -> Iterator[tuple[int, AnyStr | None]]:
-    """Number the lines; of one that is longer than the bound, nothing is kept."""
+    """Number the lines; None stands for one longer than the bound."""
     number = 0
     while line := readline(bound):
         number += 1
@@ -161,8 +161,8 @@ def _byte_lines(stream: BinaryIO, encoding: str, bound: int) -> Iterator[Line]:
 
 
 def _wide_lines(stream: BinaryIO, encoding: str, bound: int, newline: str | None) -> Iterator[Line]:
-    # In UTF-16 and UTF-32 a line feed byte is not a line end, so the stream is decoded before it is cut into lines; and
-    # where lines end in carriage returns (newline is None), these become line feeds.
+    # In UTF-16 and UTF-32 a line feed byte is not a line end, so the stream is decoded before it is cut into lines;
+    # carriage returns as line ends (newline is None) become line feeds.
     errors = "surrogatepass" if encoding.lower().startswith("utf") else "strict"
     with io.TextIOWrapper(stream, encoding=encoding, errors=errors, newline=newline) as text:
         for number, line in _bounded_lines(text.readline, "\n", bound):
@@ -189,23 +189,23 @@ def _longest(max_characters: int) -> int:
 
 @contextlib.contextmanager
 def _naming(path: Path) -> Iterator[None]:
-    """Name the file in the error where it cannot be read."""
+    """Name the file in the error if it cannot be read."""
     try:
         yield
     except _BROKEN as error:
         raise BrokenSourceError(f"{path} is truncated, corrupt or unreadable ({error})") from error
-    except UnicodeError as error:  # the plain one is of UTF-16 and UTF-32 without their marks
+    except UnicodeError as error:  # not a UnicodeDecodeError for UTF-16 and UTF-32 without their marks
         problem = _wrong(error) if isinstance(error, UnicodeDecodeError) else str(error)
         raise BrokenSourceError(f"{path} cannot be decoded: {problem}") from error
 
 
 def _looks(path: Path, encoding: str) -> tuple[str, bool]:
-    """Look at a file's beginning: give its encoding, and whether its lines end in carriage returns alone.
+    """Return a file's encoding, and whether its lines end in carriage returns alone, from its beginning.
 
-    It is in UTF-8 if its first letters beyond ASCII and what stands with them are, whatever encoding was asked for.
+    It is UTF-8, whatever encoding was asked for, if the first piece with letters beyond ASCII is valid UTF-8.
     """
     start = data = b""
-    with contextlib.suppress(*_BROKEN), _open_bytes(path) as stream:  # reading it says what is wrong
+    with contextlib.suppress(*_BROKEN), _open_bytes(path) as stream:  # reading it tells what is wrong
         pieces = iter(lambda: stream.read1(_BUFFER), b"")  # type: ignore[attr-defined]
         start = data = next(pieces, b"")
         while data and data.isascii() and codecs.lookup(encoding).name != "utf-8":
@@ -214,7 +214,7 @@ def _looks(path: Path, encoding: str) -> tuple[str, bool]:
 
 
 def read_lines(path: Path, encoding: str, max_characters: int) -> Iterator[Line]:
-    """Stream the lines of a file, line ends kept, whatever is wrong with single ones."""
+    """Stream the lines of a file, with their line ends; what is wrong with a line is told by its ``problem``."""
     bound = _longest(max_characters)
     encoding, returns = _looks(path, encoding)
     with _naming(path), _open_bytes(path) as stream:

@@ -1,8 +1,10 @@
-"""The views of the methods that DocSplit is compared with."""
+"""The views that DocSplit is compared with, and all views by name."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -10,10 +12,10 @@ from hypothesis import strategies as st
 from views_support import draws, make
 
 from simlte_st.data.document import Document, SegmentedDocument
-from simlte_st.data.rival_views import Crop, Identity, InverseCloze
+from simlte_st.data.drawing import View, ViewPair, draw_views
 from simlte_st.data.segmenters import PunktSegmenter
 from simlte_st.data.sentences import segment_document
-from simlte_st.data.views import DocSplit, View, ViewPair, draw_views
+from simlte_st.data.views import VIEWS, Crop, DocSplit, Identity, InverseCloze, make_view
 from simlte_st.errors import ConfigurationError
 
 
@@ -177,3 +179,43 @@ def test_what_every_view_accepts(view: View) -> None:
     assert view.accepts(make([5])) == (not isinstance(view, InverseCloze) and getattr(view, "single", "") != "skip")
     assert view.accepts(make([1])) == isinstance(view, Identity)
     assert not view.accepts(SegmentedDocument("d", (), (), ()))
+
+
+BY_NAME = {view.__name__: view for view in VIEWS.values()}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_views_by_name_are_frozen_dataclasses_of_the_protocol(name: str) -> None:
+    view = make_view(name)
+    assert type(view) is VIEWS[name]
+    assert isinstance(view, View)
+    assert dataclasses.is_dataclass(view)
+    assert type(view).__dataclass_params__.frozen  # type: ignore[attr-defined]
+    assert view == make_view(name)
+    assert hash(view) == hash(make_view(name))
+    assert eval(repr(view), BY_NAME) == view
+
+
+def test_settings_reach_the_view() -> None:
+    assert make_view("docsplit", p=0.4, unit="paragraph") == DocSplit(p=0.4, unit="paragraph")
+    assert make_view("crop", least=0.1) == Crop(least=0.1)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "message"),
+    [
+        ("simcse", {}, "Unknown view 'simcse': use one of docsplit, identity, crop"),
+        ("docsplit", {"probability": 0.5}, "'docsplit' has no setting probability=: it has p=, unit="),
+        ("docsplit", {"block": 3}, "block= .*unit='block'"),
+        ("identity", {"p": 0.5}, "'identity' has no setting p="),
+        ("identity", {"window": "tail"}, "window="),
+        ("crop", {"least": 0.0}, "least=0.0"),
+        ("crop", {"least": 0.6}, "least=0.6"),
+        ("crop", {"most": 1.1}, "most=1.1"),
+        ("inverse-cloze", {"keep_sentence": 1.5}, "keep_sentence=1.5"),
+        ("inverse-cloze", {"window": "x"}, "window="),
+    ],
+)
+def test_wrong_names_and_settings_are_refused(name: str, wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        make_view(name, **wrong)

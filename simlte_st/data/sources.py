@@ -1,0 +1,280 @@
+"""Sources of documents, opened by what they are: files and folders, data sets, data frames, iterables, lists of these.
+
+Texts are not checked here; that is the reader's work (``documents.py``). What fails before there is a text (a
+malformed line, a file that cannot be decoded) is a :class:`~simlte_st.data.tables.Skip`, which the reader counts.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import operator
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from simlte_st.data import hub
+from simlte_st.data.arrow import frame_table, is_frame, is_instance
+from simlte_st.data.config import SourceConfig
+from simlte_st.data.formats import DESCRIPTION, format_of
+from simlte_st.data.formats.base import TextFormat
+from simlte_st.data.tables import (
+    UNREADABLE,
+    Columns,
+    Event,
+    RawRow,
+    Row,
+    Skip,
+    item_rows,
+    mappings_table,
+    read_table,
+    refuse_columns,
+)
+from simlte_st.data.text_files import BrokenSourceError
+from simlte_st.errors import DataError
+from simlte_st.files import is_model, nearest_place
+
+PLACES = f"{DESCRIPTION}; or {hub.FORM}"
+"""What a user can name as a source, in words."""
+
+_SHOWN_LENGTH = 200  # characters of a path in a message; longer items of a list are texts
+_HUB_NAME = re.compile(r"hub:\S+")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An open source.
+
+    Attributes:
+        name: Its name, for messages.
+        events: Reads it from its beginning.
+        size: Returns the number of its rows, items or files if that costs nothing, else None.
+        once: Whether it can be read only once.
+        joint: What joins its name, if it is one of several, to the ids made for its documents; None for a file that is
+            one document, whose id is its name.
+        places: The files and folders that it reads.
+    """
+
+    name: str
+    events: Callable[[], Iterator[Event]]
+    size: Callable[[], int | None] = lambda: None
+    once: bool = False
+    joint: str | None = ":"
+    places: tuple[Path, ...] = ()
+
+
+def open_source(source: Any, config: SourceConfig) -> Source:
+    """Open a source by what it is."""
+    if isinstance(source, (str, os.PathLike)):
+        return _open_place(source, config)
+    if isinstance(source, (list, tuple)) and _are_places(source):
+        return _open_several(source, config)
+    name = f"the {type(source).__name__}"
+    if is_instance(source, "datasets", "Dataset", "IterableDataset"):
+        return Source(name, lambda: read_table(hub.dataset_table(source, name), config), lambda: _length(source))
+    if is_frame(source):
+        return Source(name, lambda: read_table(frame_table(source, name), config), lambda: len(source))
+    if _is_iterable(source):
+        once = isinstance(source, Iterator)
+        return Source(name, lambda: _items(source, name, config), lambda: _length(source), once)
+    raise DataError(
+        f"A {type(source).__name__} is not a source of documents (of a DatasetDict, pass one split; collect a "
+        f"LazyFrame). Documents are read from {hub.FORM}; {DESCRIPTION}; a list of these; a datasets.Dataset or "
+        "IterableDataset; a pandas or polars DataFrame or a pyarrow.Table, or a column of one; an iterable of strings, "
+        "of Documents or of mappings with a text."
+    )
+
+
+def _is_iterable(source: Any) -> bool:
+    """Return whether a source has documents as its items, not column names, splits or numbers."""
+    if isinstance(source, (Mapping, bytes, bytearray)) or not hasattr(source, "__iter__") or hasattr(source, "columns"):
+        return False
+    return bool(getattr(source, "ndim", 1) != 0)  # an array of one value cannot be iterated
+
+
+def _length(source: Any) -> int | None:
+    size = int(operator.length_hint(source, -1))
+    return None if size < 0 else size
+
+
+def _items(source: Iterable[Any], name: str, config: SourceConfig) -> Iterator[Event]:
+    rows = item_rows(source, name, config)
+    for row in rows:
+        if isinstance(row, RawRow):  # rows before the first mapping need no columns
+            yield from read_table(mappings_table(name, itertools.chain([row], rows)), config)
+            return
+        yield row
+
+
+# One place: a file, a folder or a data set on the Hub.
+
+
+def _open_place(source: str | os.PathLike[str], config: SourceConfig) -> Source:
+    if hub.is_hub(source):
+        return _open_hub(str(source), config)
+    name: str = os.fspath(source)
+    if not name.strip():  # Path takes an empty name for the working folder
+        raise DataError(
+            f"{name!r} is not the name of a file or folder. The working folder is '.'. Documents are read from "
+            f"{PLACES}."
+        )
+    path = Path(source)
+    if not os.path.exists(path):
+        shown = name if len(name) <= _SHOWN_LENGTH else name[:_SHOWN_LENGTH] + "..."
+        if "://" in name:
+            raise DataError(f"{shown!r} is an address: only training reads from there, with stream=True.")
+        raise DataError(f"There is no file or folder {shown!r}.{nearest_place(path)} Documents are read from {PLACES}.")
+    known = format_of(path)
+    if path.is_dir() or isinstance(known, TextFormat):
+        refuse_columns(config, f"{path} holds text, which")
+    if path.is_dir():
+        return Source(name, lambda: _folder(path, config), lambda: _count_texts(path), joint="/", places=(path,))
+    if isinstance(known, TextFormat):
+        known.check_library()  # in a folder, files whose library is missing are counted
+        return Source(name, lambda: iter([known.row(path, path.name, config)]), joint=None, places=(path,))
+    if known is None:
+        shown = "".join(path.suffixes[-2:]).lower() or "no suffix"
+        raise DataError(f"{path} is of an unknown kind ({shown}). Documents are read from {PLACES}.")
+    if not path.is_file():  # tables are read more than once, and a pipe may never end
+        raise DataError(f"{path} is a pipe or a device, not a file: write its content to a file first.")
+    return Source(
+        name,
+        lambda: read_table(known.open(path, config), config),
+        lambda: known.count_rows(path),
+        places=(path,),
+    )
+
+
+def _open_hub(source: str, config: SourceConfig) -> Source:
+    name, configuration, split = hub.parse_hub(source)
+
+    @functools.cache  # opened when it is first read; the stream itself starts over at each iteration
+    def stream() -> Any:
+        return hub.load_hub(name, [split], configuration, streaming=True)[0]
+
+    def events() -> Iterator[Event]:
+        import datasets
+        import pyarrow
+
+        opened = stream()
+        try:
+            yield from read_table(hub.dataset_table(opened, source), config)
+        except (OSError, pyarrow.ArrowException, datasets.exceptions.DatasetsError) as error:
+            raise BrokenSourceError(f"{source} broke off ({error})") from error
+
+    return Source(source, events)
+
+
+def _count_texts(folder: Path) -> int:
+    return sum(isinstance(format_of(Path(name)), TextFormat) for _, _, names in os.walk(folder) for name in names)
+
+
+def _folder(folder: Path, config: SourceConfig, relative: str = "", root: Path | None = None) -> Iterator[Event]:
+    """Return the files under a folder that hold a document each, in the order of their paths.
+
+    Models, whose cards and vocabularies are not documents, and links out of the folder are ignored.
+    """
+    root = root or folder.resolve()
+    # os.path, unlike Path and DirEntry, does not raise for circular links and unreadable files.
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError as error:
+        yield Skip(relative or str(folder), UNREADABLE, error.strerror or str(error), id=relative)
+        return
+    for entry in entries:
+        name, path = relative + entry.name, Path(entry.path)
+        if entry.name.startswith("."):
+            yield Skip(name, "hidden", ignored=True)
+        elif entry.is_dir(follow_symlinks=False) and is_model(path):
+            yield Skip(name, "model folder", ignored=True)
+        elif entry.is_dir(follow_symlinks=False):
+            yield from _folder(path, config, name + "/", root)
+        elif os.path.isdir(path):  # a linked folder may lead back up here
+            yield Skip(name, "linked folder", ignored=True)
+        elif not isinstance(known := format_of(path), TextFormat):
+            yield Skip(name, path.suffix.lower() or "no suffix", ignored=True)
+        elif entry.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(root):
+            yield Skip(name, "link out of the folder", ignored=True)
+        else:
+            yield known.row(path, name, config)
+
+
+# Several places: paths are told apart from texts, and ids say from which source a document is.
+
+
+def _open_several(places: Sequence[str | os.PathLike[str]], config: SourceConfig) -> Source:
+    sources = [_open_place(place, config) for place in places]
+    if len(sources) == 1:
+        return sources[0]
+
+    def events() -> Iterator[Event]:
+        for source, label in zip(sources, _labels(places), strict=True):
+            yield from _labelled(source, label)
+
+    paths = tuple(place for source in sources for place in source.places)
+    return Source(f"{len(sources)} sources", events, places=paths)
+
+
+def is_place(item: object) -> bool:
+    """Return whether an item of a list is a path, or the name of an existing file or folder or of the Hub."""
+    if isinstance(item, os.PathLike):
+        return True
+    if not isinstance(item, str) or len(item) > _SHOWN_LENGTH:
+        return False
+    return _HUB_NAME.fullmatch(item) is not None or os.path.lexists(item)
+
+
+def _are_places(items: Sequence[object]) -> bool:
+    """Return whether the items of a list are paths, not texts."""
+    if not items or not all(isinstance(item, (str, os.PathLike)) for item in items):
+        return False
+    if all(map(is_place, items)):
+        return True
+    paths = [item for item in items if isinstance(item, os.PathLike) or _looks_like_path(str(item))]
+    there = next((item for item in paths if is_place(item)), None)
+    if there is None or 2 * len(paths) <= len(items):
+        return False
+    number, missing = next((number, item) for number, item in enumerate(items) if not is_place(item))
+    raise DataError(
+        f"There is no file or folder {str(missing)[:_SHOWN_LENGTH]!r} (item {number:,} of the list), but there is "
+        f"{str(there)!r}: are these paths? Correct or leave out the missing ones. To pass texts that look like paths, "
+        "use mappings: [{'text': ...}, ...]."
+    )
+
+
+def _looks_like_path(text: str) -> bool:
+    return len(text) <= _SHOWN_LENGTH and (len(text.split()) == 1 or format_of(Path(text)) is not None)
+
+
+def _labels(places: Sequence[str | os.PathLike[str]]) -> list[str]:
+    """Return a label for each source: the last part of its path, or the whole path if that is not unique."""
+    paths = [str(place) if hub.is_hub(place) else Path(place).as_posix() for place in places]
+    names = [path if hub.is_hub(path) else Path(os.path.abspath(path)).name or path for path in paths]
+    times = Counter(names)
+    return [name if times[name] == 1 else path for name, path in zip(names, paths, strict=True)]
+
+
+def _labelled(source: Source, label: str) -> Iterator[Event]:
+    """Put the label of one of several sources into the places of its documents and the ids made for them.
+
+    Ids of the source itself stay, unless an earlier source has the same. Made ids become ``label/path/in/the/folder``
+    for folders, ``label:number`` for tables, and ``label`` for a file that is one document.
+    """
+
+    def with_label(name: str) -> str:
+        return label if source.joint is None else f"{label}{source.joint}{name}"
+
+    for event in source.events():
+        if isinstance(event, Columns):
+            yield event
+            continue
+        event = replace(event, where=f"{label}, {event.where}" if source.joint == ":" else with_label(event.where))
+        if isinstance(event, Row):
+            event = replace(event, source=label, made_id=event.made_id and with_label(event.made_id))
+        elif event.id is not None and source.joint != ":":  # ids of a table stay as they are
+            event = replace(event, id=with_label(event.id))
+        yield event

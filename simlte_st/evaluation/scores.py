@@ -1,0 +1,137 @@
+"""How alike two texts are: by the cosine of embeddings, or by their words alone (TF-IDF and BM25)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from simlte_st.errors import DataError
+from simlte_st.extras import require
+from simlte_st.models.vectors import unit_rows
+
+
+class PairScores(Protocol):
+    """Scores of pairs out of one list of texts; the higher, the more alike.
+
+    Attributes:
+        size: Number of texts.
+        tolerance: Scores that differ by no more than this count as equal: matrix products round the same dot product
+            differently at different places.
+    """
+
+    size: int
+    tolerance: float
+
+    def rows(self, queries: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the scores of every query ``[q]`` with every other text ``[n]``, shape ``[q, n]``."""
+        ...
+
+    def pairs(self, pairs: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the scores of pairs ``[n, 2]``, shape ``[n]``."""
+        ...
+
+
+class CosineScores:
+    """Cosine similarity of embeddings.
+
+    Args:
+        embeddings: Shape ``[size, dim]``, any float dtype.
+
+    Raises:
+        DataError: Not two-dimensional, empty, or a value that is not finite.
+    """
+
+    # Far below any difference that float32 embeddings express.
+    tolerance = 1e-9
+
+    def __init__(self, embeddings: ArrayLike) -> None:
+        self._set_rows(unit_rows(embeddings))
+
+    def _set_rows(self, rows: Any) -> None:
+        """Take rows of length 1, as an array or as a SciPy sparse matrix."""
+        self._rows = rows
+        self.size: int = rows.shape[0]
+
+    def rows(self, queries: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the scores of every query with every other text."""
+        scores = self._rows[queries] @ self._rows[others].T
+        return np.asarray(scores.toarray() if issparse(scores) else scores)
+
+    def pairs(self, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the scores of pairs."""
+        first, second = self._rows[pairs[:, 0]], self._rows[pairs[:, 1]]
+        products = first.multiply(second) if issparse(first) else first * second
+        return np.asarray(products.sum(axis=1), dtype=np.float64).reshape(-1)
+
+
+def fit_tfidf(texts: Sequence[str], **settings: Any) -> TfidfVectorizer:
+    """Return scikit-learn's vectorizer with sublinear term frequencies, fitted on texts; its rows have length 1."""
+    vectorizer = TfidfVectorizer(sublinear_tf=True, **settings)
+    try:
+        return vectorizer.fit(texts)
+    except ValueError as error:  # scikit-learn's "empty vocabulary"
+        raise DataError(f"TF-IDF cannot be fitted on these {len(texts)} texts: {error}") from error
+
+
+class TfidfScores(CosineScores):
+    """Cosine similarity of TF-IDF vectors with sublinear term frequencies.
+
+    Args:
+        texts: The texts; vocabulary and idf are taken from them.
+        **settings: Further settings of scikit-learn's ``TfidfVectorizer``. English papers are retrieved best with
+            ``stop_words="english", min_df=2``.
+
+    Raises:
+        DataError: The texts hold no words.
+    """
+
+    def __init__(self, texts: Sequence[str], **settings: Any) -> None:
+        self._set_rows(fit_tfidf(texts, **settings).transform(texts))
+
+
+class Bm25Scores:
+    """BM25, with the default settings of bm25s and without stop words and stemming; the first text is the query.
+
+    Args:
+        texts: The texts; document frequencies and lengths are taken from all of them. Equal texts have equal scores.
+
+    Raises:
+        DataError: The texts hold no words.
+        MissingExtraError: bm25s is not installed.
+    """
+
+    tolerance = 0.0
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        bm25s = require("bm25s", "bm25", "the BM25 baseline")
+        # No stop words: bm25s only knows lists by language, and idf already makes frequent words count little.
+        self._words: list[list[str]] = bm25s.tokenize(
+            list(texts), stopwords=None, return_ids=False, show_progress=False
+        )
+        if not any(self._words):
+            raise DataError(f"None of the {len(texts)} texts to be searched holds a word of two or more letters.")
+        self.size = len(self._words)
+        self._index = bm25s.BM25()
+        self._index.index(self._words, show_progress=False)
+
+    def rows(self, queries: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return the scores of every query with every other text."""
+        # bm25s cannot score a query without words.
+        found: list[Any] = [
+            self._index.get_scores(words) if (words := self._words[query]) else np.zeros(self.size)
+            for query in queries.tolist()
+        ]
+        return np.stack(found).astype(np.float32, copy=False)[:, others]
+
+    def pairs(self, pairs: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return the scores of pairs; each first text is searched with once."""
+        scores = np.empty(len(pairs), dtype=np.float32)
+        for query in np.unique(pairs[:, 0]):
+            chosen = pairs[:, 0] == query
+            scores[chosen] = self.rows(np.array([query]), pairs[chosen, 1])[0]
+        return scores
