@@ -15,7 +15,7 @@ import torch
 
 from simlte_st.evaluation import bootstrap_interval
 from simlte_st.files import atomic_path, write_json
-from simlte_st.training.run import cpu_bf16
+from simlte_st.models.device import cpu_bf16
 
 RESULTS = Path(__file__).parent / "results"
 """Where results are kept."""

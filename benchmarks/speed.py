@@ -44,8 +44,8 @@ from simlte_st.models.conversion import convert_base
 from simlte_st.models.export import export_onnx
 from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.models.onnx_encoder import load_onnx
+from simlte_st.training.config import get_preset
 from simlte_st.training.dropout import set_attention_dropout, set_dropout
-from simlte_st.training.presets import get_preset
 from simlte_st.training.short_views import MOST_TOKENS, faster_attention
 
 STOCK, OURS, ONNX, INT8 = "sentence-transformers", "simlte_st", "onnx", "onnx int8"

@@ -1,10 +1,13 @@
 """Settings as keyword arguments, for type checkers. Made by ``make overrides``."""
 
 import collections.abc
+import os
 import typing
 from typing import TypedDict
 
+import simlte_st.data.drawing
 import simlte_st.data.segmenters
+import simlte_st.training.config
 
 class AddOverrides(TypedDict, total=False):
     device: str | collections.abc.Sequence[str] | None
@@ -36,8 +39,8 @@ class DedupeOverrides(TypedDict, total=False):
     progress: bool
     seed: int
     overwrite: bool
-    near: bool
     similarity: float
+    near: bool
 
 class DeviceOverrides(TypedDict, total=False):
     device: str | None
@@ -75,10 +78,10 @@ class ExploreOverrides(TypedDict, total=False):
     seed: int
     device: str | None
     overwrite: bool
+    similarity: float
     label: str | None
     title: str | None
     topics: int | None
-    similarity: float
     batch_size: int
 
 class ExportOverrides(TypedDict, total=False):
@@ -112,6 +115,27 @@ class LsaOverrides(TypedDict, total=False):
 class OverwriteOverrides(TypedDict, total=False):
     overwrite: bool
 
+class PresetOverrides(TypedDict, total=False):
+    view: simlte_st.data.drawing.View
+    batch_size: int
+    batch_tokens: int | None
+    learning_rate: float
+    warmup: float
+    epochs: float
+    steps: int | None
+    scale: float
+    mlm_weight: float
+    mlm_probability: float
+    mlm_input: typing.Literal["separate", "shared"]
+    mlm_share: float
+    mini_batch_num_tokens: int | None
+    pooling: typing.Literal["cls", "mean", "keep"]
+    dropout: float | None
+    attention_dropout: float | None
+    max_view_length: int | None
+    max_length: int | typing.Literal["base"] | None
+    backbone: str | None
+
 class ProgressOverrides(TypedDict, total=False):
     progress: bool
 
@@ -125,6 +149,19 @@ class ResumeOverrides(TypedDict, total=False):
     overwrite: bool
     resume: bool
 
+class RunningOverrides(TypedDict, total=False):
+    overwrite: bool
+    resume: bool
+    progress: bool
+    device: str | None
+    stream: bool
+    held_out: float
+    probe: str | None
+    report: bool
+    bf16: bool | None
+    workers: int
+    save_steps: int | None
+
 class SearchOverrides(TypedDict, total=False):
     top_k: int | None
     threshold: float | None
@@ -135,6 +172,9 @@ class SearchOverrides(TypedDict, total=False):
 class SeedOverrides(TypedDict, total=False):
     seed: int
 
+class SimilarityOverrides(TypedDict, total=False):
+    similarity: float
+
 class SourceOverrides(TypedDict, total=False):
     text_column: str | None
     id_column: str | None
@@ -143,3 +183,57 @@ class SourceOverrides(TypedDict, total=False):
     label_column: str | None
     max_characters: int
     metadata: bool
+
+class TrainOverrides(TypedDict, total=False):
+    seed: int
+    base: str | os.PathLike[str] | None
+    preset: str | simlte_st.training.config.Preset
+    settings: collections.abc.Mapping[str, typing.Any]
+    segmenter: str | simlte_st.data.segmenters.Segmenter
+    max_steps: int | None
+    lsa: int | None
+    keep: typing.Literal["verdict", "trained"]
+    text_column: str | None
+    id_column: str | None
+    encoding: str
+    limit: int | None
+    overwrite: bool
+    resume: bool
+    progress: bool
+    device: str | None
+    stream: bool
+    held_out: float
+    probe: str | None
+    report: bool
+    bf16: bool | None
+    workers: int
+    save_steps: int | None
+    view: simlte_st.data.drawing.View | None
+    batch_size: int | None
+    batch_tokens: int | None
+    learning_rate: float | None
+    warmup: float | None
+    epochs: float | None
+    steps: int | None
+    scale: float | None
+    mlm_weight: float | None
+    mlm_probability: float | None
+    mlm_input: typing.Literal["separate", "shared"] | None
+    mlm_share: float | None
+    mini_batch_num_tokens: int | None
+    pooling: typing.Literal["cls", "mean", "keep"] | None
+    dropout: float | None
+    attention_dropout: float | None
+    max_view_length: int | None
+    max_length: int | typing.Literal["base"] | None
+    backbone: str | None
+
+class TrainingOverrides(TypedDict, total=False):
+    seed: int
+    base: str | os.PathLike[str] | None
+    preset: str | simlte_st.training.config.Preset
+    settings: collections.abc.Mapping[str, typing.Any]
+    segmenter: str | simlte_st.data.segmenters.Segmenter
+    max_steps: int | None
+    lsa: int | None
+    keep: typing.Literal["verdict", "trained"]

@@ -58,8 +58,8 @@ MUTANTS = [
         "name in reader.unread or name.startswith(folders)", "name in reader.unread",
     ),
     (
-        "simlte_st/training/model.py", "models/test_odd_models.py",
-        "model.register_forward_hook(_cut_embeddings)", "pass",
+        "simlte_st/training/load_model.py", "models/test_odd_models.py",
+        "model.register_forward_hook(_truncate_embeddings)", "pass",
     ),
     (
         "simlte_st/evaluation/splits.py", "evaluation/test_splits.py",
@@ -105,7 +105,7 @@ MUTANTS = [
         "simlte_st/modules/latent_semantic_analysis.py", "test_latent_semantic_analysis.py",
         "documents - squares[0]) / max(1, documents - 1)", "documents) / max(1, documents - 1)",
     ),
-    ("simlte_st/training/whole.py", "test_whole.py", "<= CUT_SHARE * read.tokens", "<= read.tokens"),
+    ("simlte_st/training/load_corpus.py", "test_load_corpus.py", "<= CUT_SHARE * read.tokens", "<= read.tokens"),
     ("simlte_st/evaluation/probe.py", "test_probe.py", "x[test]) == y[test]", "x[train]) == y[train]"),
     (
         "simlte_st/evaluation/few_shot.py", "test_few_shot.py",
@@ -126,7 +126,7 @@ MUTANTS = [
         'torch.randperm(len(x), generator=generator, device="cpu")', "torch.arange(len(x))",
     ),
     *(
-        ("simlte_st/training/presets.py", "test_presets.py", f"{name}={value},", f"{name}={wrong},")
+        ("simlte_st/training/config.py", "training/test_config.py", f"{name}={value},", f"{name}={wrong},")
         for name, value, wrong in (
             ("steps", "30", "31"), ("scale", "2.0", "2.1"), ("learning_rate", "2e-5", "2.1e-5"),
             ("batch_size", "32", "33"),
@@ -150,7 +150,7 @@ MUTANTS = [
     ("simlte_st/files.py", "test_files.py", "os.replace(before, target)", "pass"),
     ("simlte_st/files.py", "test_files.py", "place.is_relative_to(written)", "place == output.resolve()"),
     ("simlte_st/files.py", "test_files.py", "lock.acquire(timeout=0)\n    except", "pass\n    except"),
-    ("simlte_st/training/run.py", "test_run.py", "os.replace(self.before, self.path)", "pass"),
+    ("simlte_st/training/folder.py", "test_folder.py", "os.replace(self._before, self.path)", "pass"),
     (
         "simlte_st/training/divergence.py", "test_divergence.py",
         'check_weights(self.model, f"after step {state.global_step}")', "pass",
@@ -188,11 +188,11 @@ MUTANTS = [
             ("simlte_st/losses/mlm_mixin.py", "mean_over_processes(count, self.model.device)", "count"),
             ("simlte_st/training/callbacks.py", "if world() > 1 and", "if False and"),
             ("simlte_st/training/interrupt.py", "largest(self.interrupted or 0)", "self.interrupted or 0"),
-            ("simlte_st/training/model.py", '"gather_across_devices": world() > 1', '"gather_across_devices": False'),
-            ("simlte_st/processes.py", "store_of_processes().add(_TOLD, 1) == 1", "True"),
+            ("simlte_st/training/load_model.py", '_devices": world() > 1', '_devices": False'),
+            ("simlte_st/distributed.py", "store_of_processes().add(_SHOWN, 1) == 1", "True"),
         )
     ),
-    ("simlte_st/training/fit.py", "training/test_stream.py", "Batches(Ordered", "Batches(Seeded"),
+    ("simlte_st/training/fit.py", "training/test_stream.py", "else OrderedBatch", "else SeededBatch"),
     *(
         ("simlte_st/data/document_stream.py", "data/test_document_stream.py", old, new)
         for old, new in (
@@ -204,10 +204,10 @@ MUTANTS = [
         )
     ),
     ("simlte_st/data/shards.py", "data/test_shards.py", "part, name, row, _ROWS", "part, name, 0, _ROWS"),
-    ("simlte_st/modules/pooling.py", "modules/test_token_attention.py", "mask.shape != embeddings.shape[:2]", "False"),
-    ("simlte_st/modules/pooling.py", "modules/test_token_attention.py", "[-1] != self.embedding_dimension", " is None"),
+    ("simlte_st/modules/base.py", "modules/test_token_attention.py", "mask.shape != embeddings.shape[:2]", "False"),
+    ("simlte_st/modules/base.py", "modules/test_token_attention.py", "[-1] != self.embedding_dimension", " is None"),
     ("benchmarks/papers/weights.py", "test_weights.py", "model.eval()", "pass"),
-    ("simlte_st/training/finish.py", "training/test_report.py", "readers[1], trained", "trained, trained"),
+    ("simlte_st/training/save.py", "training/test_report.py", "(base[0], trained)", "(trained, trained)"),
     *(
         ("simlte_st/training/report.py", "training/test_report.py", old, new)
         for old, new in (

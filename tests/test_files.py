@@ -93,7 +93,7 @@ def test_nothing_is_lost_when_another_process_writes_the_same_folder(
             write_model(target, "another process's")
 
     monkeypatch.setattr(os, "replace", overtaken)
-    with pytest.raises(ConfigurationError, match="written by another process"), atomic_path(target) as path:
+    with pytest.raises(ConfigurationError, match="another process"), atomic_path(target) as path:
         write_model(path, "new")
     found = {file.read_text() for file in tmp_path.rglob("modules.json")}
     assert found == {"old", "new", "another process's"}
@@ -121,13 +121,13 @@ with atomic_path({str(target)!r}) as path:
     assert not target.exists(), "it was killed between the two renames"
     with pytest.raises(ConfigurationError, match="exists already"):
         check_free(target, overwrite=False)
-    assert "the old version is back" in caplog.text
+    assert "old version" in caplog.text
     assert (target / "modules.json").read_text() == "old"
     [left] = tmp_path.glob(".model.*.tmp")
     assert (left / "model" / "modules.json").read_text() == "new"
     caplog.clear()
     with atomic_path(target) as path:
-        assert f"{left} was left by a killed process" in caplog.text
+        assert str(left) in caplog.text
         write_model(path, "newest")
     assert os.listdir(tmp_path) == ["model"]
 
@@ -164,10 +164,10 @@ def test_where_nothing_can_be_written(tmp_path: Path, monkeypatch: pytest.Monkey
         check_place(tmp_path / "file" / "output")
     with monkeypatch.context() as patch:
         patch.setattr(os, "access", lambda path, mode: False)
-        with pytest.raises(ConfigurationError, match="nothing can be written in"):
+        with pytest.raises(ConfigurationError, match="written in"):
             check_place(tmp_path / "output")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=1000))
-    with pytest.raises(ConfigurationError, match=r"the disk of .* is full"):
+    with pytest.raises(ConfigurationError, match="is full"):
         check_free(tmp_path / "output", overwrite=False)
 
 
@@ -209,7 +209,7 @@ def test_what_is_read_as_a_document_does_not_stand_among_them(tmp_path: Path) ->
     for output in (tmp_path / "texts" / "pile.html", tmp_path / "texts" / "deep" / "pile.html"):
         check_apart(tmp_path / "texts", output)
         for given in (tmp_path / "texts", read_documents(tmp_path / "texts"), ["a text", str(tmp_path / "texts")]):
-            with pytest.raises(ConfigurationError, match="read as one of the documents"):
+            with pytest.raises(ConfigurationError, match="one of the documents"):
                 check_apart(given, output, is_document=True)
     check_apart(tmp_path / "texts", tmp_path / "pile.html", is_document=True)
 
@@ -217,13 +217,13 @@ def test_what_is_read_as_a_document_does_not_stand_among_them(tmp_path: Path) ->
 @pytest.mark.parametrize("name", ["", ".", "..", "/", "folder/.."])
 def test_what_is_no_name_is_no_place_to_write(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigurationError, match="cannot be written: it does not name a file or folder"):
+    with pytest.raises(ConfigurationError, match="not name a file"):
         check_place(Path(name))
 
 
 def test_a_work_folder_has_one_process(tmp_path: Path) -> None:
     lock = hold(tmp_path / "m.run")
-    with pytest.raises(ConfigurationError, match=rf"Another process \(number {os.getpid()}\) is working in .*m\.run"):
+    with pytest.raises(ConfigurationError, match=rf"{os.getpid()}.*m\.run"):
         hold(tmp_path / "m.run")
     lock.release()
     code = f"import os, signal; from simlte_st.files import hold; from pathlib import Path; " \
@@ -305,7 +305,7 @@ def test_json_holds_what_names_of_files_are_read_with(tmp_path: Path) -> None:
 
 
 def test_a_name_that_is_no_utf8_is_no_place_to_write(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="its name is not UTF-8"):
+    with pytest.raises(ConfigurationError, match="UTF-8"):
         check_place(tmp_path / os.fsdecode(b"caf\xe9"))
 
 

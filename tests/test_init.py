@@ -42,7 +42,7 @@ def test_train_is_the_function_whoever_imported_its_module_before() -> None:
 
 def test_importing_waits_for_nothing_heavy() -> None:
     code = (
-        "import sys, simlte_st, simlte_st.data, simlte_st.training, simlte_st.training.presets\n"
+        "import sys, simlte_st, simlte_st.data, simlte_st.training, simlte_st.training.config\n"
         "loaded = {'torch', 'transformers', 'sentence_transformers', 'datasets', 'pyarrow'} & set(sys.modules)\n"
         "assert not loaded, loaded"
     )

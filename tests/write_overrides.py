@@ -9,7 +9,8 @@ from __future__ import annotations
 import importlib
 import re
 from pathlib import Path
-from typing import Any, get_type_hints
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import simlte_st
 from simlte_st.config import Config
@@ -31,6 +32,8 @@ def configs() -> list[type[Config]]:
 
 def shown(hint: Any) -> str:
     """Return a type as a stub has it."""
+    if get_origin(hint) in (Union, UnionType):
+        return " | ".join(map(shown, get_args(hint)))
     text = hint.__qualname__ if isinstance(hint, type) and hint.__module__ == "builtins" else str(hint)
     return re.sub(r"<class '([\w.]+)'>", r"\1", text).replace("NoneType", "None")
 
@@ -38,17 +41,18 @@ def shown(hint: Any) -> str:
 def stub() -> str:
     """Return the text of the stub."""
     classes, modules = [], set()
+    everywhere = {name: hint for kind in configs() for name, hint in get_type_hints(kind).items()}
     for kind in configs():
-        hints = get_type_hints(kind)
+        own = get_type_hints(kind)  # what it takes beyond them replaces settings of another object, which None keeps
+        hints = {name: own[name] if name in own else everywhere[name] | None for name in kind.accepted()}
         lines = [f"    {name}: {shown(hints[name])}" for name in kind.accepted()]
         modules |= set(re.findall(r"([\w.]+)\.\w+", "\n".join(lines)))
         classes.append(
             "\n".join([f"class {kind.__name__.removesuffix('Config')}Overrides(TypedDict, total=False):", *lines])
         )
-    ours = sorted(name for name in modules if name.startswith("simlte_st"))
-    others = sorted({*modules, "typing"} - set(ours))
-    imports = [*(f"import {name}" for name in others), "from typing import TypedDict"]
-    imports += ["", *(f"import {name}" for name in ours)] if ours else []
+    own = {name for name in modules if name.startswith("simlte_st.")}
+    imports = [f"import {name}" for name in sorted({*modules, "typing"} - own)] + ["from typing import TypedDict"]
+    imports += ["", *(f"import {name}" for name in sorted(own))]
     return "\n\n".join([HEAD + "\n" + "\n".join(imports), *classes]) + "\n"
 
 

@@ -105,6 +105,6 @@ def train_contrastive_tension(job: RivalJob) -> Outcome:
     """
     prepared = prepare(job)
     pairs = draw_pairs(len(prepared.corpus), job.steps, job.preset.batch_size, job.seed)
-    texts = TensionTexts(prepared.corpus, prepared.trainee.views)
+    texts = TensionTexts(prepared.corpus, prepared.run.views)
     dataset = Dataset.from_dict(vars(pairs)).with_transform(texts)
     return run(job, prepared, ContrastiveTensionLoss(prepared.trained), dataset, InOrderBatchSampler)

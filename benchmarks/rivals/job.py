@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from simlte_st.training.presets import Preset
+from simlte_st.training.config import Preset
 
 RIVAL_FILE = "rival.json"
 """File in a rival's folder that says how it was trained, and on what budget."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,15 +11,16 @@ from datasets import Dataset
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize
 from torch import nn
-from transformers import TrainerCallback, set_seed
+from transformers import TrainerCallback
 
 from benchmarks.rivals.job import Outcome, RivalJob
 from simlte_st.compat import forget_model_card_text
 from simlte_st.data.views import Identity
 from simlte_st.training.callbacks import ProgressBarCallback
+from simlte_st.training.config import TrainConfig
 from simlte_st.training.fit import make_trainer, training_arguments
-from simlte_st.training.model import Trainee, make_trainee
-from simlte_st.training.run import RunFolder, RunOptions
+from simlte_st.training.load_model import load_model
+from simlte_st.training.run import TrainingRun
 
 TEXT = Identity()
 """What a document's text is, where an objective takes one: as much of it as the model reads, another part each epoch.
@@ -34,27 +34,27 @@ class Prepared:
     """What a run begins with.
 
     Attributes:
-        trainee: The model, as it will be saved, what draws its texts, and the tokens that it reads when it is finished.
+        run: The model, as it will be saved, what draws its texts, and the tokens that it reads when it is finished.
         trained: The same modules without ``Normalize``: these objectives take embeddings of any length, which a base
             that scales them to 1 would bar them from.
         corpus: The segmented documents.
     """
 
-    trainee: Trainee
+    run: TrainingRun
     trained: SentenceTransformer
     corpus: Dataset
 
 
 def prepare(job: RivalJob) -> Prepared:
     """Load the base with the preset's pooling, length and dropout, and segment the documents."""
-    set_seed(job.seed)
     preset = job.preset.changed(view=TEXT, mlm_weight=0.0)
-    options = RunOptions(os.fspath(job.base), preset, seed=job.seed)
-    trainee = make_trainee(RunFolder(job.path, job.work), options)
-    corpus = trainee.views.attach(job.documents, directory=job.work / "corpus", progress=job.progress)
-    modules = [module for module in trainee.model if not isinstance(module, Normalize)]
-    trained = SentenceTransformer(modules=modules, device=str(trainee.model.device))
-    return Prepared(trainee, trained, corpus.with_format(None))
+    run = TrainingRun(job.documents, job.path, TrainConfig(base=job.base, preset=preset, seed=job.seed))
+    run.folder.base = job.work / "base"
+    load_model(run)
+    corpus = run.views.attach(job.documents, directory=job.work / "corpus", progress=job.progress)
+    modules = [module for module in run.model if not isinstance(module, Normalize)]
+    trained = SentenceTransformer(modules=modules, device=str(run.model.device))
+    return Prepared(run, trained, corpus.with_format(None))
 
 
 def run(
@@ -66,7 +66,7 @@ def run(
     *callbacks: TrainerCallback,
 ) -> Outcome:
     """Train and save."""
-    preset, model = job.preset, prepared.trainee.model
+    preset, model = job.preset, prepared.run.model
     loss.train()  # the Trainer sees to the model only
     arguments = training_arguments(
         job.work / "checkpoints",
@@ -87,7 +87,7 @@ def run(
     trainer.train()
     seconds = time.perf_counter() - began
     model.eval()
-    model.max_seq_length = prepared.trainee.reads
+    model.max_seq_length = prepared.run.reads
     forget_model_card_text(model)
     model.save_pretrained(str(job.path), create_model_card=False)
     return Outcome(len(prepared.corpus), seconds, trainer.state.log_history)

@@ -18,7 +18,7 @@ from benchmarks.rivals.job import RIVAL_FILE, RivalJob, RivalRecord
 from benchmarks.rivals.objectives import get_rival
 from simlte_st.errors import ConfigurationError
 from simlte_st.files import atomic_path, check_free, write_json
-from simlte_st.training.presets import Preset, get_preset
+from simlte_st.training.config import Preset, get_preset
 
 CHEAP: dict[str, Any] = {"batch_size": 32, "warmup": 0.1, "mlm_weight": 0.0, "dropout": 0.0}
 CONTRASTIVE = get_preset("docsplit-bert").changed(**CHEAP)

@@ -92,6 +92,6 @@ def train_tsdae(job: RivalJob) -> Outcome:
         set_dropout(loss.decoder, job.preset.dropout)
     if job.preset.attention_dropout is not None:
         set_attention_dropout(loss.decoder, job.preset.attention_dropout)
-    views = prepared.trainee.views
+    views = prepared.run.views
     dataset = prepared.corpus.with_transform(DenoisingTransform(views))
     return run(job, prepared, loss, dataset, SeededBatchSampler, views.callback)

@@ -15,8 +15,8 @@ from simlte_st import __version__
 from simlte_st.cli.messages import OptionFormatter, note
 from simlte_st.cli.parser import CommandParser, utf8_words
 from simlte_st.cli.terminal import PrintableStream
+from simlte_st.distributed import launched, shows
 from simlte_st.errors import SimlteError, TrainingInterrupted
-from simlte_st.processes import launched, tells
 
 COMMANDS = (
     "train", "encode", "index", "search", "link", "serve", "explore", "compare", "evaluate", "dedupe", "convert",
@@ -93,7 +93,7 @@ def _run(arguments: argparse.Namespace) -> int:
 def _tell(error: BaseException, text: str, arguments: argparse.Namespace) -> None:
     """Print what ended the command; of several processes that end with it, only one prints."""
     rank, processes = launched()
-    if processes == 1 or tells(error):
+    if processes == 1 or shows(error):
         with contextlib.redirect_stderr(sys.__stderr__ if rank else sys.stderr):
             note(text, arguments)
 

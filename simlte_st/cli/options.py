@@ -15,11 +15,11 @@ from simlte_st.files import valid_unicode
 C = TypeVar("C", bound=Config)
 
 
-def add_options(parser: argparse.ArgumentParser, kind: type[Config], without: Collection[str] = ()) -> None:
+def add_options(parser: argparse._ActionsContainer, kind: type[Config], without: Collection[str] = ()) -> None:
     """Add an option for each setting; those of a class that has a heading are a group of the help.
 
     Args:
-        parser: The parser of a command.
+        parser: The parser of a command, or a group of its options.
         kind: The settings.
         without: Fields that are no option of this command.
     """
@@ -55,7 +55,7 @@ def add_alternatives(group: Any, kinds: Mapping[str, type]) -> None:
     types: dict[str, tuple[Any, ...]] = {}
     texts: dict[str, dict[str, list[str]]] = {}  # of each field, each text with the names that it stands for
     for name, kind in kinds.items():
-        for item in fields(kind):
+        for item in _optional(kind):
             hints = types_of(kind)[item.name]
             types[item.name] = _either(types.get(item.name, hints), hints)
             items.setdefault(item.name, item)
@@ -67,7 +67,11 @@ def add_alternatives(group: Any, kinds: Mapping[str, type]) -> None:
 
 def alternative_fields(kinds: Mapping[str, type]) -> list[str]:
     """Return the names of the fields that :func:`add_alternatives` makes options of."""
-    return list(dict.fromkeys(item.name for kind in kinds.values() for item in fields(kind)))
+    return list(dict.fromkeys(item.name for kind in kinds.values() for item in _optional(kind)))
+
+
+def _optional(kind: type) -> list[Field[Any]]:
+    return [item for item in fields(kind) if "setting" not in item.metadata or setting_of(item).option]
 
 
 def _either(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:

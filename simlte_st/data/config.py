@@ -39,7 +39,16 @@ class SourceConfig(ReadConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DedupeConfig(OverwriteConfig, SeedConfig, ProgressConfig):
+class SimilarityConfig(Config):
+    """Which documents count as near-duplicates."""
+
+    similarity: float = setting(
+        0.75, "documents that share this much of their runs of five words are near-duplicates", above=0, most=1
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DedupeConfig(SimilarityConfig, OverwriteConfig, SeedConfig, ProgressConfig):
     """Which documents count as duplicates."""
 
     near: bool = setting(
@@ -47,7 +56,4 @@ class DedupeConfig(OverwriteConfig, SeedConfig, ProgressConfig):
         "remove near-duplicates too, not only exact ones; needs the extra ``dedupe``",
         flag="--exact",
         flag_help="leave out only documents with the same words",
-    )
-    similarity: float = setting(
-        0.75, "documents that share this much of their runs of five words are near-duplicates", above=0, most=1
     )

@@ -20,9 +20,9 @@ from simlte_st.data.drawing import View, draw_views, view_rng
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.data.sentences import TokenCounter, segment_document
 from simlte_st.data.shards import Reading, Shards
+from simlte_st.distributed import is_main
 from simlte_st.errors import DataError, EmptyCorpusError
 from simlte_st.files import read_json, write_json
-from simlte_st.processes import is_main
 
 logger = logging.getLogger(__name__)
 

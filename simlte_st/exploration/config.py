@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simlte_st.config import DeviceConfig, OverwriteConfig, ProgressConfig, SeedConfig, setting
+from simlte_st.data.config import SimilarityConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExploreConfig(OverwriteConfig, DeviceConfig, SeedConfig, ProgressConfig):
+class ExploreConfig(SimilarityConfig, OverwriteConfig, DeviceConfig, SeedConfig, ProgressConfig):
     """What the page of a corpus shows, and how documents are encoded for it."""
 
     label: str | None = setting(
@@ -19,8 +20,5 @@ class ExploreConfig(OverwriteConfig, DeviceConfig, SeedConfig, ProgressConfig):
     )
     topics: int | None = setting(
         None, "number of topics", least=2, default_help="the number on which halves of documents agree most"
-    )
-    similarity: float = setting(
-        0.75, "share of five-word runs from which on two documents are near-duplicates", above=0, most=1
     )
     batch_size: int = setting(32, "texts that are encoded together")

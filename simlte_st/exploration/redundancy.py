@@ -22,20 +22,12 @@ BUCKETS: tuple[tuple[int, int | None], ...] = ((0, 50), (51, 100), (101, 200), (
 
 
 def redundancy(words: Collection[Hashable]) -> float | None:
-    """Divide the number of nouns and verbs by the number of distinct ones (SimLTE, equation 2).
-
-    Args:
-        words: A document's nouns and verbs without their inflection, each as often as it occurs.
-
-    Returns:
-        A number in ``[1, len(words)]``: 1 where nothing is repeated, ``len(words)`` where all are one word. None for a
-        document without nouns and verbs, for which the equation says nothing.
-    """
+    """Return the number of nouns and verbs divided by that of distinct ones (SimLTE, equation 2); None without any."""
     return len(words) / len(set(words)) if words else None
 
 
 def nouns_and_verbs(words: Iterable[TaggedWord], counted: Collection[str] = COUNTED) -> list[tuple[str, str]]:
-    """Return a document's nouns and verbs as part of speech and lemma, without regard to case.
+    """Return the nouns and verbs of a document as part of speech and lower-case lemma.
 
     So "a report" and "reports" are one word, "a report" and "to report" are two.
     """
@@ -44,17 +36,10 @@ def nouns_and_verbs(words: Iterable[TaggedWord], counted: Collection[str] = COUN
 
 @dataclass(frozen=True, slots=True)
 class BucketRedundancy:
-    """The redundancy of the documents of some lengths.
+    """The mean redundancy of the documents in a range of lengths, with its 95% bootstrap interval.
 
-    Attributes:
-        shortest: Fewest words of a document.
-        longest: Most words of a document; None: any number.
-        documents: Documents of these lengths that have nouns or verbs.
-        without: Documents of these lengths that have none: they are in no mean.
-        mean: Mean of the documents' redundancies, from 1 to the most nouns and verbs of a document; None without
-            documents.
-        low: Lower end of the mean's 95% bootstrap interval; None with fewer than two documents.
-        high: Its upper end.
+    ``longest`` is None without a limit, ``without`` counts documents that have neither nouns nor verbs and are in no
+    mean, ``mean`` is None without documents, and ``low`` and ``high`` with fewer than two.
     """
 
     shortest: int
@@ -66,7 +51,7 @@ class BucketRedundancy:
     high: float | None
 
     def name(self) -> str:
-        """Name the lengths as the paper's table does."""
+        """Return the range as the paper's table has it."""
         if self.longest is None:
             return f"more than {self.shortest - 1}" if self.shortest else "all"
         return f"{self.shortest}-{self.longest}"
@@ -74,14 +59,7 @@ class BucketRedundancy:
 
 @dataclass(frozen=True, slots=True)
 class RedundancyResult:
-    """The redundancy of a corpus.
-
-    Attributes:
-        buckets: By length; see :data:`BUCKETS`.
-        all: Of all documents together.
-        tagger: What decided the tags and lemmas.
-        seed: Seed of the intervals.
-    """
+    """The redundancy of a corpus, by length (:data:`BUCKETS`) and of all documents together."""
 
     buckets: tuple[BucketRedundancy, ...]
     all: BucketRedundancy
@@ -109,7 +87,7 @@ class RedundancyResult:
         return text + "."
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as a dictionary that can be written as JSON."""
+        """Return the result as JSON values."""
         return asdict(self)
 
 
@@ -121,26 +99,14 @@ def measure_redundancy(
     seed: int = 0,
     progress: bool = False,
 ) -> RedundancyResult:
-    """Measure the redundancy of a corpus; memory holds a few hundred documents and two numbers for each of the others.
+    """Measure the redundancy of a corpus, reading it once with a few hundred documents in memory.
 
-    Args:
-        documents: Anything :func:`~simlte_st.data.read_documents` takes. Read once, in order.
-        tagger: Finds words, parts of speech and lemmas.
-        counted: Universal parts of speech that count.
-        seed: Seed of the bootstrap intervals.
-        progress: Show a progress bar.
-
-    Returns:
-        The redundancy by length. A length is a number of words as :func:`~simlte_st.data.document.count_words` counts
-        them: runs without white space.
-
-    Raises:
-        DataError: The documents cannot be read, or there are none.
+    Lengths are in words as :func:`~simlte_st.data.document.count_words` counts them.
 
     References:
         SimLTE, appendix A. The paper does not say whether names and auxiliaries count, nor whether a noun and a verb of
-        one lemma are distinct; :data:`COUNTED` and :func:`nouns_and_verbs` are our reading. Of those we tried it comes
-        closest to the paper's numbers for 20News.
+        one lemma are distinct. Of the readings that we tried, :data:`COUNTED` and :func:`nouns_and_verbs` come closest
+        to its numbers for 20News.
     """
     measured: list[tuple[int, float | None]] = []
     reader = read_documents(documents)

@@ -1,4 +1,4 @@
-"""Numbers that tell what contrastive training does to the embedding space, gathered between two log lines."""
+"""Metrics of the embedding space during contrastive training, averaged between two log lines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOST_ROWS = 1024
 class BatchMetrics:
     """Running means over the batches since they were last taken.
 
-    - ``mean_cosine``: mean cosine between embeddings of different documents of a batch. Rises when the space
+    - ``mean_cosine``: mean cosine between embeddings of different documents of a batch. It rises when the space
       collapses into a cone, which an MLM term can cause.
     - ``alignment``: mean squared distance between the two views of a document (Wang & Isola, 2020).
     - ``uniformity``: log of the mean of ``exp(-2 d^2)`` over pairs of different documents (same source); lower is
@@ -41,8 +41,7 @@ class BatchMetrics:
             self._batches[name] = self._batches.get(name, 0) + 1
 
     def take(self) -> dict[str, float]:
-        """Return the means since the last call and start anew; empty if there was no batch."""
+        """Return the means since the last call, none if there was no batch, and reset them."""
         means = {name: round((total / self._batches[name]).item(), 4) for name, total in self._sums.items()}
-        self._sums = {}
-        self._batches = {}
+        self._sums, self._batches = {}, {}
         return means

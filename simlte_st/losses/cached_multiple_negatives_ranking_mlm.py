@@ -20,33 +20,31 @@ class CachedMultipleNegativesRankingMLMLoss(  # type: ignore[misc]  # returns te
 ):
     """:class:`~simlte_st.losses.MultipleNegativesRankingMLMLoss` in the memory of a mini-batch.
 
-    In-batch negatives get better with their number, and the memory for them grows with it. This loss has the same value
-    and the same gradients, but the activations of one mini-batch at a time:
+    More in-batch negatives are better, and take more memory. This loss has the same value and gradients, but keeps the
+    activations of only one mini-batch at a time:
 
     1. All texts are embedded without a graph, mini-batch by mini-batch.
     2. The contrastive loss of the whole batch gives the gradient with respect to each embedding.
-    3. In the backward pass the texts are embedded again, now with a graph that those gradients go into. Dropout draws
-       the same as before.
-    4. The MLM term is a sum over masked tokens, so its gradient needs no such cache: with ``mlm_input="separate"``
-       each masked mini-batch is passed once, forward and backward, and its gradient added up; with ``"shared"`` it
-       rides on 1 and 3. In both the mean is over the masked tokens of the whole batch.
+    3. In the backward pass the texts are embedded again, with the same dropout and with a graph, which those gradients
+       enter.
+    4. The MLM term is a sum over masked tokens and needs no such cache: with ``mlm_input="separate"`` each masked
+       mini-batch is passed once, forward and backward, and its gradient accumulated; with ``"shared"`` it is part of
+       1 and 3. In both the mean is over the masked tokens of the whole batch.
 
-    All this takes 7 units of work where the plain loss takes 6, if a forward pass is 1 and a backward pass 2; with
-    ``mlm_input="shared"`` 4 and 3.
+    With a forward pass as 1 unit of work and a backward pass as 2, this takes 7 units where the plain loss takes 6;
+    with ``mlm_input="shared"`` 4 and 3.
 
     Args:
         model: The model to train.
-        scale: The inverse of the temperature, see ``MultipleNegativesRankingMLMLoss``, as for all options not listed.
         mlm_weight: Weight of the MLM term; with 0 the loss is stock ``CachedMultipleNegativesRankingLoss`` to the bit.
-        mini_batch_size: Texts that are passed through the model at a time, of all columns together.
-        mini_batch_num_tokens: Tokens that are passed through the model at a time, padding not counted, instead of a
-            number of texts; a longer text is passed by itself. ``mini_batch_size`` is then for the scores only.
-        **options: All other options of ``MultipleNegativesRankingMLMLoss`` (``mlm_probability``, ``mlm_input``,
-            ``mlm_head``, ``mlm_share``, ``mlm_chunk_size``, ``seed``) and of
-            ``CachedMultipleNegativesRankingLoss`` (``gather_across_devices``, ``directions``, ...).
+        mini_batch_size: Number of texts, of all columns together, in a pass through the model.
+        mini_batch_num_tokens: Number of tokens in a pass through the model, padding not counted, instead of a number of
+            texts; a longer text is passed alone. ``mini_batch_size`` then applies to the scores only.
+        **options: All other options of ``MultipleNegativesRankingMLMLoss`` and of
+            ``CachedMultipleNegativesRankingLoss``.
 
     Raises:
-        ConfigurationError: As ``MultipleNegativesRankingMLMLoss``, and for a mini-batch of no size.
+        ConfigurationError: As ``MultipleNegativesRankingMLMLoss``, and for a size of mini-batches below 1.
         ModelError: The model cannot train a masked language model.
 
     References:
@@ -57,8 +55,8 @@ class CachedMultipleNegativesRankingMLMLoss(  # type: ignore[misc]  # returns te
     Requirements:
         1. As ``MultipleNegativesRankingMLMLoss``
         2. A large ``per_device_train_batch_size`` and a mini-batch that fits into memory
-        3. One process, or several with DDP; gradients that are sharded (FSDP, DeepSpeed) cannot be cached
-        4. Gradient checkpointing, if at all, with ``use_reentrant=False``, which is transformers' default
+        3. One process, or several with DDP; sharded gradients (FSDP, DeepSpeed) cannot be cached
+        4. Gradient checkpointing only with ``use_reentrant=False``, transformers' default
 
     Inputs:
         +-------------------+--------+
@@ -90,7 +88,7 @@ class CachedMultipleNegativesRankingMLMLoss(  # type: ignore[misc]  # returns te
         )
 
     def compute_terms(self, columns: list[Features], masked: list[Features], labels: Any) -> tuple[Tensor, Tensor]:
-        """Compute the contrastive and the weighted MLM term, scalars."""
+        """Return the contrastive and the weighted MLM term, scalars."""
         shared = self.mlm_input == "shared"
         embedded = ContrastivePass(self, masked if shared else columns)
         contrastive = embedded.run(labels)
@@ -103,7 +101,7 @@ class CachedMultipleNegativesRankingMLMLoss(  # type: ignore[misc]  # returns te
         return contrastive, mlm
 
     def _average_head_gradient(self, _: Tensor) -> None:
-        """Average once for all mini-batches, and in every process, whatever was masked there."""
+        """Average once for all mini-batches, in every process, whatever was masked there."""
         assert self.mlm_head is not None
         for parameter in self.mlm_head.parameters():
             if parameter.requires_grad:

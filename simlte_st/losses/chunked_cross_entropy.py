@@ -11,13 +11,10 @@ from torch.autograd.function import once_differentiable
 
 
 class HeadPrecision:
-    """A module with a vocabulary's logits, which computes them in the Trainer's precision.
+    """A module with logits over the vocabulary, which computes them in the Trainer's precision."""
 
-    Attributes:
-        bf16: Whether it computes in bfloat16 although no autocast is on: the Trainer's ends with the model. Softmax and
-            sums are in 32 bits all the same.
-    """
-
+    # Whether it computes in bfloat16 without autocast: the Trainer's ends with the model. Softmax and sums are in 32
+    # bits all the same.
     bf16 = False
 
     def precision(self, device: torch.device) -> AbstractContextManager[Any]:
@@ -28,18 +25,16 @@ class HeadPrecision:
 def chunked_cross_entropy(
     hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, chunk_size: int
 ) -> Tensor:
-    """Sum of ``cross_entropy(hidden @ weight.T + bias, targets)``, a chunk of tokens at a time.
+    """Return the sum of ``cross_entropy(hidden @ weight.T + bias, targets)``, computed a chunk of tokens at a time.
 
-    The gradients are computed in the forward pass, while a chunk's logits are there, so that nothing is computed twice
-    and only ``chunk_size * vocab`` numbers are held at once. This is the trick of the fused linear cross-entropy of
-    Liger Kernel (https://arxiv.org/abs/2410.10989, section 3.2) in plain PyTorch. What is kept for the backward pass
-    is as large as the inputs.
+    The gradients are computed in the forward pass, together with a chunk's logits, so that nothing is computed twice
+    and only ``chunk_size * vocab`` numbers are held at once, as in the fused linear cross-entropy of Liger Kernel
+    (https://arxiv.org/abs/2410.10989, section 3.2). What is kept for the backward pass is as large as the inputs.
 
-    Under autocast the products run in its precision, and the softmax and all sums over chunks in 32 bits at least.
+    Under autocast the products run in its precision, the softmax and all sums over chunks in 32 bits at least.
     """
-    grad_enabled = torch.is_grad_enabled()  # inside it is not to be seen
-    arguments = (hidden, weight, bias, targets, chunk_size, grad_enabled)
-    total: Tensor = _ChunkedCrossEntropy.apply(*arguments)  # type: ignore[no-untyped-call]
+    grad_enabled = torch.is_grad_enabled()  # cannot be seen inside
+    total: Tensor = _ChunkedCrossEntropy.apply(hidden, weight, bias, targets, chunk_size, grad_enabled)  # type: ignore[no-untyped-call]
     return total
 
 

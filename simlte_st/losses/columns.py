@@ -1,4 +1,4 @@
-"""Columns of model inputs: several as one batch, or some of their rows."""
+"""Columns of model inputs: several merged into one batch, or some of their rows."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ LABELS = "mlm_labels"
 """Key of the labels of a masked column, int64 and of the shape of its ``input_ids``. The model never sees it."""
 
 _MOST_PADDING = 1.125
-"""Columns are merged where that makes the batch at most this many times as large: padding is computed too."""
+"""Columns are merged where the batch becomes at most this many times as large: padding is computed too."""
 
 
 def merge_columns(columns: list[Features], most_padding: float = float("inf")) -> Features | None:
-    """Put columns under each other, all rows of the first and so on, padded to the longest."""
+    """Return one batch of all rows of all columns, column by column; None where they cannot be merged."""
     masks = [features.get("attention_mask") for features in columns]
     if len(columns) < 2 or any(mask is None for mask in masks):
         return None
@@ -31,38 +31,38 @@ def merge_columns(columns: list[Features], most_padding: float = float("inf")) -
         return None
     merged = merge_feature_batches(columns)
     if merged is not None and LABELS in merged:
-        # The new padding got 0 everywhere, which is a token to predict here.
+        # The new padding is 0 everywhere, which is a token to predict here.
         merged[LABELS] = merged[LABELS].masked_fill(merged["attention_mask"] == 0, IGNORE)
     return merged
 
 
 def encode(model: nn.Module, features: Features) -> tuple[Features, Tensor | None]:
-    """Return the model's outputs for a batch and the batch's labels, if it has any; the features are not changed."""
-    inputs = dict(features)  # a model writes its outputs into the dict it is given
+    """Return the model's outputs for a batch, and the batch's labels if it has any."""
+    inputs = dict(features)  # the model writes its outputs into it
     labels = inputs.pop(LABELS, None)
     return model(inputs), labels
 
 
 def encode_columns(model: nn.Module, columns: list[Features]) -> list[tuple[Features, Tensor | None]]:
-    """Encode columns in one pass where they fit together without much padding, else one by one."""
+    """Encode columns in one pass if that adds little padding, else one by one."""
     merged = merge_columns(columns, _MOST_PADDING)
     return [encode(model, features) for features in (columns if merged is None else [merged])]
 
 
 def split_embeddings(outputs: list[tuple[Features, Tensor | None]], columns: int) -> list[Tensor]:
-    """Return the embeddings of each column, ``(rows, dim)``, from what :func:`encode_columns` gave."""
+    """Return the embeddings of each column, ``(rows, dim)``, from the result of :func:`encode_columns`."""
     embeddings = [out["sentence_embedding"] for out, _ in outputs]
     return list(embeddings[0].chunk(columns)) if len(embeddings) == 1 else embeddings
 
 
 def row_count(features: Features) -> int:
-    """Count the rows of a column."""
+    """Return the number of rows of a column."""
     starts = features.get("cu_seq_lens_q")
     return len(features["input_ids"]) if starts is None else len(starts) - 1
 
 
 def take_rows(features: Features, rows: Tensor) -> Features:
-    """Take some rows of a column, in any order."""
+    """Return some rows of a column, in any order."""
     ids = features["input_ids"]
     rows = rows.to(ids.device)
     starts = features.get("cu_seq_lens_q")
@@ -75,7 +75,7 @@ def take_rows(features: Features, rows: Tensor) -> Features:
         return slice_rows(taken, 0, len(rows))
     lengths = starts.diff()[rows]
     new_starts = torch.cat([starts[:1], lengths.cumsum(0).to(starts.dtype)])
-    # Of each token its row among those taken, and its place in the old stream.
+    # For each token its row among those taken, and its place in the old stream.
     row = torch.repeat_interleave(torch.arange(len(rows), device=ids.device), lengths)
     token = torch.arange(len(row), device=ids.device) - new_starts[row] + starts[rows][row]
     taken = {}

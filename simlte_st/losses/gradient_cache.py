@@ -1,66 +1,45 @@
-"""One batch in mini-batches: GradCache for the contrastive term, added up gradients for the MLM term."""
+"""One batch in mini-batches: GradCache for the contrastive term, accumulated gradients for the MLM term.
+
+Each ``loss`` here is a :class:`~simlte_st.losses.CachedMultipleNegativesRankingMLMLoss`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from typing import Any, Protocol
+from typing import Any
 
 import torch
-from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.losses import CachedLossMixin, RandContext
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn.parallel import DistributedDataParallel
 
 from simlte_st.compat import mini_batch_ranges, slice_rows
-from simlte_st.losses.batch_metrics import BatchMetrics
 from simlte_st.losses.columns import Features, encode, merge_columns, take_rows
-
-
-class CachedMLMLoss(Protocol):
-    """A cached MLM loss, as the two passes use it: the stock loss's attributes, metrics and the MLM term."""
-
-    model: SentenceTransformer
-    mini_batch_size: int
-    mini_batch_num_tokens: int | None
-    show_progress_bar: bool
-    metrics: BatchMetrics
-
-    def calculate_loss(self, reps: list[list[Tensor]], labels: Any, *, with_backward: bool) -> Tensor:
-        """Compute the contrastive term from embeddings; with ``with_backward`` their gradients too."""
-
-    def summed_mlm_loss(self, outputs: list[tuple[Features, Tensor | None]]) -> tuple[Tensor, int]:
-        """Sum the cross-entropy of masked tokens, and count them."""
-
-    def parameters(self) -> Iterator[nn.Parameter]:
-        """Return all parameters that are trained."""
 
 
 class ContrastivePass(CachedLossMixin):
     """The contrastive term of one batch, on sentence-transformers' GradCache engine.
 
-    An object for each batch, because the second embedding step happens in the backward pass, when the loss may have
-    seen another batch already.
+    There is one object for each batch, because the second embedding step happens in the backward pass, when the loss
+    may have seen another batch already.
 
-    The columns are one batch for the engine, the longest rows first, so that rows of like lengths share a mini-batch:
-    the engine cuts off the padding that they share. Columns that do not fit together are left apart.
+    The columns are one batch for the engine, the longest rows first: rows of similar lengths share a mini-batch, and
+    the engine removes the padding that they share. Columns that cannot be merged stay separate.
 
     Where the columns have labels (``mlm_input="shared"``), each mini-batch has its MLM term too: its value in the first
     embedding step, its gradient in the second.
-
-    Attributes:
-        mlm_sum: Cross-entropy summed over the masked tokens of all columns, a scalar, float32; known after :meth:`run`.
-        mlm_count: Number of those tokens.
     """
 
-    def __init__(self, loss: CachedMLMLoss, columns: list[Features]) -> None:
+    def __init__(self, loss: Any, columns: list[Features]) -> None:
         self.loss = loss
         self.model = loss.model
         self.mini_batch_size = loss.mini_batch_size
         self.mini_batch_num_tokens = loss.mini_batch_num_tokens
         self.show_progress_bar = loss.show_progress_bar
         self.batches, self._order = _arranged(loss, columns)
+        # Cross-entropy, summed over the masked tokens of all columns, and their number; complete after run().
         self.mlm_sum = torch.zeros((), device=self.batches[0]["input_ids"].device)
         self.mlm_count = 0
         self._mlm_slope: Tensor | None = None
@@ -68,7 +47,7 @@ class ContrastivePass(CachedLossMixin):
         self._autocast = _autocast_as_now(self.batches[0])
 
     def run(self, labels: Any) -> Tensor:
-        """Compute the term: a leaf whose hook does the second embedding step, or in evaluation the value."""
+        """Return the term: a leaf whose hook does the second embedding step, or in evaluation its value."""
         value: Tensor = self.forward_cached(self.batches, labels)
         return value
 
@@ -102,7 +81,7 @@ class ContrastivePass(CachedLossMixin):
         return embeddings, state
 
     def calculate_loss(self, reps: list[list[Tensor]], labels: Any = None, *, with_backward: bool = False) -> Tensor:
-        """Compute the loss from the embeddings of all mini-batches; with ``with_backward`` their gradients too."""
+        """Return the loss of the embeddings of all mini-batches; with ``with_backward`` compute their gradients too."""
         if len(self.batches) > 1:
             columns = [torch.cat(batches) for batches in reps]
         else:
@@ -123,29 +102,25 @@ class ContrastivePass(CachedLossMixin):
 class MLMPass:
     """The MLM term of one batch with ``mlm_input="separate"``: value and gradient, both in the forward pass.
 
-    The term is a sum over tokens, so a mini-batch can be forgotten once its gradient is added to the others'. That
-    takes one forward pass, where GradCache takes two, and memory for one gradient of every parameter until
-    the backward pass.
+    The term is a sum over tokens, so a mini-batch is no longer needed once its gradient is added to the others'. That
+    takes one forward pass, where GradCache takes two, and memory for one gradient of every parameter until the backward
+    pass.
 
-    What is differentiated is the sum, not the mean or its weighted share of the loss: the gradients of half-precision
+    The sum is differentiated, not the mean or its weighted share of the loss: the gradients of half-precision
     activations are then about as large as a gradient scaler would make them.
-
-    Attributes:
-        mlm_sum: Cross-entropy summed over the masked tokens of all columns, a scalar, float32.
-        mlm_count: Number of those tokens.
     """
 
-    def __init__(self, loss: CachedMLMLoss, columns: list[Features]) -> None:
-        self.mlm_count = 0
+    def __init__(self, loss: Any, columns: list[Features]) -> None:
+        self.mlm_count = 0  # number of masked tokens of all columns
         self._parameters = [value for value in loss.parameters() if value.requires_grad]
         self._gradients: list[Tensor | None] | None = [None] * len(self._parameters)
-        # Not through DDP, which has no part in a gradient that is not accumulated by the backward pass.
+        # Not through DDP, which ignores a gradient that the backward pass does not accumulate.
         wrapper = getattr(loss.model, "_orig_mod", loss.model)
         model = wrapper.module if isinstance(wrapper, DistributedDataParallel) else loss.model
         sums = [self._run(loss, model, features) for features in _mini_batches(loss, columns)]
         self.mlm_sum = torch.stack(sums).sum()
 
-    def _run(self, loss: CachedMLMLoss, model: nn.Module, features: Features) -> Tensor:
+    def _run(self, loss: Any, model: nn.Module, features: Features) -> Tensor:
         torch.clear_autocast_cache()  # as above
         total, count = loss.summed_mlm_loss([encode(model, features)])
         self.mlm_count += count
@@ -158,12 +133,13 @@ class MLMPass:
                     self._gradients[index] = gradient
                 elif gradient is not None:
                     former += gradient
-        return total.detach()
+        summed: Tensor = total.detach()
+        return summed
 
     def back_propagate(self, slope: Tensor) -> None:
-        """Add the gradient, multiplied, to that of the parameters."""
+        """Add the gradient, times ``slope``, to that of the parameters."""
         if self._gradients is None:
-            raise RuntimeError("The MLM term of a cached loss can be back-propagated once for each forward pass.")
+            raise RuntimeError("The MLM term of a cached loss can be back-propagated only once per forward pass.")
         gradients, self._gradients = self._gradients, None
         for index, parameter in enumerate(self._parameters):
             gradient, gradients[index] = gradients[index], None
@@ -177,7 +153,7 @@ class MLMPass:
 
 
 def joined_terms(contrastive: Tensor, mlm: Tensor, back_propagate: Callable[[Tensor], None]) -> tuple[Tensor, Tensor]:
-    """Return the two terms as tensors that may be added and scaled as any others."""
+    """Return the two terms as tensors that may be added and scaled like any others."""
     terms: tuple[Tensor, Tensor] = _Joined.apply(contrastive, mlm, back_propagate)  # type: ignore[no-untyped-call]
     return terms
 
@@ -198,7 +174,7 @@ class _Joined(torch.autograd.Function):
 
 
 class _Attached(torch.autograd.Function):
-    """Passes embeddings through, and back-propagates another sum too, times a factor that is known only later."""
+    """Passes embeddings through, and back-propagates a sum too, times a factor that is known only later."""
 
     @staticmethod
     def forward(ctx: Any, embeddings: Tensor, total: Tensor, slope: Tensor) -> Tensor:
@@ -212,16 +188,16 @@ class _Attached(torch.autograd.Function):
 
 
 def _autocast_as_now(features: Features) -> Callable[[], torch.autocast]:
-    """Return contexts with the autocast of this moment: the backward pass is run outside of it."""
+    """Return a maker of contexts with the present autocast: the backward pass runs outside of it."""
     device = features["input_ids"].device.type
     enabled, dtype = torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)
     return lambda: torch.autocast(device, dtype=dtype, enabled=enabled)
 
 
-def _arranged(loss: CachedMLMLoss, columns: list[Features]) -> tuple[list[Features], Tensor | None]:
-    """Put columns into one batch, the longest rows first; the second value gives the old place of each row.
+def _arranged(loss: Any, columns: list[Features]) -> tuple[list[Features], Tensor | None]:
+    """Return columns as one batch, the longest rows first, and the former place of each row.
 
-    Columns that do not fit together stay as they are. The order stays where there is one mini-batch only.
+    Columns that cannot be merged stay as they are. The order stays where there is only one mini-batch.
     """
     # A number for all rows stays one when the rows are taken apart.
     columns = [
@@ -240,7 +216,7 @@ def _arranged(loss: CachedMLMLoss, columns: list[Features]) -> tuple[list[Featur
     return [take_rows(merged, order)], order
 
 
-def _mini_batches(loss: CachedMLMLoss, columns: list[Features]) -> Iterator[Features]:
+def _mini_batches(loss: Any, columns: list[Features]) -> Iterator[Features]:
     batches, _ = _arranged(loss, columns)
     for features in batches:
         for begin, end in mini_batch_ranges(features, loss.mini_batch_size, loss.mini_batch_num_tokens):

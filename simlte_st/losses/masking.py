@@ -1,4 +1,4 @@
-"""BERT's masking: which tokens the masked language model has to predict, and what stands in their place."""
+"""BERT's masking: which tokens the masked language model has to predict, and what replaces them."""
 
 from __future__ import annotations
 
@@ -16,25 +16,24 @@ from simlte_st.checks import check_number
 from simlte_st.errors import ModelError
 
 IGNORE = -100
-"""Label of a token that is not predicted: what ``cross_entropy`` ignores."""
+"""Label of a token that is not predicted; ``cross_entropy`` ignores it."""
 
 
 class TokenMasker:
     """Masks tokens as BERT does (Devlin et al., 2019, section 3.1).
 
-    Each ordinary token is chosen with probability ``probability``; of the chosen, 80% become the mask token, 10% a
-    token drawn from the whole vocabulary, 10% stay. Special tokens, padding and prompts are never chosen.
+    Each ordinary token is chosen with probability ``probability``; 80% of the chosen become the mask token, 10% a token
+    drawn from the whole vocabulary, 10% stay. Special tokens, padding and prompts are never chosen.
 
-    What is drawn for a row depends on the seed, the number of the draw and the row's tokens, and on nothing else: not
-    on the rows beside it, nor on how they are padded, so that any number of processes that share a batch mask it alike.
+    The draw for a row depends only on the seed, the number of the draw and the row's tokens, not on the other rows or
+    the padding, so that any number of processes that share a batch mask it alike.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, probability: float = 0.15, seed: int = 0) -> None:
         check_number("mlm_probability", probability, above=0, most=1)
         if getattr(tokenizer, "mask_token_id", None) is None:
             raise ModelError(
-                f"{type(tokenizer).__name__} has no mask token, so this model cannot train a masked language model. "
-                "Use mlm_weight=0."
+                f"{type(tokenizer).__name__} has no mask token, which a masked language model needs. Use mlm_weight=0."
             )
         self.probability = probability
         self.seed = seed
@@ -43,7 +42,7 @@ class TokenMasker:
         self.vocabulary = len(tokenizer)
 
     def __call__(self, features: dict[str, Any], draw: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-        """Mask a batch."""
+        """Return the masked ids and the labels of a batch, of the shape of ``input_ids``."""
         ids = features["input_ids"]
         real = self._real(features)
         drawn = [self._draw_row(row, draw) for row in self._rows(features)]
@@ -60,12 +59,12 @@ class TokenMasker:
         return masked, labels
 
     def choose_rows(self, features: dict[str, Any], draw: tuple[int, ...], share: float) -> Tensor:
-        """Choose each row of a batch with a probability, one at least."""
+        """Choose each row of a batch with probability ``share``, at least one; return their indices."""
         drawn = torch.tensor([self._key(row, draw)[0] / 2**64 for row in self._rows(features)], dtype=torch.float64)
         return (drawn <= max(share, float(drawn.min()))).nonzero().flatten()
 
     def _draw_row(self, row: NDArray[np.int64], draw: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-        """Draw for each token of a row a number from 0 to 1 and a token, ``(tokens,)``."""
+        """Draw a number from 0 to 1 and a token for each token of a row, ``(tokens,)``."""
         generator = torch.Generator().manual_seed(self._key(row, draw)[1])
         return (
             torch.rand(len(row), generator=generator),
@@ -73,7 +72,7 @@ class TokenMasker:
         )
 
     def _key(self, row: NDArray[np.int64], draw: tuple[int, ...]) -> tuple[int, ...]:
-        """Make two numbers below 2**64 of a row, to draw by."""
+        """Return two seeds below 2**64 for a row."""
         key = hashlib.blake2b(repr((self.seed, *draw)).encode() + b"\x00" + row.tobytes(), digest_size=16)
         return struct.unpack("<QQ", key.digest())
 
@@ -85,12 +84,12 @@ class TokenMasker:
         return np.split(flat, np.cumsum(lengths.cpu().numpy())[:-1])
 
     def _real(self, features: dict[str, Any]) -> Tensor:
-        """Tell tokens from padding: a bool tensor of the shape of ``input_ids``."""
+        """Return which are tokens, not padding: bool, of the shape of ``input_ids``."""
         mask = features.get("attention_mask")
         return torch.ones_like(features["input_ids"], dtype=torch.bool) if mask is None else mask.bool()
 
     def maskable(self, features: dict[str, Any]) -> Tensor:
-        """Tell which tokens may be chosen: a bool tensor of the shape of ``input_ids``."""
+        """Return which tokens may be chosen: bool, of the shape of ``input_ids``."""
         ids = features["input_ids"]
         special = torch.tensor(self.special_ids, device=ids.device, dtype=ids.dtype)
         allowed = ~torch.isin(ids, special)

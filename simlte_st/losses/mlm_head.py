@@ -1,7 +1,7 @@
 """The masked-language-model head: the checkpoint's own where it has one, else a new one tied to the word embeddings.
 
-sentence-transformers drops the head when it loads a checkpoint, so it is read again here. All BERT-like heads are one
-computation under several names: dense, activation, layer norm, then a product with the word embeddings plus a bias.
+sentence-transformers drops the head of a checkpoint, so it is read again here. All BERT-like heads are one computation
+under several names: dense, activation, layer norm, then a product with the word embeddings plus a bias.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ HeadSource = Literal["auto", "pretrained", "fresh"]
 
 
 class MLMHead(HeadPrecision, nn.Module):
-    """Hidden states to vocabulary logits."""
+    """From hidden states to logits over the vocabulary."""
 
     def __init__(
         self,
@@ -51,13 +51,13 @@ class MLMHead(HeadPrecision, nn.Module):
         return functional.linear(self._transform(hidden), self._output_weight(word_embeddings), self.bias)
 
     def summed_loss(self, hidden: Tensor, word_embeddings: Tensor, targets: Tensor, chunk_size: int) -> Tensor:
-        """Compute the cross-entropy, summed over tokens, with the logits of one chunk of them held at a time."""
+        """Return the cross-entropy, summed over tokens, with the logits of one chunk of them held at a time."""
         weight = self._output_weight(word_embeddings)
         with self.precision(hidden.device):
             return chunked_cross_entropy(self._transform(hidden), weight, self.bias, targets, chunk_size)
 
     def _transform(self, hidden: Tensor) -> Tensor:
-        # The encoder may be in half precision, because its checkpoint is; the head never is.
+        # The encoder may be in half precision, as its checkpoint; the head never is.
         transformed: Tensor = self.norm(self.activation(self.dense(hidden.to(self._dtype))))
         return transformed
 
@@ -70,12 +70,12 @@ class MLMHead(HeadPrecision, nn.Module):
 
 
 def make_mlm_head(model: SentenceTransformer, source: HeadSource = "auto", seed: int = 0) -> MLMHead:
-    """Make the head for a model."""
+    """Return the head for a model: ``"pretrained"``, ``"fresh"``, or ``"auto"`` for the former if there is one."""
     encoder = encoder_of(model)
     if backbone_of(encoder).pooled_inside:
         encoder = cast(PreTrainedModel, encoder.encoder)  # whose checkpoint may have the head
     head: MLMHead | None = None
-    reason = "a fresh head was asked for"
+    reason = "mlm_head='fresh'"
     if source != "fresh":
         head, reason = _pretrained_head(encoder)
         if head is None and source == "pretrained":
@@ -89,7 +89,7 @@ def make_mlm_head(model: SentenceTransformer, source: HeadSource = "auto", seed:
 
 
 def _pretrained_head(encoder: PreTrainedModel) -> tuple[MLMHead | None, str]:
-    """Read the head of the checkpoint that the encoder came from; the second value says why or why not."""
+    """Return the head of the checkpoint that the encoder was loaded from, or None, and the reason."""
     name, paths = checkpoint_name(encoder), MLM_HEADS.get(encoder.config.model_type)
     if paths is None:
         return None, f"no head is known for model type {encoder.config.model_type!r}"
@@ -99,7 +99,7 @@ def _pretrained_head(encoder: PreTrainedModel) -> tuple[MLMHead | None, str]:
         masked_lm, missing_keys = load_masked_lm(name)
     except (OSError, ValueError) as error:
         return None, f"{name!r} could not be read again: {error}"
-    needed = (*(f"{path}." for path in paths[:3]), f"{paths[3]}.weight")  # the last is not missing where it is tied
+    needed = (*(f"{path}." for path in paths[:3]), f"{paths[3]}.weight")  # a tied weight is not missing
     missing = sorted(key for key in missing_keys if key.startswith(needed))
     if missing:
         return None, f"{name!r} has no {missing[0]!r}"
@@ -109,7 +109,7 @@ def _pretrained_head(encoder: PreTrainedModel) -> tuple[MLMHead | None, str]:
     # Output weights of their own: a checkpoint that does not tie them.
     words = masked_lm.get_input_embeddings().weight
     if words.shape != encoder.get_input_embeddings().weight.shape:
-        return None, f"{name!r} has {len(words)} word embeddings, not as many as the model"
+        return None, f"{name!r} has {len(words)} word embeddings, the model another number"
     tied = decoder.weight is words or torch.equal(decoder.weight, words)
     head = MLMHead(dense, activation, norm, decoder.bias, None if tied else decoder.weight, pretrained=True)
     return head, repr(name)
@@ -121,7 +121,7 @@ def _fresh_head(encoder: PreTrainedModel, seed: int) -> MLMHead:
     assert isinstance(embeddings, nn.Embedding)  # encoder_of has checked it
     vocabulary, size = embeddings.weight.shape
     generator = torch.Generator().manual_seed(seed)
-    # Without its own initialisation, which would move the run's random numbers.
+    # Without its own initialisation, which would change the run's random numbers.
     dense = nn.utils.skip_init(nn.Linear, config.hidden_size, size)
     with torch.no_grad():
         dense.weight.normal_(0.0, getattr(config, "initializer_range", 0.02), generator=generator)

@@ -1,8 +1,8 @@
-"""The reconstruction loss: embeddings have to predict their tokens, so that fine-tuning forgets less (TA-SBERT)."""
+"""The reconstruction loss: embeddings predict their tokens, so that fine-tuning forgets less (TA-SBERT)."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 from sentence_transformers import SentenceTransformer
@@ -12,36 +12,34 @@ from torch import Tensor, nn
 
 from simlte_st.checks import check_count, check_number
 from simlte_st.compat import encoder_of
-from simlte_st.errors import ConfigurationError, ModelError
+from simlte_st.errors import ConfigurationError
 from simlte_st.losses.chunked_cross_entropy import HeadPrecision, chunked_cross_entropy
 from simlte_st.losses.columns import row_count
 from simlte_st.losses.loss_state import LossStateMixin, average_gradient
 
 
 class ReconstructionLoss(HeadPrecision, LossStateMixin):
-    """Any loss of sentence-transformers, and beside it the prediction of all tokens from their embeddings.
+    """Any loss of sentence-transformers, plus the prediction of all tokens from their embeddings.
 
-    ``r = softmax(E Wr')`` (TA-SBERT, Eq. 5), cross-entropy with the ids of all real tokens, those of special tokens
-    too: nothing is masked. The mean over the tokens of all columns of texts, times the number of columns, times
-    ``weight``, is added to the other loss. The token embeddings are those that the other loss computes first: no second
-    pass, and a later one over masked copies is left alone.
+    ``r = softmax(E Wr')`` (TA-SBERT, Eq. 5): the cross-entropy with the ids of all real tokens, special tokens
+    included; nothing is masked. The mean over the tokens of all columns, times the number of columns, times ``weight``,
+    is added to the other loss. The token embeddings are those of the other loss's first pass; a later pass over masked
+    copies is not used.
 
-    Eq. 7, ``L_sen + 0.017 (L_recon(r1) + L_recon(r2))``, adds the columns up, and does not say what an ``L_recon`` is
-    divided by. If it is the mean over its own column, PyTorch's default, this departs from it: there a token counts the
-    more the fewer its column has, here all tokens count the same. Both are equal where the columns have equally many
-    real tokens. One mean over all also works where a loss gives the model all columns in one pass.
+    Eq. 7, ``L_sen + 0.017 (L_recon(r1) + L_recon(r2))``, sums over the columns and does not define the mean in
+    ``L_recon``. If it is over the tokens of a column, tokens of shorter columns have more weight there, while here all
+    have the same; both agree where the columns have equally many real tokens.
 
-    The head ``Wr`` begins as PyTorch's linear layers do. It is no part of the model: give the Trainer
-    :class:`simlte_st.training.LossStateCallback`, ``callbacks=[LossStateCallback(loss)]``, which keeps the head with
-    checkpoints and lets it compute in bfloat16 where the Trainer does: in 32 bits it costs more than a small encoder.
-    It is one of :func:`~simlte_st.trainer_callbacks`, for those who train on DocSplit's views.
+    The head ``Wr`` is not part of the model. :class:`simlte_st.training.LossStateCallback`, also one of
+    :func:`~simlte_st.trainer_callbacks`, saves it with checkpoints and lets it compute in bfloat16 where the Trainer
+    does: in 32 bits it costs more than a small encoder.
 
     Args:
         loss: The other loss, such as ``SoftmaxLoss`` (Eq. 6), ``MultipleNegativesRankingLoss`` or
             :class:`~simlte_st.MultipleNegativesRankingMLMLoss`. It runs the model on each column of texts.
-        weight: Of the reconstruction; the paper's best is 0.017.
+        weight: Weight of the reconstruction; the paper's best is 0.017.
         chunk_size: Tokens whose logits are held at once.
-        seed: Decides the head's initial weights; the global random numbers are not touched.
+        seed: Seed of the head's initial weights; the global random numbers do not change.
 
     Inputs:
         Those of the other loss.
@@ -51,9 +49,8 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
         and logs them.
 
     Raises:
-        ConfigurationError: ``weight`` is negative, or ``chunk_size`` not a whole number from 1; or the other loss, or
-            one that it wraps, has gradient caching, whose passes keep no graph (where that is not known of a loss, its
-            first batch tells), or ``mlm_input="shared"``; or it does not keep the model.
+        ConfigurationError: A setting is out of its range; or the other loss, or one that it wraps, has gradient
+            caching, whose passes keep no graph, or ``mlm_input="shared"``, or has no ``model``.
         ModelError: The model has no encoder with word embeddings.
     """
 
@@ -64,27 +61,25 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
         inner = list(loss.modules())
         cached = [part for part in inner if uses_gradient_cache(part)]
         if cached:
-            raise _without_graph(cached[-1])  # those that wrap it say so too
+            raise _without_graph(cached[-1])  # the innermost
         if any(getattr(part, "mlm_input", None) == "shared" and getattr(part, "mlm_weight", 0) > 0 for part in inner):
             raise ConfigurationError(
-                "mlm_input='shared': the model reads masked texts only, and no embedding is of a token that could "
-                "be predicted. Use mlm_input='separate'."
+                "mlm_input='shared': the model reads masked texts only, whose tokens cannot be reconstructed. Use "
+                "mlm_input='separate'."
             )
         model = _model_of(loss)
         if not isinstance(model, SentenceTransformer):
             raise ConfigurationError(
                 f"{type(loss).__name__} has no SentenceTransformer as .model: use a loss of sentence-transformers, or "
-                "keep there the model that yours trains."
+                "set the attribute in yours."
             )
         self.loss = loss
         self.model = model
         self.weight = weight
         self.chunk_size = chunk_size
         encoder = encoder_of(model)
-        words = encoder.get_input_embeddings()
-        hidden = getattr(encoder.config, "hidden_size", None)
-        if not isinstance(words, nn.Embedding) or hidden is None:
-            raise ModelError(f"{type(encoder).__name__} has no word embeddings to predict from hidden states.")
+        hidden = encoder.config.hidden_size
+        words = cast(nn.Embedding, encoder.get_input_embeddings())
         head = nn.utils.skip_init(nn.Linear, hidden, words.num_embeddings, bias=False)
         bound = hidden**-0.5  # nn.Linear's own
         nn.init.uniform_(head.weight, -bound, bound, generator=torch.Generator().manual_seed(seed))
@@ -92,7 +87,7 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
         self.head.weight.register_post_accumulate_grad_hook(average_gradient)
 
     def forward(self, sentence_features: Any, labels: Any = None) -> dict[str, Tensor]:
-        """Compute all terms."""
+        """Return all terms."""
         columns = list(sentence_features)
         wanted = sum(row_count(features) for features in columns)
         seen: list[dict[str, Any]] = []
@@ -116,7 +111,7 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
         return terms
 
     def _mean(self, outputs: list[dict[str, Any]]) -> Tensor:
-        """Cross-entropy of all real tokens of some passes, their mean; 0 where there are none."""
+        """Return the mean cross-entropy of all real tokens of some passes; 0 where there are none."""
         padded = [repad_flattened_features(out) if "cu_seq_lens_q" in out else out for out in outputs]
         real = [out["attention_mask"].bool() for out in padded]
         hidden = torch.cat([out["token_embeddings"][mask] for out, mask in zip(padded, real, strict=True)])
@@ -126,7 +121,7 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
         return total / max(1, len(targets))
 
     def get_config_dict(self) -> dict[str, Any]:
-        """The settings for the model card."""
+        """Return the settings, for the model card."""
         return {"loss": type(self.loss).__name__, "weight": self.weight}
 
     @property
@@ -143,12 +138,12 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
 
 
 def _model_of(loss: nn.Module) -> Any:
-    """Find the model that a loss runs, as it is now: the Trainer wraps it."""
+    """Return the model that a loss runs now: the Trainer may have wrapped it."""
     return getattr(loss, "model", getattr(loss, "sentence_embedder", None))  # the latter is the batch triplet losses'
 
 
 def _without_graph(loss: nn.Module) -> ConfigurationError:
     return ConfigurationError(
-        f"{type(loss).__name__} computes embeddings without their graph first: use the loss without gradient caching, "
-        "and a smaller batch."
+        f"{type(loss).__name__} first computes embeddings without a graph: use the loss without gradient caching, and "
+        "a smaller batch."
     )

@@ -47,6 +47,19 @@ def cpu_capabilities() -> dict[str, Any]:
     return found
 
 
+def cpu_bf16() -> list[str]:
+    """Return the instructions that the CPU has for bfloat16: ``"avx512_bf16"``, ``"amx_bf16"``."""
+    found = cpu_capabilities()
+    return [name for name in ("avx512_bf16", "amx_bf16") if found.get(name)]
+
+
+def bf16_available(device: str | None = None) -> bool:
+    """Return whether the hardware computes in bfloat16: the GPU, or a CPU with AVX512-BF16 or AMX."""
+    if torch.cuda.is_available() and (device is None or torch.device(device).type == "cuda"):
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    return bool(cpu_bf16())
+
+
 @contextmanager
 def device_pool(model: SentenceTransformer, devices: Sequence[str]) -> Iterator[Any]:
     """Start a process on each of several devices, which may repeat; yield sentence-transformers' pool."""

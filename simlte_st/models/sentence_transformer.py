@@ -19,7 +19,7 @@ from simlte_st.models.names import OWN_MODELS, local_folder, not_loaded
 from simlte_st.models.passes import TextReader, is_read
 from simlte_st.models.truncation import Truncation
 from simlte_st.modules import OWN_MODULES
-from simlte_st.modules.pooling import WeightedPooling
+from simlte_st.modules.base import WeightedPooling
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from simlte_st.modules.star_transformer import StarTransformer
 from simlte_st.modules.token_attention import TokenAttention
 
 OWN_MODULES = (BaseForm, LatentSemanticAnalysis, PositionPooling, StarTransformer, TokenAttention)
-"""All of them: what :class:`simlte_st.SentenceTransformer` loads without asking."""
+"""All modules; :class:`simlte_st.SentenceTransformer` loads them without ``trust_remote_code``."""
 
 __all__ = [
     "OWN_MODULES",

@@ -1,4 +1,4 @@
-"""Base form conversion: contractions are written out before the tokenizer sees them (TA-SBERT, section III-A)."""
+"""Base form conversion: contractions are written out before tokenization (TA-SBERT, section III-A)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ APOSTROPHES = "'\u2019\u2018\u02bc"
 STRAIGHT = str.maketrans(dict.fromkeys(APOSTROPHES, "'"))
 
 SIGN = r"[^\W_]"
-"""A letter or digit: a word may stand between underscores, as "_don't_" does."""
+"""A letter or digit: a word may stand between underscores, as in "_don't_"."""
 
 ENDING = rf"(?:n[{APOSTROPHES}]t|[{APOSTROPHES}](?:d|ll|m|re|s|ve))"
 
 CONTRACTION = re.compile(
     # A word, and endings that are written to it or stand by themselves, as in texts that are split into tokens.
     rf"(?<!{SIGN})({SIGN}+)((?: {ENDING}+(?!\S)|{ENDING}+(?!{SIGN}))+)"
-    # Other endings are passed over as they are: "d" of "'d've" is no word.
+    # Other endings stay: "d" of "'d've" is not a word.
     rf"|{ENDING}+(?!{SIGN})",
     re.IGNORECASE,
 )
@@ -37,39 +37,38 @@ GUESSES = {
     "'s": ("is", "has", ("been", "got", "had")),
     "'d": ("would", "had", ("been", "better", "got", "had")),
 }
-"""What spaCy leaves open: what an ending stands for mostly, and what before some words."""
+"""Readings that spaCy leaves open: the usual one of an ending, and the one before some words."""
 
 STEMS = ("ca", "sha", "wo")
-"""Those that are no words by themselves. spaCy has readings of others too, but they lose the tense: "do" of "did"."""
+"""Stems that are not words. spaCy has readings of others too, but these lose the tense: "do" for "did"."""
 
 
 class BaseForm(Transformer):
     """``Transformer`` that reads "will not" where a text says "won't"; possessives stay as they are.
 
-    A WordPiece tokenizer makes "won", "'" and "t" of "won't", and "won" is another word. spaCy's list of English
-    contractions says what they stand for; it needs no model. What it leaves open is guessed: after the pronouns and
-    question words of that list, 's becomes "has" before been, got and had, and otherwise "is"; after its pronouns,
-    'd becomes "had" before these and better, and otherwise "would". After all other words 's and 'd stay, since 's is
-    mostly a possessive there. So do "ain't" and "y'all". Endings that stand by themselves after a word, as in texts
-    that are split into tokens ("ca n't", "it 's"), are read as if they were written to it. All other characters stay
-    as they are. A prompt is converted apart from the text that it is put before.
+    A WordPiece tokenizer splits "won't" into "won", "'" and "t", and "won" is another word. spaCy's list of English
+    contractions, which needs no model, has their readings. Ambiguous ones are guessed: after the pronouns and question
+    words of that list, 's becomes "has" before been, got and had, and otherwise "is"; after its pronouns, 'd becomes
+    "had" before these and better, and otherwise "would". After all other words 's and 'd stay, since 's is mostly a
+    possessive there; so do "ain't" and "y'all". Separated endings, as in tokenized texts ("ca n't", "it 's"), are read
+    alike. All other characters stay. A prompt is converted separately.
 
-    It is the first module of a model and is saved with it, so that training and inference agree::
+    It is the first module of a model and is saved with it::
 
         SentenceTransformer(modules=[BaseForm("google-bert/bert-base-uncased"), TokenAttention(768)])
 
-    Args and the rest are those of ``Transformer``.
+    Arguments are those of ``Transformer``.
 
     Raises:
         MissingExtraError: spaCy is not installed (extra ``pos``).
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        _readings()  # better now than at the first text
+        _readings()  # raises now rather than at the first text
         super().__init__(*args, **kwargs)
 
     def preprocess(self, inputs: Any, prompt: str | None = None, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Write contractions out, in the prompt too, then do as ``Transformer`` does."""
+        """Write contractions out, also in the prompt, then do as ``Transformer`` does."""
         # Transformer prepends the prompt as it gets it, and measures it with this method.
         features: dict[str, Any] = super().preprocess(_converted(inputs), _converted(prompt), *args, **kwargs)
         return features
@@ -79,9 +78,7 @@ class BaseForm(Transformer):
 
 
 def expand_contractions(texts: Iterable[str]) -> Iterator[str]:
-    """Write out the contractions of texts: of "she won't, it's Ann's" is made "she will not, it is Ann's".
-
-    Texts without an apostrophe are given back at once.
+    """Write out the contractions of texts: "she won't, it's Ann's" becomes "she will not, it is Ann's".
 
     Raises:
         MissingExtraError: spaCy is not installed.
@@ -91,7 +88,7 @@ def expand_contractions(texts: Iterable[str]) -> Iterator[str]:
 
 
 def texts_as_read(model: SentenceTransformer, texts: Iterable[str]) -> list[str]:
-    """Return texts or prompts as the tokenizer of a model sees them: written out by ``BaseForm``."""
+    """Return texts or prompts as the tokenizer of a model sees them, with those of ``BaseForm`` written out."""
     return list(expand_contractions(texts) if isinstance(model[0], BaseForm) else texts)
 
 
@@ -119,7 +116,7 @@ def _expanded(contraction: re.Match[str]) -> str:
 
 
 def _reading(before: str, ending: str, joined: bool, after: str) -> str | None:
-    """Return what an ending stands for; None where it stays as it is."""
+    """Return the reading of an ending; None where it stays as it is."""
     readings = _readings()
     known = readings.get(before + ending)
     if ending in GUESSES:
@@ -128,7 +125,7 @@ def _reading(before: str, ending: str, joined: bool, after: str) -> str | None:
     if ending == "n't" and before == "ai":
         return None  # "ain't" may be am, is, are, has or have not
     if ending in ("n't", "'m") and known is None and joined:
-        return None  # "con't" is no negation, "ma'm" has no "am"
+        return None  # "con't" is not a negation, "ma'm" has no "am"
     return readings[ending]
 
 
@@ -137,7 +134,7 @@ def _cased(stem: str, like: str) -> str:
 
 
 def _converted(inputs: Any) -> Any:
-    """Convert all texts of an input, in whatever they are nested."""
+    """Convert all texts of a nested input."""
     if isinstance(inputs, str):
         return next(expand_contractions([inputs]))
     if isinstance(inputs, dict):
@@ -149,9 +146,9 @@ def _converted(inputs: Any) -> Any:
 
 @functools.cache
 def _readings() -> dict[str, str]:
-    """Read spaCy's list of English contractions."""
+    """Return spaCy's list of English contractions."""
     spacy: Any = require("spacy.lang.en.tokenizer_exceptions", "pos", "Base form conversion")
-    readings = {"here's": ""}  # the only frequent one that spaCy lacks
+    readings = {"here's": ""}  # the only frequent one that spaCy does not have
     for contraction, pieces in spacy.TOKENIZER_EXCEPTIONS.items():
         if len(pieces) == 2 and "'" in contraction:
             norms = {piece[spacy.ORTH].lower(): piece.get(spacy.NORM, "") for piece in pieces}

@@ -1,4 +1,4 @@
-"""Latent semantic analysis of a user's own documents, as the second part of an embedding."""
+"""Latent semantic analysis of a user's documents, as the second part of an embedding."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from simlte_st.compat import mask_without_prompt, view_budget
 from simlte_st.data.documents import read_documents
 from simlte_st.data.sentences import TOKENIZED_CHARACTERS, in_batches
 from simlte_st.errors import ConfigurationError, DataError, ModelError
+from simlte_st.modules.base import SavedModule
 from simlte_st.modules.base_form import texts_as_read
-from simlte_st.modules.saved import SavedModule
 from simlte_st.progress import progress_bar
 
 logger = logging.getLogger(__name__)
@@ -32,39 +32,39 @@ logger = logging.getLogger(__name__)
 DIMENSION = 256
 WEIGHT = 0.4
 FULL = 512
-"""Chosen on 1,700 Wikipedia articles, sentence similarity, and tweets that search articles, none of it among what
-``benchmarks/models.py`` tests on: the more dimensions the better, to 256; a larger weight tells kinds of articles apart
-better, and articles that mention each other worse; with one that does not grow with the length, short texts suffer.
-That was before :func:`scaling` shrank the dimensions."""
+"""Chosen on 1,700 Wikipedia articles, sentence similarity, and tweets as queries for articles, all absent from
+``benchmarks/models.py``: more dimensions are better, up to 256; a larger weight separates kinds of articles better, and
+finds articles that mention each other worse; if it does not grow with the length, short texts get worse. That was
+before :func:`scaling` shrank the dimensions."""
 
 
 class LatentSemanticAnalysis(SavedModule):
-    """Append to each embedding what words the text has, compared with the documents that this was fitted on.
+    """Append a latent semantic analysis of the text's words, fitted on documents, to each embedding.
 
-    An encoder that was trained elsewhere does not know which words tell these documents apart; their TF-IDF vectors do,
-    and their singular vectors (Deerwester et al., 1990) say it in few dimensions, without labels and in seconds. The
-    cosine of two long documents becomes a mixture: ``1 - weight`` of the encoder's cosine and ``weight`` of that of the
-    words. A short text has too few words to go by: of fewer than ``full`` tokens the weight is proportionally less.
-    Tokens take the place of words: those that the encoder reads, without special ones and without a prompt.
+    An encoder that was trained elsewhere does not know which words distinguish these documents; their TF-IDF vectors
+    do, and their singular vectors (Deerwester et al., 1990) express it in few dimensions, without labels and in
+    seconds. The cosine of two long documents becomes a mixture: ``1 - weight`` of the encoder's cosine and ``weight``
+    of that of the words. For a text of fewer than ``full`` tokens the weight is proportionally smaller. Words are the
+    tokens that the encoder reads, without special tokens and prompt.
 
-    It tells style, period and kind apart, sometimes much better than the encoder; of topics it says hardly anything
-    that the encoder does not (``benchmarks/results/lsa.md``).
+    It separates style, period and kind, sometimes much better than the encoder; on topics it adds hardly anything
+    (``benchmarks/results/lsa.md``).
 
     Made by :meth:`fit` and put at the end of a model::
 
         model.append(LatentSemanticAnalysis.fit(model, documents))
 
     Args:
-        embedding_dimension: d, of the sentence embedding that comes in; of a longer one the first d numbers are taken.
+        embedding_dimension: d, of the incoming sentence embedding; the first d numbers of a longer one are used.
         vocabulary_size: V, of the tokenizer.
         dimension: k, singular vectors.
         weight: Share of the words in the cosine of long documents, 0 to 1.
-        full: Tokens of a document from which on it is long.
+        full: Number of tokens from which on a document is long.
 
     Features:
         ``sentence_embedding`` ``[B, d]``, with ``input_ids`` and ``attention_mask`` ``[B, S]`` or flattened
         (``cu_seq_lens_q``), becomes ``[B, d + k]``, of its dtype: both parts have length 1 before they are weighted.
-        The second is 0 of a text without a token that the documents have.
+        The second is 0 for a text without a token of the documents.
 
     Raises:
         ConfigurationError: A size that is not positive, or a weight outside 0 to 1.
@@ -108,30 +108,30 @@ class LatentSemanticAnalysis(SavedModule):
         seed: int = 0,
         progress: bool = False,
     ) -> Self:
-        """Learn from documents which tokens tell them apart, and which go together.
+        """Return an analysis of documents: which tokens distinguish them, and which occur together.
 
         Args:
-            model: What it will be appended to; not changed. Its tokenizer, and how much it reads, matter.
-            documents: Anything :func:`~simlte_st.data.read_documents` takes; two or more.
-            dimension: Most singular vectors; of few documents fewer say something (:func:`scaling`).
+            model: The model that it will be appended to; its tokenizer and length are used.
+            documents: Anything that :func:`~simlte_st.data.read_documents` takes; two or more.
+            dimension: Largest number of singular vectors; few documents have fewer useful ones (:func:`scaling`).
             weight: See the class.
             full: See the class.
             embedding_dimension: Numbers of the model's embedding to keep, the first ones; None for all.
-            seed: Of the randomized decomposition.
+            seed: Seed of the randomized decomposition.
             progress: Show a bar.
 
         Raises:
-            ConfigurationError: A setting is out of its range, the model has such a part already, or it cuts its
-                embeddings (``truncate_dim``).
-            DataError: Fewer than two documents that differ in their tokens, or no token that two of them have.
+            ConfigurationError: A setting is out of its range, or the model has an analysis already or a
+                ``truncate_dim``.
+            DataError: Fewer than two documents that differ in their tokens, or no token that two of them share.
         """
         check_seed(seed)
         if any(isinstance(module, LatentSemanticAnalysis) for module in model):
-            raise ConfigurationError("The model has a latent semantic analysis already: fit it without, del model[-1].")
+            raise ConfigurationError("The model has a latent semantic analysis already: remove it by del model[-1].")
         if model.truncate_dim is not None:
             raise ConfigurationError(
-                f"The model cuts its embeddings after {model.truncate_dim} numbers, and would cut the analysis off: "
-                f"set model.truncate_dim to None, and give embedding_dimension={model.truncate_dim}."
+                f"The model truncates embeddings to {model.truncate_dim} numbers, and so would remove the analysis: "
+                f"set model.truncate_dim to None, and embedding_dimension={model.truncate_dim} here."
             )
         size = len(model.tokenizer)
         own = int(model.get_embedding_dimension() or 0)
@@ -142,7 +142,7 @@ class LatentSemanticAnalysis(SavedModule):
         if most < 1:
             raise DataError(
                 f"{counts.shape[0]} document{'s' * (counts.shape[0] != 1)} with {present.sum()} different tokens: a "
-                "latent semantic analysis needs two of each, and is better of many."
+                "latent semantic analysis needs at least two of each."
             )
         tfidf = TfidfTransformer(sublinear_tf=True)
         decomposition = TruncatedSVD(most, n_iter=5, random_state=seed).fit(tfidf.fit_transform(counts))
@@ -154,7 +154,7 @@ class LatentSemanticAnalysis(SavedModule):
         fitted.dimension = int(kept.sum())
         if fitted.dimension < dimension:
             logger.warning(
-                "The analysis has %d dimensions, not %d: %d documents say no more.",
+                "The analysis has %d dimensions, not %d: %d documents do not support more.",
                 fitted.dimension,
                 dimension,
                 counts.shape[0],
@@ -164,13 +164,9 @@ class LatentSemanticAnalysis(SavedModule):
         return fitted
 
     def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        """Lengthen ``sentence_embedding``.
-
-        Raises:
-            ModelError: There are no ``input_ids``, or a token is not in the vocabulary that this was fitted with.
-        """
+        """Extend ``sentence_embedding``."""
         embedding: Tensor = features["sentence_embedding"][:, : self.embedding_dimension]
-        counts = self._counts(features) * (self.idf > 0)  # tokens that the documents have: no special ones, no padding
+        counts = self._counts(features) * (self.idf > 0)  # tokens of the documents: no special ones, no padding
         weights = torch.where(counts > 0, 1 + counts.clamp(min=1).log(), 0) * self.idf.float()
         latent = functional.normalize(weights @ self.components.float(), dim=-1)
         share = self.weight * (counts.sum(1, keepdim=True) / self.full).clamp(max=1)
@@ -179,11 +175,9 @@ class LatentSemanticAnalysis(SavedModule):
         return features
 
     def _counts(self, features: dict[str, Any]) -> Tensor:
-        """Count the tokens of each text, ``[B, V]``, float32."""
+        """Return the number of each token in each text, ``[B, V]``, float32."""
         if "input_ids" not in features:
-            raise ModelError(
-                "A latent semantic analysis reads input_ids, which this model's first module does not give."
-            )
+            raise ModelError("A latent semantic analysis needs input_ids, which this model's first module lacks.")
         padded = repad_flattened_features(dict(features)) if "cu_seq_lens_q" in features else features
         ids: Tensor = padded["input_ids"]
         mask = padded.get("attention_mask")
@@ -192,8 +186,8 @@ class LatentSemanticAnalysis(SavedModule):
             mask = mask_without_prompt(mask, features["prompt_length"])
         if ids.numel() and int(ids.max()) >= self.vocabulary_size:
             raise ModelError(
-                f"Token {int(ids.max())} is none of the {self.vocabulary_size:,} that the latent semantic analysis was "
-                "fitted with: fit it with this tokenizer."
+                f"Token {int(ids.max())} is outside the vocabulary of {self.vocabulary_size:,} tokens that the latent "
+                "semantic analysis was fitted with: fit it with this tokenizer."
             )
         counts = torch.zeros(ids.shape[0], self.vocabulary_size, device=ids.device)
         return counts.scatter_add_(1, ids, mask.to(counts.dtype))
@@ -206,20 +200,19 @@ class LatentSemanticAnalysis(SavedModule):
 def scaling(sizes: NDArray[np.floating[Any]], documents: int) -> NDArray[np.float64]:
     """Return the factors of documents' coordinates along singular vectors.
 
-    The square root of a singular value evens out a little how much the vectors say: the first would drown the others.
-    The share of its square that is above what a vector says of a single document by accident shrinks it (Wiener's
-    filter). Of a few hundred documents most vectors describe single ones, and unshrunk they drown out what a document
-    that the analysis was fitted on has in common with others (``benchmarks/results/lsa.md``).
+    Dividing by the square root of a singular value keeps the first vector from dominating. Wiener's filter then shrinks
+    a vector by the share of its square that a single document may cause by chance: with a few hundred documents most
+    vectors describe single ones, and would hide what these have in common with others (``benchmarks/results/lsa.md``).
     """
     squares = np.asarray(sizes, dtype=np.float64) ** 2
     accident = max(0.0, documents - squares[0]) / max(1, documents - 1)  # all squares add up to the documents
     shares = 1 - accident / np.maximum(squares, 1e-12)
-    kept = (squares > 1e-8 * squares[0]) & (shares > 1e-6)  # copies of one another add nothing but noise
+    kept = (squares > 1e-8 * squares[0]) & (shares > 1e-6)  # duplicates add nothing but noise
     return np.where(kept, np.sqrt(shares.clip(0)) / np.maximum(squares, 1e-12) ** 0.25, 0.0)
 
 
 def _counts(model: SentenceTransformer, documents: Any, size: int, progress: bool) -> csr_array:
-    """Count the tokens that a model reads of each document, ``[documents, V]``, float32."""
+    """Return the number of each token that a model reads of each document, ``[documents, V]``, float32."""
     budget, reader, special = view_budget(model), read_documents(documents), model.tokenizer.all_special_ids
     rows, columns, values, count = [], [], [], 0
     with progress_bar("Counting tokens", length_hint(reader, 0) or None, shown=progress) as bar:

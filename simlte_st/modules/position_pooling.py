@@ -1,4 +1,4 @@
-"""A mean of token embeddings in which the beginning of a long document has the larger say."""
+"""A mean of token embeddings in which the beginning of a long document has more weight."""
 
 from __future__ import annotations
 
@@ -6,30 +6,29 @@ import torch
 from torch import Tensor
 
 from simlte_st.checks import check_count, check_number
-from simlte_st.modules.pooling import WeightedPooling
+from simlte_st.modules.base import WeightedPooling
 
 POWER = 0.25
-"""How fast weights fall: of 0, .25, .5 and 1, the middle two did best, equally well, on seven sets of documents."""
+"""How fast weights fall: of 0, .25, .5 and 1, the middle two were best, equally good, on seven sets of documents."""
 
 FLAT = 64
-"""Tokens at the beginning that weigh the same: sentences, and most paragraphs, have the plain mean."""
+"""Tokens at the beginning of equal weight: sentences, and most paragraphs, have the plain mean."""
 
 
 class PositionPooling(WeightedPooling):
-    """Pool token embeddings by a weighted mean, in the place of ``Pooling``: the further on a token, the lighter it is.
+    """Pool token embeddings by a weighted mean, in the place of ``Pooling``, in which later tokens have less weight.
 
-    Authors say first what a document is about, and the rest bears it out. The n-th token has the weight
-    ``max(1, n / flat) ** -power``: a text of up to ``flat`` tokens has the plain mean, the 4,096th token of a document
-    .35 of the first one's weight.
+    Authors first say what a document is about. The n-th token has the weight ``max(1, n / flat) ** -power``: a text of
+    up to ``flat`` tokens has the plain mean, the 4,096th token of a document .35 of the first one's weight.
 
     Args:
         embedding_dimension: d, of token embeddings and so of the sentence embedding.
         power: How fast weights fall; 0 is the plain mean.
-        flat: Tokens at the beginning that weigh the same.
+        flat: Tokens at the beginning of equal weight.
         include_prompt: Whether the tokens of a prompt are pooled too; positions are counted from what is pooled.
 
     Features:
-        As :class:`~simlte_st.modules.pooling.WeightedPooling` has them.
+        Those of :class:`~simlte_st.modules.base.WeightedPooling`.
 
     Raises:
         ConfigurationError: A size that is not positive, or a power below 0.
@@ -50,7 +49,7 @@ class PositionPooling(WeightedPooling):
         self.include_prompt = include_prompt
 
     def pool(self, embeddings: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Compute the weighted mean and the weights."""
+        """Return the weighted mean and the weights."""
         number = mask.long().cumsum(1).clamp(min=self.flat).float() / self.flat
         weights = number**-self.power * mask
         weights = weights / weights.sum(1, keepdim=True).clamp(min=torch.finfo(torch.float32).tiny)

@@ -11,21 +11,21 @@ from torch.nn import functional
 from simlte_st.checks import check_count
 from simlte_st.errors import ConfigurationError
 from simlte_st.extras import require
-from simlte_st.modules.pooling import WeightedPooling
+from simlte_st.modules.base import WeightedPooling
 
 LEAST_ALPHA = 1.01
-"""Below it the gradient of entmax by alpha, which divides by the square of alpha - 1, loses its digits."""
+"""Below it the gradient of entmax by alpha, which divides by the square of alpha - 1, is imprecise."""
 
 BISECTIONS = 16
-"""Of entmax, half of its time: they find the threshold, in an interval of length 1, to 2e-5. The sum stays 1."""
+"""Bisection steps of entmax: they find the threshold, in an interval of length 1, to 2e-5; the sum stays 1."""
 
 
 class AdaptiveAttention(nn.Module):
     """Multi-head cosine attention whose heads learn how sparse they are (AST, Eq. 1 to 3 and section 3.4).
 
-    ``a_h = entmax_h(cos(Q Wq_h, K Wk_h)) K Wv_h``, the heads side by side; nothing is learnt after them. The alpha of
-    entmax is ``1 + sigmoid(a_h)`` with a parameter a head, as Correia et al. (2019) have it: 1 is softmax, 2 sparsemax,
-    and 1.5 the beginning.
+    ``a_h = entmax_h(cos(Q Wq_h, K Wk_h)) K Wv_h``, the heads side by side, without an output projection. The alpha of
+    entmax is ``1 + sigmoid(a_h)`` with a parameter a head (Correia et al., 2019): 1 is softmax, 2 sparsemax; it starts
+    at 1.5.
     """
 
     query: nn.Linear
@@ -49,45 +49,44 @@ class AdaptiveAttention(nn.Module):
         return (1 + torch.sigmoid(self.sparsity.float())).clamp(min=LEAST_ALPHA)
 
     def split(self, layer: nn.Linear, vectors: Tensor) -> Tensor:
-        """Project vectors ``[..., d]`` and part the heads: ``[..., heads, d / heads]``, float32."""
+        """Return vectors ``[..., d]`` projected and split into heads, ``[..., heads, d / heads]``, float32."""
         heads: Tensor = layer(vectors.to(layer.weight.dtype)).float().unflatten(-1, (self.heads, -1))
         return heads
 
     def directions(self, layer: nn.Linear, vectors: Tensor) -> Tensor:
-        """Likewise, with rows of length 1."""
+        """Return the same with rows of length 1."""
         return functional.normalize(self.split(layer, vectors), dim=-1)
 
     def weights(self, scores: Tensor, mask: Tensor) -> Tensor:
-        """Make weights of scores ``[B, n, heads, keys]``: entmax over the keys that the mask leaves, 0 elsewhere."""
+        """Return the entmax of scores ``[B, n, heads, keys]`` over the keys that the mask leaves, 0 elsewhere."""
         low = scores.masked_fill(~mask, -1e4)
         weights: Tensor = self._entmax(low, self.alpha[:, None], dim=-1, n_iter=BISECTIONS)
         return weights.masked_fill(~mask, 0.0)
 
 
 class StarTransformer(WeightedPooling):
-    """Pool token embeddings, in the place of ``Pooling``: a Star Transformer, in linear time (AST, section 3.5).
+    """Pool token embeddings, in the place of ``Pooling``, with a Star Transformer, in linear time (AST, section 3.5).
 
-    The states h begin as the token embeddings, the relay s as their mean. In each round every state becomes the
-    attention of itself over its window and the relay, ``C_i = [h_(i-c); ..; h_(i+c); s]`` (Eq. 5 and 6), all at once,
-    and then the relay that of itself over the new states. The sentence embedding is ``(max(H) + s) / 2``. Attention is
-    by the cosine, with alpha-entmax in place of softmax, so that tokens can have no weight at all; see
-    :class:`AdaptiveAttention`.
+    The states h begin as the token embeddings, the relay s as their mean. In each round every state attends to its
+    window and the relay, ``C_i = [h_(i-c); ..; h_(i+c); s]`` (Eq. 5 and 6), and then the relay attends to the new
+    states. The sentence embedding is ``(max(H) + s) / 2``. Attention is by the cosine, with alpha-entmax instead of
+    softmax, so that tokens can have no weight at all; see :class:`AdaptiveAttention`.
 
-    Eq. 6 has the context in the place of the queries, where attention over a single key would be nothing; here, as in
-    the Star Transformer (Guo et al., 2019), a state asks and its context answers. The rounds share their weights, as
-    the paper calls them re-reading and has one alpha a head.
+    Eq. 6 has the context as the queries, which would leave a single key; here, as in the Star Transformer (Guo et al.,
+    2019), a state is the query and its context the keys. The rounds share their weights: the paper calls them
+    re-reading and has one alpha a head.
 
     Args:
         embedding_dimension: d, of token embeddings and so of the sentence embedding.
         heads: Heads of both attentions; they must divide d.
         window: c, neighbours on each side.
-        rounds: T.
+        rounds: T, number of rounds.
         include_prompt: Whether the tokens of a prompt are pooled too.
-        seed: Decides the initial weights; the global random numbers are not touched.
+        seed: Seed of the initial weights; the global random numbers do not change.
 
     Features:
-        As :class:`~simlte_st.modules.pooling.WeightedPooling` has them: ``token_attention`` is the relay's attention
-        in the last round, the mean of its heads.
+        Those of :class:`~simlte_st.modules.base.WeightedPooling`; ``token_attention`` is the relay's attention in the
+        last round, the mean of its heads.
 
     Raises:
         ConfigurationError: A size that is not positive, or heads that do not divide d.
@@ -121,21 +120,20 @@ class StarTransformer(WeightedPooling):
         self.star = AdaptiveAttention(embedding_dimension, heads, generator)
 
     def pool(self, embeddings: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Compute sentence embeddings and the relay's weights."""
+        """Return sentence embeddings and the relay's weights."""
         vectors, _, relay = self.attention(embeddings, mask)
         return vectors, relay.mean(dim=1)
 
     def attention(self, embeddings: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Compute sentence embeddings and all weights of the last round.
+        """Return sentence embeddings and all weights of the last round.
 
         Args:
             embeddings: ``[B, S, d]``, floating point.
-            mask: Which tokens count, ``[B, S]``, bool. They need not stand side by side: neighbours are those in the
-                tensor, and what does not count has no weight.
+            mask: Which tokens count, ``[B, S]``, bool. Neighbours are those in the tensor, whether they count or not.
 
         Returns:
-            Sentence embeddings ``[B, d]``; the ring's weights ``[B, S, heads, 2 c + 2]``, of which the last is the
-            relay's; the star's weights ``[B, heads, S]``; all float32.
+            Sentence embeddings ``[B, d]``; the weights of the ring, ``[B, S, heads, 2 c + 2]``, the relay's last; the
+            weights of the star, ``[B, heads, S]``; all float32.
         """
         batch, length = mask.shape
         if not length:  # nothing to take a maximum of
@@ -156,7 +154,7 @@ class StarTransformer(WeightedPooling):
         return vectors.masked_fill(~mask.any(dim=1)[:, None], 0.0), ring, star
 
     def _round_of_states(self, states: Tensor, relay: Tensor, around: Tensor) -> tuple[Tensor, Tensor]:
-        """Return all states their new values, and the weights."""
+        """Return the new states and the weights."""
         attention = self.ring
         queries = attention.directions(attention.query, states)
         keys, relay_key = (attention.directions(attention.key, vectors) for vectors in (states, relay))
@@ -171,17 +169,17 @@ class StarTransformer(WeightedPooling):
         return attended.flatten(-2), weights
 
     def _round_of_relay(self, states: Tensor, relay: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the relay its new value, and the weights."""
+        """Return the new relay and the weights."""
         attention = self.star
         query = attention.directions(attention.query, relay)
         keys = attention.directions(attention.key, states)
         scores = torch.einsum("bhd,bshd->bhs", query, keys)
         weights = attention.weights(scores, mask[:, None])
-        pooled = weights @ states  # weighing first spares a projection of every state
+        pooled = weights @ states  # weighing first saves a projection of every state
         value = attention.value.weight.float().unflatten(0, (self.heads, -1))
         return torch.einsum("bhd,hvd->bhv", pooled, value).float().flatten(-2), weights
 
     def _shifted(self, vectors: Tensor) -> list[Tensor]:
-        """Return the neighbours of all tokens, the farthest to the left first: 2 c + 1 views of one padded copy."""
+        """Return the neighbours of all tokens, from the left: 2 c + 1 views of one padded copy."""
         padded = functional.pad(vectors, (0, 0, 0, 0, self.window, self.window))
         return [padded[:, start : start + vectors.shape[1]] for start in range(2 * self.window + 1)]

@@ -1,4 +1,4 @@
-"""Token attention: a pooling that weighs each token by what the tokens that it attends to say of it (TA-SBERT)."""
+"""Token attention: a pooling whose weights come from self-attention over the tokens (TA-SBERT)."""
 
 from __future__ import annotations
 
@@ -9,41 +9,39 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from simlte_st.checks import check_count, check_number
-from simlte_st.modules.pooling import WeightedPooling
+from simlte_st.modules.base import WeightedPooling
 
 BLOCK = 1 << 22
 """Scores of queries and keys that are held at once; at least those of one query."""
 
 VARIANCE = 0.02
-"""Of the weights before training: uniform around 0 (TA-SBERT, section IV-A)."""
+"""Variance of the initial weights: uniform around 0 (TA-SBERT, section IV-A)."""
 
 
 class TokenAttention(WeightedPooling):
     r"""Pool token embeddings E, in the place of ``Pooling`` (TA-SBERT, Eq. 1 to 4).
 
     ``Q = E Wq``, ``K = E Wk``, ``T = E Wt``; ``A = softmax(Q K' / sqrt(d))``; ``O = softmax(A T / sqrt(s_max))``, one
-    weight a token; ``V = sum O * E``. Both softmaxes are over real tokens. ``A`` is only ever multiplied by ``T``, so
-    it is computed a block of rows at a time, and again for the gradient: memory grows with the length, time with its
-    square.
+    weight a token; ``V = sum O * E``. Both softmaxes are over real tokens. ``A`` is computed a block of rows at a time,
+    and again for the gradient: memory grows with the length, time with its square.
 
     The paper calls ``s_max`` "the temperature scalar for TA, which is used to control the variance of O based on the
-    input sentence length" and has ``0 < s <= 128``. Here it is the most tokens that a text of the training may have, a
-    constant: an embedding then does not depend on what else is in its batch. The larger, the nearer to a plain mean.
+    input sentence length" and has ``0 < s <= 128``. Here it is a constant, the largest number of tokens of a training
+    text, so that an embedding does not depend on its batch. The larger it is, the nearer to a plain mean.
 
-    The paper has a learning rate of 2e-5 for the encoder and 3e-5 for all else, this and what the losses learn
-    (``ReconstructionLoss``'s head, ``SoftmaxLoss``'s classifier). The Trainer gives it to all parameters but those of
-    the model's first module by ``learning_rate_mapping={r"^(?!.*\b(model|sentence_embedder)\.0\.)": 3e-5}``
-    of ``SentenceTransformerTrainingArguments``, where the model is made of a list, ``modules=[transformer, pooling]``.
-    Of one with names, ``modules=OrderedDict(transformer=..., pooling=...)``, ``transformer`` takes the place of ``0``.
+    The paper has a learning rate of 2e-5 for the encoder and 3e-5 for all other parameters, those of the losses
+    included. For that, pass ``learning_rate_mapping={r"^(?!.*\b(model|sentence_embedder)\.0\.)": 3e-5}`` to
+    ``SentenceTransformerTrainingArguments``; in a model whose modules have names, the first module's name replaces
+    ``0``.
 
     Args:
         embedding_dimension: d, of token embeddings and so of the sentence embedding.
         s_max: The temperature.
         include_prompt: Whether the tokens of a prompt are pooled too.
-        seed: Decides the initial weights; the global random numbers are not touched.
+        seed: Seed of the initial weights; the global random numbers do not change.
 
     Features:
-        As :class:`~simlte_st.modules.pooling.WeightedPooling` has them: ``token_attention`` are the weights O.
+        Those of :class:`~simlte_st.modules.base.WeightedPooling`; ``token_attention`` has the weights O.
 
     Raises:
         ConfigurationError: A size that is not positive.
@@ -68,12 +66,12 @@ class TokenAttention(WeightedPooling):
             self.add_module(name, layer)
 
     def pool(self, embeddings: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Compute V and O."""
+        """Return V and O."""
         weights = self.token_weights(embeddings, mask)
         return torch.einsum("bs,bsd->bd", weights, embeddings.float()), weights
 
     def token_weights(self, embeddings: Tensor, mask: Tensor) -> Tensor:
-        """Compute O, one weight a token.
+        """Return O, one weight a token.
 
         Args:
             embeddings: E, ``[B, S, d]``, floating point.
@@ -96,12 +94,12 @@ class TokenAttention(WeightedPooling):
 
 
 def _attended(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
-    """Compute a block of rows of A T: ``[B, rows]``, float32."""
+    """Return a block of rows of A T: ``[B, rows]``, float32."""
     scores = torch.einsum("bqd,bkd->bqk", queries, keys).float()
     return torch.einsum("bqk,bk->bq", _softmax(scores, mask[:, None]), values)
 
 
 def _softmax(scores: Tensor, mask: Tensor) -> Tensor:
-    """Softmax over what the mask leaves; 0 everywhere where it leaves nothing."""
+    """Return the softmax over what the mask leaves; 0 everywhere if it leaves nothing."""
     shares = torch.softmax(scores.masked_fill(~mask, torch.finfo(scores.dtype).min), dim=-1)
     return shares.masked_fill(~mask, 0.0)

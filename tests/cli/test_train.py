@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import functools
 import shlex
 import signal
 from dataclasses import fields
@@ -14,10 +13,19 @@ from simlte_st.cli import train as command
 from simlte_st.cli.main import build_parser, main
 from simlte_st.data.views import VIEWS
 from simlte_st.errors import TrainingInterrupted
-from simlte_st.training.presets import Preset
+from simlte_st.training.config import Preset, TrainConfig
 
 
-def test_every_setting_of_a_preset_is_an_option_and_reaches_train(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What the command calls :func:`train` with, which does nothing."""
+    calls: list[Any] = []
+    monkeypatch.setattr(training, "train", lambda *given: calls.append(given))
+    monkeypatch.setattr(command, "report", lambda result, arguments: 0)
+    return calls
+
+
+def test_every_setting_of_a_preset_is_an_option_and_reaches_train(told: list[Any]) -> None:
     given: dict[str, Any] = {
         "batch_size": 8, "batch_tokens": 900,
         "learning_rate": 1e-4, "warmup": 0.2, "epochs": 1.5, "scale": 10.0,
@@ -27,36 +35,25 @@ def test_every_setting_of_a_preset_is_an_option_and_reaches_train(monkeypatch: p
         "max_length": 1024, "backbone": "chunk-mean",
     }  # fmt: skip
     assert set(given) == {item.name for item in fields(Preset)} - {"view", "steps"}
-    options = []
-    for name, value in given.items():
-        options += [f"--{name.replace('_', '-')}"] + ([] if value is True else [str(value)])
-    told: dict[str, Any] = {}
-    monkeypatch.setattr(training, "train", functools.wraps(training.train)(lambda **options: told.update(options)))
-    monkeypatch.setattr(command, "report", lambda result, arguments: 0)
+    options = [word for name, value in given.items() for word in (f"--{name.replace('_', '-')}", str(value))]
     others = ["--output", "model", "--bf16", "--workers", "2", "--seed", "3", "--limit", "9"]
     others += ["--lsa", "7", "--quiet", "--report"]
     assert main(["train", "texts", *others, *options]) == 0
-    assert {name: told[name] for name in given} == given
-    assert (told["source"], told["output"], told["seed"], told["limit"], told["lsa"]) == (
-        "texts", Path("model"), 3, 9, 7,
-    )  # fmt: skip
-    assert (told["bf16"], told["workers"], told["progress"], told["view"], told["report"]) == (
-        True,
-        2,
-        False,
+    [(source, output, config)] = told
+    assert (source, output) == ("texts", Path("model"))
+    assert config == TrainConfig.make(
         None,
-        True,
+        {"bf16": True, "workers": 2, "seed": 3, "limit": 9, "lsa": 7, "progress": False, "report": True}
+        | {"view": None, **given},
     )
     told.clear()
     assert main(["train", "texts", "--output", "model", "--no-bf16"]) == 0
-    assert not any(told[name] is not None for name in given), "what is not given is the preset's"
-    assert (told["bf16"], told["max_steps"], told["progress"]) == (False, None, True)
+    [(*_, config)] = told
+    assert not any(value is not None for value in config.settings.values()), "what is not given is the preset's"
+    assert (config.bf16, config.max_steps, config.progress) == (False, None, True)
 
 
-def test_every_setting_of_a_view_is_an_option_and_reaches_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    received: dict[str, Any] = {}
-    monkeypatch.setattr(training, "train", functools.wraps(training.train)(lambda **options: received.update(options)))
-    monkeypatch.setattr(command, "report", lambda result, arguments: 0)
+def test_every_setting_of_a_view_is_an_option_and_reaches_it(told: list[Any]) -> None:
     settings: dict[str, dict[str, Any]] = {
         "docsplit": {"p": 0.4, "unit": "block", "block": (2, 5), "window": "head", "single": "skip"},
         "identity": {"window": "spread", "unit": "sentence"},
@@ -71,9 +68,9 @@ def test_every_setting_of_a_view_is_an_option_and_reaches_it(monkeypatch: pytest
             text = "-".join(map(str, value)) if isinstance(value, tuple) else str(value)
             words += [f"--{setting.replace('_', '-')}", text]
         assert main(["train", "texts", "--output", "model", *words]) == 0
-        assert received["view"] == VIEWS[name](**chosen)
+        assert told.pop()[2].settings["view"] == VIEWS[name](**chosen)
     assert main(["train", "texts", "--output", "model", "--p", "0.3"]) == 0
-    assert received["view"] == VIEWS["docsplit"](p=0.3)
+    assert told.pop()[2].settings["view"] == VIEWS["docsplit"](p=0.3)
 
 
 def test_the_help_is_what_the_preset_says_in_plain_words(capsys: pytest.CaptureFixture[str]) -> None:
@@ -91,8 +88,7 @@ def test_the_help_is_what_the_preset_says_in_plain_words(capsys: pytest.CaptureF
 def test_a_signal_is_told_in_a_line(
     number: signal.Signals, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    @functools.wraps(training.train)
-    def stop(**options: Any) -> None:
+    def stop(*given: Any) -> None:
         raise TrainingInterrupted("Stopped at step 3 of 9; a checkpoint is written.", number)
 
     monkeypatch.setattr(training, "train", stop)

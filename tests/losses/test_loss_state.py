@@ -51,7 +51,7 @@ def test_the_state_of_a_loss_is_its_own_and_that_of_the_losses_it_wraps(
     first.load_extra_state(state)
     second.load_extra_state(state)
     assert torch.equal(first(columns, None), second(columns, None))
-    with pytest.raises(ConfigurationError, match="resume with the loss"):
+    with pytest.raises(ConfigurationError, match="The saved loss"):
         second.load_extra_state({"word_head.bias": state["word_head.bias"]})
     with pytest.raises(RuntimeError, match="size mismatch"):
         second.load_extra_state({**state, "word_head.bias": torch.zeros(1)})

@@ -102,11 +102,11 @@ def test_the_extra_state_of_other_settings_is_refused(kind: Kind, model: Sentenc
     without = kind(model, mlm_weight=0)
     assert without.extra_state() == {}
     without.load_extra_state({})
-    with pytest.raises(ConfigurationError, match="resume with the loss"):
+    with pytest.raises(ConfigurationError, match="The saved loss"):
         with_mlm.load_extra_state({})
-    with pytest.raises(ConfigurationError, match="resume with the loss"):
+    with pytest.raises(ConfigurationError, match="The saved loss"):
         without.load_extra_state(with_mlm.extra_state())
-    with pytest.raises(ConfigurationError, match="resume with the loss"):
+    with pytest.raises(ConfigurationError, match="The saved loss"):
         with_mlm.load_extra_state({**with_mlm.extra_state(), "mlm_head.decoder": torch.zeros(1)})
 
 

@@ -171,7 +171,7 @@ def test_the_head_is_state_and_decided_by_its_seed(model: SentenceTransformer) -
     assert torch.equal(first.head.weight, second.head.weight)
     wrapped = ReconstructionLoss(make("docsplit", model))
     assert {name.split(".")[0] for name in wrapped.extra_state()} == {"head", "loss"}
-    with pytest.raises(ConfigurationError, match="resume with the loss"):
+    with pytest.raises(ConfigurationError, match="The saved loss"):
         wrapped.load_extra_state(first.extra_state())
 
 

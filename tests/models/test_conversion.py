@@ -42,7 +42,7 @@ def test_the_mlm_head_comes_along(bert_path: Path, encoder_path: Path, tmp_path:
     original = AutoModelForMaskedLM.from_pretrained(bert_path)
     assert torch.equal(head.dense.weight, original.cls.predictions.transform.dense.weight)
     convert_base(encoder_path, tmp_path / "tuned", max_length=200)
-    with pytest.raises(ModelError, match="No pretrained MLM head"):
+    with pytest.raises(ModelError, match="MLM head"):
         make_mlm_head(load_model(tmp_path / "tuned").model, "pretrained")
 
 
@@ -67,7 +67,7 @@ def test_a_stock_longformer_is_adopted(with_head: bool, tmp_path: Path) -> None:
     if with_head:
         head = make_mlm_head(model, "pretrained")
         assert torch.equal(head.dense.weight.cpu(), stock.lm_head.dense.weight)
-    with pytest.raises(ConfigurationError, match="is a Longformer of 89 tokens"):
+    with pytest.raises(ConfigurationError, match="max_length=500"):
         convert_base(tmp_path / "stock", tmp_path / "n", max_length=500)
     tuned = SentenceTransformer(str(tmp_path / "stock"), device="cpu")
     tuned.save_pretrained(str(tmp_path / "tuned"))

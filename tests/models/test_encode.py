@@ -79,7 +79,7 @@ def test_odd_texts_have_vectors(model: SentenceTransformer, tmp_path: Path) -> N
 def test_vectors_that_are_no_numbers(model: SentenceTransformer, corpus: list[Document], tmp_path: Path) -> None:
     with torch.no_grad():
         model[0].auto_model.embeddings.word_embeddings.weight[5:] *= 1e30
-    with pytest.raises(ModelError, match=r"vectors of 10 of 10 documents are not finite \(first: 'd0'\)"):
+    with pytest.raises(ModelError, match=r"10 of 10 documents .*'d0'"):
         encode_documents(model.half(), corpus, tmp_path / "v.parquet", part_size=10)
     assert not (tmp_path / "v.parquet").exists()
 
@@ -148,7 +148,7 @@ def test_changed_texts_and_other_weights_are_noticed(
     output = tmp_path / "v.parquet"
     interrupt(model, corpus, output)
     changed = [Document(one.id, one.text + " bis" * (row == 3)) for row, one in enumerate(corpus)]
-    with pytest.raises(ResumeError, match=r"part-00000001-\w+\.parquet holds other documents"):
+    with pytest.raises(ResumeError, match=r"part-00000001-\w+\.parquet .*overwrite=True"):
         encode_documents(model, changed, output, part_size=10, resume=True)
     weight = next(model.parameters())
     with torch.no_grad():
@@ -169,14 +169,14 @@ def test_neither_the_documents_nor_a_folder_are_replaced(model: SentenceTransfor
     with pytest.raises(ConfigurationError, match="holds the documents"):
         encode_documents(model, tmp_path / "texts", tmp_path / "texts", overwrite=True)
     (tmp_path / "other.parquet").mkdir()
-    with pytest.raises(ConfigurationError, match=r"other\.parquet was not written by this command"):
+    with pytest.raises(ConfigurationError, match=r"other\.parquet .*not replaced"):
         encode_documents(model, tmp_path / "texts", tmp_path / "other.parquet", overwrite=True)
     for name in ("v.csv", "v", "texts/a.txt", "v.parquet.gz"):
-        with pytest.raises(ConfigurationError, match=r"choose a name that ends in \.parquet"):
+        with pytest.raises(ConfigurationError, match=r"ends in \.parquet"):
             encode_documents(model, tmp_path / "texts", tmp_path / name, overwrite=True)
     (tmp_path / "v.parquet.parts").mkdir()
     (tmp_path / "v.parquet.parts" / "thesis.txt").write_text("years")
-    with pytest.raises(ConfigurationError, match=r"v\.parquet\.parts was not written by this command"):
+    with pytest.raises(ConfigurationError, match=r"v\.parquet\.parts .*not replaced"):
         encode_documents(model, tmp_path / "texts", tmp_path / "v.parquet", overwrite=True)
     assert (tmp_path / "texts" / "a.txt").exists()
 
@@ -186,13 +186,13 @@ def test_neither_the_documents_nor_a_folder_are_replaced(model: SentenceTransfor
 def test_sizes_out_of_range(
     name: str, value: Any, model: SentenceTransformer, corpus: list[Document], tmp_path: Path
 ) -> None:
-    with pytest.raises(ConfigurationError, match=f"{name}={value}: must be a whole number"):
+    with pytest.raises(ConfigurationError, match=f"{name}={value}"):
         encode_documents(model, corpus, tmp_path / "v.parquet", **{name: value})
     assert not any(tmp_path.iterdir())
 
 
 def test_what_is_no_loaded_model_and_no_documents(model: SentenceTransformer, tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"model='a-name': load it first, with simlte_st\.SentenceTransformer"):
+    with pytest.raises(ConfigurationError, match="model='a-name'"):
         encode_documents("a-name", ["ba bun"], tmp_path / "v.parquet")  # type: ignore[arg-type]
     for source in (np.array("ba bun"), "ba bun bis", b"ba bun", 5, None):
         with pytest.raises(DataError, match=r"not a source of documents|There is no file or folder"):

@@ -145,7 +145,7 @@ def test_an_index_is_encoded_by_ray_and_written_here(
 
 def test_an_address_where_nobody_is(model: SentenceTransformer, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
-    with pytest.raises(ConfigurationError, match=r"address='127\.0\.0\.1:9': there is no Ray cluster \(.*refused"):
+    with pytest.raises(ConfigurationError, match=r"address='127\.0\.0\.1:9': .*refused"):
         encode_documents(model, ["a text"], tmp_path / "v.parquet", engine="ray", address="127.0.0.1:9")
     assert not list(tmp_path.iterdir())
 
@@ -155,11 +155,11 @@ def test_what_cannot_start_is_refused_with_the_numbers() -> None:
     assert _resources({"CPU": 4, "GPU": 4}, None, "cuda") == (3, 1)
     assert _resources({"CPU": 4, "GPU": 4}, None, "cpu") == (3, 0)
     assert _resources({"CPU": 4}, 2, None) == (2, 0)
-    with pytest.raises(ConfigurationError, match=r"actors=2 cannot start: .* 2 CPUs and 0 GPUs, .* room for 1\."):
+    with pytest.raises(ConfigurationError, match=r"actors=2 .* 2 CPUs and 0 GPUs, .* 1\."):
         _resources({"CPU": 2}, 2, None)
-    with pytest.raises(ConfigurationError, match=r"actors=1 cannot start: .* 1 CPUs and 0 GPUs, .* room for 0\."):
+    with pytest.raises(ConfigurationError, match=r"actors=1 .* 1 CPUs and 0 GPUs, .* 0\."):
         _resources({"CPU": 1}, None, None)
-    with pytest.raises(ConfigurationError, match=r"takes a CPU and a GPU.* room for 0\."):
+    with pytest.raises(ConfigurationError, match=r"a CPU and a GPU.* 0\."):
         _resources({"CPU": 8}, None, "cuda")
     with pytest.raises(ConfigurationError, match="actors=0"):
         _resources({"CPU": 8}, 0, None)
@@ -184,14 +184,14 @@ def test_a_folder_that_is_not_shared(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.chdir(tmp_path)  # where the reader goes and stays; this goes back
     parts = DocumentParts(read_documents(["a text"]), tmp_path / "elsewhere", 10)
     (message,) = (row["message"][0].as_py() for row in _rows(parts, str(tmp_path), "run"))
-    assert "elsewhere is not seen from" in str(ray.cloudpickle.loads(message)[0])
+    assert "elsewhere" in str(ray.cloudpickle.loads(message)[0])
 
 
 def test_an_actor_that_dies_again_and_again_is_an_error(tmp_path: Path) -> None:
     marker = tmp_path / "part"
     for _ in range(3):
         _attempt(marker, "a part").__enter__()  # and killed
-    with pytest.raises(ModelError, match="died 3 times over a part"), _attempt(marker, "a part"):
+    with pytest.raises(ModelError, match="3 times over a part"), _attempt(marker, "a part"):
         pass
     with _attempt(tmp_path / "other", "a part"):
         pass
@@ -201,9 +201,9 @@ def test_an_actor_that_dies_again_and_again_is_an_error(tmp_path: Path) -> None:
 def test_documents_of_this_process_are_refused(
     cluster: str, model: SentenceTransformer, documents: list[str], tmp_path: Path
 ) -> None:
-    with pytest.raises(ConfigurationError, match=r"cannot be read in another process .*engine='local'"):
+    with pytest.raises(ConfigurationError, match="engine='local'"):
         encode_documents(model, (text for text in documents), tmp_path / "v.parquet", engine="ray")
-    with pytest.raises(ConfigurationError, match="connected to Ray already"):
+    with pytest.raises(ConfigurationError, match="address="):
         encode_documents(model, documents, tmp_path / "w.parquet", engine="ray", address=cluster)
 
 

@@ -215,12 +215,12 @@ def test_what_cannot_be_exported(encoder_path: Path, tmp_path: Path, monkeypatch
 
     with monkeypatch.context() as patch:
         patch.setattr(export, "load_model", deciding)
-        with pytest.raises(ModelError, match="its graph computes other vectors"):
+        with pytest.raises(ModelError, match="other vectors"):
             export_onnx(encoder_path, tmp_path / "onnx")
     assert not (tmp_path / "onnx").exists()
     with pytest.raises(ModelError, match=r"export\.json"):
         simlte_st.load_onnx(encoder_path)
-    with pytest.raises(ModelError, match="there is no such folder"):
+    with pytest.raises(ModelError, match="no such folder"):
         simlte_st.load_onnx(tmp_path / "nothing")
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "modules.json").touch()

@@ -262,10 +262,10 @@ def test_pickles_are_not_run(encoder_path: Path, tmp_path: Path) -> None:
     torch.save(weights, folder / "pytorch_model.bin")
     assert load_model(folder).model.encode(["ba"]).shape == (1, 32), "tensors alone are read"
     torch.save({**weights, "more": Runs(tmp_path / "ran")}, folder / "pytorch_model.bin")
-    with pytest.raises(ModelError, match=r"a pickle that is damaged or holds more than tensors.*model\.safetensors"):
+    with pytest.raises(ModelError, match=r"pickle.*model\.safetensors"):
         load_model(folder)
     (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Runs(tmp_path / "ran")))
-    with pytest.raises(ModelError, match="a pickle that is damaged or holds more than tensors"):
+    with pytest.raises(ModelError, match="pickle"):
         load_model(folder)
     for name in ("model.tar.gz", "model.zip", "model.pkl"):
         (tmp_path / name).write_bytes(pickle.dumps(Runs(tmp_path / "ran")))
@@ -292,7 +292,7 @@ def test_tokens_without_an_embedding(encoder_path: Path, tmp_path: Path) -> None
     size = len(tokenizer)
     tokenizer.add_tokens(["zzz"])
     tokenizer.save_pretrained(folder)
-    with pytest.raises(ModelError, match=rf"embeddings for {size} tokens.*ids up to {size}: they do not belong"):
+    with pytest.raises(ModelError, match=rf"{size} tokens.* {size}:.*resize_token_embeddings"):
         load_model(folder)
 
 
@@ -331,7 +331,7 @@ def test_a_length_without_room_for_a_text_is_refused(
     with pytest.raises(ConfigurationError, match=room), reading_at_most(loaded.model, length):
         pass
     assert loaded.model.max_seq_length == 3
-    with pytest.raises(ConfigurationError, match=f"max_view_length={length} does not suit the model: {room}"):
+    with pytest.raises(ConfigurationError, match=f"max_view_length={length} .*{room}"):
         train(["Ba bei. Bo bun."] * 3, tmp_path / "m", base=encoder_path, max_view_length=length, device="cpu")
     assert not (tmp_path / "m").exists()
     documents = tmp_path / "a.jsonl"

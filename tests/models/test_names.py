@@ -92,7 +92,7 @@ def test_each_file_of_the_base_that_decides_vectors_is_verified(
     for file in BASE_SHA256:
         whole = (copy / file).read_bytes()
         (copy / file).unlink()  # the link: from here on it is a file of the test's own
-        with pytest.raises(ModelError, match=rf"{file} cannot be read \(No such file or directory\): reinstall"):
+        with pytest.raises(ModelError, match=rf"{file} cannot be read .*reinstall"):
             base_of_own_models()
         (copy / file).write_bytes(whole + b" ")
         with pytest.raises(ModelError, match=rf"{file} has SHA-256 \w{{64}}, not the published"):

@@ -84,7 +84,7 @@ def test_the_start_is_always_the_same(base: Path) -> None:
         assert all(torch.equal(one[key], two[key]) for key in one)
         assert (first.max_seq_length, first.device.type, first.dtype) == (reads, "cpu", torch.float32)
     assert first[0].auto_model.config.attention_window == 128
-    with pytest.raises(ConfigurationError, match="'simlte-gpt' is none of simlte-bert, simlte-longformer"):
+    with pytest.raises(ConfigurationError, match=r"'simlte-gpt' .*simlte-bert, simlte-longformer"):
         untrained("simlte-gpt", base)
 
 
@@ -116,7 +116,7 @@ def test_a_bare_language_model_is_no_base(base: Path, tmp_path: Path) -> None:
     (tmp_path / "bare" / "modules.json").unlink()
     (tmp_path / "bare" / "config_sentence_transformers.json").unlink()
     for name in OWN_MODELS:
-        with pytest.raises(ModelError, match=r"bare is not a sentence encoder: it has no modules\.json"):
+        with pytest.raises(ModelError, match=r"bare .*modules\.json"):
             untrained(name, tmp_path / "bare")
 
 
@@ -245,13 +245,11 @@ def test_where_it_fails_nothing_is_left(tiny: Path, monkeypatch: pytest.MonkeyPa
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(SentenceTransformer, "save_pretrained", full)
-    with pytest.raises(
-        ConfigurationError, match=rf"simlte-bert could not be written to .*the disk is full.*{HOME_VARIABLE}"
-    ):
+    with pytest.raises(ConfigurationError, match=rf"simlte-bert .*disk is full.*{HOME_VARIABLE}"):
         put_together(BERT)
     assert read_json(folder / BUILD_FILE) == {"seed": 1}
     shutil.rmtree(folder)
-    with pytest.raises(ConfigurationError, match="the disk is full"):
+    with pytest.raises(ConfigurationError, match="disk is full"):
         put_together(BERT)
     assert os.listdir(folder.parent) == [f".{BERT}.lock"]
 
@@ -279,11 +277,11 @@ def test_a_home_that_cannot_be_written(tiny: Path, tmp_path: Path, monkeypatch: 
         patch.setattr(os, "access", lambda path, mode: False)
         assert put_together(BERT) == folder, "it is there already"
         shutil.rmtree(folder)
-        with pytest.raises(ConfigurationError, match=f"nothing can be written in .*{HOME_VARIABLE}"):
+        with pytest.raises(ConfigurationError, match=f"written in .*{HOME_VARIABLE}"):
             find_model(BERT)
     (tmp_path / "file").touch()
     monkeypatch.setenv(HOME_VARIABLE, str(tmp_path / "file"))
-    with pytest.raises(ConfigurationError, match=f"cannot be written: .*file is not a folder.*{HOME_VARIABLE}"):
+    with pytest.raises(ConfigurationError, match=f"file is not a folder.*{HOME_VARIABLE}"):
         find_model(BERT)
 
 
@@ -306,7 +304,7 @@ def test_a_home_that_may_not_be_looked_into(tiny: Path, tmp_path: Path, monkeypa
     for name in ("stat", "lstat", "scandir", "listdir", "open", "mkdir"):
         monkeypatch.setattr(os, name, refusing(getattr(os, name)))
     monkeypatch.setattr(os, "access", lambda path, mode: str(path) != str(closed) and access(path, mode))
-    with pytest.raises(ConfigurationError, match=f"nothing can be written in {closed}.*{HOME_VARIABLE}"):
+    with pytest.raises(ConfigurationError, match=f"written in {closed}.*{HOME_VARIABLE}"):
         find_model(BERT)
     assert local_folder("mine") is None
     assert named_models() == {}
@@ -351,10 +349,10 @@ def test_a_difference_of_another_model(base: Path, tmp_path: Path) -> None:
         factors = {key: value for key, value in load_file(path).items() if "global" not in key and keep(key)}
         factors["encoder.layer.1.output.dense.weight.left"] = torch.ones(5, 2, dtype=torch.float16)
         save_file(factors, tmp_path / "other")
-        with pytest.raises(ModelError, match=r"other does not fit encoder\.layer\..*: it is of another model"):
+        with pytest.raises(ModelError, match=r"other does not fit encoder\.layer\."):
             add_difference(model, tmp_path / "other")
     path.write_bytes(path.read_bytes()[:-100])
     for damaged in (path, tmp_path / "none"):
-        with pytest.raises(ModelError, match=r"cannot be read: .* Install simlte-st again"):
+        with pytest.raises(ModelError, match="Install simlte-st again"):
             add_difference(model, damaged)
     assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())

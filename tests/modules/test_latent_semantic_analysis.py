@@ -98,7 +98,7 @@ def test_copies_and_few_documents_have_fewer_dimensions(
     model: SentenceTransformer, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert LatentSemanticAnalysis.fit(model, TEXTS[:5]).dimension == 4
-    assert caplog.messages == ["The analysis has 4 dimensions, not 256: 5 documents say no more."]
+    assert [record.args for record in caplog.records] == [(4, 256, 5)]
     assert LatentSemanticAnalysis.fit(model, TEXTS[:3] * 4).dimension == 3
     caplog.clear()
     assert LatentSemanticAnalysis.fit(model, TEXTS, dimension=4).dimension == 4

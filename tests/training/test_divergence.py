@@ -18,7 +18,7 @@ from simlte_st.training import fit as fitting
 from simlte_st.training.batching import SeededBatchSampler
 from simlte_st.training.callbacks import last_complete_checkpoint
 from simlte_st.training.divergence import check_embeddings, check_weights
-from simlte_st.training.fit import Batches, rows_of_step, training_arguments
+from simlte_st.training.fit import Batches
 
 
 def test_a_loss_that_is_no_number_stops_the_run(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
@@ -50,16 +50,15 @@ def test_the_last_good_checkpoint_is_kept(
     assert not (tmp_path / "m").exists()
 
 
-def test_the_batch_of_a_step_is_found_again(tmp_path: Path) -> None:
+def test_the_batch_of_a_step_is_found_again() -> None:
     dataset = Dataset.from_dict({"id": list(range(10))})
-    arguments = training_arguments(tmp_path, batch_size=4, epochs=3, steps=9, learning_rate=1e-3, seed=5)
-    batches = Batches(SeededBatchSampler, 4, 3)
+    batches = Batches(SeededBatchSampler, SeededBatchSampler(dataset, batch_size=4, drop_last=False, seed=5), 4)
     sampler = SeededBatchSampler(dataset, batch_size=4, drop_last=False, seed=5)
     step = 0
     for epoch in range(3):
         sampler.set_epoch(epoch)
         for rows in sampler:
-            assert rows_of_step(arguments, batches, dataset, step) == rows
+            assert batches.rows_of(step) == rows
             step += 1
     assert step == 9
 

@@ -4,37 +4,27 @@ from __future__ import annotations
 
 import re
 import signal
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
 
-from simlte_st.data import read_documents
 from simlte_st.errors import ConfigurationError, TrainingInterrupted
+from simlte_st.training import TrainConfig
 from simlte_st.training import fit as fitting
 from simlte_st.training.batching import SeededBatchSampler, TokenBudgetBatchSampler
-from simlte_st.training.fit import Batches, fit, make_batches, set_up, training_arguments
-from simlte_st.training.model import Trainee, make_trainee
-from simlte_st.training.prepare import Prepared, prepare
-from simlte_st.training.run import RunFolder, RunOptions
-
-Begun = tuple[Trainee, Prepared, RunFolder, RunOptions]
+from simlte_st.training.fit import fit, make_batches, set_up, training_arguments
+from simlte_st.training.load_corpus import load_corpus
+from simlte_st.training.load_model import load_model
+from simlte_st.training.run import TrainingRun
 
 
-def begin(base: Path, documents: list[str], folder: Path, max_steps: int | None = None, **settings: Any) -> Begun:
-    options = RunOptions(
-        str(base),
-        settings={"batch_size": 8, **settings},
-        held_out=0.0,
-        max_steps=max_steps,
-        bf16=False,
-        progress=False,
-    )
-    run = RunFolder.open(folder / "model", options.decisive(), resume=False, overwrite=False)
-    trainee = make_trainee(run, options)
-    return trainee, prepare(read_documents(documents), trainee, run, options), run, options
+def begin(base: Path, documents: list[str], folder: Path, **settings: Any) -> TrainingRun:
+    settings = {"base": base, "batch_size": 8, "held_out": 0.0, "bf16": False, "progress": False, **settings}
+    run = TrainingRun(documents, folder / "model", TrainConfig.make(None, settings))
+    with run.open():
+        return load_corpus(load_model(run))
 
 
 def test_arguments_follow_from_the_steps() -> None:
@@ -56,16 +46,15 @@ def test_arguments_follow_from_the_steps() -> None:
 def test_the_preset_chooses_the_batches(
     settings: dict[str, Any], sampler: type, encoder_path: Path, documents: list[str], tmp_path: Path
 ) -> None:
-    trainee, prepared, _, options = begin(encoder_path, documents, tmp_path, **settings)
-    batches: Batches = make_batches(trainee, prepared.dataset, options)
-    made = batches.sampler(prepared.dataset, batch_size=batches.size, drop_last=False, seed=0)
-    assert type(made) is sampler
-    assert len(made) == batches.steps
+    run = begin(encoder_path, documents, tmp_path, **settings)
+    batches = make_batches(run, run.dataset)
+    assert type(batches.rows) is sampler
+    assert len(batches.rows) == batches.steps
 
 
 def test_a_batch_larger_than_the_corpus_is_the_corpus(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
-    trainee, prepared, _, options = begin(encoder_path, documents[:5], tmp_path, batch_size=64)
-    batches = make_batches(trainee, prepared.dataset, options)
+    run = begin(encoder_path, documents[:5], tmp_path, batch_size=64)
+    batches = make_batches(run, run.dataset)
     assert (batches.size, batches.steps) == (5, 1)
 
 
@@ -77,14 +66,13 @@ def test_a_batch_larger_than_the_corpus_is_the_corpus(encoder_path: Path, docume
 def test_a_preset_has_its_steps_however_many_the_documents(
     told: dict[str, Any], steps: int, encoder_path: Path, documents: list[str], tmp_path: Path
 ) -> None:
-    trainee, prepared, run, options = begin(encoder_path, documents[:16], tmp_path, **{"steps": 5, **told})
-    assert fit(set_up(trainee, prepared, run, options), run).steps == steps
+    assert fit(begin(encoder_path, documents[:16], tmp_path, **{"steps": 5, **told})).steps == steps
 
 
 def test_a_budget_that_no_batch_fits_is_refused(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
-    begun = begin(encoder_path, documents, tmp_path, batch_tokens=10)
+    run = begin(encoder_path, documents, tmp_path, batch_tokens=10)
     with pytest.raises(ConfigurationError, match="batch_tokens=10"):
-        set_up(*begun)
+        set_up(run)
 
 
 def test_the_trainer_is_stock_and_its_checkpoints_hold_no_document(
@@ -93,15 +81,14 @@ def test_the_trainer_is_stock_and_its_checkpoints_hold_no_document(
     made = []
     original = fitting.make_trainer
     monkeypatch.setattr(fitting, "make_trainer", lambda *args: made.append(original(*args)) or made[-1])
-    begun = begin(encoder_path, documents, tmp_path, max_steps=3)
-    fitted = fit(set_up(*begun), begun[2])
+    run = fit(begin(encoder_path, documents, tmp_path, max_steps=3))
     [trainer] = made
     assert type(trainer.data_collator) is SentenceTransformerDataCollator
     assert set(trainer.train_dataset[0]) == {"anchor", "positive"}
-    assert fitted.steps == 3
-    assert [line["step"] for line in fitted.log if "loss" in line] == [1, 2, 3]
-    assert not begun[0].model.training
-    checkpoint = begun[2].checkpoint
+    assert run.steps == 3
+    assert [line["step"] for line in run.log if "loss" in line] == [1, 2, 3]
+    assert not run.model.training
+    checkpoint = run.folder.checkpoint
     assert checkpoint is not None
     card = (checkpoint / "README.md").read_text()
     assert not any(sentence in card for text in documents for sentence in text.split(". "))
@@ -111,7 +98,7 @@ def test_the_trainer_is_stock_and_its_checkpoints_hold_no_document(
 def test_an_interrupted_run_says_where_it_stopped(
     encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun = begin(encoder_path, documents, tmp_path, epochs=2)
+    run = begin(encoder_path, documents, tmp_path, epochs=2)
 
     def stop(self: Any, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
         self.interrupted = signal.SIGTERM
@@ -120,8 +107,8 @@ def test_an_interrupted_run_says_where_it_stopped(
 
     monkeypatch.setattr(fitting.InterruptCallback, "on_step_end", stop)
     with pytest.raises(TrainingInterrupted, match=r"Stopped at step 1 of 12; a checkpoint is written to .*model\.run"):
-        fit(set_up(*begun), begun[2])
-    assert begun[2].checkpoint is not None
+        fit(run)
+    assert run.folder.checkpoint is not None
 
 
 @pytest.mark.parametrize(
@@ -143,12 +130,14 @@ def test_every_place_tells_the_same_number_of_steps(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    trainee, prepared, run, options = begin(encoder_path, documents[:21], tmp_path, pooling="cls", **told)
+    run = begin(encoder_path, documents[:21], tmp_path, pooling="cls", **told)
+    trainers, original = [], fitting.make_trainer
+    monkeypatch.setattr(fitting, "make_trainer", lambda *args: trainers.append(original(*args)) or trainers[-1])
     with caplog.at_level("INFO", "simlte_st"):
-        ready = set_up(trainee, prepared, run, options)
+        set_up(run)
     [planned] = [int(number) for number in re.findall(r"(\d+) steps planned, [\d.]+ pass(?:es)? over", caplog.text)]
     [warned] = [int(number) for number in re.findall(r"few steps \((\d+)\)", caplog.text)]
-    assert ready.trainer.args.max_steps == planned == warned, "planned by us, not once more by the Trainer"
+    assert trainers[0].args.max_steps == planned == warned, "planned by us, not once more by the Trainer"
 
     def stop(self: Any, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
         control.should_save = control.should_training_stop = state.global_step == 2
@@ -158,7 +147,8 @@ def test_every_place_tells_the_same_number_of_steps(
     with monkeypatch.context() as patch:
         patch.setattr(fitting.InterruptCallback, "on_step_end", stop)
         with pytest.raises(TrainingInterrupted, match=f"step 2 of {warned};"):
-            fit(ready, run)
-    fitted = fit(set_up(trainee, prepared, run, options), replace(run, resume=True))
-    assert fitted.steps == warned
-    assert fitted.log[-1]["step"] == warned
+            fit(run)
+    run.folder.resume = True
+    fit(run)
+    assert run.steps == warned
+    assert run.log[-1]["step"] == warned

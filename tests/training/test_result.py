@@ -8,7 +8,7 @@ from datasets import Dataset
 from simlte_st.data.corpus import CorpusReport, Coverage, document_lengths
 from simlte_st.models.encode import EncodingReport
 from simlte_st.models.truncation import Truncation
-from simlte_st.training.presets import Preset
+from simlte_st.training.config import Preset
 from simlte_st.training.result import TrainingResult
 
 

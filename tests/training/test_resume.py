@@ -194,7 +194,7 @@ def test_documents_that_are_gone_are_told(encoder_path: Path, documents: list[st
     with pytest.raises(KeyboardInterrupt):
         train(documents, tmp_path / "m", save_steps=Interrupting(1), **options)
     shutil.rmtree(tmp_path / "m.run" / "corpus")
-    with pytest.raises(ResumeError, match=r"gone from .*corpus: start anew"):
+    with pytest.raises(ResumeError, match=r"corpus.*overwrite=True"):
         train(documents, tmp_path / "m", resume=True, **options)
 
 

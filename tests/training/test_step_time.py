@@ -33,7 +33,7 @@ def test_long_steps_are_told_once(monkeypatch: pytest.MonkeyPatch, caplog: pytes
     with caplog.at_level("INFO", "simlte_st"):
         run(Loss(), 118, 30, 48_000, monkeypatch)
     assert caplog.messages == [
-        "The first step reads 48,000 tokens, 2 views of each document; from its time follows that of the run.",
+        "The first step reads 48,000 tokens, 2 views of each document.",
         "The first step took 118 s: about 57 minutes for the 29 left.",
     ]
 

@@ -173,11 +173,11 @@ def test_bad_input_is_refused_before_anything_is_written(
     with pytest.raises(EmptyCorpusError, match=r"1 document can be used\.$"):
         train(documents[:1], output, base=encoder_path, held_out=0.0, progress=False)
     few = [Document("doc 19", documents[0]), Document("doc 0", documents[1])]  # the first one is held out
-    with pytest.raises(EmptyCorpusError, match=r"1 was held out to measure the gain: with held_out=0 none is\.$"):
+    with pytest.raises(EmptyCorpusError, match=r"1 was held out .*held_out=0"):
         train(few, output, base=encoder_path, progress=False)
-    with pytest.raises(ConfigurationError, match=r"seed=-1: must be a whole number"):
+    with pytest.raises(ConfigurationError, match=r"seed=-1"):
         train(documents, output, base=encoder_path, seed=-1)
-    with pytest.raises(ConfigurationError, match=r"epochs=nan: must be a number"):
+    with pytest.raises(ConfigurationError, match=r"epochs=nan"):
         train(documents, output, base=encoder_path, epochs=float("nan"))
     with pytest.raises(DataError, match="no file or folder"):
         train("nowhere.jsonl", output, base=encoder_path, progress=False)

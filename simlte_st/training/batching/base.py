@@ -1,4 +1,4 @@
-"""Random batches that depend on (seed, epoch) only, and how the Trainer is given a sampler with settings."""
+"""Random batches that depend on (seed, epoch) only, and samplers with settings for the Trainer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from sentence_transformers.base.sampler import DefaultBatchSampler
 from torch.utils.data import Sampler
 
-from simlte_st.processes import world
+from simlte_st.distributed import world
 
 
 class EpochPermutation(Sampler[int]):
@@ -22,7 +22,7 @@ class EpochPermutation(Sampler[int]):
         self.epoch = 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Take over the epoch."""
+        """Set the epoch."""
         self.epoch = epoch
 
     def __len__(self) -> int:
@@ -37,15 +37,14 @@ class EpochPermutation(Sampler[int]):
 class SeededBatchSampler(DefaultBatchSampler):
     """Batches of an :class:`EpochPermutation`.
 
-    The stock sampler draws from one generator from epoch to epoch, so a run resumed in a later epoch sees another
-    order than the run it continues. That the permutation is this sampler's ``sampler`` matters: when a run resumes,
-    accelerate wraps the batch sampler, and tells the epoch to the sampler inside.
+    The stock sampler draws all epochs from one generator, so a run resumed in a later epoch sees another order than
+    the run it continues. The permutation has to be the attribute ``sampler``: when a run resumes, accelerate wraps the
+    batch sampler and sets the epoch of the sampler inside.
 
-    Of several processes each takes a batch in turn, as accelerate deals them (``BatchSamplerShard``), which together
-    are a batch of the run: the same documents as in one process with batches so many times as large. The last ones are
-    dealt in equal parts. What is left then, fewer documents than there are processes, is left out of the epoch, other
-    ones each time; ``drop_last``, which sentence-transformers sets where there are several processes, would leave out
-    more, and has no effect there.
+    Several processes take batches in turn (accelerate's ``BatchSamplerShard``); together these are a batch of the run,
+    with the same documents as in one process. The last documents are divided into equal parts; a remainder, fewer than
+    there are processes, is skipped, other documents in each epoch. ``drop_last``, which sentence-transformers sets for
+    several processes, would skip more, and has no effect then.
 
     Attributes:
         processes: Number of processes.
@@ -57,7 +56,7 @@ class SeededBatchSampler(DefaultBatchSampler):
         self.processes = world()
         if self.processes > 1:
             self.part_size = batch_size
-            self.batch_size = None  # type: ignore[assignment]  # else accelerate loses those of fewer
+            self.batch_size = None  # type: ignore[assignment]  # else accelerate drops smaller batches
 
     def __len__(self) -> int:
         if self.processes == 1:
@@ -65,7 +64,7 @@ class SeededBatchSampler(DefaultBatchSampler):
         return -(-(len(self.sampler) // self.processes) // self.part_size) * self.processes
 
     def __iter__(self) -> Iterator[list[int]]:
-        """Yield the batches of the current epoch, each as row numbers; of several processes, in turn."""
+        """Yield the batches of the current epoch as row numbers; those of several processes in turn."""
         if self.processes == 1:
             yield from super().__iter__()
             return
@@ -74,21 +73,18 @@ class SeededBatchSampler(DefaultBatchSampler):
             yield from equal_parts(batch, self.processes)
 
     def set_epoch(self, epoch: int) -> None:
-        """Take over the epoch."""
+        """Set the epoch."""
         super().set_epoch(epoch)
         self.sampler.set_epoch(epoch)
 
 
 class _InOrder(EpochPermutation):
-    """The rows as they are."""
-
     def __iter__(self) -> Iterator[int]:
-        """Yield row numbers."""
         yield from range(self.size)
 
 
 class OrderedBatchSampler(SeededBatchSampler):
-    """Batches of rows in their order, as those of a stream come: they were shuffled before."""
+    """Batches of rows in their order: those of a stream are shuffled already."""
 
     def __init__(self, dataset: Sized, batch_size: int, drop_last: bool = False, **arguments: Any) -> None:
         super().__init__(dataset, batch_size, drop_last, **arguments)
@@ -96,7 +92,7 @@ class OrderedBatchSampler(SeededBatchSampler):
 
 
 def equal_parts(batch: list[int], parts: int) -> Iterator[list[int]]:
-    """Cut a batch into equal parts; of what cannot be dealt, nothing is in any."""
+    """Yield equal parts of a batch, without the rows left over."""
     size = len(batch) // parts
     for start in range(0, size * parts, size):
         yield batch[start : start + size]
@@ -105,8 +101,8 @@ def equal_parts(batch: list[int], parts: int) -> Iterator[list[int]]:
 class ConfiguredBatchSampler:
     """A batch sampler class with settings, for ``batch_sampler=`` of the training arguments.
 
-    It is what ``functools.partial`` would be, but for one thing: the Trainer pickles its arguments into every
-    checkpoint. This is pickled as its name, so that no documents go along.
+    Unlike ``functools.partial`` it is pickled as its name: the Trainer pickles its arguments into every checkpoint, and
+    no documents shall go along.
 
     Example:
         ::
@@ -123,7 +119,7 @@ class ConfiguredBatchSampler:
         self.settings = settings
 
     def __call__(self, dataset: Sized, **arguments: Any) -> DefaultBatchSampler:
-        """Make the sampler. Called by the Trainer, for each data set."""
+        """Make the sampler; the Trainer calls this for each data set."""
         return self.sampler(dataset, **arguments, **self.settings)
 
     def __repr__(self) -> str:

@@ -10,8 +10,8 @@ import numpy as np
 
 from simlte_st.training.batching.lengths import Lengths
 
-_RATIO = 1.25  # a bucket's longest document through its shortest
-_LEAST_BATCHES = 4  # in a bucket (two in that of the shortest): with few, the same documents meet in every epoch
+_RATIO = 1.25  # of a bucket's longest document to its shortest
+_LEAST_BATCHES = 4  # in a bucket (2 in the last): with fewer, the same documents meet in every epoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +19,11 @@ class Bucket:
     """A run of documents sorted by length.
 
     Attributes:
-        start: The first of them.
-        stop: The one after the last.
+        start: Index of the first.
+        stop: Index after the last.
         cost: Tokens of the longest.
         size: Documents that a batch can hold.
-        batches: Batches that it is cut into, of sizes that differ by one at most.
+        batches: Number of its batches, whose sizes differ by at most one.
     """
 
     start: int
@@ -34,7 +34,7 @@ class Bucket:
 
     @classmethod
     def of(cls, start: int, stop: int, cost: int, size: int) -> Bucket:
-        """Make one with as few batches as possible."""
+        """Return a bucket with as few batches as possible."""
         return cls(start, stop, cost, size, -(-(stop - start) // size))
 
     @property
@@ -48,12 +48,12 @@ class Bucket:
         return -(-self.documents // self.batches) * self.cost
 
     def can_split(self, least: int) -> bool:
-        """Whether one batch more would still leave ``least`` documents in each."""
+        """Return whether one more batch would leave ``least`` documents in each."""
         return self.documents // least > self.batches
 
 
 def cut_buckets(costs: Lengths, budget: int, least: int) -> list[Bucket] | None:
-    """Cut documents into buckets of which every batch fits a budget.
+    """Return buckets whose batches fit a budget of tokens; None if the longest documents do not fit.
 
     A bucket's longest document is at most 1.25 times its shortest, unless that makes fewer than four batches.
     """
@@ -74,10 +74,10 @@ def cut_buckets(costs: Lengths, budget: int, least: int) -> list[Bucket] | None:
 
 
 def split_to(buckets: Sequence[Bucket], batches: int, least: int) -> list[Bucket]:
-    """Cut buckets into more batches until there are so many; the largest batches are made smaller first."""
+    """Raise the number of batches of buckets to ``batches`` in total, dividing the largest first."""
     result = list(buckets)
     while sum(bucket.documents // least for bucket in result) < batches:
-        # Only a handful of documents makes it so: the two shortest become one bucket.
+        # Happens with a handful of documents: the buckets of the shortest become one.
         first, second = result[-2:]
         result[-2:] = [Bucket.of(first.start, second.stop, first.cost, first.size)]
     heap = [(-bucket.largest, index) for index, bucket in enumerate(result) if bucket.can_split(least)]

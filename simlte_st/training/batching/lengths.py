@@ -1,4 +1,4 @@
-"""How many tokens views have."""
+"""The lengths of views in tokens."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ _ROWS = 512
 class ViewLengths:
     """The tokens of both views of each document, in any epoch.
 
-    The views are drawn as they will be for the batch: how long they are is as much a matter of chance as what is in
-    them (a view of a short document has anything between a tenth and nine tenths of it), so that half the document's
-    length would be off by up to two. Nothing is rendered or tokenized: 0.03 ms a document on 20 Newsgroups.
+    The views are drawn as they will be for the batch, because their lengths are random too: a view of a short document
+    has between a tenth and nine tenths of it. Nothing is rendered or tokenized: 0.03 ms a document on 20 Newsgroups.
     """
 
     def __init__(self, corpus: Dataset, views: DocSplitTransform, special_tokens: int = 2) -> None:
@@ -33,7 +32,7 @@ class ViewLengths:
         self._last: tuple[int, Lengths] | None = None
 
     def __call__(self, epoch: int) -> Lengths:
-        """Draw an epoch's views and count."""
+        """Return the tokens of an epoch's views, shape ``(documents, 2)``."""
         if self._last is None or self._last[0] != epoch:
             batches = self.corpus.with_format(None).iter(batch_size=_ROWS)
             lengths = [self._both(document, epoch) for batch in batches for document in from_rows(batch)]
@@ -43,7 +42,7 @@ class ViewLengths:
     def _both(self, document: SegmentedDocument, epoch: int) -> list[int]:
         views = self.views
         sides = draw_spans(document, views.view, seed=views.seed, epoch=epoch, budget=views.budget)
-        assert sides is not None  # the corpus holds documents that the view accepts
+        assert sides is not None  # the view accepts all documents of the corpus
         counts = (math.ceil(sum(_tokens(document, piece) for piece in pieces) - 1e-6) for pieces in sides)
         return [self.special_tokens + (count if views.budget is None else min(count, views.budget)) for count in counts]
 

@@ -1,4 +1,4 @@
-"""Batches that fill a number of tokens, whatever the number of documents."""
+"""Batches of a number of tokens instead of a number of documents."""
 
 from __future__ import annotations
 
@@ -21,32 +21,30 @@ Rows = NDArray[np.int64]
 """Row numbers."""
 
 _LEAST = 2  # documents in a batch: the negatives are the other ones
-_SLACK = 50  # one batch in so many more than the first epoch needs: in others the views fall longer
-_STEP = 1.01  # where they do not fit all the same, the budget rises by so much at a time
+_SLACK = 50  # one batch in 50 more than the first epoch needs: other epochs may draw longer views
+_STEP = 1.01  # factor by which the budget rises if they do not fit all the same
 _WORTH_A_WARNING = 1.05
 
 
 class TokenBudgetBatchSampler(SeededBatchSampler):
     """Batches by tokens: many short documents or few long ones.
 
-    In plain terms, in each epoch: documents are put into buckets by the length of their views, the buckets shuffled
-    and cut into batches that fit the budget, and all batches shuffled. A bucket's longest view is at most 1.25
-    times its shortest, unless it would hold fewer than four batches: so documents meet many others over the epochs.
+    In each epoch documents are put into buckets by the length of their views, each bucket is shuffled and cut into
+    batches that fit the budget, and the batches are shuffled. A bucket's longest view is at most 1.25 times its
+    shortest, unless it would hold fewer than four batches, so that documents meet many others over the epochs. Within
+    a bucket lengths do not reveal which views belong together, as they do in random batches: both views of a long
+    document are long.
 
-    Nothing is sorted within a bucket. In random batches length is a shortcut: both views of a long document are long.
-    Within a bucket lengths are alike, and say nothing of which views belong together. What a model sees less of is
-    short documents beside long ones.
+    With ``packed`` nothing is padded or sorted: every batch gets the same number of documents of all lengths, and
+    nearly the same number of tokens.
 
-    With ``packed`` nothing is padded, and there is nothing to sort for: every batch gets the same number of documents
-    of all lengths, and nearly the same number of tokens.
+    The batches of an epoch are planned at its beginning, from the seed and the epoch; each document is in exactly one.
+    All epochs have the same number of batches, which the Trainer counts once and needs to resume: those that the first
+    epoch's views need, and 2% more. An epoch that needs more exceeds the budget by the least that suffices, with a
+    warning above 5%.
 
-    The batches of an epoch are planned at its beginning, from the seed and the epoch. Every document is in exactly one
-    of them. All epochs have the same number of batches, because the Trainer counts them once, before the first epoch,
-    and finds the place to resume by that number: those that the first epoch's views need, and 2% more. In an epoch that
-    needs more still the budget is exceeded by the least that suffices; the log tells if it is more than 5%.
-
-    Of several processes each gets an equal part of the documents of each batch, and of the budget. The documents that
-    are left then, fewer than there are processes, are left out of the epoch, other ones each time.
+    Several processes get equal parts of each batch and of the budget. A remainder, fewer documents than there are
+    processes, is skipped, other documents in each epoch.
     """
 
     def __init__(
@@ -77,12 +75,12 @@ class TokenBudgetBatchSampler(SeededBatchSampler):
         return self._batches * self.processes
 
     def __iter__(self) -> Iterator[list[int]]:
-        """Yield the batches of the current epoch, each as row numbers; of several processes, their parts in turn."""
+        """Yield the batches of the current epoch as row numbers; the parts of several processes in turn."""
         for batch in self.plan(self.sampler.epoch):
             yield from equal_parts(batch.tolist(), self.processes)
 
     def plan(self, epoch: int) -> list[Rows]:
-        """Make the batches of an epoch, those of all processes together."""
+        """Return the batches of an epoch, those of all processes together."""
         rng = self._generator(epoch)
         lengths = self._lengths(epoch)
         batches = (self._packed if self.packed else self._padded)(lengths, rng)
@@ -117,18 +115,18 @@ class TokenBudgetBatchSampler(SeededBatchSampler):
         return np.random.default_rng([self.sampler.seed % 2**63, epoch])
 
     def _dealt(self, rng: np.random.Generator) -> Rows:
-        """Choose documents that can be dealt to the processes evenly: all, or all but a few."""
+        """Return the documents of an epoch: all but a remainder that the processes cannot share evenly."""
         rest = self.documents % self.processes
         return np.sort(rng.permutation(self.documents)[rest:]) if rest else np.arange(self.documents)
 
     # Padded: buckets.
 
     def _cut(self, costs: Lengths, looser: float = 1.0) -> list[Bucket] | None:
-        """Cut units, sorted by falling tokens, into buckets; None where the budget is too small."""
+        """Cut units, sorted by decreasing tokens, into buckets; None if the budget is too small."""
         return cut_buckets(costs, int(self.batch_tokens * looser), self.least)
 
     def _unit_costs(self, costs: Lengths) -> Lengths:
-        """Return the tokens of units of documents that are sorted by falling tokens."""
+        """Return the tokens of units of documents sorted by decreasing tokens."""
         return costs[:: self.processes][: self.units] * self.processes
 
     def _fewest_padded(self) -> int:
@@ -180,7 +178,7 @@ class TokenBudgetBatchSampler(SeededBatchSampler):
         parts = self._parts(lengths, self._batches, rng)
         if self.processes == 1:
             return parts
-        # As many parts as there are processes are larger by one, or twice as many, ...: those come together.
+        # The number of parts that are larger by one is a multiple of the processes: these come together.
         parts.sort(key=len)
         return [np.concatenate(parts[start : start + self.processes]) for start in range(0, len(parts), self.processes)]
 
@@ -190,10 +188,10 @@ class TokenBudgetBatchSampler(SeededBatchSampler):
 
 
 def deal(tokens: Lengths, batches: int, rng: np.random.Generator) -> list[Rows]:
-    """Deal documents to batches of equal numbers of documents and nearly equal numbers of tokens.
+    """Return batches of equal numbers of documents and nearly equal numbers of tokens.
 
-    The longest go first, in rounds of one document for each batch: the longest of a round to the batch with the
-    fewest tokens so far. Two rounds' documents are shuffled before, or the same ones would meet again and again.
+    Each round adds one document to each batch, the longest of all first, and the longest of a round to the batch with
+    the fewest tokens so far. Pairs of rounds are shuffled first, or the same documents would always meet.
     """
     shuffled = rng.permutation(len(tokens))
     order = shuffled[np.argsort(-tokens[shuffled], kind="stable")]

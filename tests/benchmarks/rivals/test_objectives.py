@@ -5,7 +5,7 @@ import pytest
 from benchmarks.rivals import RIVALS
 from benchmarks.rivals.objectives import get_rival
 from simlte_st.errors import ConfigurationError
-from simlte_st.training.presets import Preset
+from simlte_st.training.config import Preset
 
 
 def test_every_rival_of_the_comparison_is_there_and_says_what_it_is() -> None:

@@ -23,7 +23,7 @@ from benchmarks.rivals.train import CONTRASTIVE, TokenCount, count_tokens
 from simlte_st.chunk_mean import to_chunk_mean
 from simlte_st.data.views import Crop, Identity
 from simlte_st.errors import ConfigurationError, EmptyCorpusError, ModelError
-from simlte_st.training.presets import get_preset
+from simlte_st.training.config import get_preset
 
 PRESET = get_preset("docsplit-bert").changed(learning_rate=1e-3)
 BUDGET: dict[str, Any] = {"steps": 3, "batch_size": 8, "max_view_length": 32, "preset": PRESET}

@@ -1,16 +1,35 @@
-"""What this package's poolings share: which tokens count."""
+"""Base classes of this package's modules: one that is saved and loaded, and one that pools with a weight a token."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import torch
+from sentence_transformers.base.modules import Module
 from sentence_transformers.util.tensor import repad_flattened_features
 from torch import Tensor
+from typing_extensions import Self
 
 from simlte_st.compat import mask_without_prompt
 from simlte_st.errors import ModelError
-from simlte_st.modules.saved import SavedModule
+
+
+class SavedModule(Module):
+    """A module whose constructor takes the values that ``config_keys`` names; its weights and buffers are saved."""
+
+    def save(self, output_path: str, *args: Any, safe_serialization: bool = True, **kwargs: Any) -> None:
+        """Write configuration and weights."""
+        self.save_config(output_path)
+        self.save_torch_weights(output_path, safe_serialization=safe_serialization)
+
+    @classmethod
+    def load(cls, model_name_or_path: str, subfolder: str = "", **options: Any) -> Self:  # type: ignore[override]
+        """Read the result of :meth:`save`, from a folder or the Hub."""
+        module = super().load(model_name_or_path, subfolder, **options)
+        names = ("token", "cache_folder", "revision", "local_files_only")
+        place = {name: options[name] for name in names if name in options}
+        loaded: Self = cls.load_torch_weights(model_name_or_path, subfolder, model=module, **place)
+        return loaded
 
 
 class WeightedPooling(SavedModule):
@@ -19,20 +38,20 @@ class WeightedPooling(SavedModule):
     Attributes:
         embedding_dimension: d, of token embeddings and so of the sentence embedding.
         include_prompt: Whether the tokens of a prompt are pooled too. The stock ``SentenceTransformer``'s
-            ``set_pooling_include_prompt`` leaves these poolings as they are: there set ``model[1].include_prompt``.
+            ``set_pooling_include_prompt`` has no effect on it: set ``model[1].include_prompt``.
 
     Features:
         ``token_embeddings`` ``[B, S, d]`` and ``attention_mask`` ``[B, S]``, or flattened (``cu_seq_lens_q``), become
         ``sentence_embedding`` ``[B, d]``, of the token embeddings' dtype, and ``token_attention`` ``[B, S]``, float32:
-        a weight a token, 0 at padding, the sum of a text 1. A text without a token that counts has 0 in both. Without
-        a mask all tokens count.
+        the weights, 0 at padding, of sum 1 in each text. Both are 0 in a text without a token that counts. Without a
+        mask all tokens count.
     """
 
     embedding_dimension: int
     include_prompt: bool
 
     def pool(self, embeddings: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Pool token embeddings."""
+        """Return sentence embeddings and the weights of the tokens that the mask leaves."""
         raise NotImplementedError
 
     def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
@@ -41,7 +60,7 @@ class WeightedPooling(SavedModule):
         embeddings = padded["token_embeddings"]
         if embeddings.shape[-1] != self.embedding_dimension:
             raise ModelError(
-                f"The encoder gives token embeddings of {embeddings.shape[-1]} numbers, and {type(self).__name__} was "
+                f"The encoder's token embeddings have {embeddings.shape[-1]} numbers, and {type(self).__name__} was "
                 f"made for {self.embedding_dimension}: make it with embedding_dimension={embeddings.shape[-1]}."
             )
         mask = padded.get("attention_mask")
@@ -49,9 +68,8 @@ class WeightedPooling(SavedModule):
             mask = torch.ones(embeddings.shape[:2], dtype=torch.int64, device=embeddings.device)
         if mask.shape != embeddings.shape[:2]:
             raise ModelError(
-                f"The attention mask has the shape {tuple(mask.shape)}, the token embeddings {tuple(embeddings.shape)}:"
-                f" which of them are padding cannot be told. {type(self).__name__} needs a text encoder that gives one "
-                "embedding for each token."
+                f"The attention mask has the shape {tuple(mask.shape)}, the token embeddings "
+                f"{tuple(embeddings.shape)}. {type(self).__name__} needs a text encoder with one embedding a token."
             )
         if not self.include_prompt and "prompt_length" in features:
             mask = mask_without_prompt(mask, features["prompt_length"])

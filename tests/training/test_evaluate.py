@@ -14,8 +14,7 @@ from simlte_st import train
 from simlte_st.errors import ConfigurationError
 from simlte_st.evaluation.verdict import longer_in_words
 from simlte_st.modules import LatentSemanticAnalysis
-from simlte_st.training import finish as finishing
-from simlte_st.training.model import Trainee
+from simlte_st.training import evaluate as evaluation
 
 OPTIONS: dict[str, Any] = {
     "pooling": "cls", "batch_size": 8, "max_steps": 2, "learning_rate": 3e-3,
@@ -53,13 +52,13 @@ def test_without_a_clear_gain_the_model_is_the_base_as_it_was(
 def test_after_bfloat16_both_are_measured_in_float32(
     encoder_path: Path, labelled: list[dict[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    texts, found, original = [row["text"] for row in labelled[:8]], [], finishing.measure_gain
+    texts, found, original = [row["text"] for row in labelled[:8]], [], evaluation.measure_gain
 
-    def measure(base: SentenceTransformer, trainee: Trainee, *given: Any) -> dict[str, Any] | None:
-        found.extend((base.encode(texts), trainee.model.encode(texts)))
-        return original(base, trainee, *given)
+    def measure(run: Any, models: dict[str, SentenceTransformer]) -> dict[str, Any] | None:
+        found.extend((models["base"].encode(texts), models["trained"].encode(texts)))
+        return original(run, models)
 
-    monkeypatch.setattr(finishing, "measure_gain", measure)
+    monkeypatch.setattr(evaluation, "measure_gain", measure)
     result = train(labelled, tmp_path / "m", base=encoder_path, bf16=True, keep="trained", **OPTIONS)
     assert result.dtype == "bfloat16"
     trained = SentenceTransformer(str(tmp_path / "m"), device="cpu").encode(texts)
@@ -86,8 +85,8 @@ def test_what_was_trained_is_kept_where_it_helped_or_was_asked_for(
     assert asked.gain is not None, "it is measured all the same"
     unmeasured = train(labelled, tmp_path / "unmeasured", base=encoder_path, **{**OPTIONS, "held_out": 0.0})
     assert (unmeasured.kept, unmeasured.gain) == ("trained", None)
-    original = finishing.measure_gain
-    monkeypatch.setattr(finishing, "measure_gain", lambda *given: {**(original(*given) or {}), "verdict": "helped"})
+    original = evaluation.measure_gain
+    monkeypatch.setattr(evaluation, "measure_gain", lambda *given: {**(original(*given) or {}), "verdict": "helped"})
     helped = train(labelled, tmp_path / "helped", base=encoder_path, **OPTIONS)
     assert helped.kept == "trained"
     assert_same_bytes(tmp_path / "helped", tmp_path / "asked")
@@ -105,10 +104,10 @@ def test_a_column_of_folders_has_a_say_and_training_does_not_see_it(
     assert gain["probe"]["low"] <= gain["probe"]["mean"] <= gain["probe"]["high"]
     assert "A probe with few labels" in (tmp_path / "with" / "README.md").read_text()
     same = [{**row, "folder": "a"} for row in labelled]
-    with pytest.raises(ConfigurationError, match="fewer than two classes"):
+    with pytest.raises(ConfigurationError, match="probe='folder'"):
         train(same, tmp_path / "same", base=encoder_path, probe="folder", **OPTIONS)
     alone = [{**row, "folder": str(number)} for number, row in enumerate(labelled)]
-    with pytest.raises(ConfigurationError, match="fewer than two classes in that column, of 4 documents"):
+    with pytest.raises(ConfigurationError, match="probe='folder'"):
         train(alone, tmp_path / "alone", base=encoder_path, probe="folder", **OPTIONS)
     with pytest.raises(ConfigurationError, match="held_out= must not be 0"):
         train(labelled, tmp_path / "none", base=encoder_path, probe="folder", **{**OPTIONS, "held_out": 0.0})

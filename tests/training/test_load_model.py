@@ -17,10 +17,10 @@ from simlte_st.losses.mlm_head import make_mlm_head
 from simlte_st.models import base as base_models
 from simlte_st.models.base import load_model
 from simlte_st.models.loading import LoadedModel
-from simlte_st.training import Preset
-from simlte_st.training.model import FEW_STEPS, make_origin, make_trainee, preset_for, warn_of_pooling
-from simlte_st.training.presets import get_preset
-from simlte_st.training.run import RunFolder, RunOptions
+from simlte_st.training import Preset, TrainConfig, get_preset
+from simlte_st.training import load_model as loading
+from simlte_st.training.load_model import FEW_STEPS, convert, preset_for, warn_of_pooling
+from simlte_st.training.run import TrainingRun
 
 CHUNKED: dict[str, Any] = {"max_length": 400, "backbone": "chunk-mean"}
 SHORT: dict[str, Any] = {
@@ -29,8 +29,8 @@ SHORT: dict[str, Any] = {
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> RunFolder:
-    return RunFolder.open(tmp_path / "model", {}, resume=False, overwrite=False)
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "model.run" / "base"
 
 
 @pytest.fixture
@@ -69,27 +69,26 @@ def test_a_pooling_that_is_to_be_learned_in_a_few_steps_is_told(
     assert "The base pools by mean, and [CLS] is to learn that in few steps (29)" in caplog.text
 
 
-def test_a_base_that_reads_enough_stays(bert_path: Path, folder: RunFolder) -> None:
-    origin = make_origin(load_model(bert_path), Preset(max_length=64, pooling="mean"), folder)
-    assert (origin.name, origin.pooling, origin.head) == (str(bert_path), "mean", None)
-    assert not folder.base.exists()
+def test_a_base_that_reads_enough_stays(bert_path: Path, folder: Path) -> None:
+    assert convert(load_model(bert_path), Preset(max_length=64, pooling="mean"), folder, 0) == ("mean", None)
+    assert not folder.exists()
 
 
-def test_a_short_base_reads_in_chunks_and_keeps_its_head(bert_path: Path, folder: RunFolder) -> None:
+def test_a_short_base_reads_in_chunks_and_keeps_its_head(bert_path: Path, folder: Path) -> None:
     base = load_model(bert_path)
-    origin = make_origin(base, Preset(pooling="mean", **CHUNKED), folder)
-    assert (origin.name, origin.pooling) == (str(folder.base), "keep")
-    assert origin.head is not None
-    assert origin.head.pretrained
+    pooling, head = convert(base, Preset(pooling="mean", **CHUNKED), folder, 0)
+    assert pooling == "keep"
+    assert head is not None
+    assert head.pretrained
     expected = make_mlm_head(base.model, "pretrained").state_dict()
-    assert all(torch.equal(value, expected[name]) for name, value in origin.head.state_dict().items())
-    reader = load_model(origin.name, origin.pooling).model[0].auto_model
+    assert all(torch.equal(value, expected[name]) for name, value in head.state_dict().items())
+    reader = load_model(folder, pooling).model[0].auto_model
     assert isinstance(reader, SimlteChunkMeanModel)
     assert (reader.config.pooling_mode, reader.config.chunk_length) == ("mean", 64)
 
 
-def test_without_a_masked_language_model_no_head_is_made(bert_path: Path, folder: RunFolder) -> None:
-    assert make_origin(load_model(bert_path), Preset(mlm_weight=0.0, **CHUNKED), folder).head is None
+def test_without_a_masked_language_model_no_head_is_made(bert_path: Path, folder: Path) -> None:
+    assert convert(load_model(bert_path), Preset(mlm_weight=0.0, **CHUNKED), folder, 0) == ("keep", None)
 
 
 def test_training_in_chunks(bert_path: Path, long: list[str], tmp_path: Path, caplog: Any) -> None:
@@ -114,10 +113,10 @@ def test_the_same_seed_gives_the_same_bytes(bert_path: Path, long: list[str], tm
     assert (tmp_path / "a" / "model.safetensors").read_bytes() == (tmp_path / "b" / "model.safetensors").read_bytes()
 
 
-def test_a_chunked_base_keeps_its_pooling(bert_path: Path, folder: RunFolder) -> None:
-    origin = make_origin(load_model(bert_path), Preset(**CHUNKED), folder)
-    with pytest.raises(ModelError, match="pools inside its encoder"):
-        load_model(origin.name, "mean")
+def test_a_chunked_base_keeps_its_pooling(bert_path: Path, folder: Path) -> None:
+    convert(load_model(bert_path), Preset(**CHUNKED), folder, 0)
+    with pytest.raises(ModelError, match="pool"):
+        load_model(folder, "mean")
 
 
 def test_a_tuned_base_is_loaded_once(
@@ -157,11 +156,11 @@ def test_a_base_with_more_positions_than_its_tokenizer_allows_uses_them(
 
 @pytest.mark.parametrize(("max_length", "warned"), [(32, True), (64, False), ("base", False), (None, False)])
 def test_a_length_below_the_bases_is_not_passed_over(
-    bert_path: Path, folder: RunFolder, caplog: pytest.LogCaptureFixture, max_length: Any, warned: bool
+    bert_path: Path, folder: Path, caplog: pytest.LogCaptureFixture, max_length: Any, warned: bool
 ) -> None:
     base = load_model(str(bert_path), pooling="cls")
-    origin = make_origin(base, Preset(max_length=max_length), folder)
-    assert origin.base is base
+    convert(base, Preset(max_length=max_length), folder, 0)
+    assert not folder.exists()
     assert base.model.max_seq_length == 64
     assert ("max_length=32 is less than the base reads: the model will read 64 tokens" in caplog.text) is warned
 
@@ -175,8 +174,10 @@ def test_a_length_below_the_bases_is_not_passed_over(
     ],
 )
 def test_the_first_line_has_the_steps_of_the_run(
-    encoder_path: Path, folder: RunFolder, caplog: pytest.LogCaptureFixture, options: dict[str, Any], said: str
+    encoder_path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, options: dict[str, Any], said: str
 ) -> None:
     with caplog.at_level("INFO", "simlte_st"):
-        make_trainee(folder, RunOptions(base=str(encoder_path), preset="docsplit-tuned", **options))
+        loading.load_model(
+            TrainingRun([], tmp_path / "m", TrainConfig(base=encoder_path, preset="docsplit-tuned", **options))
+        )
     assert f"Batches of {said}" in caplog.text

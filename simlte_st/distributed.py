@@ -1,11 +1,13 @@
 """Several processes that train one model together, started by ``torchrun`` or ``accelerate launch``.
 
-The main process, the one of rank 0, does what is done once: it reads, segments, converts, measures and saves, while the
-others wait. What fails in it fails in all. A run of one process goes through the same functions, and talks to nobody.
+The stages of a run say around themselves what each process does: :func:`on_main` has the main process, that of rank 0,
+do the work while the others wait, :func:`main_first` has the others do it afterwards. An error in the main process is
+raised in all. A single process runs a stage as it is.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import pickle
 import signal
@@ -18,20 +20,21 @@ from typing import Any, TypeVar
 
 from simlte_st.errors import ConfigurationError, ProcessLostError, TrainingInterrupted
 
-T = TypeVar("T")
+R = TypeVar("R")
+Stage = Callable[[R], R]
 
 PATIENCE = timedelta(days=30)
-"""How long a process waits for the main one, which may segment a large corpus, or measure, alone."""
+"""How long a process waits for the main one, which segments a large corpus and evaluates alone."""
 
 HEAD_START = 3.0
-"""Seconds that the main process has to tell an error of all before another one ends: a launcher then ends the rest."""
+"""Seconds in which the main process shows an error of all before another one ends: the launcher then ends the rest."""
 
-_TOLD = "simlte_st/told"
-_waiting: Any = None  # the process group for waiting; made by start()
+_SHOWN = "simlte_st/told"
+_waiting: Any = None  # the process group for waiting; made by connect()
 
 
 def launched() -> tuple[int, int]:
-    """Return the rank of this process and the number of processes, as the launcher's environment says."""
+    """Return the rank of this process and the number of processes from the launcher's environment."""
     number = int(os.environ.get("WORLD_SIZE", "1"))
     return (int(os.environ.get("RANK", "0")) if number > 1 else 0), number
 
@@ -44,26 +47,26 @@ def connected() -> bool:
 
 
 def world() -> int:
-    """Count the processes."""
+    """Return the number of processes."""
     import torch.distributed as dist
 
     return dist.get_world_size() if connected() else launched()[1]
 
 
 def rank() -> int:
-    """Number this process, from 0."""
+    """Return the number of this process, from 0."""
     import torch.distributed as dist
 
     return dist.get_rank() if connected() else launched()[0]
 
 
 def is_main() -> bool:
-    """Return whether this is the process that does what is done once."""
+    """Return whether this is the process of rank 0."""
     return rank() == 0
 
 
 def choose_device(device: str | None) -> str | None:
-    """Choose where this process computes: each on a GPU of its own, or all on the CPU."""
+    """Return the device of this process: a GPU of its own, or the CPU for all; one process keeps what it was given."""
     if world() == 1:
         return device
     import torch
@@ -73,7 +76,7 @@ def choose_device(device: str | None) -> str | None:
         return "cpu"
     if device not in (None, "cuda"):
         raise ConfigurationError(
-            f"device={device!r}: of several processes each takes a GPU of its own. Leave it out, or use device='cpu'."
+            f"device={device!r}: each of several processes uses a GPU of its own. Leave it out, or use device='cpu'."
         )
     local, gpus = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
     if local >= gpus:
@@ -83,8 +86,8 @@ def choose_device(device: str | None) -> str | None:
     return f"cuda:{local}"
 
 
-def start(device: str | None) -> None:
-    """Connect the processes, and silence all but the main one; does nothing where there is one, or it was done."""
+def connect(device: str | None) -> None:
+    """Connect the processes, if there are several and they are not connected, and silence all but the main one."""
     global _waiting
     if world() == 1 or _waiting is not None:
         return
@@ -102,7 +105,7 @@ def start(device: str | None) -> None:
         transformers_logging.set_verbosity_error()
         transformers_logging.disable_progress_bar()
         disable_progress_bars()
-    # What the libraries call in each other, and no user can change.
+    # What the libraries call in each other.
     warnings.filterwarnings("ignore", "`broadcast_buffers` is deprecated", FutureWarning)
     warnings.filterwarnings("ignore", r"torch\.distributed\.nn\.functional\.all_gather is deprecated", FutureWarning)
     if not connected():
@@ -110,10 +113,10 @@ def start(device: str | None) -> None:
             torch.cuda.set_device(device)
         try:
             dist.init_process_group("gloo" if device == "cpu" else "cpu:gloo,cuda:nccl")
-        except ValueError as error:  # of the environment
+        except ValueError as error:  # the environment is incomplete
             raise ConfigurationError(
-                f"WORLD_SIZE is {world()}, but {error}. Start the processes by torchrun or accelerate launch; for one "
-                "process alone, unset WORLD_SIZE."
+                f"WORLD_SIZE is {world()}, but {error}. Start the processes with torchrun or accelerate launch; for a "
+                "single process, unset WORLD_SIZE."
             ) from error
     # Older versions of transformers load the optimizer of a checkpoint to "cpu:0", which torch calls "cpu" alone.
     torch.serialization.register_package(15, lambda storage: None, _from_numbered_cpu)
@@ -124,8 +127,8 @@ def _from_numbered_cpu(storage: Any, location: str) -> Any:
     return storage if location.startswith("cpu:") else None
 
 
-def stop() -> None:
-    """Disconnect the processes, at the end of a program that went well: NCCL complains where nobody does."""
+def disconnect() -> None:
+    """Disconnect the processes at the end of a successful program; NCCL warns otherwise."""
     global _waiting
     if _waiting is not None:
         import torch.distributed as dist
@@ -134,7 +137,7 @@ def stop() -> None:
         _waiting = None
 
 
-def _from_main(value: Any) -> Any:
+def _from_main(value: Any = None) -> Any:
     import torch.distributed as dist
 
     box = [value]
@@ -142,28 +145,46 @@ def _from_main(value: Any) -> Any:
     return box[0]
 
 
-def on_main(work: Callable[[], T]) -> T | None:
-    """Do something in the main process, while the others wait."""
-    if world() == 1:
-        return work()
-    result: T | None = None
-    if is_main():
-        try:
-            result = work()
-        except BaseException as error:
-            with suppress(RuntimeError):  # another one is gone: this error came first
-                _from_main(_portable(error))
-            raise
-    raised = _from_main(None)
-    if raised is not None:
-        raised.of_main = True  # which tells it
-        let_main_tell()
-        raise raised
-    return result
+def on_main(stage: Stage[R]) -> Stage[R]:
+    """Run a stage in the main process while the others wait; they get its errors and the ``result`` of its run."""
+
+    @functools.wraps(stage)
+    def run_stage(run: R) -> R:
+        if world() == 1:
+            return stage(run)
+        if is_main():
+            try:
+                run = stage(run)
+            except BaseException as error:
+                with suppress(RuntimeError):  # another process is gone, but this error came first
+                    _from_main((_portable(error), None))
+                raise
+            _from_main((None, run.result))  # type: ignore[attr-defined]
+            return run
+        raised, run.result = _from_main()  # type: ignore[attr-defined]
+        if raised is not None:
+            raised.of_main = True  # which shows it
+            let_main_finish()
+            raise raised
+        return run
+
+    return run_stage
 
 
-def let_main_tell() -> None:
-    """Wait, in a process other than the main one, until that has told why all of them end."""
+def main_first(stage: Stage[R]) -> Stage[R]:
+    """Run a stage in the main process and then in the others, which find what it wrote."""
+    first = on_main(stage)
+
+    @functools.wraps(stage)
+    def run_stage(run: R) -> R:
+        run = first(run)
+        return run if is_main() else stage(run)
+
+    return run_stage
+
+
+def let_main_finish() -> None:
+    """Wait, in the other processes, until the main one has shown why all of them end."""
     if not is_main():
         time.sleep(HEAD_START)
 
@@ -176,20 +197,8 @@ def _portable(error: BaseException) -> BaseException:
     return copy if isinstance(copy, BaseException) else RuntimeError(f"{type(error).__name__}: {error}")
 
 
-def main_first(work: Callable[[], T]) -> T:
-    """Do something in the main process, and then in the others, which find what it wrote."""
-    result = on_main(work)
-    return result if is_main() else work()  # type: ignore[return-value]  # the main one's
-
-
-def result_of_main(work: Callable[[], T]) -> T:
-    """Do something in the main process, and give the result to all."""
-    result = on_main(work)
-    return result if world() == 1 else _from_main(result)  # type: ignore[return-value]  # the main one's
-
-
 def largest(number: int) -> int:
-    """Return the largest of the numbers of all processes; each of them has to ask."""
+    """Return the largest of the numbers of all processes; a collective call."""
     if world() == 1:
         return number
     import torch
@@ -201,12 +210,12 @@ def largest(number: int) -> int:
 
 
 def barrier() -> None:
-    """Wait until all processes have come here."""
+    """Wait for all processes."""
     largest(0)
 
 
 def mean_over_processes(number: float, device: Any) -> float:
-    """Average a number over the processes; each of them has to ask."""
+    """Return the mean of a number over the processes; a collective call."""
     if not connected() or world() == 1:
         return number
     import torch
@@ -219,16 +228,19 @@ def mean_over_processes(number: float, device: Any) -> float:
 
 @contextmanager
 def together() -> Iterator[None]:
-    """Raise our own error in the place of what torch raises when another process is gone."""
+    """Raise :class:`ProcessLostError` for torch's errors about a lost process; let the main process end first."""
     try:
         yield
+    except TrainingInterrupted:
+        let_main_finish()
+        raise
     except RuntimeError as error:
         if world() == 1 or not _is_of_connection(error):
             raise
         if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the launcher's; this process ends, but says why
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the launcher's; this process ends, but shows why
         raise ProcessLostError(
-            "Another process of this run ended: it was killed, or its memory did not suffice. Go on from the last "
+            "Another process of this run ended: it was killed, or it ran out of memory. Continue from the last "
             "checkpoint with the same settings and resume=True."
         ) from error
 
@@ -240,8 +252,8 @@ def _is_of_connection(error: BaseException) -> bool:
     return isinstance(error, dist.DistError) or any(word in str(error) for word in words)
 
 
-def tells(error: BaseException) -> bool:
-    """Return whether this process is the one to show an error: of several that fail together, one does."""
+def shows(error: BaseException) -> bool:
+    """Return whether this process shows an error: of several that fail together, one does."""
     if world() == 1:
         return True
     if getattr(error, "of_main", False):
@@ -251,6 +263,6 @@ def tells(error: BaseException) -> bool:
     from simlte_st.compat import store_of_processes
 
     try:
-        return bool(store_of_processes().add(_TOLD, 1) == 1)
-    except RuntimeError:  # it went with the process that kept it
+        return bool(store_of_processes().add(_SHOWN, 1) == 1)
+    except RuntimeError:  # it ended with the process that kept it
         return True

@@ -1,0 +1,285 @@
+"""Settings of training: presets, and everything else that a run can be told."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Literal
+
+from simlte_st.backbones.registry import BACKBONES
+from simlte_st.checks import check_choice
+from simlte_st.config import Config, DeviceConfig, ProgressConfig, ResumeConfig, SeedConfig, setting
+from simlte_st.data.config import ReadConfig
+from simlte_st.data.drawing import View
+from simlte_st.data.segmenters import Segmenter
+from simlte_st.data.views import DocSplit
+from simlte_st.errors import ConfigurationError, did_you_mean
+from simlte_st.extras import require
+
+Pooling = Literal["cls", "mean", "keep"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preset(Config):
+    """How to train, whatever the base and the documents are."""
+
+    view: View = setting(DocSplit(), "how the two views of a document are drawn", option=False)
+    batch_size: int = setting(36, "documents in a batch, which several processes share", least=2)
+    batch_tokens: int | None = setting(
+        None, "tokens in a batch of documents of similar lengths, padding included, instead of ``batch_size=``"
+    )
+    learning_rate: float = setting(5e-5, "peak learning rate of AdamW", above=0)
+    warmup: float = setting(0.0, "share of the steps in which the rate rises, to fall linearly then", least=0, below=1)
+    epochs: float = setting(1.0, "passes over the corpus", above=0, most=1_000_000)
+    steps: int | None = setting(
+        None, "optimizer steps of a run that names neither ``epochs=`` nor ``max_steps=``", option=False
+    )
+    scale: float = setting(
+        20.0, "inverse temperature 1/tau of the similarities; 20 for language models, 2 for sentence encoders", above=0
+    )
+    mlm_weight: float = setting(0.1, "weight of the masked-language-model term", least=0)
+    mlm_probability: float = setting(0.15, "share of tokens masked for it", above=0, most=1)
+    mlm_input: Literal["separate", "shared"] = setting(
+        "separate",
+        "separate: a second pass over masked copies of the views, as SimCSE and the papers do; shared: one masked pass "
+        "for both terms at half the cost, as DeCLUTR does",
+    )
+    mlm_share: float = setting(1.0, "share of the views that the MLM pass sees", above=0, most=1)
+    mini_batch_num_tokens: int | None = setting(
+        None, "tokens that pass through the model at a time (gradient caching), to bound the memory of a batch"
+    )
+    pooling: Pooling = setting("cls", 'pooling of the model: ``"cls"``, ``"mean"``, or ``"keep"`` the base\'s')
+    dropout: float | None = setting(
+        None, "dropout probability inside the encoder while training; otherwise the checkpoint's", least=0, below=1
+    )
+    attention_dropout: float | None = setting(
+        None,
+        "dropout probability of attention weights, if different; it slows a Longformer on a CPU by a quarter",
+        least=0,
+        below=1,
+    )
+    max_view_length: int | None = setting(None, "tokens of a view, special tokens included; else all the model reads")
+    max_length: int | Literal["base"] | None = setting(
+        None,
+        "tokens that the finished model reads of a document; a base that reads fewer is converted before training, see "
+        '``backbone=``. ``"base"``: as many as the base reads. The default is the same, unless it would cut more than '
+        "a tenth of the tokens: then the finished model reads whole documents in chunks",
+    )
+    backbone: str | None = setting(
+        None,
+        'how a base that reads fewer tokens than ``max_length=`` is converted: ``"longformer"`` (the default) makes a '
+        'Longformer of it; ``"chunk-mean"`` averages the embeddings of chunks, each pooled as ``pooling=`` says',
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.mlm_weight == 0 and self.mlm_share != 1:
+            raise ConfigurationError("mlm_share= needs an MLM term: set mlm_weight= too, such as 0.1.")
+        if self.backbone is not None:
+            check_choice("backbone", self.backbone, BACKBONES)
+            if self.max_length in (None, "base"):
+                raise ConfigurationError(
+                    f"backbone={self.backbone!r} needs max_length=, the number of tokens that the model shall read."
+                )
+
+    def summary(self) -> str:
+        """Return the main settings in a sentence."""
+        size = f"{self.batch_size} documents" if self.batch_tokens is None else f"{self.batch_tokens:,} tokens"
+        passes = f"{self.epochs:g} pass{'' if self.epochs == 1 else 'es'} over the documents"
+        passes = passes if self.steps is None else f"{self.steps} step{'' if self.steps == 1 else 's'}"
+        mlm = f"an MLM term of weight {self.mlm_weight:g}" if self.mlm_weight else "no MLM term"
+        pooling = "the base's pooling" if self.pooling == "keep" else f"{self.pooling.upper()} pooling"
+        return (
+            f"Batches of {size}, {passes}, learning rate {self.learning_rate:g}, temperature "
+            f"{1 / self.scale:g}, {mlm}, {pooling}."
+        )
+
+    def changed(self, **settings: Any) -> Preset:
+        """Return a copy with some settings replaced; those that are None stay.
+
+        Raises:
+            ConfigurationError: There is no such setting, or it is out of its range.
+        """
+        names = [item.name for item in fields(self)]
+        if unknown := sorted(set(settings) - set(names)):
+            known = [*names, *(item.name for item in fields(TrainConfig))]
+            raise ConfigurationError(f"Unknown settings {unknown}.{did_you_mean(unknown[0], known)}")
+        return replace(self, **{name: value for name, value in settings.items() if value is not None})
+
+
+PRESETS: dict[str, Preset] = {
+    # DocSplit, section 4.1, and SimLTE, section 3.1: BERT and Longformer, [CLS], batches of 36 and 12.
+    "docsplit-bert": Preset(batch_size=36),
+    # Twelve papers at once do not fit a laptop; tokens of four do.
+    "docsplit-longformer": Preset(batch_size=12, attention_dropout=0.0, mini_batch_num_tokens=16384, max_length=4096),
+    # For bases that are sentence encoders already. At the papers' temperature, 0.05, the most similar documents are
+    # pushed apart, which undoes what such a base knows; at 0.5 all are, a little, and the halves of a document are
+    # drawn together. Measured in benchmarks/results/recipe.md, with these steps and this length of views: longer
+    # training and longer views gain more on some corpora (AG News) and lose on others (20 Newsgroups, FakeNews).
+    "docsplit-tuned": Preset(
+        batch_size=32,
+        learning_rate=2e-5,
+        warmup=0.1,
+        steps=30,
+        scale=2.0,
+        mlm_weight=0.0,
+        pooling="keep",
+        dropout=0.0,
+        max_view_length=64,
+    ),
+}
+"""Every preset by name."""
+
+
+def get_preset(name: str) -> Preset:
+    """Return a preset by its name.
+
+    Raises:
+        ConfigurationError: There is no preset of that name.
+    """
+    if name not in PRESETS:
+        names = ", ".join(PRESETS)
+        raise ConfigurationError(
+            f"Unknown preset {name!r}: use one of {names}, or 'auto'.{did_you_mean(name, [*PRESETS, 'auto'])}"
+        )
+    return PRESETS[name]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingConfig(SeedConfig):
+    """What is trained, and how."""
+
+    heading: ClassVar[str] = "training"
+
+    base: str | os.PathLike[str] | None = setting(
+        None,
+        "model to begin with: a folder, or a name on this machine or on the Hugging Face Hub; a stock Longformer is "
+        "trained as this package's, with the same weights",
+        metavar="NAME_OR_PATH",
+        default_help="the packaged all-MiniLM-L6-v2",
+    )
+    preset: str | Preset = setting(
+        "auto",
+        "docsplit-bert and docsplit-longformer (the papers'), docsplit-tuned (for bases that are sentence encoders "
+        "already), or auto to choose by the base; docsplit-longformer converts a base that reads fewer than 4,096 "
+        "tokens",
+        metavar="NAME",
+    )
+    settings: Mapping[str, Any] = setting(
+        {}, "settings of the preset to replace, by name; None keeps the preset's", option=False, decisive=False
+    )
+    segmenter: str | Segmenter = setting(
+        "punkt", "what cuts documents into sentences: punkt, nupunkt, or in Python a callable", metavar="NAME"
+    )
+    max_steps: int | None = setting(None, "steps of the optimizer, whatever ``epochs=`` and the preset say", least=0)
+    lsa: int | None = setting(
+        None,
+        "append a latent semantic analysis of the documents to the embedding, of this number of dimensions (256 is "
+        "good); without training: simlte convert MODEL --lsa DOCUMENTS",
+    )
+    keep: Literal["verdict", "trained"] = setting(
+        "verdict",
+        "verdict: if training did not clearly help, the finished model is the base, and the trained model goes to "
+        "OUTPUT.trained; trained: the finished model is the trained one in any case",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunningConfig(DeviceConfig, ProgressConfig, ResumeConfig):
+    """How a run proceeds: what it reads, measures and writes, and where it computes."""
+
+    heading: ClassVar[str] = "running"
+
+    stream: bool = setting(
+        False,
+        "read the documents while training goes on, from parquet files (a folder, a pattern, or any address that "
+        "fsspec knows: s3://, hf://datasets/OWNER/NAME/) or hub:NAME, for corpora larger than the disk; needs "
+        "``max_steps=`` if the preset has no steps. They are shuffled, and duplicates skipped, within a buffer; the "
+        "first 1,000 provide the held-out documents and the estimates of lengths",
+    )
+    held_out: float = setting(
+        0.1,
+        "share of the documents, at most 500, kept out of training to measure the gain; up to three times that if "
+        "it would be fewer than 100 documents; 0 for none, and no verdict",
+        least=0,
+        most=0.5,
+    )
+    probe: str | None = setting(
+        None,
+        "column of classes, folders or tags: a classifier on it, with a few labelled documents a class, has a say in "
+        "the verdict; training does not see it",
+        metavar="COLUMN",
+    )
+    report: bool = setting(
+        False,
+        "write a page of the run beside the model, OUTPUT.report.html (extra explore): loss, verdict, and the held-out "
+        "documents whose nearest documents changed most, with their texts",
+        decisive=False,
+    )
+    bf16: bool | None = setting(
+        None, "compute in bfloat16", default_help="where the hardware has it, some CPUs included", decisive=False
+    )
+    workers: int = setting(
+        0, "processes that make batches; 0 makes them in the training process", least=0, decisive=False
+    )
+    save_steps: int | None = setting(
+        None, "steps between checkpoints", default_help="about ten checkpoints a run", decisive=False
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig(RunningConfig, ReadConfig, TrainingConfig):
+    """How :func:`~simlte_st.train` trains a model."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        (self.named_preset or Preset()).changed(**self.settings)  # raises for what is wrong with them
+        if self.max_steps == 0:
+            raise ConfigurationError(
+                "max_steps=0: at least one step is needed. To append an analysis without training: simlte convert "
+                f"{shlex.quote(os.fspath(self.base or 'MODEL'))} --lsa DOCUMENTS --output DIR"
+            )
+        for name, asked in (("probe", self.probe is not None), ("report", self.report)):
+            if asked and self.held_out == 0:
+                raise ConfigurationError(f"{name}= needs held-out documents: held_out= must not be 0.")
+        if self.report:
+            require("bokeh", "explore", "the report of a run")
+        if self.stream and self.lsa is not None:
+            raise ConfigurationError(
+                "lsa= analyses all documents together, which a stream never holds. Append an analysis of some of them "
+                "to the finished model: simlte convert MODEL --lsa DOCUMENTS --output DIR"
+            )
+        if self.stream and self.limit is not None:
+            raise ConfigurationError("limit= does not apply to stream=: max_steps= decides how much is read.")
+
+    @classmethod
+    def make(cls, config: TrainConfig | None, overrides: Mapping[str, Any]) -> TrainConfig:
+        """Return the settings of a call; what is no field of this class is a setting of the preset."""
+        own = {name: value for name, value in overrides.items() if name in cls.__dataclass_fields__}
+        of_preset = {name: value for name, value in overrides.items() if name not in own}
+        before = own.get("settings", config.settings if isinstance(config, cls) else {})
+        return super().make(config, {**own, "settings": {**before, **of_preset}})
+
+    @classmethod
+    def accepted(cls) -> list[str]:
+        """Return the names that :meth:`make` takes, those of the preset's settings among them."""
+        return [*super().accepted(), *Preset.accepted()]
+
+    def decisive(self) -> dict[str, Any]:
+        """Return the values that decide the outcome of a run, by name; of the preset's settings those replaced."""
+        replaced = {name: value for name, value in self.settings.items() if value is not None}
+        return {**super().decisive(), **replaced}
+
+    @property
+    def named_preset(self) -> Preset | None:
+        """The preset asked for; None if the base decides."""
+        if isinstance(self.preset, Preset):
+            return self.preset
+        return None if self.preset == "auto" else get_preset(self.preset)
+
+    def steps_of(self, preset: Preset) -> int | None:
+        """Return the number of steps that the run or else its preset names; None if ``epochs`` decide."""
+        by_epochs = self.settings.get("epochs") is not None
+        return self.max_steps or (None if by_epochs else preset.steps)

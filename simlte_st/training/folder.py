@@ -1,0 +1,114 @@
+"""The folder beside the output in which a run keeps what it needs until its model is finished."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from simlte_st.errors import ConfigurationError, ResumeError
+from simlte_st.files import (
+    RUN,
+    SETTINGS_FILE,
+    changes,
+    check_free,
+    discard,
+    hold,
+    is_model,
+    is_unused,
+    read_json,
+    sweep,
+    write_json,
+)
+from simlte_st.training.callbacks import last_complete_checkpoint
+from simlte_st.training.result import trained_path
+
+
+class RunFolder:
+    """The work folder of a run, ``OUTPUT.run``, which one process uses at a time.
+
+    Attributes:
+        output: Folder of the finished model.
+        path: The work folder: settings, documents, a converted base, checkpoints.
+        resume: Whether an interrupted run is continued.
+    """
+
+    def __init__(self, output: Path, *, resume: bool = False) -> None:
+        self.output, self.path, self.resume = output, output.with_name(f"{output.name}{RUN}"), resume
+        self.trained = trained_path(output)
+        self.base, self.corpus, self.checkpoints = (self.path / name for name in ("base", "corpus", "checkpoints"))
+        self._before = self.path.with_name(f".{self.path.name}.before")  # an interrupted run that this one replaces
+        self._begun = resume
+        self._lock: FileLock | None = None  # of the process that has opened the folder
+
+    @property
+    def checkpoint(self) -> Path | None:
+        """The newest complete checkpoint."""
+        return last_complete_checkpoint(self.checkpoints)
+
+    def open(self, settings: dict[str, Any], *, overwrite: bool = False) -> None:
+        """Make the folder, or find the interrupted run, and lock it."""
+        if self.resume:
+            self._check(settings)
+            self._lock = hold(self.path)
+            return
+        check_free(self.output, overwrite)
+        check_free(self.trained, overwrite)
+        if self.path.exists() and not is_unused(self.path):
+            self._set_aside(overwrite)
+        self._lock = hold(self.path)
+        write_json(self.path / SETTINGS_FILE, settings)
+
+    def _check(self, settings: dict[str, Any]) -> None:
+        if not (self.path / SETTINGS_FILE).exists():
+            sweep(self.output)
+            done = f" {self.output} is finished." if self.output.exists() else ""
+            raise ResumeError(f"There is no interrupted run at {self.path}.{done}")
+        saved = read_json(self.path / SETTINGS_FILE)
+        different = changes(saved, settings)
+        if list(different) == ["dtype"]:
+            raise ResumeError(
+                f"The interrupted run computes in {saved['dtype']}, but this machine by default in "
+                f"{settings['dtype']}, with different results. Continue with bf16={saved['dtype'] == 'bfloat16'}."
+            )
+        if different:
+            raise ResumeError(f"The interrupted run has other settings ({'; '.join(different.values())}).")
+
+    def _set_aside(self, overwrite: bool) -> None:
+        if not (self.path / SETTINGS_FILE).exists() or is_model(self.path):
+            raise ConfigurationError(f"{self.path} exists and is no work folder of a run: choose another output.")
+        hold(self.path).release()
+        if not overwrite:
+            raise ConfigurationError(
+                f"{self.path} holds an interrupted run: continue it (resume=True) or start anew (overwrite=True)."
+            )
+        if self._before.exists():
+            shutil.rmtree(self.path)  # it never began: the run that it was to replace is still there
+        else:
+            os.replace(self.path, self._before)
+
+    def begin(self) -> None:
+        """Remove the interrupted run that this one replaces: training begins."""
+        self._begun = True
+        if self._lock is not None:
+            shutil.rmtree(self._before, ignore_errors=True)
+
+    def abandon(self) -> None:
+        """Remove the folder of a run that failed before training began, and put back the run it was to replace."""
+        if self._lock is not None and not self._begun:
+            self.close()
+            if self._before.exists():
+                os.replace(self._before, self.path)
+
+    def close(self) -> None:
+        """Remove the folder: the model is finished."""
+        self.release()
+        discard(self.path, self.output)
+
+    def release(self) -> None:
+        """Let other processes use the folder."""
+        if self._lock is not None:
+            self._lock.release()
