@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 LOWEST := .venv-lowest
 DIST := .venv-dist
 
-.PHONY: demo test test-avx2 lint docs docs-serve test-lowest overrides mutants audit dist clean
+.PHONY: demo test test-avx2 lint docs docs-serve test-lowest overrides sizes mutants audit dist clean
 
 demo: $(INSTALLED)
 	$(BIN)/python examples/demo.py --output simlte-demo
@@ -46,6 +46,10 @@ $(INSTALLED): pyproject.toml constraints.txt
 overrides: $(INSTALLED)
 	$(BIN)/python tests/write_overrides.py
 	$(BIN)/ruff format -q simlte_st/overrides.pyi
+
+# The table of lines by room in CONTRIBUTING.md.
+sizes: $(INSTALLED)
+	$(BIN)/python tests/write_sizes.py
 
 # Wrong changes that the tests must notice; takes minutes.
 mutants: $(INSTALLED)

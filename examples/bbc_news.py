@@ -11,7 +11,7 @@ from simlte_st.data import Document, read_documents
 
 
 def bbc_news() -> list[Document]:
-    """Return the articles with their class as the label, exact copies left out.
+    """Return the articles with their class as the label, without exact duplicates.
 
     The package stores one text file an article, in a folder a class, so they are read as a user's own folder would be.
     """

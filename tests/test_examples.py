@@ -100,7 +100,7 @@ def test_posts_are_linked_from_a_threshold_on(example: Example) -> None:
 
 
 def test_a_pile_is_seen(example: Example, tmp_path: Path) -> None:
-    assert "Open pile.html" in example("see_the_pile.py", "--documents", "32")
+    assert "Open corpus.html" in example("explore_corpus.py", "--documents", "32")
     assert (tmp_path / "pile.html").stat().st_size > 100_000
 
 

@@ -43,7 +43,7 @@ Model = TypeVar("Model", bound="SimlteLongformerPreTrainedModel")
 AnyModel = TypeVar("AnyModel", bound=PreTrainedModel)
 
 SLOTS = 2048
-"""Slots that pass the feed-forward together on the CPU where no gradients are wanted: what they need fits the cache."""
+"""Slots in a pass through the feed-forward on the CPU without gradients: their activations fit the cache."""
 
 
 # The modules are named as the stock ones, and work on packed hidden states, (slots, hidden).
@@ -55,7 +55,7 @@ class LongformerEmbeddings(nn.Module):
     def __init__(self, config: SimlteLongformerConfig) -> None:
         super().__init__()
         assert config.pad_token_id is not None  # the configuration has checked it
-        # Beside a table of positions it tells that positions are numbered from padding_idx + 1 (simlte_st.compat).
+        # Together with a table of positions it means that positions begin at padding_idx + 1 (simlte_st.compat).
         self.padding_idx: int = config.pad_token_id
         self.word_embeddings = nn.Embedding(config.vocab_size, config.hidden_size, padding_idx=self.padding_idx)
         self.token_type_embeddings = nn.Embedding(config.type_vocab_size, config.hidden_size)
@@ -147,7 +147,7 @@ class SimlteLongformerPreTrainedModel(PreTrainedModel):
 
     @classmethod
     def _can_set_attn_implementation(cls) -> bool:
-        return True  # transformers looks for its own dispatcher in the source; ours is longformer_attention
+        return True  # transformers looks for its own dispatcher in this module's source
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:

@@ -1,6 +1,6 @@
-"""See the pile: topics, a map and near copies of documents without labels, on one page for the browser.
+"""Explore a corpus: topics, a map and near-duplicates of documents without labels, on one page for the browser.
 
-python examples/see_the_pile.py --output pile.html
+python examples/explore_corpus.py --output corpus.html
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from simlte_st.models.names import PACKAGED_BASE
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", default="pile.html")
+    parser.add_argument("--output", default="corpus.html")
     parser.add_argument("--model", default=PACKAGED_BASE)
     parser.add_argument("--documents", type=int, default=400)
     arguments = parser.parse_args()
