@@ -138,7 +138,7 @@ MUTANTS = [
     ),
     (
         "benchmarks/citation.py", "test_citation.py",
-        "for each in (record, records[base])", "for each in (records[base], record)",
+        "for each in (record, found[base])", "for each in (found[base], record)",
     ),
     ("simlte_st/models/encode_ray.py", "models/test_encode_ray.py", "min(cpus - 1, gpus)", "min(cpus, gpus)"),
     ("simlte_st/models/parts.py", "models/test_encode.py", "max(self._before, default=0) > number", "False"),
