@@ -33,11 +33,12 @@ import pyarrow.parquet as pq
 import torch
 
 from benchmarks.grid.work import Work
+from benchmarks.pages import document, write_results
 from benchmarks.papers.citation_links import citation_link_probe, citation_link_threshold
 from benchmarks.papers.citation_retrieval import citation_retrieval
 from benchmarks.papers.link_pairs import LinkPairs, link_pairs, number_links
 from benchmarks.readers import embed, readers
-from benchmarks.records import add_bf16, difference, dtype_of, environment, mean_deviation, with_interval, write_results
+from benchmarks.records import add_bf16, difference, dtype_of, environment, mean_deviation, with_interval
 from simlte_st.evaluation import Bm25Scores, CosineScores, PairScores, TfidfScores
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.models.names import PACKAGED_BASE
@@ -125,7 +126,11 @@ def run(options: argparse.Namespace) -> None:
                 return {**measured, "head": heads, "tokens": model.max_seq_length, "encoding_seconds": seconds}
 
             work.finish_aloud(name, settings, neural)
-    report(options, settings, {name: cell["result"] for name in names if (cell := work.find(name, settings))})
+    found = {name: cell["result"] for name in names if (cell := work.find(name, settings))}
+    if not found:
+        print("Nothing is finished yet.")
+        return
+    write_results("citation", result(settings, options, found))
 
 
 def read(papers: Path, citations: Path) -> tuple[list[str], np.ndarray]:
@@ -175,49 +180,48 @@ def measure(
     }
 
 
-def report(options: argparse.Namespace, settings: dict[str, Any], records: dict[str, dict[str, Any]]) -> None:
-    if not records:
-        print("Nothing is finished yet.")
-        return
-    some = next(iter(records.values()))["retrieval"]
+def result(settings: dict[str, Any], options: argparse.Namespace, found: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return what is recorded: all but the values by query, and the gain over the base, which is paired by query."""
     base = f"{Path(options.base).name}, truncated"
-    others = f" --model {' '.join(Path(name).name for name in options.model)}" if options.model else ""
-    text = [
+    names = {"base": base, "models": [Path(name).name for name in options.model]}
+    names |= {"files": [options.papers.name, options.citations.name]}
+    readers = {name: {k: v for k, v in record.items() if k != "per_query"} for name, record in found.items()}
+    for name, record in found.items():
+        if base in found:
+            queries = (each["per_query"]["recall@10"] for each in (record, found[base]))
+            readers[name]["against_base"] = difference(100 * np.subtract(*queries))
+    return {"settings": {**settings, **names}, "readers": readers}
+
+
+def page(record: dict[str, Any]) -> str:
+    """Return the page of what is finished."""
+    settings, readers = record["settings"], record["readers"]
+    some = next(iter(readers.values()))["retrieval"]
+    models = f" --model {' '.join(settings['models'])}" if settings["models"] else ""
+    return document(
         "# Citations among full papers",
-        "",
         f"{settings['papers']} papers (median {settings['words']:.0f} words), {settings['links']} links; "
         f"{some['queries']:.0f} citing papers search the {some['pool']:.0f} cited ones, each without itself. Means "
-        f"over citing papers, with 95 % bootstrap intervals; the last column is paired, paper by paper, with {base}. "
+        "over citing papers, with 95 % bootstrap intervals; the last column is paired, paper by paper, with "
+        f"{settings['base']}. "
         f"Chunk-mean and further models read up to {settings['max_seq_length']} tokens.",
-        "",
-        retrieval_table(records, base),
-        "",
+        retrieval_table(readers),
         f"Link or no link, balanced, negatives {settings['negatives']}: accuracy in percent, mean ± deviation over "
         f"{len(settings['seeds'])} draws of parts, negatives and head. Parts by links, or by papers (no test paper "
         "occurs in training). The head is the Long Range Arena's, on [a, b, a * b, a - b]; the threshold, on the score "
         "alone, is the training part's best.",
-        "",
-        link_table(records),
-        "",
-        f"    python -m benchmarks.citation --papers {options.papers.name} --citations {options.citations.name}"
-        f" --max-seq-length {settings['max_seq_length']}{others}",
-        "",
-    ]
-    summary = {name: {k: v for k, v in record.items() if k != "per_query"} for name, record in records.items()}
-    write_results("citation", text, {"settings": settings, "readers": summary})
+        link_table(readers),
+        command="python -m benchmarks.citation --papers {} --citations {}".format(*settings["files"])
+        + f" --max-seq-length {settings['max_seq_length']}{models}",
+    )
 
 
-def retrieval_table(records: dict[str, dict[str, Any]], base: str) -> str:
+def retrieval_table(records: dict[str, dict[str, Any]]) -> str:
     names = ("recall@10", "recall@100", "mrr", "ndcg@10")
-    rows = []
-    for reader, record in records.items():
-        values = record["retrieval"]
-        row = [reader, *(with_interval(values, name) for name in names)]
-        gain = ""
-        if base in records:
-            queries = (each["per_query"]["recall@10"] for each in (record, records[base]))
-            gain = difference(100 * np.subtract(*queries))
-        rows.append([*row, gain])
+    rows = [
+        [reader, *(with_interval(record["retrieval"], name) for name in names), record.get("against_base", "")]
+        for reader, record in records.items()
+    ]
     return markdown_table(["reads", "R@10", "R@100", "MRR", "nDCG@10", "R@10 against the base"], rows)
 
 

@@ -22,7 +22,8 @@ import psutil
 import pyarrow.parquet as pq
 import torch
 
-from benchmarks.records import environment, environment_lines, write_results
+from benchmarks.pages import document, write_results
+from benchmarks.records import environment
 from benchmarks.timing import looked_at
 from simlte_st.data import read_documents
 from simlte_st.evaluation.probe import one_thread
@@ -58,7 +59,7 @@ def main(arguments: list[str] | None = None) -> None:
             ]
     finally:
         ray.shutdown()
-    write(turns, options)
+    write_results("encode_engines", result(turns, options), options.output)
 
 
 def run(engine: Engine, encoder: PartEncoder, options: argparse.Namespace) -> dict[str, Any]:
@@ -112,8 +113,8 @@ class _Usage:
         return float(end - begin)
 
 
-def write(turns: list[dict[Engine, dict[str, Any]]], options: argparse.Namespace) -> None:
-    """Write the page and its numbers."""
+def result(turns: list[dict[Engine, dict[str, Any]]], options: argparse.Namespace) -> dict[str, Any]:
+    """Return what is recorded."""
     different = max(float(np.abs(turn["local"]["vectors"] - turn["ray"]["vectors"]).max()) for turn in turns)
     record: dict[str, Any] = {
         "model": options.model,
@@ -125,35 +126,39 @@ def write(turns: list[dict[Engine, dict[str, Any]]], options: argparse.Namespace
         ],
         "environment": environment(),
     }
-    rows = []
-    for clock in ("wall", "cpu"):
-        rates = {name: [turn[name]["texts"] / turn[name][clock] for turn in turns] for name in ENGINES}
-        ratios = sorted(ray / local for local, ray in zip(*rates.values(), strict=True))
-        record[f"ray_to_local_{clock}"] = statistics.median(ratios)
-        medians = [f"{statistics.median(rates[name]):.1f}" for name in ENGINES]
+    return record | {f"ray_to_local_{clock}": statistics.median(rates(record, clock)[1]) for clock in ("wall", "cpu")}
+
+
+def rates(record: dict[str, Any], clock: str) -> tuple[list[list[float]], list[float]]:
+    """Return the texts a second of each engine, turn by turn, and Ray's over local ones, ascending."""
+    found = [[turn[name]["texts"] / turn[name][clock] for turn in record["turns"]] for name in ENGINES]
+    return found, sorted(ray / local for local, ray in zip(*found, strict=True))
+
+
+def page(record: dict[str, Any]) -> str:
+    """Return the page of the results."""
+    rows, turns, different = [], record["turns"], record["largest_difference"]
+    for clock, called in (("wall", "the clock"), ("cpu", "CPU")):
+        by_engine, ratios = rates(record, clock)
+        medians = [f"{statistics.median(values):.1f}" for values in by_engine]
         ratio = f"{statistics.median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})"
-        rows.append([f"texts a second of {'the clock' if clock == 'wall' else 'CPU'}", *medians, ratio])
+        rows.append([f"texts a second of {called}", *medians, ratio])
     load = statistics.median(one["load"] for turn in turns for one in turn.values())
     start = statistics.median(turn["ray"]["until_first_part"] - turn["local"]["until_first_part"] for turn in turns)
-    lines = [
+    return document(
         "# Encoding by Ray on one machine",
-        "",
         f"`--engine ray` with one actor against the local engine, one thread each, in {len(turns)} turns: "
-        f"{turns[0]['local']['texts']} texts in parts of {options.part_size}, `{options.model}`. Medians; the ratio is "
-        "that of a turn, with the smallest and the largest. CPU is that of all processes, Ray's own included. "
-        f"{load:.0f} processes wanted the {os.cpu_count()} cores meanwhile, other work included; where they "
-        "are more than the cores, the clock tells who got them, and CPU tells what Ray costs.",
-        "",
+        f"{turns[0]['local']['texts']} texts in parts of {record['part_size']}, `{record['model']}`. Medians; the "
+        "ratio is that of a turn, with the smallest and the largest. CPU is that of all processes, Ray's own included. "
+        f"{load:.0f} processes wanted the {record['environment']['cores']} cores meanwhile, other work included; where "
+        "they are more than the cores, the clock tells who got them, and CPU tells what Ray costs.",
         markdown_table(["", "local", "ray", "ray / local"], rows),
-        "",
         f"Ray's first part comes {start:.0f} seconds later: a process starts and imports torch. Vectors "
         f"{f'differ by {different:.0e} at most' if different else 'are the same to the bit'}.",
-        "",
-        *environment_lines([record["environment"]]),
-        "",
-        f"    python -m benchmarks.encode_engines SOURCE --limit {options.limit} --part-size {options.part_size}",
-    ]
-    write_results("encode_engines", lines, record, options.output)
+        machines=[record["environment"]],
+        command=f"python -m benchmarks.encode_engines SOURCE --limit {record['documents']} "
+        f"--part-size {record['part_size']}",
+    )
 
 
 if __name__ == "__main__":

@@ -15,12 +15,14 @@ import argparse
 import statistics
 import time
 from pathlib import Path
+from typing import Any
 
 import torch
 from sentence_transformers import SentenceTransformer
 
 from benchmarks.datasets.bbc import packaged_corpus_path
-from benchmarks.records import RESULTS, add_bf16, dtype_of, environment, environment_lines, write_results
+from benchmarks.pages import document, explanation, write_results
+from benchmarks.records import RESULTS, add_bf16, dtype_of, environment
 from benchmarks.timing import side_by_side
 from simlte_st.data import read_documents
 from simlte_st.evaluation.table import markdown_table
@@ -48,7 +50,9 @@ def main(argv: list[str] | None = None) -> None:
         model = load_model(name, device=options.device).model.to(dtype_of(options.bf16))
         lengths = [length for length in options.lengths if length <= (model.max_seq_length or length)]
         rates[name] = {length: rate(model, length, options) for length in lengths}
-    report(rates, options)
+    settings = {name: getattr(options, name) for name in ("device", "tokens", "repeats")}
+    record = {"rates": rates, **settings, "environment": environment(dtype_of(options.bf16))}
+    write_results(f"encode_rates_{options.device}", record, options.output)
 
 
 def rate(model: SentenceTransformer, length: int, options: argparse.Namespace) -> float:
@@ -70,34 +74,29 @@ def texts_of(model: SentenceTransformer, length: int, count: int) -> list[str]:
     return [" ".join(next(words) for _ in range(length - special)) for _ in range(count)]
 
 
-def report(rates: dict[str, dict[int, float]], options: argparse.Namespace) -> None:
-    """Write the page."""
-    found = environment(dtype_of(options.bf16))
-    more = f"{' --bf16' if options.bf16 else ''} --tokens {options.tokens} --repeats {options.repeats}"
-    page = [
-        f"# Encoding by length, {options.device}",
-        "",
-        *(__doc__ or "").split("\n\n", 2)[2].strip().splitlines(),
-        "",
-        markdown_table(
-            ["tokens", *(f"{name}, documents / s" for name in rates), *(f"{name}, tokens / s" for name in rates)],
-            [
-                [
-                    f"{length:,}",
-                    *(f"{each[length]:,.1f}" if length in each else "" for each in rates.values()),
-                    *(f"{each[length] * length:,.0f}" if length in each else "" for each in rates.values()),
-                ]
-                for length in options.lengths
-            ],
-        ),
-        "",
-        f"    python -m benchmarks.encode_rates --device {options.device}{more}",
-        "",
-        *environment_lines([found]),
-        "",
+def page(record: dict[str, Any]) -> str:
+    """Return the page of the results."""
+    rates, device = record["rates"], record["device"]
+    half = " --bf16" * (record["environment"]["dtype"] == "bfloat16")
+    lengths = sorted({length for by_length in rates.values() for length in by_length}, key=int)
+    rows = [
+        [
+            f"{int(length):,}",
+            *(f"{each[length]:,.1f}" if length in each else "" for each in rates.values()),
+            *(f"{each[length] * int(length):,.0f}" if length in each else "" for each in rates.values()),
+        ]
+        for length in lengths
     ]
-    record = {"rates": rates, "tokens": options.tokens, "repeats": options.repeats, "environment": found}
-    write_results(f"encode_rates_{options.device}", page, record, options.output)
+    return document(
+        f"# Encoding by length, {device}",
+        explanation(__doc__),
+        markdown_table(
+            ["tokens", *(f"{name}, documents / s" for name in rates), *(f"{name}, tokens / s" for name in rates)], rows
+        ),
+        f"    python -m benchmarks.encode_rates --device {device}{half} --tokens {record['tokens']} "
+        f"--repeats {record['repeats']}",
+        machines=[record["environment"]],
+    )
 
 
 if __name__ == "__main__":

@@ -22,7 +22,8 @@ import pyarrow.parquet as pq
 import torch
 from scipy.stats import spearmanr
 
-from benchmarks.records import environment, environment_lines, write_results
+from benchmarks.pages import document, write_results
+from benchmarks.records import environment
 from simlte_st.evaluation.probe import one_thread
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.models.base import load_model
@@ -49,7 +50,8 @@ def main(arguments: list[str] | None = None) -> None:
     with one_thread():
         data = read(options.shared, options.pairs, options.links)
         rows = [row for name in options.models for row in measure(name, data, options.repeats)]
-        write(rows, data, options.output)
+        sizes = {"pairs": len(data["sentences"]), "links": len(data["links"])}
+        write_results("export", {**sizes, "environment": environment(), "rows": rows}, options.output)
 
 
 def read(folder: Path, pairs: int, links: int) -> dict[str, Any]:
@@ -121,8 +123,8 @@ def reciprocal_rank(vectors: np.ndarray, links: list[tuple[int, int]]) -> float:
     return float(np.mean(1 / np.array(ranks)))
 
 
-def write(rows: list[dict[str, Any]], data: dict[str, Any], folder: Path | None) -> None:
-    found = environment()
+def page(record: dict[str, Any]) -> str:
+    """Return the page of the results."""
     table = [
         [
             f"{row['model']}, {row['form']}",
@@ -133,26 +135,20 @@ def write(rows: list[dict[str, Any]], data: dict[str, Any], folder: Path | None)
             f"{row['times_short']:.2f}x",
             f"{row['times_long']:.2f}x",
         ]
-        for row in rows
+        for row in record["rows"]
     ]
     heads = ["model, form", "MiB", "cosine", "STS-B", "AAN", "speed, sentences", "speed, papers"]
-    lines = [
+    return document(
         "# Exported models",
-        "",
         "`simlte export` against the same model in torch: mean cosine of the vectors of papers; Spearman's correlation "
-        f"on {len(data['sentences'])} test pairs of STS-B; mean reciprocal rank of the cited paper, "
-        f"{len(data['links'])} links of AAN, whole papers as far as the model reads; texts a second against torch, one "
+        f"on {record['pairs']} test pairs of STS-B; mean reciprocal rank of the cited paper, "
+        f"{record['links']} links of AAN, whole papers as far as the model reads; texts a second against torch, one "
         "thread. `int8` is `--int8`: the encoder's weights in 8 bits, one scale a channel. Samples are small: a point "
         "is noise.",
-        "",
         markdown_table(heads, table),
-        "",
-        *environment_lines([found]),
-        "",
-        "    python -m benchmarks.export --shared SHARED_DATA",
-        "",
-    ]
-    write_results("export", lines, {"environment": found, "rows": rows}, folder)
+        machines=[record["environment"]],
+        command="python -m benchmarks.export --shared SHARED_DATA",
+    )
 
 
 if __name__ == "__main__":

@@ -23,12 +23,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks import pages
 from benchmarks.datasets import load_benchmark
-from benchmarks.records import RESULTS, environment, environment_lines, write_results
+from benchmarks.records import RESULTS, environment
 from simlte_st.data import Document
 from simlte_st.evaluation.splits import sample_rows
 from simlte_st.evaluation.table import markdown_table
@@ -247,40 +249,29 @@ def main(argv: Sequence[str] | None = None, take: Callable[[Step, Path], Outcome
             outcomes.append(take(step, folder))
             print(f"== {step.title}: {outcomes[-1].seconds:.0f} s {'; '.join(outcomes[-1].wrong)}", flush=True)
             print(outcomes[-1].printed, flush=True)
-    report(outcomes, options)
+    sizes = {"documents": options.documents, "max_steps": options.max_steps}
+    record = {**sizes, "environment": environment(), "steps": [asdict(outcome) for outcome in outcomes]}
+    pages.write_results("first_hour", record, options.output)
     return sum(bool(outcome.wrong) for outcome in outcomes)
 
 
-def report(outcomes: Sequence[Outcome], options: argparse.Namespace) -> None:
-    """Write the table and all that was printed."""
-    found = environment()
-    table = markdown_table(
-        ["step", "command", "seconds", "wrong"],
-        [
-            [
-                outcome.step.title,
-                "Python" if outcome.step.python else f"`simlte {' '.join(outcome.step.command)}`".replace("|", "\\|"),
-                f"{outcome.seconds:.0f}",
-                "; ".join(outcome.wrong) or "nothing",
-            ]
-            for outcome in outcomes
-        ],
-    )
-    lines = [
+def page(record: dict[str, Any]) -> str:
+    """Return the page of the results."""
+    table = []
+    for outcome in record["steps"]:
+        step = outcome["step"]
+        command = "Python" if step["python"] else f"`simlte {' '.join(step['command'])}`".replace("|", "\\|")
+        wrong = "; ".join(outcome["wrong"]) or "nothing"
+        table.append([step["title"], command, f"{outcome['seconds']:.0f}", wrong])
+    return pages.document(
         "# A stranger's first hour",
-        "",
-        f"{options.documents} articles of BBC News as text files, JSON lines and a CSV with semicolons; copies, broken "
-        f"rows and a file that is too large among them; {options.max_steps} steps a training. Each command in a "
-        f"process of its own, {WIDTH} columns. What each printed is in `first_hour.json`.",
-        "",
-        table,
-        "",
-        *environment_lines([found]),
-        "",
-        f"    python -m benchmarks.first_hour --documents {options.documents} --max-steps {options.max_steps}",
-    ]
-    record = {"environment": found, "steps": [asdict(outcome) for outcome in outcomes]}
-    write_results("first_hour", lines, record, options.output)
+        f"{record['documents']} articles of BBC News as text files, JSON lines and a CSV with semicolons; copies, "
+        f"broken rows and a file that is too large among them; {record['max_steps']} steps a training. Each command "
+        f"in a process of its own, {WIDTH} columns. What each printed is in `first_hour.json`.",
+        markdown_table(["step", "command", "seconds", "wrong"], table),
+        machines=[record["environment"]],
+        command=f"python -m benchmarks.first_hour --documents {record['documents']} --max-steps {record['max_steps']}",
+    )
 
 
 if __name__ == "__main__":

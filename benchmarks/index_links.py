@@ -26,17 +26,10 @@ from tqdm.auto import tqdm
 from benchmarks.citation import ENGLISH, read
 from benchmarks.grid.work import Work
 from benchmarks.linking.data import load
+from benchmarks.pages import document, explanation, write_results
 from benchmarks.papers.citation_retrieval import citation_retrieval
 from benchmarks.readers import readers
-from benchmarks.records import (
-    RESULTS,
-    add_bf16,
-    dtype_of,
-    environment,
-    environment_lines,
-    with_interval,
-    write_results,
-)
+from benchmarks.records import RESULTS, add_bf16, dtype_of, environment, with_interval
 from simlte_st import Index
 from simlte_st.data import Document
 from simlte_st.evaluation import PairScores, TfidfScores
@@ -133,7 +126,8 @@ def main(argv: list[str] | None = None) -> None:
         for name, make in measures(collection, options):
             work.finish_aloud(name, settings, make)
         found[collection.name] = {path.stem: cell["result"] for path, cell in work.cells("*")}
-    report(found, settings, options)
+    given = {**settings, "models": [Path(name).name for name in options.model], "parts": options.parts}
+    write_results("index_links", {"settings": given, "collections": found}, options.output)
 
 
 def measures(collection: Collection, options: argparse.Namespace) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
@@ -174,41 +168,39 @@ def result(scores: PairScores, collection: Collection) -> dict[str, Any]:
     return {**{key: 100 * found[key] for key in keys}, "queries": found["queries"], "pool": found["pool"]}
 
 
-def report(found: dict[str, dict[str, Any]], settings: dict[str, Any], options: argparse.Namespace) -> None:
-    """Write the page."""
-    page = ["# What an index finds", "", *(__doc__ or "").split("\n\n", 2)[2].strip().splitlines(), ""]
-    environments = []
-    for name, records in found.items():
+def page(record: dict[str, Any]) -> str:
+    """Return the page of the results."""
+    blocks, machines = [], []
+    for name, records in record["collections"].items():
         rows = []
-        for reader, record in records.items():
-            modes = {"": record} if reader == TFIDF else {mode: record[mode] for mode in ("dense", "text", "hybrid")}
-            environments += [] if reader == TFIDF else [record["environment"]]
+        for reader, found in records.items():
+            modes = {"": found} if reader == TFIDF else {mode: found[mode] for mode in ("dense", "text", "hybrid")}
+            if reader != TFIDF and found["environment"] not in machines:
+                machines.append(found["environment"])
             for mode, values in modes.items():
                 cells = [with_interval(values, key, 1) for key in ("recall@10", "recall@100", "mrr")]
                 took = f"{1000 * values['median_seconds']:.0f}" if mode else ""
                 rows.append([(values["recall@10"]), [reader, mode, *cells, took]])
         first = records[TFIDF]
-        page += [
-            f"## {name}", "",
+        blocks += [
+            f"## {name}",
             f"{first['queries']:,.0f} ask, {first['pool']:,.0f} can be found; percent, with 95% intervals over those "
             "that ask. MRR is of the first 100 hits for an index. Milliseconds are medians of one question.",
-            "",
             markdown_table(
                 ["model", "mode", "R@10", "R@100", "MRR", "ms"],
                 [row for _, row in sorted(rows, key=lambda item: -item[0])],
             ),
-            "",
-        ]  # fmt: skip
-    dtype = " --bf16" if options.bf16 else ""
-    models = f" --model {' '.join(Path(name).name for name in options.model)}" if options.model else ""
-    parts = " --parts" if options.parts else ""
-    page += [
-        f"    python -m benchmarks.index_links --shared SHARED_DATA --tokens {options.tokens}{models}{parts}{dtype}",
-        "",
-        *environment_lines([dict(each) for each in {tuple(one.items()) for one in environments}]),
-        "",
-    ]
-    write_results("index_links", page, {"settings": settings, "collections": found}, options.output)
+        ]
+    settings = record["settings"]
+    more = f" --model {' '.join(settings['models'])}" if settings["models"] else ""
+    more += " --parts" * settings["parts"] + " --bf16" * settings["bf16"]
+    return document(
+        "# What an index finds",
+        explanation(__doc__),
+        *blocks,
+        f"    python -m benchmarks.index_links --shared SHARED_DATA --tokens {settings['tokens']}{more}",
+        machines=machines,
+    )
 
 
 if __name__ == "__main__":

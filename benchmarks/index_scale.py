@@ -33,7 +33,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from benchmarks.datasets.bbc import packaged_corpus_path
-from benchmarks.records import RESULTS, environment, environment_lines, write_results
+from benchmarks.pages import document, explanation, write_results
+from benchmarks.records import RESULTS, environment
 from benchmarks.timing import resident
 from simlte_st.data import read_documents
 from simlte_st.data.segmenters import make_segmenter
@@ -173,7 +174,10 @@ def main(argv: list[str] | None = None) -> None:
     search(sides, rows, nearest[1], options.repeats, "after_")
     for name, side in sides.items():
         rows[name] |= side.close()
-    report(rows, options)
+    settings = {key: getattr(options, key) for key in ("vectors", "more", "queries", "sentences", "repeats")}
+    packages = {name: version(name) for side in options.sides for name in SIDES[side].packages}
+    record = {"settings": settings, "packages": packages, "environment": environment(), "sides": rows}
+    write_results(f"index_scale_{options.vectors}", record, options.output)
 
 
 def make_vectors(options: argparse.Namespace) -> tuple[Vectors, Vectors, Vectors]:
@@ -310,19 +314,18 @@ def search(
             row[f"{key}queries_per_cpu_second"].append(len(nearest) / answer["cpu_seconds"])
 
 
-def report(rows: dict[str, dict[str, Any]], options: argparse.Namespace) -> None:
-    """Write the page."""
-    found = environment()
-    packages = {name: version(name) for side in options.sides for name in SIDES[side].packages}
-    some = f" --queries {options.queries} --repeats {options.repeats}"
-    some += "" if len(options.sides) == len(SIDES) else f" --sides {shlex.join(options.sides)}"
+def page(record: dict[str, Any]) -> str:
+    """Return the page of the results."""
+    settings, sides = record["settings"], list(record["sides"])
+    some = f" --queries {settings['queries']} --repeats {settings['repeats']}"
+    some += "" if len(sides) == len(SIDES) else f" --sides {shlex.join(sides)}"
 
     def rate(values: list[float]) -> str:
         return f"{statistics.median(values):,.0f} ({min(values):,.0f} to {max(values):,.0f})"
 
     table = markdown_table(
         ["", "build, s", "queries / s", "/ CPU s", f"recall@{K}", "in one call / s", "/ CPU s", f"recall@{K}",
-         f"add {options.more:,}, s", "queries / s with them", f"recall@{K} with them",
+         f"add {settings['more']:,}, s", "queries / s with them", f"recall@{K} with them",
          "disk, MB", "memory, MB", "peak, MB"],
         [
             [
@@ -334,29 +337,20 @@ def report(rows: dict[str, dict[str, Any]], options: argparse.Namespace) -> None
                 f"{row['add_seconds']:,.1f}", rate(row["after_queries_per_second"]), f"{row['after_recall']:.3f}",
                 *(f"{row[key] / 1e6:,.0f}" for key in ("disk_bytes", "memory_bytes", "peak_bytes")),
             ]
-            for name, row in rows.items()
+            for name, row in record["sides"].items()
         ],
     )  # fmt: skip
-    settings = {key: getattr(options, key) for key in ("vectors", "more", "queries", "sentences", "repeats")}
-    record = {"settings": settings, "packages": packages, "environment": found, "sides": rows}
-    page = [
-        f"# {options.vectors:,} vectors",
-        "",
-        *(line for line in (__doc__ or "").split("\n\n", 2)[2].strip().splitlines()),
-        "",
-        f"{options.queries} queries, one at a time, and all in one call; queries a second, of time and of "
-        f"the CPU, are medians (lowest to highest) of {options.repeats} turns. Building ends with the index on disk, "
-        "and so does adding. Memory is what the process holds beyond its beginning, mapped vectors included; "
+    return document(
+        f"# {settings['vectors']:,} vectors",
+        explanation(__doc__),
+        f"{settings['queries']} queries, one at a time, and all in one call; queries a second, of time and of "
+        f"the CPU, are medians (lowest to highest) of {settings['repeats']} turns. Building ends with the index on "
+        "disk, and so does adding. Memory is what the process holds beyond its beginning, mapped vectors included; "
         "peak is its highest.",
-        "",
         table,
-        "",
-        f"    python -m benchmarks.index_scale --vectors {options.vectors} --more {options.more}{some}",
-        "",
-        *environment_lines([{**found, **packages}]),
-        "",
-    ]
-    write_results(f"index_scale_{options.vectors}", page, record, options.output)
+        f"    python -m benchmarks.index_scale --vectors {settings['vectors']} --more {settings['more']}{some}",
+        machines=[{**record["environment"], **record["packages"]}],
+    )
 
 
 if __name__ == "__main__":

@@ -25,7 +25,8 @@ import torch
 from transformers import AutoTokenizer, BertConfig, BertModel, LongformerConfig, LongformerModel, PreTrainedModel
 
 from benchmarks.longformer_cost import attention_operations, encoder_operations
-from benchmarks.records import RESULTS, environment, write_results
+from benchmarks.pages import document, write_results
+from benchmarks.records import RESULTS, environment
 from benchmarks.timing import matrix_rate, own_process, ratio, resident, side_by_side, spread
 from simlte_st.data import read_documents
 from simlte_st.evaluation.table import markdown_table
@@ -66,8 +67,13 @@ def main(argv: list[str] | None = None) -> None:
         print(json.dumps(peak_of_step(arguments)))
         return
     parts: list[Bench] = []
+    file = "longformer" if arguments.device == "cpu" else "longformer_gpu"
     for name in arguments.dtypes:
-        bench = Bench(arguments, getattr(torch, name), lambda: write(parts, arguments))
+        bench = Bench(
+            arguments,
+            getattr(torch, name),
+            lambda: write_results(file, result(parts, arguments), arguments.output, aloud=False),
+        )
         parts.append(bench)
         bench.layer()
         bench.whole_model()
@@ -248,8 +254,8 @@ class Bench:
         return {"input_ids": ids.to(self.device), "attention_mask": mask.to(self.device)}
 
 
-def write(parts: Sequence[Bench], options: argparse.Namespace) -> None:
-    """Write what has been measured so far."""
+def result(parts: Sequence[Bench], options: argparse.Namespace) -> dict[str, Any]:
+    """Return what has been measured so far."""
     found = environment(parts[-1].dtype)
     del found["dtype"]  # it stands at each part
     # Names, not places: results are published.
@@ -258,29 +264,29 @@ def write(parts: Sequence[Bench], options: argparse.Namespace) -> None:
         for key, value in vars(options).items()
         if value is not None and key != "output"
     }
-    record = {
-        "options": given,
-        "environment": found,
-        "parts": [{"dtype": part.name, "matrix_rate_gflops": part.rate / 1e9, "rows": part.rows} for part in parts],
-    }
-    text = [
+    measured = [{"dtype": part.name, "matrix_rate_gflops": part.rate / 1e9, "rows": part.rows} for part in parts]
+    return {"options": given, "environment": found, "parts": measured}
+
+
+def page(record: dict[str, Any]) -> str:
+    """Return the page of what has been measured so far."""
+    options, found = record["options"], record["environment"]
+    blocks = []
+    for part in record["parts"]:
+        title = f"## {part['dtype']} (a large product: {part['matrix_rate_gflops']:,.0f} GFLOP/s)"
+        blocks += [title, table(part["rows"])]
+    source = f" --lengths-from {options['lengths_from']}" if "lengths_from" in options else ""
+    return document(
         "# The Longformer's speed and memory",
-        "",
-        f"MiniLM's size (6 layers, 384 hidden, 12 heads), window {options.window}, {found['device']}, "
-        f"{options.threads} thread{'s' * (options.threads > 1)}; torch {found['torch']}, transformers "
-        f"{found['transformers']}. Ratios of medians of {options.repeats} turns, taken side by side in one process, "
+        f"MiniLM's size (6 layers, 384 hidden, 12 heads), window {options['window']}, {found['device']}, "
+        f"{options['threads']} thread{'s' * (options['threads'] > 1)}; torch {found['torch']}, transformers "
+        f"{found['transformers']}. Ratios of medians of {options['repeats']} turns, taken side by side in one process, "
         "with the lowest and highest of one turn; `>=` rows are times faster than transformers' Longformer. The last "
         "column is the time that the matrix products must take at the rate of one large product, over the time "
         "measured.",
-        "",
-    ]
-    for part in parts:
-        text += [f"## {part.name} (a large product: {part.rate / 1e9:,.0f} GFLOP/s)", "", table(part.rows), ""]
-    source = f" --lengths-from {Path(options.lengths_from).name}" if options.lengths_from else ""
-    chosen = f"--device {options.device} --repeats {options.repeats} --threads {options.threads}{source}"
-    text += [f"    python -m benchmarks.longformer {chosen}", ""]
-    write_results(
-        "longformer" if options.device == "cpu" else "longformer_gpu", text, record, options.output, aloud=False
+        *blocks,
+        command=f"python -m benchmarks.longformer --device {options['device']} --repeats {options['repeats']} "
+        f"--threads {options['threads']}{source}",
     )
 
 

@@ -22,7 +22,8 @@ from transformers import BertConfig, BertModel
 
 from benchmarks.longformer import SIZE, Job, both, first_column, model_step
 from benchmarks.longformer_cost import encoder_operations
-from benchmarks.records import environment, environment_lines, write_results
+from benchmarks.pages import document, write_results
+from benchmarks.records import environment
 from benchmarks.timing import matrix_rate, ratio, side_by_side
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.training.dropout import set_attention_dropout
@@ -47,9 +48,9 @@ def main(arguments: list[str] | None = None) -> None:
     for dtype in options.dtypes:
         for length in options.lengths:
             rows += measure(length, dtype, options, rates[dtype])
-            write(rows, rates, options, aloud=False)
+            save(rows, rates, options, aloud=False)
             print(f"{dtype}, {length} tokens: done", flush=True)
-    write(rows, rates, options, aloud=True)
+    save(rows, rates, options)
 
 
 def measure(length: int, dtype: str, options: argparse.Namespace, rate: float) -> list[dict[str, Any]]:
@@ -122,12 +123,20 @@ def difference(ours: Any, stock: Any, batch: dict[str, Any], marked: dict[str, A
     return float((states[0] - states[1]).abs().max())
 
 
-def write(rows: list[dict[str, Any]], rates: dict[str, float], options: argparse.Namespace, aloud: bool) -> None:
+def save(rows: list[dict[str, Any]], rates: dict[str, float], options: argparse.Namespace, aloud: bool = True) -> None:
     """Write what has been measured so far."""
+    given = {name: getattr(options, name) for name in ("device", "tokens", "window", "repeats")}
+    record = {"options": given, "environment": environment(), "matrix_rates": rates, "rows": rows}
+    write_results("longformer_lengths", record, options.output, aloud)
+
+
+def page(record: dict[str, Any]) -> str:
+    """Return the page of what has been measured so far."""
+    options, rates = record["options"], record["matrix_rates"]
     header = ["dtype", "tokens", "documents", "pass", "ms", "transformers", "dropout .1", "transformers, dropout .1"]
     header += ["full attention", "memory, MiB", "transformers, MiB", "share of matrix rate", "difference"]
     cells = []
-    for row in rows:
+    for row in record["rows"]:
         seconds, peaks = row["seconds"], row["peak_bytes"]
         share, apart = row["share_of_matrix_rate"], row["difference"]
         mine = seconds.get("simlte_st")
@@ -145,25 +154,18 @@ def write(rows: list[dict[str, Any]], rates: dict[str, float], options: argparse
                 "" if apart is None else f"{apart:.1e}",
             ]
         )
-    found = environment()
     product = ", ".join(f"{rate / 1e12:.2f} TFLOP/s in {dtype}" for dtype, rate in rates.items())
-    lines = [
+    return document(
         "# The Longformer by length",
-        "",
-        f"Milliseconds of simlte_st, window {options.window}: medians of {options.repeats} turns on {options.device}. "
-        "The others, and ours with attention dropout: times as long. Share of matrix rate: what the matrix products "
+        f"Milliseconds of simlte_st, window {options['window']}: medians of {options['repeats']} turns on "
+        f"{options['device']}. The others, and ours with attention dropout: times as long. Share of matrix rate: what "
+        "the matrix products "
         f"must take at the rate of one large product ({product}) over the time. Difference: the greatest of our states "
         "to transformers'.",
-        "",
         markdown_table(header, cells),
-        "",
-        *environment_lines([found]),
-        "",
-        f"    python -m benchmarks.longformer_lengths --device {options.device} --tokens {options.tokens}",
-        "",
-    ]
-    record = {"environment": found, "matrix_rates": rates, "rows": rows}
-    write_results("longformer_lengths", lines, record, options.output, aloud)
+        machines=[record["environment"]],
+        command=f"python -m benchmarks.longformer_lengths --device {options['device']} --tokens {options['tokens']}",
+    )
 
 
 def times(seconds: dict[str, list[float]], peaks: dict[str, int | None], side: str) -> str:

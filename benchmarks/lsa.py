@@ -22,7 +22,8 @@ import numpy as np
 from benchmarks.bank.outcomes import FEW, FULL, probes
 from benchmarks.bank.sets import BankSet, load_sets
 from benchmarks.grid.work import Work
-from benchmarks.records import RESULTS, add_bf16, dtype_of, environment, write_results
+from benchmarks.pages import document, explanation, write_results
+from benchmarks.records import RESULTS, add_bf16, dtype_of, environment
 from simlte_st.chunk_mean import to_chunk_mean
 from simlte_st.evaluation import bootstrap_interval
 from simlte_st.evaluation.table import markdown_table
@@ -61,7 +62,7 @@ def main() -> None:
         results[data.name] = cell["result"]
         found = environment(work.dtype)
         record = {"settings": settings, **found, "sets": results}
-        write_results("lsa", [page(results, settings, found)], record, options.output, aloud=False)
+        write_results("lsa", record, options.output, aloud=False)
 
 
 def judge(data: BankSet, model: Any) -> dict[str, Any]:
@@ -85,8 +86,9 @@ def scores(data: BankSet, vectors: np.ndarray) -> list[float]:
     return [float(np.mean([result.macro_f1 for _, result in each])) for each in found]
 
 
-def page(results: dict[str, Any], settings: dict[str, Any], environment: dict[str, Any]) -> str:
-    """Write the page."""
+def page(record: dict[str, Any]) -> str:
+    """Return the page of the results."""
+    settings, results = record["settings"], record["sets"]
     names = list(next(iter(results.values()))["scores"])
     header = ["macro-F1, 5 labels a class / all", *(f"{name} ({each['documents']})" for name, each in results.items())]
     table = [
@@ -101,17 +103,15 @@ def page(results: dict[str, Any], settings: dict[str, Any], environment: dict[st
             low, high = bootstrap_interval(by_set) if len(by_set) > 1 else (np.nan, np.nan)
             cells.append(f"{100 * np.mean(by_set):+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]")
         changes.append([name, *cells])
-    return "\n\n".join(
-        [
-            "# Latent semantic analysis",
-            (__doc__ or "").partition("\n\n")[2].partition("\n\n")[2].strip(),
-            f"{settings['documents']} documents judged at most, and as many others; of each {settings['tokens']:,} "
-            "tokens read.",
-            markdown_table(header, table),
-            "Differences to the encoder, means over sets with 95% intervals over sets:",
-            markdown_table(["against the encoder", "5 a class", "all labels"], changes),
-            f"- {', '.join(f'{name} {value}' for name, value in environment.items())}\n",
-        ]
+    return document(
+        "# Latent semantic analysis",
+        explanation(__doc__),
+        f"{settings['documents']} documents judged at most, and as many others; of each {settings['tokens']:,} "
+        "tokens read.",
+        markdown_table(header, table),
+        "Differences to the encoder, means over sets with 95% intervals over sets:",
+        markdown_table(["against the encoder", "5 a class", "all labels"], changes),
+        machines=[{name: value for name, value in record.items() if name not in ("settings", "sets")}],
     )
 
 

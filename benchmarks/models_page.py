@@ -12,13 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks import pages
 from benchmarks.bank.outcomes import DRAWS, FEW, FULL, HALVES, SHOTS
 from benchmarks.bank.page import rounded
 from benchmarks.grid.work import Work
-from benchmarks.records import difference, environment_lines, environments, with_interval, write_results
+from benchmarks.records import difference, environment_lines, environments, with_interval
 from benchmarks.timing import ratio, spread
 from simlte_st.evaluation.table import markdown_table
-from simlte_st.files import atomic_path
+from simlte_st.files import atomic_path, write_json
 from simlte_st.models.names import OWN_MODELS
 
 TFIDF, LSA, BM25 = "TF-IDF", "LSA", "BM25"
@@ -88,7 +89,8 @@ def write_page(work: Work, settings: Mapping[str, Any], folder: Path, aloud: boo
         "environments": where,
     }
     lines = [*page(results, lengths, timing), f"    {command(settings, results)}", "", *environment_lines(where), ""]
-    write_results("models", lines, rounded(plain(record)), folder, aloud)
+    write_json(folder / "models.json", rounded(plain(record)))
+    pages.write_page("models", "\n".join(lines), folder, aloud)
     with atomic_path(folder / "models.parquet") as temporary:
         pq.write_table(each_document(results), temporary, compression="zstd")
     return "\n".join(lines).splitlines()  # a table is one of them

@@ -21,7 +21,8 @@ from benchmarks.grid import tables
 from benchmarks.grid.results import KINDS, Results
 from benchmarks.grid.sets import SHARED
 from benchmarks.grid.work import Work
-from benchmarks.records import add_bf16, environment_lines, write_results
+from benchmarks.pages import document, write_results
+from benchmarks.records import add_bf16
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import read_json
 
@@ -80,43 +81,38 @@ def gathered(work: Path) -> Results:
 
 
 def write(options: argparse.Namespace) -> None:
-    """Write the page of what is finished."""
+    """Write what is finished."""
     results = gathered(options.work)
-    settings = results.settings
     gains = {f"{ours} over {theirs}": {k: results.gain(k, ours, theirs) for k in KINDS} for ours, theirs in PAIRS}
+    cells = {name.removeprefix("results/"): cell["result"] for name, cell in results.cells.items()}
+    found = {"settings": results.settings, "environments": results.environments, "gains": gains, "results": cells}
+    write_results("own_documents", found, options.results)
+
+
+def page(record: dict[str, Any]) -> str:
+    """Return the page of what is finished."""
+    results, settings = Results.of_record(record), record["settings"]
     shots = ", ".join(f"{results.shots(name)} a class of {name}" for name in SETS)
-    lines = [
+    blocks = []
+    for kind, words in WORDS.items():
+        blocks += [f"## Macro-F1, {words}", tables.score_table(results, kind, "macro_f1", papers=False)]
+    return document(
         "# A language model and one's own documents",
-        "",
         f"{settings['base']['name']}, trained on each data set's own documents without their labels: "
         f"{settings['steps']} steps of {settings['batch_size']} documents, {settings['tokens']} tokens a view, "
         f"{settings['dtype']}; the rest is as in [the papers' experiments](paper.md). Texts are read up to "
-        f"{settings['read']} tokens.",
-        f"A few labels: {shots}, drawn {settings['draws']} times. After ± is the standard deviation over seeds and "
-        "draws.",
-        "",
-    ]
-    for kind, words in WORDS.items():
-        lines += [f"## Macro-F1, {words}", "", tables.score_table(results, kind, "macro_f1", papers=False), ""]
-    lines += [
+        f"{settings['read']} tokens.\nA few labels: {shots}, drawn {settings['draws']} times. After ± is the standard "
+        "deviation over seeds and draws.",
+        *blocks,
         "## Relative gain in macro-F1",
-        "",
         "In brackets 95% of a bootstrap over trainings and draws, in pairs; with all labels, the least and the "
         "largest of a training. They say how sure the gain is on these sets, not on others.",
-        "",
-        gain_table(gains),
-        "",
+        gain_table(record["gains"]),
         "## How it was made",
-        "",
-        *environment_lines(results.environments),
-        "",
-        f"    python -m benchmarks.own_documents --shared SHARED_DATA --base {settings['base']['name']}"
+        machines=record["environments"],
+        command=f"python -m benchmarks.own_documents --shared SHARED_DATA --base {settings['base']['name']}"
         + " --bf16" * (settings["dtype"] == "bfloat16"),
-        "",
-    ]
-    cells = {name.removeprefix("results/"): cell["result"] for name, cell in results.cells.items()}
-    record = {"settings": settings, "environments": results.environments, "gains": gains, "results": cells}
-    write_results("own_documents", lines, record, options.results)
+    )
 
 
 def gain_table(gains: Mapping[str, Mapping[str, Any]]) -> str:

@@ -14,7 +14,6 @@ import numpy as np
 import torch
 
 from simlte_st.evaluation import bootstrap_interval
-from simlte_st.files import atomic_path, write_json
 from simlte_st.models.device import cpu_bf16
 
 RESULTS = Path(__file__).parent / "results"
@@ -78,19 +77,6 @@ def environments(cells: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def environment_lines(found: Iterable[Mapping[str, Any]]) -> list[str]:
     """Write machines and versions as lines of a list."""
     return ["- " + ", ".join(f"{name} {value}" for name, value in each.items()) for each in found]
-
-
-def write_results(
-    name: str, lines: Sequence[str], record: dict[str, Any], folder: Path | None = None, aloud: bool = True
-) -> None:
-    """Write a page and its numbers, ``NAME.md`` and ``NAME.json``, and print the page."""
-    folder = folder or RESULTS
-    write_json(folder / f"{name}.json", record)
-    page = "\n".join(lines)
-    with atomic_path(folder / f"{name}.md") as path:
-        path.write_text(page, encoding="utf-8")
-    if aloud:
-        print(page)
 
 
 def difference(values: np.ndarray) -> str:

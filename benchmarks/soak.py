@@ -31,7 +31,8 @@ import torch
 from transformers import AutoTokenizer, BertConfig, BertForMaskedLM
 
 from benchmarks.datasets.bbc import packaged_corpus_path
-from benchmarks.records import RESULTS, environment, environment_lines, write_results
+from benchmarks.pages import document, write_results
+from benchmarks.records import RESULTS, environment
 from benchmarks.timing import looked_at, resident
 from simlte_st.data import read_documents
 from simlte_st.evaluation.probe import one_thread
@@ -63,7 +64,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         encoded = encode_for(options.minutes, options.every, Path(folder) / "vectors.parquet", options.seed)
         settings = {name: value for name, value in vars(options).items() if name != "output"}
         record = {"options": settings, "environment": environment(), "killed": killed, "encoded": encoded}
-    report(options, record)
+    slopes = [growth(encoded["samples"], column)[0] for column in (1, 2)]
+    encoded["mebibytes_an_hour"] = dict(zip(("resident", "in use"), slopes, strict=True))
+    write_results("soak", record, options.output)
 
 
 # A training that is killed
@@ -222,32 +225,27 @@ def growth(samples: Sequence[Sequence[float]], column: int) -> tuple[float, np.n
     return float(3600 * slope), sizes[settled]
 
 
-def report(options: argparse.Namespace, record: dict[str, Any]) -> None:
-    killed, encoded = record["killed"], record["encoded"]
+def page(record: dict[str, Any]) -> str:
+    """Return the page of the results."""
+    options, killed, encoded = record["options"], record["killed"], record["encoded"]
     (slope, sizes), (used_slope, used) = (growth(encoded["samples"], column) for column in (1, 2))
-    encoded["mebibytes_an_hour"] = {"resident": slope, "in use": used_slope}
     kills, runs = killed["kills"], killed["runs"]
     same, clean = sum(each["same"] for each in runs), sum(not each["left"] for each in runs)
     longest = max(each["kills"] for each in runs)
-    lines = [
+    return document(
         "# Killed again and again, and encoding without end",
-        "",
         "## A training that is killed",
-        "",
-        f"A small BERT, {options.steps} steps of 8 of {options.documents} articles of BBC News, a checkpoint every "
-        "second step, dropout and an MLM head. Undisturbed it took "
+        f"A small BERT, {options['steps']} steps of 8 of {options['documents']} articles of BBC News, a checkpoint "
+        "every second step, dropout and an MLM head. Undisturbed it took "
         f"{killed['undisturbed_seconds']:.0f} s, of which {killed['first_checkpoint_seconds']:.0f} s to the first "
         f"checkpoint. Then it was killed (SIGKILL) {len(kills)} times, up to {longest} in a row, and resumed each "
         f"time. Finished runs: {len(runs)}; with the weights of the undisturbed one, byte for byte: {same}; with "
         f"nothing left beside the output: {clean}.",
-        "",
         markdown_table(
             ["kill", "seconds after the start", "what was on the disk"],
             [[str(i), f"{kill['seconds']:.1f}", kill["reached"]] for i, kill in enumerate(kills, start=1)],
         ),
-        "",
         "## Memory of encoding",
-        "",
         f"{PACKAGED_BASE}, {encoded['documents']:,} texts of one word to an article ({encoded['tokens']:,} tokens), "
         f"one thread, {encoded['seconds'] / 60:.0f} minutes, streamed into a file of vectors. After the first "
         f"{SETTLED:.0%} of the time the process held {np.median(sizes):.0f} MiB (median; {sizes.min():.0f} to "
@@ -256,18 +254,13 @@ def report(options: argparse.Namespace, record: dict[str, Any]) -> None:
         f"what was held grows by {slope:+.0f} MiB an hour, through what was in use by {used_slope:+.0f}; the reader "
         f"keeps about {encoded['documents'] / encoded['seconds'] * 0.36:.0f} MiB an hour, so that no two documents "
         "have the same id.",
-        "",
         markdown_table(
             ["minutes", "MiB held", "MiB in use"],
             [[f"{row[0] / 60:.1f}", f"{row[1]:.0f}", f"{row[2]:.0f}"] for row in _spread_out(encoded["samples"], 10)],
         ),
-        "",
-        *environment_lines([record["environment"]]),
-        "",
-        f"    python -m benchmarks.soak --kills {options.kills} --minutes {options.minutes:g}",
-        "",
-    ]
-    write_results("soak", lines, record, options.output)
+        machines=[record["environment"]],
+        command=f"python -m benchmarks.soak --kills {options['kills']} --minutes {options['minutes']:g}",
+    )
 
 
 def _spread_out(rows: Sequence[Any], number: int) -> list[Any]:

@@ -33,7 +33,8 @@ import torch
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
 from benchmarks.longformer import SIZE, both, first_column, model_step
-from benchmarks.records import environment, environment_lines, write_results
+from benchmarks.pages import document, write_results
+from benchmarks.records import environment
 from benchmarks.timing import own_process, ratio, resident, side_by_side, spread
 from simlte_st import SentenceTransformer
 from simlte_st.evaluation.probe import one_thread
@@ -46,7 +47,7 @@ from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.models.onnx_encoder import load_onnx
 from simlte_st.training.config import get_preset
 from simlte_st.training.dropout import set_attention_dropout, set_dropout
-from simlte_st.training.short_views import MOST_TOKENS, faster_attention
+from simlte_st.training.fit import MOST_TOKENS, faster_attention
 
 STOCK, OURS, ONNX, INT8 = "sentence-transformers", "simlte_st", "onnx", "onnx int8"
 PLAIN = "simlte_st without oneDNN"
@@ -73,22 +74,24 @@ def main(arguments: list[str] | None = None) -> None:
         if options.peak:
             print(json.dumps(memory_of(*options.peak)))
             return
-        found: dict[str, Any] = {"environment": environment(), "encoding": [], "longformer": [], "training": []}
+        found: dict[str, Any] = {
+            "environment": environment(), "length": options.length, "encoding": [], "longformer": [], "training": []
+        }  # fmt: skip
         with TemporaryDirectory() as folder:
             models = make_models(Path(folder))
             for name, file, documents, whole in CASES:
                 texts = read(options.shared / file, max(2, round(documents * options.part)))
                 found["encoding"].append(encode(name, texts, models[whole], options))
-                write(found, options, aloud=False)
+                write_results("speed", found, options.output, aloud=False)
             for row in longformer(options.length, options.repeats):
                 found["longformer"].append(row)
-                write(found, options, aloud=False)
+                write_results("speed", found, options.output, aloud=False)
             for row in training(options.shared / CASES[0][1], options.repeats):
                 found["training"].append(row)
-                write(found, options, aloud=False)
+                write_results("speed", found, options.output, aloud=False)
             for row, (_, file, _, whole) in zip(found["encoding"], CASES, strict=True):
                 row["bytes"] = peaks(models[whole], options.shared / file, row["documents"])
-        write(found, options, aloud=True)
+        write_results("speed", found, options.output)
 
 
 def make_models(folder: Path) -> dict[bool, dict[str, Path]]:
@@ -205,8 +208,9 @@ def times(seconds: dict[str, list[float]], side: str, other: str) -> str:
     return f"{ratio(seconds[other], seconds[side]):.2f}x [{low:.2f}, {high:.2f}]"
 
 
-def write(found: dict[str, Any], options: argparse.Namespace, aloud: bool) -> None:
-    """Write what has been measured so far."""
+def page(found: dict[str, Any]) -> str:
+    """Return the page of what has been measured so far."""
+    repeats = len(next(iter(found["encoding"][0]["seconds"].values())))
     encoding = [
         [
             f"{row['case']} ({row['documents']}, {row['tokens']:,} tokens)",
@@ -225,7 +229,7 @@ def write(found: dict[str, Any], options: argparse.Namespace, aloud: bool) -> No
             row["dtype"],
             row["pass"],
             f"{row['dropout']:g}",
-            f"{options.length / statistics.median(row['seconds'][OURS]):,.0f}",
+            f"{found['length'] / statistics.median(row['seconds'][OURS]):,.0f}",
             times(row["seconds"], OURS, "transformers"),
         ]
         for row in found["longformer"]
@@ -239,47 +243,33 @@ def write(found: dict[str, Any], options: argparse.Namespace, aloud: bool) -> No
         for row in found["training"]
     ]
     header = ["documents", "with", "documents a second", "tokens a second", "times", "memory, MiB", "difference"]
-    lines = [
+    return document(
         "# Speed",
-        "",
-        f"One thread; {options.repeats} turns side by side in one process, after one that is not counted. Seconds are "
+        f"One thread; {repeats} turns side by side in one process, after one that is not counted. Seconds are "
         "the process's own, so that other work on the machine counts less. Times: of the medians, with the lowest and "
         "the highest of one turn.",
-        "",
         "## Encoding",
-        "",
         f"{PACKAGED_BASE} in float32; in chunks, a chunk mean of it. sentence-transformers sorts by characters and "
         "pads each 32 documents to the longest; simlte_st makes passes of like lengths, and on AMD's processors with "
         "AVX-512 computes linear layers by oneDNN: without that, beside it. Memory: what encoding adds. "
         "Difference: the greatest of any number of a vector to sentence-transformers'.",
-        "",
         markdown_table(header, encoding),
-        "",
         "## The Longformer",
-        "",
-        f"MiniLM's size, one document of {options.length:,} tokens, against transformers' with the same weights. This "
+        f"MiniLM's size, one document of {found['length']:,} tokens, against transformers' with the same weights. This "
         "process has held much memory before, and has it at hand. A fresh process asks the system for it in each step "
         "anew, and transformers' Longformer, which needs several times as much as ours, is then slower, in bfloat16 "
         "most of all: that is in [longformer.md](longformer.md), with the share of the machine's matrix rate. The "
         "whole training step is in [training.md](training.md), the quality of exported models in "
         "[export.md](export.md).",
-        "",
         markdown_table(["dtype", "pass", "attention dropout", "tokens a second", "times transformers'"], layers),
-        "",
         "## Training",
-        "",
         f"A step of the default preset in bfloat16: {PACKAGED_BASE}, two views of each of 32 posts. PyTorch's fused "
         f"attention is slow in its backward pass there; views of up to {MOST_TOKENS} tokens go through four operations "
         "in its place.",
-        "",
         markdown_table(["tokens of a view", "tokens a second", "times fused attention"], steps),
-        "",
-        *environment_lines([found["environment"]]),
-        "",
-        "    python -m benchmarks.speed --shared SHARED_DATA",
-        "",
-    ]
-    write_results("speed", lines, found, options.output, aloud)
+        machines=[found["environment"]],
+        command="python -m benchmarks.speed --shared SHARED_DATA",
+    )
 
 
 if __name__ == "__main__":

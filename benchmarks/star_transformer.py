@@ -22,7 +22,8 @@ from torch import Tensor, nn
 
 from benchmarks.figures import drawn_figure
 from benchmarks.longformer import SIZE, both, step
-from benchmarks.records import RESULTS, environment, environment_lines, write_results
+from benchmarks.pages import document, write_results
+from benchmarks.records import RESULTS, environment
 from benchmarks.timing import own_process, ratio, resident, side_by_side, spread
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.longformer.packing import pack_batch
@@ -88,17 +89,10 @@ def measure(length: int, options: argparse.Namespace) -> dict[str, Any]:
     return {"length": length, "seconds": seconds, "bytes": memory}
 
 
-def page(rows: Sequence[dict[str, Any]], options: argparse.Namespace) -> list[str]:
-    """Write tables of all lengths."""
-    lines = [
-        "# The Star Transformer by length",
-        "",
-        f"One document, width {WIDTH}, {HEADS} heads, float32: the Star Transformer in {LAYERS} rounds; {LAYERS} "
-        f"layers of full attention; {LAYERS} attention layers of our Longformer, windows of {options.window}. Medians "
-        f"of {options.repeats} turns, side by side in one process. The others' columns are times the Star "
-        "Transformer's, with the lowest and highest of one turn.",
-        "",
-    ]
+def page(record: dict[str, Any]) -> str:
+    """Return tables of all lengths."""
+    rows, blocks = record["rows"], []
+    repeats = len(next(iter(rows[0]["seconds"]["forward"].values())))
     for title in PASSES:
         table = []
         for row in rows:
@@ -110,17 +104,21 @@ def page(rows: Sequence[dict[str, Any]], options: argparse.Namespace) -> list[st
                 cells.append(f"{ratio(other, mine):.2f}x ({low:.2f} to {high:.2f})")
             table.append(cells)
         header = ["tokens", f"{SIDES[0]}, ms", "microseconds a token", *SIDES[1:]]
-        lines += [f"## Time, {title}", "", markdown_table(header, table), ""]
+        blocks += [f"## Time, {title}", markdown_table(header, table)]
     table = [[f"{row['length']:,}", *(f"{row['bytes'][name] / 2**20:,.0f}" for name in SIDES)] for row in rows]
-    lines += ["## Peak memory, forward + backward, MiB", "", markdown_table(["tokens", *SIDES], table), ""]
-    lines += ["![time and memory](star_transformer.svg)", ""]
-    lines += [
-        *environment_lines([environment()]),
-        "",
-        f"    python -m benchmarks.star_transformer --repeats {options.repeats}",
-        "",
-    ]
-    return lines
+    return document(
+        "# The Star Transformer by length",
+        f"One document, width {WIDTH}, {HEADS} heads, float32: the Star Transformer in {LAYERS} rounds; {LAYERS} "
+        f"layers of full attention; {LAYERS} attention layers of our Longformer, windows of {record['window']}. "
+        f"Medians of {repeats} turns, side by side in one process. The others' columns are times the Star "
+        "Transformer's, with the lowest and highest of one turn.",
+        *blocks,
+        "## Peak memory, forward + backward, MiB",
+        markdown_table(["tokens", *SIDES], table),
+        "![time and memory](star_transformer.svg)",
+        machines=[record["environment"]],
+        command=f"python -m benchmarks.star_transformer --repeats {repeats}",
+    )
 
 
 def draw(rows: Sequence[dict[str, Any]], path: Path) -> None:
@@ -161,8 +159,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         rows.append(measure(length, options))
         print(f"{length} tokens: measured", flush=True)
     draw(rows, options.results / "star_transformer.svg")
-    record = {"environment": environment(), "rows": rows}
-    write_results("star_transformer", page(rows, options), record, options.results)
+    record = {"environment": environment(), "window": options.window, "rows": rows}
+    write_results("star_transformer", record, options.results)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,8 @@ from sentence_transformers.sentence_transformer.losses import MultipleNegativesR
 from torch.utils.data import DataLoader
 
 from benchmarks.datasets.bbc import packaged_corpus_path
-from benchmarks.records import RESULTS, add_bf16, dtype_of, environment, write_results
+from benchmarks.pages import document, write_results
+from benchmarks.records import RESULTS, add_bf16, dtype_of, environment
 from benchmarks.timing import Seconds, TrainingStep, columns_of, side_by_side
 from simlte_st.data import DocSplit, DocSplitTransform, read_documents, write_corpus
 from simlte_st.data.sentences import tokenizer_counter
@@ -60,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # a process is a core, with workers or without
     with one_thread(), tempfile.TemporaryDirectory() as folder:
         record = measure(options, folder)
-    report(options, record)
+    write_results("starvation", record, options.output)
 
 
 def measure(options: argparse.Namespace, folder: str) -> dict[str, Any]:
@@ -90,7 +91,10 @@ def measure(options: argparse.Namespace, folder: str) -> dict[str, Any]:
     loaders = {number: loader(dataset, model, options.batch_size, number) for number in options.workers}
     loading = side_by_side({str(number): partial(exhaust, each) for number, each in loaders.items()}, options.rounds)
     return {
-        "options": {name: getattr(options, name) for name in ("documents", "batch_size", "rounds", "tokens")},
+        "options": {
+            **{name: getattr(options, name) for name in ("documents", "batch_size", "rounds", "tokens")},
+            "data": options.data and Path(str(options.data)).name,
+        },
         "base": Path(options.base).name,
         "words": median(len(document.text.split()) for document in documents),
         "environment": environment(dtype_of(options.bf16)),
@@ -120,7 +124,8 @@ def rates(seconds: Seconds, documents: int) -> list[float]:
     return [documents / each for each in seconds]
 
 
-def report(options: argparse.Namespace, record: dict[str, Any]) -> None:
+def page(record: dict[str, Any]) -> str:
+    """Return the page of the results."""
     found = {stage: median(values) for stage, values in record["documents_per_second"].items()}
     stages = [
         [stage, f"{value:.1f}", f"{1000 / value:.2f}", f"{found[STEP] / value:.2%}"] for stage, value in found.items()
@@ -131,31 +136,24 @@ def report(options: argparse.Namespace, record: dict[str, Any]) -> None:
         at_once = min(max(1, int(number)), machine["cores"])
         each = median(values) / at_once
         lines.append([number, f"{median(values):,.0f}", str(at_once), f"{each:,.0f}", f"{CORES * each:,.0f}"])
-    text = [
+    return document(
         "# Making batches against training",
-        "",
         f"{record['base']}, {settings['tokens']} tokens a view, batches of {settings['batch_size']}, "
         f"{settings['documents']} documents (median {record['words']:.0f} words), {machine['dtype']}, one thread of "
         f"{machine['device']}; medians of {settings['rounds']} rounds in one process. Reading and segmenting is done "
         "once a run; drawing views and tokenizing them in each step. The goal is a share of "
         f"{GOALS['share of the step']:.0%} of the step at most: it is {record['share_of_the_step']:.2%}.",
-        "",
         markdown_table(["stage", "documents a second", "ms a document", "of the step"], stages),
-        "",
         f"The same batches through a `DataLoader` with processes of its own; the machine has {machine['cores']} cores. "
         f"The last column is {CORES} times what a process makes that has a core to itself; the goal is "
         f"{GOALS['documents a second']:,}.",
-        "",
         markdown_table(
             ["workers", "documents a second", "at once", "each", f"{CORES} workers on {CORES} cores, scaled"], lines
         ),
-        "",
-        "    python -m benchmarks.starvation"
-        + (f" --data {Path(str(options.data)).name}" if options.data else "")
+        command="python -m benchmarks.starvation"
+        + (f" --data {settings['data']}" if settings["data"] else "")
         + f" --tokens {settings['tokens']} --workers {' '.join(record['workers'])}",
-        "",
-    ]
-    write_results("starvation", text, record, options.output)
+    )
 
 
 if __name__ == "__main__":

@@ -24,7 +24,8 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from benchmarks.datasets.bbc import packaged_corpus_path
-from benchmarks.records import environment, environment_lines, write_results
+from benchmarks.pages import document, write_results
+from benchmarks.records import environment
 from simlte_st.data import Document
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.exploration.config import ExploreConfig
@@ -57,8 +58,8 @@ def main(arguments: list[str] | None = None) -> None:
         texts, labels = read(name, options.shared, options.documents)
         vectors, halves = encode(name, texts, options.vectors)
         rows += measure(name, texts, labels, vectors, halves)
-    note = f"At most {options.documents:,} documents a set, {PACKAGED_BASE}; numbers of one draw and one seed."
-    write(rows, note, options.output)
+    record = {"documents": options.documents, "environment": environment(torch.bfloat16), "rows": rows}
+    write_results("topics", record, options.output)
 
 
 def read(name: str, folder: Path, most: int) -> tuple[list[str], list[str]]:
@@ -122,9 +123,8 @@ def measure(
     ]
 
 
-def write(rows: list[dict[str, Any]], note: str, folder: Path | None) -> None:
-    """Write the results."""
-    found = environment(torch.bfloat16)
+def page(record: dict[str, Any]) -> str:
+    """Return the page of the results."""
     table = [
         [
             f"{row['set']}, {row['topics of']}",
@@ -133,21 +133,15 @@ def write(rows: list[dict[str, Any]], note: str, folder: Path | None) -> None:
             f"{row['NMI']:.3f}",
             f"{row['ARI']:.3f}",
         ]
-        for row in rows
+        for row in record["rows"]
     ]
-    lines = [
+    return document(
         "# Topics against labels that they never saw",
-        "",
-        note,
-        "",
+        f"At most {record['documents']:,} documents a set, {PACKAGED_BASE}; numbers of one draw and one seed.",
         markdown_table(["set, topics of", "topics", "in none", "NMI", "ARI"], table),
-        "",
-        *environment_lines([found]),
-        "",
-        "    python -m benchmarks.topics --shared SHARED_DATA --vectors FOLDER",
-        "",
-    ]
-    write_results("topics", lines, {"environment": found, "rows": rows}, folder)
+        machines=[record["environment"]],
+        command="python -m benchmarks.topics --shared SHARED_DATA --vectors FOLDER",
+    )
 
 
 if __name__ == "__main__":

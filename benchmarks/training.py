@@ -37,7 +37,8 @@ import torch
 from datasets import Dataset
 from transformers import TrainerCallback
 
-from benchmarks.records import RESULTS, add_bf16, dtype_of, environment, write_results
+from benchmarks.pages import document, write_results
+from benchmarks.records import RESULTS, add_bf16, dtype_of, environment
 from benchmarks.timing import own_process, resident
 from benchmarks.training_sides import SIDES, ours, plain_model
 from simlte_st.data import DocSplit, DocSplitTransform, read_documents, write_corpus
@@ -219,43 +220,43 @@ def write(source: str, length: int, part: str, measured: dict[str, Any], output:
         row = key
         rows = sorted([*rows, row], key=lambda row: (row["source"], row["tokens"], row.get("dtype", "")))
     row[part] = measured
-    write_results("training", page(rows), {"rows": rows}, output)
+    write_results("training", {"rows": rows}, output)
 
 
-def page(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Lay out what has been measured."""
+def page(record: dict[str, Any]) -> str:
+    """Return the page of what has been measured."""
+    rows = record["rows"]
     machine = next(row[part] for part in ("time", *PARTS) for row in rows if part in row)["environment"]
-    text = [
+    blocks, commands = [], []
+    for row in rows:
+        half = row.get("dtype", "float32") == "bfloat16"
+        blocks.append(f"## {row['source']}, {row['tokens']} tokens a view, {row.get('dtype', 'float32')}")
+        if "time" in row or "memory" in row:
+            sizes = {row[part]["batch_size"] for part in ("time", "memory") if part in row}
+            blocks += [table(row), f"Batches of {' and '.join(map(str, sorted(sizes)))} documents."]
+        if "outside" in row:
+            blocks.append(f"Outside the model: {row['outside']['share']:.1%} of the Trainer's time.")
+        if "large" in row:
+            large = row["large"]
+            blocks.append(
+                f"A batch of {large['documents']:,} through gradient caching has {large['ratio']:.2f} times the "
+                f"tokens a second of batches of {large['batch_size']}."
+            )
+        if "time" in row:
+            time = row["time"]
+            commands.append(
+                f"    python -m benchmarks.training --data {row['source']} --lengths {row['tokens']} --batch-size "
+                f"{time['batch_size']} --repeats {len(time['turns']['obvious'])}" + " --bf16" * half
+            )
+    return document(
         "# The training step",
-        "",
         f"all-MiniLM-L6-v2, contrastive + MLM, {machine['threads']} threads on {machine['device']}; the sides take "
         "turns in one process. What they are: `python -m benchmarks.training --help`. Times: documents a second "
         "over those of the obvious composition, with its dropout and without; in brackets, in the turn where that is "
         "least and in the turn where it is most. Memory: what a step adds to the process, and all that it has.",
-        "",
-    ]
-    for row in rows:
-        text += [f"## {row['source']}, {row['tokens']} tokens a view, {row.get('dtype', 'float32')}", ""]
-        if "time" in row or "memory" in row:
-            sizes = {row[part]["batch_size"] for part in ("time", "memory") if part in row}
-            text += [table(row), "", f"Batches of {' and '.join(map(str, sorted(sizes)))} documents.", ""]
-        if "outside" in row:
-            text += [f"Outside the model: {row['outside']['share']:.1%} of the Trainer's time.", ""]
-        if "large" in row:
-            large = row["large"]
-            text += [
-                f"A batch of {large['documents']:,} through gradient caching has {large['ratio']:.2f} times the "
-                f"tokens a second of batches of {large['batch_size']}.",
-                "",
-            ]
-    text += [
-        f"    python -m benchmarks.training --data {row['source']} --lengths {row['tokens']} "
-        f"--batch-size {row['time']['batch_size']} --repeats {len(row['time']['turns']['obvious'])}"
-        + (" --bf16" if row.get("dtype") == "bfloat16" else "")
-        for row in rows
-        if "time" in row
-    ]
-    return [*text, ""]
+        *blocks,
+        "\n".join(commands),
+    )
 
 
 def table(row: dict[str, Any]) -> str:

@@ -8,17 +8,24 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import types
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
+from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from simlte_st.checks import LARGEST_COUNT, LARGEST_SEED, check_choice, check_count, check_number, check_text
 from simlte_st.errors import ConfigurationError, did_you_mean
 
 C = TypeVar("C", bound="Config")
 F = TypeVar("F", bound=Callable[..., Any])
+
+LARGEST_COUNT = 2**31 - 1
+"""Upper limit of whole numbers: some libraries have 32 bits for them."""
+
+LARGEST_SEED = 2**32 - 1
+"""Upper limit of seeds: numpy takes 32 bits."""
 
 
 @dataclass(frozen=True)
@@ -199,6 +206,57 @@ def check_value(name: str, value: Any, kinds: tuple[Any, ...], entry: Setting) -
         check_number(name, value, least=entry.least, most=entry.most, above=entry.above, below=entry.below)
     elif set(kinds) <= {str, type(None)}:
         check_text(name, value)
+
+
+def check_number(
+    name: str,
+    value: Any,
+    *,
+    least: float | None = None,
+    most: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
+) -> None:
+    """Check a finite number by its range."""
+    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+    fits = (
+        math.isfinite(number)
+        and (least is None or number >= least)
+        and (most is None or number <= most)
+        and (above is None or number > above)
+        and (below is None or number < below)
+    )
+    if not fits:
+        bounds = (("at least", least), ("above", above), ("at most", most), ("below", below))
+        limits = " and ".join(f"{words} {bound:,}" for words, bound in bounds if bound is not None)
+        raise ConfigurationError(f"{name}={value}: must be a number{', ' * bool(limits)}{limits}.")
+
+
+def check_count(name: str, value: Any, *, least: int = 1, most: int = LARGEST_COUNT) -> None:
+    """Check a whole number by its range."""
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or not least <= value <= most:
+        limits = f"at least {least:,}" if whole and value < least else f"from {least:,} to {most:,}"
+        raise ConfigurationError(f"{name}={value}: must be a whole number, {limits}.")
+
+
+def check_seed(seed: Any) -> None:
+    """Check a seed."""
+    check_count("seed", seed, least=0, most=LARGEST_SEED)
+
+
+def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
+    """Check one of some words."""
+    known = list(choices)
+    if value not in known:
+        *others, last = map(repr, known)
+        raise ConfigurationError(f"{name}={value!r}: use {', '.join(others)} or {last}.")
+
+
+def check_text(name: str, value: Any) -> None:
+    """Check a string."""
+    if not isinstance(value, str):
+        raise ConfigurationError(f"{name}={value!r}: must be one text, not a {type(value).__name__}.")
 
 
 def _declared(kind: type) -> dict[str, Setting]:

@@ -138,7 +138,7 @@ MUTANTS = [
     ),
     (
         "benchmarks/citation.py", "test_citation.py",
-        "for each in (record, records[base])", "for each in (records[base], record)",
+        "for each in (record, found[base])", "for each in (found[base], record)",
     ),
     ("simlte_st/models/encode_ray.py", "models/test_encode_ray.py", "min(cpus - 1, gpus)", "min(cpus, gpus)"),
     ("simlte_st/models/parts.py", "models/test_encode.py", "max(self._before, default=0) > number", "False"),
@@ -207,7 +207,7 @@ MUTANTS = [
     ("simlte_st/modules/base.py", "modules/test_token_attention.py", "mask.shape != embeddings.shape[:2]", "False"),
     ("simlte_st/modules/base.py", "modules/test_token_attention.py", "[-1] != self.embedding_dimension", " is None"),
     ("benchmarks/papers/weights.py", "test_weights.py", "model.eval()", "pass"),
-    ("simlte_st/training/save.py", "training/test_report.py", "(base[0], trained)", "(trained, trained)"),
+    ("simlte_st/training/report.py", "training/test_report.py", "(base, trained)", "(trained, trained)"),
     *(
         ("simlte_st/training/report.py", "training/test_report.py", old, new)
         for old, new in (

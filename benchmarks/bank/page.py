@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import pages
 from benchmarks.bank import documents
 from benchmarks.bank.candidates import CANDIDATES
 from benchmarks.bank.make import BASE, Bank
@@ -42,7 +43,7 @@ from benchmarks.bank.trust import (
     training_of,
 )
 from benchmarks.figures import drawn_figure
-from benchmarks.records import RESULTS, environment, write_results
+from benchmarks.records import RESULTS, environment
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.evaluation.verdict import LIKELY, RECORD_FILE
 from simlte_st.files import read_json, write_json
@@ -58,18 +59,10 @@ def write_page(judged: Judged, words: Words, settings: Mapping[str, Any], folder
     trust = {name: trust_of(judged, name) for name in CANDIDATES}
     judgements = left_out(judged, of_set)
     chances = probabilities(judgements)
-    write_results(
-        "verdict",
-        verdict_page(judged, trust, settings, judgements),
-        rounded({**settings, "trust": trust, "judged": judged}),
-        folder,
-    )
-    write_results(
-        "recipe",
-        recipe_page(judged, words, settings, chances),
-        {**settings, "words": words, "gains": gains(judged, chances)},
-        folder,
-    )
+    write_json(folder / "verdict.json", rounded({**settings, "trust": trust, "judged": judged}))
+    pages.write_page("verdict", "\n".join(verdict_page(judged, trust, settings, judgements)), folder)
+    write_json(folder / "recipe.json", {**settings, "words": words, "gains": gains(judged, chances)})
+    pages.write_page("recipe", "\n".join(recipe_page(judged, words, settings, chances)), folder)
     draw(judged, folder / "verdict.svg")
     draw_calibration(judgements, folder / "verdict_calibration.svg")
 

@@ -15,7 +15,8 @@ from benchmarks.grid.results import KINDS, Results
 from benchmarks.grid.sets import ALL
 from benchmarks.grid.systems import SYSTEMS
 from benchmarks.grid.work import Work
-from benchmarks.records import environment_lines, write_results
+from benchmarks.pages import write_results
+from benchmarks.records import environment_lines
 from simlte_st.errors import MissingExtraError
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import read_json
@@ -35,12 +36,12 @@ def report(work: Work, folder: Path, earlier: Path | None = None) -> str:
     gains = tables.gains(results)
     ablations = tables.ablations(results)
     figures = draw(results, gains, folder)
-    lines = [*_begin(results), *_sections(results, gains, ablations, figures), *_end(results)]
     record = {
         "settings": results.settings,
         "data": data_sets(results),
         "gains": gains,
         "ablations": ablations,
+        "figures": figures,
         "skipped": results.skipped,
         "environments": results.environments,
         "models": {name: cell["result"] | {"settings": cell["settings"]} for name, cell in results.models.items()},
@@ -49,8 +50,15 @@ def report(work: Work, folder: Path, earlier: Path | None = None) -> str:
             for name, cell in results.cells.items()
         },
     }
-    write_results("paper", lines, record, folder, aloud=False)
-    return "\n".join(lines)
+    write_results("paper", record, folder, aloud=False)
+    return (folder / "paper.md").read_text(encoding="utf-8")
+
+
+def page(record: Mapping[str, Any]) -> str:
+    """Return the page of what is finished."""
+    results = Results.of_record(record)
+    sections = _sections(results, record["gains"], record["ablations"], record["figures"])
+    return "\n".join([*_begin(results), *sections, *_end(results)])
 
 
 def data_sets(results: Results) -> dict[str, dict[str, Any]]:

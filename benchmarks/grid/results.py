@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,12 @@ class Results:
         self.environments = environments([*self.cells.values(), *self.models.values()])
         if earlier is not None:
             self._add(earlier)
+
+    @classmethod
+    def of_record(cls, record: Mapping[str, Any]) -> Results:
+        """Return the results of the record of a page."""
+        parts = {name: record.get(name, {}) for name in ("models", "data", "skipped")}
+        return cls(Work(Path("nowhere")), record["settings"], {**record, **parts})
 
     def _add(self, earlier: Mapping[str, Any]) -> None:
         different = sorted(differences(earlier["settings"], self.settings))

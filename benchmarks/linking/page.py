@@ -12,8 +12,9 @@ from benchmarks.grid.work import Work
 from benchmarks.linking.figures import draw_alphas, draw_map, draw_sparsity
 from benchmarks.linking.printed import AVERAGES, R_PRECISION
 from benchmarks.linking.sparsity import CLOSED, TITLES, expected_sum, measure
+from benchmarks.pages import write_results
 from benchmarks.papers.linking import PRINTED_RANKS, THRESHOLD, scaled_rank
-from benchmarks.records import environment_lines, environments, mean_deviation, write_results
+from benchmarks.records import environment_lines, environments, mean_deviation
 from simlte_st.evaluation.table import markdown_table
 
 METRICS = {"map": "mAP", "roc_auc": "ROC-AUC", "mrp": "mRP"}
@@ -30,18 +31,28 @@ def report(work: Work, folder: Path, systems: Sequence[str]) -> None:
         raise SystemExit(f"Nothing is finished in {work.folder}.")
     made_in = environments(cell for by_seed in found.values() for cell in by_seed.values())
     sparsity = measure()
+    folder.mkdir(parents=True, exist_ok=True)
+    if "AST" in found:
+        draw_alphas(_by_part(found["AST"]), folder / "ast_alphas.svg")
+        draw_map(next(iter(found["AST"].values()))["result"]["map"], folder / "ast_map.svg")
+    draw_sparsity(sparsity, folder / "ast_sparsity.svg")
+    kept = {name: {str(seed): cell["result"] | {"settings": cell["settings"]} for seed, cell in by_seed.items()}
+            for name, by_seed in found.items()}  # fmt: skip
+    write_results("ast", {"results": kept, "sparsity": sparsity, "environments": made_in}, folder)
+
+
+def page(record: Mapping[str, Any]) -> str:
+    """Return the page of what is finished."""
+    found = {
+        name: {int(seed): {"result": result, "settings": result["settings"]} for seed, result in by_seed.items()}
+        for name, by_seed in record["results"].items()
+    }
     lines = [*_begin(found), *_tables(found)]
     if "AST" in found:
         lines += _alphas(found["AST"])
-        draw_alphas(_by_part(found["AST"]), folder / "ast_alphas.svg")
-        draw_map(next(iter(found["AST"].values()))["result"]["map"], folder / "ast_map.svg")
-    lines += _sparsity(sparsity)
-    draw_sparsity(sparsity, folder / "ast_sparsity.svg")
-    lines += ["## How it was made", "", *environment_lines(made_in), ""]
-    lines += ["    python -m benchmarks.ast --shared FOLDER", ""]
-    kept = {name: {str(seed): cell["result"] | {"settings": cell["settings"]} for seed, cell in by_seed.items()}
-            for name, by_seed in found.items()}  # fmt: skip
-    write_results("ast", lines, {"results": kept, "sparsity": sparsity, "environments": made_in}, folder)
+    lines += _sparsity(record["sparsity"])
+    lines += ["## How it was made", "", *environment_lines(record["environments"]), ""]
+    return "\n".join([*lines, "    python -m benchmarks.ast --shared FOLDER", ""])
 
 
 def metric(found: Mapping[int, Mapping[str, Any]], name: str) -> list[float]:

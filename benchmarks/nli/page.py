@@ -12,10 +12,11 @@ from scipy.stats import ttest_1samp
 
 from benchmarks.grid.work import Work
 from benchmarks.nli.printed import AVERAGE, SIMILARITY, TRANSFER
-from benchmarks.nli.sweeps import sweeps
+from benchmarks.nli.sweeps import draw_sweeps, sweeps
 from benchmarks.nli.tasks import FOLDS, SENTEVAL, STS, load_labelled
 from benchmarks.nli.training import BATCH, ROWS
-from benchmarks.records import environment_lines, environments, mean_deviation, write_results
+from benchmarks.pages import write_results
+from benchmarks.records import environment_lines, environments, mean_deviation
 from simlte_st.evaluation.table import markdown_table
 
 METRICS = ("pearson", "spearman", "accuracy")
@@ -41,20 +42,29 @@ def report(work: Work, shared: Path, folder: Path) -> None:
     cells = {str(path.with_suffix("")): cell for pattern in ("*/*", "*/*/*") for path, cell in work.cells(pattern)}
     if not cells:
         raise SystemExit(f"Nothing is finished in {work.folder}.")
-    settings = next(iter(cells.values()))["settings"]
     made_in = environments(cells.values())
-    results = {name: cell["result"] for name, cell in cells.items()}
-    lines = [*_begin(settings, rates_of(cells))]
-    if any(name.startswith("rows/") for name in results):
-        lines += [_tasks(shared, settings["transfer_texts"]), ""]
-    lines += [*_bases(results), *sweeps(results, folder), *_conversion(results)]
-    lines += ["## How it was made", ""]
-    lines += [*environment_lines(made_in), "", *made_where(cells, made_in), "    " + _command(cells), ""]
     kept = {
         name: cell["result"] | {"settings": cell["settings"], "environment": made_in.index(cell["environment"])}
         for name, cell in sorted(cells.items())
     }
-    write_results("ta_sbert", lines, {"results": kept, "environments": made_in}, folder)
+    record: dict[str, Any] = {"results": kept, "environments": made_in}
+    if any(name.startswith("rows/") for name in cells):
+        record["tasks"] = _tasks(shared, next(iter(cells.values()))["settings"]["transfer_texts"])
+    draw_sweeps(kept, folder)
+    write_results("ta_sbert", record, folder)
+
+
+def page(record: Mapping[str, Any]) -> str:
+    """Return the page of what is finished."""
+    made_in = record["environments"]
+    results = dict(sorted(record["results"].items(), key=lambda each: (each[0].count("/"), each[0])))
+    cells = {name: {**cell, "environment": made_in[cell["environment"]]} for name, cell in results.items()}
+    lines = [*_begin(next(iter(cells.values()))["settings"], rates_of(cells))]
+    if "tasks" in record:
+        lines += [record["tasks"], ""]
+    lines += [*_bases(results), *sweeps(results), *_conversion(results)]
+    lines += ["## How it was made", "", *environment_lines(made_in), "", *made_where(cells, made_in)]
+    return "\n".join([*lines, "    " + _command(cells), ""])
 
 
 def rates_of(cells: Mapping[str, Any]) -> list[float]:

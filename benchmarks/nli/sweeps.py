@@ -47,42 +47,45 @@ PANELS: dict[str, dict[str, dict[str, Callable[[Mapping[str, Any]], float]]]] = 
 """What the figure of a part shows: panels, and in each the scores by name; one line is solid, the next dotted."""
 
 
-def sweeps(results: Mapping[str, Any], folder: Path) -> Iterator[str]:
-    """Write the part of the page, and a figure for each sweep that has at least two values."""
+def found_in(results: Mapping[str, Any], part: str) -> tuple[list[str], dict[str, list[dict[str, Any]]]]:
+    """Return the trainings of a sweep by name, and the names in the order of the values."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for name, result in results.items():
+        if name.startswith(f"{part}/"):
+            found.setdefault(name.removeprefix(f"{part}/").rpartition("-")[0], []).append(result)
+    return sorted(found, key=lambda name: (float(name.split("/")[0]), name)), found
+
+
+def lines_of(results: Mapping[str, Any], part: str) -> dict[str, dict[float, Runs]]:
+    """Return the lines of a sweep's figure; none where it has fewer than two values."""
+    lines: dict[str, dict[float, Runs]] = {}
+    ordered, found = found_in(results, part)
+    for name in ordered:
+        value, _, side = name.partition("/")
+        lines.setdefault(side, {})[float(value)] = found[name]
+    return lines if max(map(len, lines.values()), default=0) > 1 else {}
+
+
+def sweeps(results: Mapping[str, Any]) -> Iterator[str]:
+    """Write the part of the page."""
     for part, title, about, varied in SWEEPS:
-        found: dict[str, list[dict[str, Any]]] = {}
-        for name, result in results.items():
-            if name.startswith(f"{part}/"):
-                found.setdefault(name.removeprefix(f"{part}/").rpartition("-")[0], []).append(result)
+        ordered, found = found_in(results, part)
         if not found:
             continue
-        yield f"## {title}"
-        yield ""
-        yield about
-        yield ""
-        ordered = sorted(found, key=lambda name: (float(name.split("/")[0]), name))
-        yield markdown_table(
-            [
-                varied,
-                "loss, trained on",
-                "loss, others",
-                "accuracy, trained on",
-                "accuracy, others",
-                "STSb Pearson",
-                "Spearman",
-                "trainings",
-            ],
-            [[name.replace("/", ", "), *_cells(found[name]), str(len(found[name]))] for name in ordered],
-        )
-        yield ""
-        lines: dict[str, dict[float, Runs]] = {}
-        for name in ordered:
-            value, _, side = name.partition("/")
-            lines.setdefault(side, {})[float(value)] = found[name]
-        if max(len(line) for line in lines.values()) > 1:
+        header = [varied, "loss, trained on", "loss, others", "accuracy, trained on", "accuracy, others"]
+        header += ["STSb Pearson", "Spearman", "trainings"]
+        rows = [[name.replace("/", ", "), *_cells(found[name]), str(len(found[name]))] for name in ordered]
+        yield from (f"## {title}", "", about, "", markdown_table(header, rows), "")
+        if lines_of(results, part):
+            yield from (f"![scores over the {varied}](ta_sbert_{part}.svg)", "")
+
+
+def draw_sweeps(results: Mapping[str, Any], folder: Path) -> None:
+    """Draw a figure of each sweep that has at least two values."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for part, _, _, varied in SWEEPS:
+        if lines := lines_of(results, part):
             draw(folder / f"ta_sbert_{part}.svg", lines, PANELS[part], varied)
-            yield f"![scores over the {varied}](ta_sbert_{part}.svg)"
-            yield ""
 
 
 def _cells(runs: Runs) -> list[str]:

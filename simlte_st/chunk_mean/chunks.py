@@ -37,7 +37,7 @@ def plan_chunks(
     slots_per_pass: int = 2048,
     slack: int = 64,
 ) -> list[ChunkBatch]:
-    """Cut documents into chunks and put chunks of like lengths together.
+    """Split documents into chunks, and batch chunks of similar lengths.
 
     A document that fits a chunk is one, as it is. Each chunk of a longer one has the document's ``prefix`` first tokens
     (``[CLS]`` and the prompt), a stretch of what follows, and the document's last token (``[SEP]``). All stretches but

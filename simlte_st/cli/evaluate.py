@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from simlte_st.cli.arguments import add_arguments, check_result_files, print_result
+from simlte_st.cli.arguments import add_arguments, check_result_file, print_result
 from simlte_st.cli.messages import note
-from simlte_st.cli.numbers import count
-from simlte_st.cli.options import add_options, config_from
+from simlte_st.cli.options import add_options, config_from, number
 from simlte_st.cli.sources import SOURCE_HELP, Sources
 from simlte_st.cli.terminal import terminal_width
+from simlte_st.config import DeviceConfig, OverwriteConfig
 from simlte_st.data.config import ReadConfig
 from simlte_st.evaluation.config import EvaluateConfig
 
@@ -39,12 +39,14 @@ def add_parser(subparsers: Any) -> None:
     )  # fmt: skip
     parser.add_argument("--base", metavar="MODEL", help="model to compare with (default: what the models came from)")
     parser.add_argument(
-        "--halves", type=count, default=1000, metavar="N", help="documents to split into halves (default: 1000)"
+        "--halves", type=number(int), default=1000, metavar="N", help="documents to split into halves (default: 1000)"
     )
     add_options(parser, EvaluateConfig)
     parser.add_argument("--output", metavar="FILE.json", help="write the results there too")
-    add_arguments(parser, "--overwrite", "--device", "--json", "common")
+    add_options(parser, OverwriteConfig)
+    add_options(parser, DeviceConfig)
     add_options(parser, ReadConfig)
+    add_arguments(parser, "--json", "--verbose", "--debug")
     parser.set_defaults(run=run)
 
 
@@ -57,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     config, reading = config_from(arguments, EvaluateConfig), config_from(arguments, ReadConfig).values()
     check_device(arguments.device)
-    check_result_files(arguments, arguments.data, arguments.test_data)
+    check_result_file(arguments, arguments.data, arguments.test_data)
     labelled = {"label_column": arguments.label_column}
     reader = read_documents(arguments.data, **reading, **labelled)
     test_data = arguments.test_data and read_documents(arguments.test_data, **{**reading, "limit": None}, **labelled)

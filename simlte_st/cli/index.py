@@ -8,6 +8,7 @@ from typing import Any
 from simlte_st.cli.arguments import add_arguments, print_result
 from simlte_st.cli.messages import note
 from simlte_st.cli.options import add_options, config_from
+from simlte_st.config import ProgressConfig
 from simlte_st.data.config import ReadConfig
 from simlte_st.search.config import AddConfig
 
@@ -37,7 +38,8 @@ def add_parser(subparsers: Any) -> None:
     )
     add_options(parser, AddConfig)
     add_options(parser, ReadConfig)
-    add_arguments(parser, "--json", "--quiet", "common")
+    add_options(parser, ProgressConfig)
+    add_arguments(parser, "--json", "--verbose", "--debug")
     parser.set_defaults(run=run)
 
 
@@ -50,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     from simlte_st.models.device import check_devices
     from simlte_st.search import Index
 
-    config = config_from(arguments, AddConfig, progress=not arguments.quiet)
+    config = config_from(arguments, AddConfig)
     check_devices(config)  # before the model is loaded
     reader = read_documents(arguments.source, metadata=True, **config_from(arguments, ReadConfig).values())
     check_apart(arguments.source, Path(arguments.output))

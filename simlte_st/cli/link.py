@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from simlte_st.cli.arguments import add_arguments
 from simlte_st.cli.messages import in_options, note
-from simlte_st.cli.numbers import finite_number
-from simlte_st.cli.options import config_from
+from simlte_st.cli.options import add_options, config_from, number
 from simlte_st.cli.search import add_search_options, check_columns, check_format, shown_config, write_hits
 from simlte_st.cli.terminal import wrapped
+from simlte_st.config import ProgressConfig
 from simlte_st.errors import ConfigurationError
 from simlte_st.search.config import LinkConfig, LinkEachConfig
 
@@ -50,12 +50,12 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument(
         "--precision",
-        type=finite_number,
+        type=number(float),
         metavar="X",
         help="share of right links that --calibrate aims at (default: .9)",
     )
     add_search_options(parser, LinkConfig)
-    add_arguments(parser, "--quiet")
+    add_options(parser, ProgressConfig)
     parser.set_defaults(run=run)
 
 
@@ -104,7 +104,7 @@ def link_each(index: Index, config: LinkConfig, arguments: argparse.Namespace) -
         index.link_each(reader, config.part(LinkEachConfig)),
         "linking",
         length_hint(reader, 0),
-        shown=not arguments.quiet,
+        shown=arguments.progress,
     )
     linked = found = 0
     writer: Any = None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import Field, fields
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
-from simlte_st.config import Config, check_value, default_of, setting_of, types_of
+from simlte_st.config import Config, Setting, check_value, default_of, setting_of, types_of
 from simlte_st.errors import ConfigurationError
 from simlte_st.files import valid_unicode
 
@@ -95,7 +95,7 @@ def _add_option(
         options["choices"] = get_args(literal[0])
     else:
         options["metavar"] = entry.metavar or _metavar(kinds)
-        options["type"] = lambda words: read_value(words, item, kinds)
+        options["type"] = lambda words: read_value(words, item.name, kinds, entry)
     text = in_flags(text or entry.flag_help or entry.help)
     if entry.default_help or not (default is None or isinstance(default, bool)):
         text += f" (default: {in_flags(entry.default_help) if entry.default_help else '%(default)s'})"
@@ -122,15 +122,20 @@ def _metavar(kinds: tuple[Any, ...]) -> str | None:
     return "|".join([number, *words, *(["N-M"] if tuple[int, int] in kinds else [])])
 
 
-def read_value(text: str, item: Field[Any], kinds: tuple[Any, ...]) -> Any:
-    """Return the value that a word of the command line is for a field.
+def number(kind: type[int] | type[float], **bounds: Any) -> Callable[[str], Any]:
+    """Return what reads a number within bounds, for an option that is not a setting."""
+    return lambda text: read_value(text, kind.__name__, (kind,), Setting("", **bounds))
+
+
+def read_value(text: str, name: str, kinds: tuple[Any, ...], entry: Setting) -> Any:
+    """Return the value that a word of the command line is for a setting.
 
     Raises:
         argparse.ArgumentTypeError: It is of another type, or out of the field's range.
     """
     try:
         value = _typed(text, kinds)
-        check_value(item.name, value, kinds, setting_of(item))
+        check_value(name, value, kinds, entry)
     except ConfigurationError as error:
         raise argparse.ArgumentTypeError(str(error).partition("=")[2].rstrip(".")) from error
     return value

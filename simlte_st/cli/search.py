@@ -10,11 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from simlte_st.cli.arguments import add_arguments, check_result_files
+from simlte_st.cli.arguments import add_arguments, check_result_file
 from simlte_st.cli.messages import note
 from simlte_st.cli.options import add_options, config_from
 from simlte_st.cli.terminal import terminal_width
-from simlte_st.config import Config
+from simlte_st.config import Config, OverwriteConfig
 from simlte_st.errors import ConfigurationError
 from simlte_st.files import valid_unicode
 from simlte_st.search.config import LinkConfig, SearchConfig
@@ -50,7 +50,8 @@ def add_search_options(parser: argparse.ArgumentParser, kind: type[Config]) -> N
     add_arguments(parser, "--model")
     parser.add_argument("--format", choices=("table", "jsonl", "parquet"), default="table", help="default: %(default)s")
     parser.add_argument("--output", metavar="FILE", help="write the hits there (jsonl or parquet)")
-    add_arguments(parser, "--overwrite", "common")
+    add_options(parser, OverwriteConfig)
+    add_arguments(parser, "--verbose", "--debug")
 
 
 def add_shown_arguments(parser: argparse.ArgumentParser, columns: str = "none") -> None:
@@ -82,7 +83,7 @@ def check_format(arguments: argparse.Namespace) -> None:
             raise ConfigurationError("--output needs --format jsonl or parquet, or a name that ends in one of the two.")
     if arguments.format == "parquet" and not arguments.output:
         raise ConfigurationError("--format parquet needs --output FILE.")
-    check_result_files(arguments, getattr(arguments, "documents", None))  # of simlte link, which may be files
+    check_result_file(arguments, getattr(arguments, "documents", None))  # of simlte link, which may be files
 
 
 def run(arguments: argparse.Namespace) -> int:

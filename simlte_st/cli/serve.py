@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from simlte_st.cli.arguments import add_arguments
-from simlte_st.cli.numbers import count
+from simlte_st.cli.options import number
 from simlte_st.cli.search import add_shown_arguments, check_columns
 from simlte_st.errors import ConfigurationError
 
@@ -36,9 +36,9 @@ def add_parser(subparsers: Any) -> None:
     )
     add_arguments(parser, "index", "--model")
     add_shown_arguments(parser, "all")
-    parser.add_argument("--port", type=count, default=8501, metavar="N", help="default: %(default)s")
+    parser.add_argument("--port", type=number(int, most=65535), default=8501, metavar="N", help="default: %(default)s")
     parser.add_argument("--open", action=argparse.BooleanOptionalAction, default=False, help="open the browser too")
-    add_arguments(parser, "common")
+    add_arguments(parser, "--verbose", "--debug")
     parser.set_defaults(run=run)
 
 
@@ -79,8 +79,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 def check_port(port: int) -> None:
     """Check that a port is free."""
-    if not 1 <= port <= 65535:
-        raise ConfigurationError(f"--port {port}: ports go from 1 to 65535.")
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

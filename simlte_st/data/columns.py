@@ -29,16 +29,12 @@ _VALUE_LENGTH = 200
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of the source, with the kind of its values.
-
-    ``numbers`` holds the numbers themselves, or the seconds since 1970 of dates; None for other kinds, for missing
-    values and for the few that do not fit the kind.
-    """
+    """A column of the source, with the kind of its values."""
 
     name: str
     kind: Kind
-    values: Sequence[Any]
-    numbers: Sequence[float | None]
+    values: Sequence[Any]  # None if missing
+    numbers: Sequence[float | None]  # or dates in seconds since 1970; None for all that is neither
 
     def shown(self) -> list[str]:
         """Return the values as shortened text; empty where a value is missing."""

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from simlte_st.data.document import Document, SegmentedDocument, text_key
 from simlte_st.data.documents import read_documents
 from simlte_st.data.drawing import View
-from simlte_st.data.segmenters import PunktSegmenter, Segmenter, make_segmenter, peek
-from simlte_st.data.sentences import TokenCounter, estimate_tokens, in_batches, segment_document
+from simlte_st.data.segmenters import PunktSegmenter, Segmenter
+from simlte_st.data.sentences import TokenCounter, estimate_tokens, in_batches, segment_stream
 from simlte_st.errors import EmptyCorpusError
 from simlte_st.files import atomic_path, read_json, write_json
 from simlte_st.progress import with_progress_bar
@@ -41,20 +41,12 @@ _BATCH_CHARACTERS = 32_000_000  # ... or fewer, of long documents: one batch is 
 
 @dataclass
 class CorpusReport:
-    """What became of the documents on their way into the corpus.
-
-    Attributes:
-        documents: Documents that can be trained on.
-        sentences: Their sentences.
-        tokens: Their tokens, special tokens not counted.
-        longest: Tokens of the longest one.
-        left_out: Number of documents left out, by reason.
-    """
+    """The documents of a corpus, their sentences and tokens, and how many were left out, by reason."""
 
     documents: int = 0
     sentences: int = 0
-    tokens: int = 0
-    longest: int = 0
+    tokens: int = 0  # without special tokens
+    longest: int = 0  # tokens of the longest document
     left_out: dict[str, int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -113,14 +105,12 @@ def write_corpus(
         report = CorpusReport()
         unique = _without_duplicates(reader, report)
         kept = unique if hold_out is None else hold_out(unique)
-        first, stream = peek(kept, lambda document: len(document.text))
-        cut = make_segmenter(segmenter, lambda: (document.text for document in first))
+        cut, segmented = segment_stream(kept, segmenter, count_tokens)
         if isinstance(cut, PunktSegmenter):
             write_json(directory / "punkt.json", cut.to_dict())
-        shown = with_progress_bar(stream, "Segmenting", length_hint(reader, 0), shown=progress)
-        segmented = (segment_document(document, cut, count_tokens) for document in shown)
+        shown = with_progress_bar(segmented, "Segmenting", length_hint(reader, 0), shown=progress)
         with atomic_path(directory / "corpus.arrow") as path:
-            _write_rows(path, _usable_rows(segmented, view, report))
+            _write_rows(path, _usable_rows(shown, view, report))
         if report.documents < 2:
             raise EmptyCorpusError(too_few_documents(report.documents, report.left_out))
         write_json(directory / "corpus.json", report.to_dict())
@@ -159,15 +149,13 @@ def _write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
 
 def to_row(document: SegmentedDocument) -> dict[str, Any]:
     """Return a segmented document as a row of a corpus."""
-    values = ((name, getattr(document, name)) for name in SCHEMA.names)
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in values}
+    return {name: getattr(document, name) for name in SCHEMA.names}
 
 
 def from_rows(columns: Mapping[str, Sequence[Any]]) -> Iterator[SegmentedDocument]:
     """Return the segmented documents of several rows, given as columns, as in a slice of a data set."""
-    rows = zip(columns["id"], columns["sentences"], columns["paragraphs"], columns["tokens"], strict=True)
-    for name, sentences, paragraphs, tokens in rows:
-        yield SegmentedDocument(name, tuple(sentences), tuple(paragraphs), tuple(tokens))
+    for name, *lists in zip(*(columns[column] for column in SCHEMA.names), strict=True):
+        yield SegmentedDocument(name, *map(tuple, lists))
 
 
 def too_few_documents(documents: int, left_out: Mapping[str, int] | None = None) -> str:
@@ -191,21 +179,13 @@ def document_lengths(corpus: Dataset) -> Iterator[NDArray[np.int64]]:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What one pass over a corpus can see of it.
+    """What one pass over a corpus, or an evenly spread sample of it, sees."""
 
-    Attributes:
-        documents: Documents looked at; of a large corpus an evenly spread sample.
-        cut: Documents of which a part stays unseen in a pass.
-        tokens: Tokens of all documents looked at.
-        seen: Tokens that are in a view.
-        total: Documents of the corpus.
-    """
-
-    documents: int
-    cut: int
+    documents: int  # in the sample
+    cut: int  # documents of which a part stays unseen
     tokens: int
-    seen: int
-    total: int
+    seen: int  # tokens that are in a view
+    total: int  # documents of the corpus
 
     @property
     def share(self) -> float:

@@ -37,36 +37,23 @@ _BEGINNING = 200  # characters of a text that show whether it has two words
 
 @dataclass(frozen=True)
 class Cursor:
-    """Where a buffer begins: enough to continue there without reading what comes before.
+    """Where a buffer begins: enough to continue there without reading what comes before."""
 
-    Attributes:
-        row: Number of its first document, from 0, over all passes.
-        epoch: The pass over the source, from 0.
-        shard: Shards of the pass that are read.
-        line: Rows of the next one that are read.
-        used: Documents of the pass before this one.
-        skipped: Rows of the first pass that gave no document, by reason.
-        left_out: Documents of the first pass that are not trained on, by reason.
-    """
-
-    row: int = 0
-    epoch: int = 0
-    shard: int = 0
-    line: int = 0
-    used: int = 0
-    skipped: Mapping[str, int] = field(default_factory=dict)
-    left_out: Mapping[str, int] = field(default_factory=dict)
+    row: int = 0  # of its first document, over all passes
+    epoch: int = 0  # the pass over the source
+    shard: int = 0  # shards of the pass that are read
+    line: int = 0  # rows of the next one that are read
+    used: int = 0  # documents of the pass before this one
+    skipped: Mapping[str, int] = field(default_factory=dict)  # rows of the first pass without a document, by reason
+    left_out: Mapping[str, int] = field(default_factory=dict)  # documents of it that are not trained on, by reason
 
 
 class Taken(NamedTuple):
-    """What was taken from a stream: different documents, and how many times each was taken on average.
+    """What was taken from a stream."""
 
-    ``skipped`` and ``left_out`` are those of the :class:`Cursor`, up to the end of the last buffer.
-    """
-
-    documents: int
-    passes: float
-    skipped: dict[str, int]
+    documents: int  # different ones
+    passes: float  # how many times each was taken on average
+    skipped: dict[str, int]  # as in a cursor, up to the end of the last buffer
     left_out: dict[str, int]
 
 

@@ -49,21 +49,13 @@ _RECALL = 0.95  # of pairs exactly as similar as the threshold, at least this sh
 
 @dataclass(frozen=True, slots=True)
 class DuplicateReport:
-    """How many duplicates there are.
-
-    Attributes:
-        documents: Number of documents.
-        exact: Those with the same words as an earlier document.
-        near: Others that belong to a group with an earlier document.
-        groups: Groups of two documents or more.
-        largest: Documents in the largest group.
-    """
+    """How many of the documents are duplicates of earlier ones."""
 
     documents: int
-    exact: int
-    near: int
-    groups: int
-    largest: int
+    exact: int  # with the same words as an earlier document
+    near: int  # others that belong to a group with an earlier document
+    groups: int  # of two documents or more
+    largest: int  # documents in the largest group
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON values."""
@@ -223,17 +215,10 @@ def _words(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class DedupeReport:
-    """What :func:`dedupe` kept.
+    """What :func:`dedupe` kept."""
 
-    Attributes:
-        output: The file of the documents that were kept.
-        removed: The file that lists the others.
-        kept: Number of documents that were kept.
-        copies: The counts of duplicates.
-    """
-
-    output: str
-    removed: str
+    output: str  # the file of the documents that were kept
+    removed: str  # the file that lists the others
     kept: int
     copies: DuplicateReport
 

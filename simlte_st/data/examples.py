@@ -23,8 +23,8 @@ from simlte_st.data.corpus import too_few_documents
 from simlte_st.data.document import SegmentedDocument
 from simlte_st.data.documents import read_documents
 from simlte_st.data.drawing import View, draw_views
-from simlte_st.data.segmenters import Segmenter, make_segmenter, peek
-from simlte_st.data.sentences import estimate_tokens, segment_document, tokenizer_counter
+from simlte_st.data.segmenters import Segmenter
+from simlte_st.data.sentences import estimate_tokens, segment_stream, tokenizer_counter
 from simlte_st.data.views import DocSplit
 from simlte_st.errors import EmptyCorpusError
 
@@ -126,6 +126,4 @@ def _segmented(
     documents: Any, model: SentenceTransformer | None, segmenter: str | Segmenter
 ) -> Iterator[SegmentedDocument]:
     count = estimate_tokens if model is None else tokenizer_counter(model.tokenizer)
-    first, stream = peek(read_documents(documents), lambda document: len(document.text))
-    cut = make_segmenter(segmenter, lambda: (document.text for document in first))
-    return (segment_document(document, cut, count) for document in stream)
+    return segment_stream(read_documents(documents), segmenter, count)[1]

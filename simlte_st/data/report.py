@@ -17,42 +17,23 @@ _WIDTH = 80
 
 @dataclass
 class ReadReport:
-    """What came of reading a source; every row of it is counted somewhere.
-
-    Attributes:
-        source: The source, as it was given.
-        documents: Number of documents read.
-        characters: Their characters.
-        skipped: Number of rows or files that gave no document, by reason.
-        repaired: Number of documents that were repaired and kept, by what was repaired.
-        left_out: Number of documents of which a part was not read, by the kind of part.
-        copies: Number of documents whose text is exactly that of an earlier one; they are kept. Known when the end of
-            the source or the ``limit`` was reached.
-        ignored: Number of things that are not documents (files of other kinds by suffix, blank lines), by kind.
-        examples: For each reason in ``skipped``, ``repaired`` and ``left_out``, the first few cases.
-        text_column: Column the text was read from, for tables; of several tables the last one's, as for the next two.
-        text_columns: The columns that texts were read from, of all sources.
-        id_column: Column the id was read from; None if ids were made.
-        label_column: Column the label was read from.
-        finished: Whether the source was read to its end.
-        stopped_at: The ``limit`` at which reading stopped, if it did.
-    """
+    """What came of reading a source; every row of it is counted somewhere."""
 
     source: str
     documents: int = 0
-    characters: int = 0
-    skipped: dict[str, int] = field(default_factory=dict)
-    repaired: dict[str, int] = field(default_factory=dict)
-    left_out: dict[str, int] = field(default_factory=dict)
-    copies: int = 0
-    ignored: dict[str, int] = field(default_factory=dict)
-    examples: dict[str, list[str]] = field(default_factory=dict)
-    text_column: str | None = None
-    text_columns: list[str] = field(default_factory=list)
+    characters: int = 0  # of these documents
+    skipped: dict[str, int] = field(default_factory=dict)  # rows or files that gave no document, by reason
+    repaired: dict[str, int] = field(default_factory=dict)  # documents, by what was repaired
+    left_out: dict[str, int] = field(default_factory=dict)  # documents read in part, by what was not read
+    copies: int = 0  # documents with exactly the text of an earlier one, which are kept; known at the end
+    ignored: dict[str, int] = field(default_factory=dict)  # files of other kinds, by suffix, and blank lines
+    examples: dict[str, list[str]] = field(default_factory=dict)  # the first few cases of each reason
+    text_column: str | None = None  # of several tables the last one's, as for the id and the label
+    text_columns: list[str] = field(default_factory=list)  # of all tables
     id_column: str | None = None
     label_column: str | None = None
-    finished: bool = False
-    stopped_at: int | None = None
+    finished: bool = False  # whether the source was read to its end
+    stopped_at: int | None = None  # the limit at which reading stopped
 
     def note_columns(self, columns: Columns) -> None:
         """Keep the columns that were chosen for a source."""

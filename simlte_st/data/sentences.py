@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from simlte_st.checks import check_count
 from simlte_st.data.document import Document, SegmentedDocument, count_words, word_spans
 from simlte_st.data.documents import read_documents
-from simlte_st.data.segmenters import Segmenter
+from simlte_st.data.segmenters import Segmenter, make_segmenter, peek
 from simlte_st.errors import DataError
 
 if TYPE_CHECKING:
@@ -173,6 +173,15 @@ def segment_document(
         paragraphs=tuple(starts),
         tokens=tuple(count_tokens(sentences)),
     )
+
+
+def segment_stream(
+    documents: Iterable[Document], segmenter: str | Segmenter, count_tokens: TokenCounter = estimate_tokens
+) -> tuple[Segmenter, Iterator[SegmentedDocument]]:
+    """Return a segmenter by name, which learns from the first documents if it must, and the segmented documents."""
+    first, stream = peek(documents, lambda document: len(document.text))
+    cut = make_segmenter(segmenter, lambda: (document.text for document in first))
+    return cut, (segment_document(document, cut, count_tokens) for document in stream)
 
 
 def segment_documents(

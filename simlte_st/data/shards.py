@@ -30,19 +30,12 @@ KINDS = (
 
 @dataclass(frozen=True)
 class Shards:
-    """A source of documents in shards, each of which can be read from any row on.
-
-    Attributes:
-        name: The source's name, for messages.
-        dataset: The ``datasets.IterableDataset``.
-        names: Names of its shards: their files, if it is made of files.
-        config: The columns to read.
-    """
+    """A source of documents in shards, each of which can be read from any row on."""
 
     name: str
-    dataset: Any
-    names: Sequence[str]
-    config: SourceConfig
+    dataset: Any  # a datasets.IterableDataset
+    names: Sequence[str]  # of its shards: their files, if it is made of files
+    config: SourceConfig  # the columns to read
 
     def first(self, limit: int, order: Sequence[int]) -> DocumentReader:
         """Return the reader of the first documents, with the shards in an order."""
@@ -64,11 +57,8 @@ class Reading:
     """The documents of shards, read once, with the shards in an order and from a row on.
 
     Ids of the source stay, even if several documents share one; a document without an id has the hash of its text. So
-    ids do not depend on what was read before, and memory does not grow with what is read.
-
-    Attributes:
-        shard: Number of shards that are read to their end, up to date after every document.
-        row: Number of rows of the next one that are read.
+    ids do not depend on what was read before, and memory does not grow with what is read. After every document,
+    ``shard`` is the number of shards that are read to their end, and ``row`` the number of rows read of the next one.
     """
 
     def __init__(self, shards: Shards, order: Sequence[int], shard: int = 0, row: int = 0) -> None:

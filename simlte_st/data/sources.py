@@ -47,24 +47,14 @@ _HUB_NAME = re.compile(r"hub:\S+")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An open source.
-
-    Attributes:
-        name: Its name, for messages.
-        events: Reads it from its beginning.
-        size: Returns the number of its rows, items or files if that costs nothing, else None.
-        once: Whether it can be read only once.
-        joint: What joins its name, if it is one of several, to the ids made for its documents; None for a file that is
-            one document, whose id is its name.
-        places: The files and folders that it reads.
-    """
+    """An open source; ``events`` reads it from its beginning."""
 
     name: str
     events: Callable[[], Iterator[Event]]
-    size: Callable[[], int | None] = lambda: None
-    once: bool = False
-    joint: str | None = ":"
-    places: tuple[Path, ...] = ()
+    size: Callable[[], int | None] = lambda: None  # rows, items or files, if counting them costs nothing
+    once: bool = False  # whether it can be read only once
+    joint: str | None = ":"  # between its name, if it is one of several, and made ids; None for a file of one document
+    places: tuple[Path, ...] = ()  # files and folders that it reads
 
 
 def open_source(source: Any, config: SourceConfig) -> Source:

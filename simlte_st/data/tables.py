@@ -57,28 +57,19 @@ class RawRow:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What a source holds of one document, not yet checked.
+    """What a source holds of one document, not yet checked."""
 
-    Attributes:
-        where: Where it stands, for the report.
-        made_id: The id if the source gives none; None stands for the hash of the text.
-        has_id: Whether the source has an id column, so that a missing id is worth a mention.
-        is_document: Whether it was a :class:`Document` already, whose text was checked when it was read.
-        source: Name of the source if it is one of several.
-        left_out: The parts of a file that are not in its text: the kind of each, and what it is.
-    """
-
-    where: str
-    made_id: str | None
+    where: str  # for the report
+    made_id: str | None  # for sources without ids; None stands for the hash of the text
     text: object
     id: object = None
     label: object = None
-    has_id: bool = False
+    has_id: bool = False  # whether the source has ids, so that a missing one is reported
     split: str | None = None
-    is_document: bool = False
+    is_document: bool = False  # whether it was a Document already, whose text was checked when it was read
     metadata: Mapping[str, Any] | None = None
-    source: str | None = None
-    left_out: tuple[tuple[str, str], ...] = ()
+    source: str | None = None  # if it is one of several
+    left_out: tuple[tuple[str, str], ...] = ()  # parts of a file that are not in its text: their kind, and what it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,23 +91,14 @@ Event = Columns | Row | Skip
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """An open table, to be read once.
-
-    Attributes:
-        name: Its name, for messages.
-        columns: Names of its columns.
-        strings: The columns that hold strings; None if there was not one row to infer them from.
-        rows: Called with the columns to read and those of them that are labels. Its rows may have other columns too.
-        kinds: What columns without strings hold, in words, if the source says.
-        typed: Whether the values have types; if not, numbers and dates are text.
-    """
+    """An open table, to be read once; ``rows`` takes the columns to read, and those of them that are labels."""
 
     name: str
     columns: Sequence[str]
-    strings: Collection[str] | None
+    strings: Collection[str] | None  # columns of strings; None if there was not one row to infer them from
     rows: Callable[[Sequence[str], Collection[str]], Iterator[RawRow | Row | Skip]]
-    kinds: Mapping[str, str] = field(default_factory=dict)
-    typed: bool = True
+    kinds: Mapping[str, str] = field(default_factory=dict)  # what other columns hold, if the source says
+    typed: bool = True  # if not, numbers and dates are text
 
 
 def refuse_columns(config: SourceConfig, what: str) -> None:

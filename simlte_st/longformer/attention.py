@@ -1,4 +1,4 @@
-"""Longformer's attention over packed documents: one function with two backends.
+"""Longformer's attention over packed documents, with two backends.
 
 A token sees the tokens of its document at most half a window away, and those with global attention, in one softmax in
 which each counts once. A token with global attention sees all of its document, through projections of its own.
@@ -18,7 +18,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from simlte_st.checks import check_choice
 from simlte_st.errors import ConfigurationError
 from simlte_st.longformer.blocked import ProductAttention, group_attention, groups_of
 from simlte_st.longformer.cpu_kernel import cpu_attention, has_cpu_kernel
@@ -27,16 +26,12 @@ from simlte_st.longformer.packing import Packing, Span
 BACKENDS = ("eager", "sdpa")
 
 
-class GlobalProjections(NamedTuple):
-    """The projections that global attention uses, ``hidden`` to ``hidden`` each."""
-
-    query: nn.Module
-    key: nn.Module
-    value: nn.Module
-
-
 class LongformerSelfAttention(nn.Module):
-    """The six projections of a layer around :func:`longformer_attention`; weight names are the stock Longformer's."""
+    """Attention of a layer, with six projections; weight names are the stock Longformer's.
+
+    References:
+        Longformer, section 3.1; equation 1 for both sets of projections.
+    """
 
     def __init__(self, hidden_size: int, heads: int, window: int, dropout: float) -> None:
         super().__init__()
@@ -53,67 +48,51 @@ class LongformerSelfAttention(nn.Module):
         self.value_global = nn.Linear(hidden_size, hidden_size)
 
     def forward(self, hidden: Tensor, packing: Packing, backend: str) -> Tensor:
-        """Project and attend."""
-        shape = (len(hidden), self.heads, hidden.shape[1] // self.heads)
-        query, key, value = (projection(hidden).view(shape) for projection in (self.query, self.key, self.value))
-        projections = GlobalProjections(self.query_global, self.key_global, self.value_global)
+        """Attend within windows, to global tokens, and from global tokens; ``"eager"`` is the reference."""
         dropout = self.dropout if self.training else 0.0
-        return longformer_attention(query, key, value, hidden, projections, packing, self.window, dropout, backend)
+        query, key, value = self._projected(hidden, self.query, self.key, self.value)
+        if packing.slots == 0:
+            return query.flatten(1)
+        if backend == "eager":
+            globally = self._projected(hidden, self.query_global, self.key_global, self.value_global)
+            return _dense_attention([query, key, value], globally, packing, self.window, dropout)
+        local = windowed_attention(query, key, value, packing, self.window, dropout)
+        slots = packing.once("global slots", lambda: packing.is_global.nonzero().squeeze(1))
+        if len(slots) == 0:
+            return local
+        # What a global token sees through the local projections does not count.
+        return local.index_copy(0, *self._global_rows(hidden, packing, slots, dropout, local.dtype))
+
+    def _projected(self, hidden: Tensor, *projections: nn.Module) -> list[Tensor]:
+        """Return projections of states, ``(slots, heads, size)`` each."""
+        shape = (len(hidden), self.heads, hidden.shape[1] // self.heads)
+        return [projection(hidden).view(shape) for projection in projections]
+
+    def _global_rows(
+        self, hidden: Tensor, packing: Packing, slots: Tensor, dropout: float, dtype: torch.dtype
+    ) -> tuple[Tensor, Tensor]:
+        """Return the slots of all global tokens, in the order of their documents, and their attention."""
+        query = self.query_global(hidden.index_select(0, slots))
+        query = (query / math.sqrt(query.shape[-1] // self.heads)).view(len(slots), self.heads, -1)
+        buckets = packing.once(("global buckets", query.dtype), lambda: _buckets(packing, query.dtype))
+        most = max(bucket.queries.shape[1] for bucket in buckets)
+        # Carrying back pays as long as a document's queries are fewer than the numbers in a hidden state.
+        plain = _is_plain(self.key_global) and _is_plain(self.value_global)
+        attend = _carried_back if plain and most * self.heads < hidden.shape[1] else _projected_document
+        outputs, places = [], []
+        for bucket in buckets:
+            states = hidden[bucket.start : bucket.start + bucket.documents * bucket.size]
+            states = states.view(bucket.documents, bucket.size, -1)
+            attended = attend(states, query[bucket.queries], self.key_global, self.value_global, bucket.bias, dropout)
+            outputs.append(attended.flatten(0, 1) if bucket.complete else attended[bucket.real])
+            places.append(bucket.queries.flatten() if bucket.complete else bucket.queries[bucket.real])
+        return slots.index_select(0, torch.cat(places)), torch.cat(outputs).to(dtype)
 
 
-def longformer_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    hidden: Tensor,
-    projections: GlobalProjections,
-    packing: Packing,
-    window: int,
-    dropout: float = 0.0,
-    backend: str = "sdpa",
-) -> Tensor:
-    """Attend within windows, to global tokens, and from global tokens.
-
-    Args:
-        query: Local queries, ``(slots, heads, size)``.
-        key: Local keys, same shape.
-        value: Local values, same shape.
-        hidden: States that they were projected from, ``(slots, heads * size)``; the global projections read them.
-        projections: The global projections.
-        packing: How documents are packed.
-        window: Tokens that a token sees on both sides together.
-        dropout: Share of the weights that are dropped.
-        backend: ``"sdpa"``, or ``"eager"``, the reference.
-
-    References:
-        Longformer, section 3.1; equation 1 for both sets of projections.
-    """
-    check_choice("attn_implementation", backend, BACKENDS)
-    if packing.slots == 0:
-        return query.flatten(1)
-    if backend == "eager":
-        return _eager(query, key, value, hidden, projections, packing, window, dropout)
-    local = windowed_attention(query, key, value, packing, window, dropout)
-    of_globals = _global_rows(hidden, projections, query.shape[1], packing, dropout)
-    if of_globals is None:
-        return local
-    slots, rows = of_globals
-    # What a global token sees through the local projections does not count.
-    return local.index_copy(0, slots, rows.to(local.dtype))
-
-
-def _eager(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    hidden: Tensor,
-    projections: GlobalProjections,
-    packing: Packing,
-    window: int,
-    dropout: float,
+def _dense_attention(
+    local: list[Tensor], globally: list[Tensor], packing: Packing, window: int, dropout: float
 ) -> Tensor:
     """Attend with one dense matrix of scores a document: slow, and short enough to be seen to be right."""
-    own_projections = [projection(hidden).view(query.shape) for projection in projections]
     documents = []
     for span in packing.spans:
         own = slice(span.start, span.start + span.size)
@@ -122,9 +101,9 @@ def _eager(
         near = (place[:, None] - place).abs() <= window // 2
         # A masked token sees itself, or its softmax would be over nothing.
         sees = (valid & (near | is_global)) | torch.eye(span.size, dtype=torch.bool, device=valid.device)
-        local = _dense([x[own] for x in (query, key, value)], sees, dropout)
-        whole = _dense([x[own] for x in own_projections], valid.expand(span.size, -1), dropout)
-        documents.append(torch.where(is_global[:, None, None], whole, local))
+        of_window = _dense([x[own] for x in local], sees, dropout)
+        of_document = _dense([x[own] for x in globally], valid.expand(span.size, -1), dropout)
+        documents.append(torch.where(is_global[:, None, None], of_document, of_window))
     return torch.cat(documents).flatten(1)
 
 
@@ -166,43 +145,16 @@ class _Bucket(NamedTuple):
     bias: Tensor  # what masks padding: added to the scores, (documents, 1, size)
 
 
-def _global_rows(
-    hidden: Tensor, projections: GlobalProjections, heads: int, packing: Packing, dropout: float
-) -> tuple[Tensor, Tensor] | None:
-    """Return the slots of all global tokens and their attention; None where there are none."""
-    slots = packing.once("global slots", lambda: packing.is_global.nonzero().squeeze(1))
-    if len(slots) == 0:
-        return None
-    query = projections.query(hidden.index_select(0, slots))
-    query = (query / math.sqrt(query.shape[-1] // heads)).view(len(slots), heads, -1)
-    buckets = packing.once(("global buckets", query.dtype), lambda: _buckets(packing, query.dtype))
-    most = max(bucket.queries.shape[1] for bucket in buckets)
-    # Carrying back pays as long as a document's queries are fewer than the numbers in a hidden state.
-    plain = all(_is_plain(linear) for linear in (projections.key, projections.value))
-    attend = _carried_back if plain and most * heads < hidden.shape[1] else _projected
-    outputs, places = [], []
-    for bucket in buckets:
-        states = hidden[bucket.start : bucket.start + bucket.documents * bucket.size]
-        states = states.view(bucket.documents, bucket.size, -1)
-        attended = attend(states, query[bucket.queries], projections, bucket.bias, dropout)
-        outputs.append(attended.flatten(0, 1) if bucket.complete else attended[bucket.real])
-        places.append(bucket.queries.flatten() if bucket.complete else bucket.queries[bucket.real])
-    return slots.index_select(0, torch.cat(places)), torch.cat(outputs)
-
-
 def _is_plain(linear: nn.Module) -> bool:
     """Return whether a projection is its weight and bias and nothing else: no adapter, no quantisation, no hook."""
     return type(linear) is nn.Linear and not linear._forward_hooks and not linear._forward_pre_hooks
 
 
 def _carried_back(
-    states: Tensor, query: Tensor, projections: GlobalProjections, bias: Tensor, dropout: float
+    states: Tensor, query: Tensor, key: nn.Linear, value: nn.Linear, bias: Tensor, dropout: float
 ) -> Tensor:
     """Attend without projecting the document."""
     documents, most, heads, head = query.shape
-    key, value = projections.key, projections.value
-    assert isinstance(key, nn.Linear)
-    assert isinstance(value, nn.Linear)
     # One matrix product a head: (heads, documents * most, head) @ (heads, head, hidden).
     by_head = query.flatten(0, 1).transpose(0, 1)
     back = torch.bmm(by_head, key.weight.view(heads, head, -1)).view(heads, documents, most, -1)
@@ -221,15 +173,14 @@ def _carried_back(
     return attended.reshape(documents, most, heads * head)
 
 
-def _projected(states: Tensor, query: Tensor, projections: GlobalProjections, bias: Tensor, dropout: float) -> Tensor:
+def _projected_document(
+    states: Tensor, query: Tensor, key: nn.Module, value: nn.Module, bias: Tensor, dropout: float
+) -> Tensor:
     """Attend to the projected document; arguments and result are those of :func:`_carried_back`."""
     documents, most, heads, head = query.shape
-    key, value = (
-        projection(states).view(documents, -1, heads, head).transpose(1, 2)
-        for projection in (projections.key, projections.value)
-    )
-    scores = query.transpose(1, 2) @ key.transpose(2, 3) + bias[:, None]
-    attended: Tensor = _softmax(scores, dropout, scores.dtype).to(value.dtype) @ value
+    keys, values = (each(states).view(documents, -1, heads, head).transpose(1, 2) for each in (key, value))
+    scores = query.transpose(1, 2) @ keys.transpose(2, 3) + bias[:, None]
+    attended: Tensor = _softmax(scores, dropout, scores.dtype).to(values.dtype) @ values
     return attended.transpose(1, 2).reshape(documents, most, heads * head)
 
 

@@ -1,9 +1,9 @@
 """Windowed attention in groups of chunks: by PyTorch's function, or on the CPU written out in matrix products.
 
-PyTorch's fused attention on the CPU knows no dropout, and in bfloat16 its backward pass takes twice as long as in 32
-bits. The products make the weights of a few chunks at a time, use and drop them, and make them once more in the
-backward pass. Dropout needs no memory for that: whether a weight is dropped is computed from a seed and from where
-query and key stand in their document, with the same outcome both times and however documents are packed.
+PyTorch's fused attention on the CPU has no dropout, and in bfloat16 its backward pass takes twice as long as in 32
+bits. The products compute the weights of a few chunks at a time, and again in the backward pass. Dropout needs no
+memory: whether a weight is dropped is computed from a seed and from the places of query and key in their document, with
+the same result both times and however documents are packed.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Group(NamedTuple):
     rows: Tensor  # slots of the queries, (chunks, queries), int64
     columns: Tensor  # slots of the keys, (chunks, keys + far), int64; a missing far one is any slot
     bias: Tensor  # added to the scores: zero where a query sees a key, (chunks or 1, 1, queries, keys + far)
-    row_numbers: Tensor  # tell the queries of a batch apart, (chunks, queries), int32
-    column_numbers: Tensor  # tell the keys of a document apart, two by two, (chunks, half of them), int32
+    row_numbers: Tensor  # one for each query of a batch, (chunks, queries), int32
+    column_numbers: Tensor  # one for each pair of keys of a document, (chunks, half of the columns), int32
 
     def parts(self, heads: int) -> Iterator[Group]:
         """Split the chunks, so that the weights of a part stay below :data:`WEIGHTS`."""
@@ -88,7 +88,7 @@ def kept(group: Group, heads: int, dropout: float, seed: int, dtype: torch.dtype
     start = _mixed(torch.arange(heads, dtype=torch.int32) * _GOLDEN + ((seed + 2**31) % 2**32 - 2**31))
     rows = _mixed(group.row_numbers[:, None] * _GOLDEN ^ start[None, :, None])
     columns = _mixed(group.column_numbers * _GOLDEN)
-    # Both are hashed already, so two rounds are enough to take the pattern of rows and columns out of their sum.
+    # Both are hashed already, so two rounds are enough to remove the pattern of rows and columns from their sum.
     numbers = rows[..., None] + columns[:, None, None]
     other = numbers >> 15
     numbers ^= other
@@ -135,7 +135,7 @@ class ProductAttention(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None, None]:
-        """Make the weights again, and the gradients of queries, keys and values."""
+        """Recompute the weights, and return the gradients of queries, keys and values."""
         query, key, value = ctx.saved_tensors
         scale = 1 / math.sqrt(query.shape[-1])
         scaled, grad = query * scale, grad / (1 - ctx.dropout)
@@ -160,7 +160,7 @@ class ProductAttention(torch.autograd.Function):
 
 
 def _taken(x: Tensor, slots: Tensor) -> Tensor:
-    """Take slots of ``(slots, heads, size)`` as ``(chunks, heads, slots of a chunk, size)``."""
+    """Return slots of ``(slots, heads, size)`` as ``(chunks, heads, slots of a chunk, size)``."""
     return x.index_select(0, slots.flatten()).view(*slots.shape, *x.shape[1:]).transpose(1, 2)
 
 
@@ -170,7 +170,7 @@ def _given(x: Tensor) -> Tensor:
 
 
 def _weights(scaled: Tensor, key: Tensor, part: Group) -> Tensor:
-    """Make the weights before dropout, ``(chunks, heads, queries, keys + far)``."""
+    """Return the weights before dropout, ``(chunks, heads, queries, keys + far)``."""
     scores = _taken(scaled, part.rows) @ _taken(key, part.columns).transpose(2, 3)
     scores += part.bias
     return torch.softmax(scores, -1)

@@ -17,8 +17,8 @@ from torch import Tensor
 from simlte_st.longformer.packing import BLOCK, Packing, Span
 
 CHUNK = 128
-"""Queries that share a stretch of keys: more of them compute more that the mask drops, fewer are smaller products. Of
-windows up to as many, half of it."""
+"""Queries that share a stretch of keys: with more, more is masked; with fewer, products are smaller. Half as many for
+windows of up to this size."""
 
 
 class Chunk(NamedTuple):
@@ -61,7 +61,7 @@ def _cut(span: Span, reach: int) -> Iterable[Chunk]:
 
 
 def hidden_bias(dtype: torch.dtype) -> float:
-    """Return what is added to the score of a key that is not seen.
+    """Return the number that is added to the score of a key that is not seen.
 
     It is finite: a query of the padding may see nothing, and a softmax over nothing would give NaN, which reaches the
     gradients of every weight. Half of the lowest, so that a score added to it cannot overflow.

@@ -31,7 +31,7 @@ class Run(NamedTuple):
 
 
 def has_cpu_kernel() -> bool:
-    """Return whether this PyTorch has the fused kernel that is used here."""
+    """Return whether this PyTorch has the private fused kernel."""
     return hasattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu") and hasattr(
         torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu_backward"
     )
@@ -106,7 +106,7 @@ def _view(x: Tensor, run: Run, start: int, length: int) -> Tensor:
 
 
 def _add_overlapping(total: Tensor, parts: Tensor, run: Run) -> None:
-    """Add ``(chunks, heads, keys, size)`` to the keys' slots: in pieces of a step, among which none overlap."""
+    """Add ``(chunks, heads, keys, size)`` to the keys' slots, in pieces of a step, which do not overlap."""
     for start in range(0, run.first.keys, run.step):
         width = min(run.step, run.first.keys - start)
         view = _view(total, run, run.first.key + start, width)
@@ -114,14 +114,14 @@ def _add_overlapping(total: Tensor, parts: Tensor, run: Run) -> None:
 
 
 def _far_scores(query: Tensor, far_key: Tensor, run: Run) -> Tensor:
-    """Score the far tokens, ``(chunks, heads, queries, far)``, 32-bit floats or better."""
+    """Return the scores of the far tokens, ``(chunks, heads, queries, far)``, 32-bit floats or better."""
     wide = run.far_bias.dtype
     scores = _queries(query, run).to(wide) @ far_key.to(wide).transpose(2, 3)
     return scores / math.sqrt(query.shape[-1]) + run.far_bias
 
 
 def _far(x: Tensor, run: Run) -> Tensor:
-    """Take the far tokens, ``(chunks, heads, far, size)``."""
+    """Return the far tokens, ``(chunks, heads, far, size)``."""
     return x[run.far].transpose(1, 2)
 
 

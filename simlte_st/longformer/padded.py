@@ -1,8 +1,7 @@
-"""The Longformer as one graph: the same weights and numbers, and no decision that depends on the documents.
+"""The Longformer as one graph, for export: the same weights and results, without decisions that depend on documents.
 
-Packing plans in Python what is computed, which an exported graph cannot. Here all documents of a batch are padded to
-one length on the right; queries stand in blocks, and each block has the blocks around it as keys. ``[CLS]`` is a column
-of its own for all of them, and its own row is computed apart.
+All documents of a batch are padded to one length on the right; queries stand in blocks, and each block has the blocks
+around it as keys. ``[CLS]`` is a column of its own for all of them, and its own row is computed separately.
 """
 
 from __future__ import annotations
@@ -86,7 +85,7 @@ class PaddedLongformer(nn.Module):
 
 
 def _with_neighbours(blocks: Tensor, around: int) -> Tensor:
-    """Put the blocks before and after each beside it, zeros where there is none."""
+    """Return each block with the blocks before and after it, zeros where there are none."""
     beyond = torch.zeros_like(blocks[:, :1])
     padded = torch.cat([*[beyond] * around, blocks, *[beyond] * around], 1)
     return torch.cat([padded[:, start : start - 2 * around or None] for start in range(2 * around + 1)], 2)

@@ -48,22 +48,16 @@ class CachedMultipleNegativesRankingMLMLoss(  # type: ignore[misc]  # returns te
         ModelError: The model cannot train a masked language model.
 
     References:
-        - GradCache: Gao et al., Scaling Deep Contrastive Learning Batch Size under Memory Limited Setup
-          (https://aclanthology.org/2021.repl4nlp-1.31)
-        - those of ``MultipleNegativesRankingMLMLoss``
+        GradCache (https://aclanthology.org/2021.repl4nlp-1.31), and those of ``MultipleNegativesRankingMLMLoss``.
 
     Requirements:
-        1. As ``MultipleNegativesRankingMLMLoss``
+        1. Those of ``MultipleNegativesRankingMLMLoss``
         2. A large ``per_device_train_batch_size`` and a mini-batch that fits into memory
         3. One process, or several with DDP; sharded gradients (FSDP, DeepSpeed) cannot be cached
         4. Gradient checkpointing only with ``use_reentrant=False``, transformers' default
 
     Inputs:
-        +-------------------+--------+
-        | Inputs            | Labels |
-        +===================+========+
-        | (view A, view B)  | none   |
-        +-------------------+--------+
+        Columns of texts, (view A, view B), without labels.
 
     Example:
         ::

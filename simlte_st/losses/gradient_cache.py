@@ -22,14 +22,9 @@ from simlte_st.losses.columns import Features, encode, merge_columns, take_rows
 class ContrastivePass(CachedLossMixin):
     """The contrastive term of one batch, on sentence-transformers' GradCache engine.
 
-    There is one object for each batch, because the second embedding step happens in the backward pass, when the loss
-    may have seen another batch already.
-
-    The columns are one batch for the engine, the longest rows first: rows of similar lengths share a mini-batch, and
-    the engine removes the padding that they share. Columns that cannot be merged stay separate.
-
-    Where the columns have labels (``mlm_input="shared"``), each mini-batch has its MLM term too: its value in the first
-    embedding step, its gradient in the second.
+    One object for each batch: the second embedding step happens in the backward pass, when the loss may have seen
+    another batch already. Where the columns have labels (``mlm_input="shared"``), each mini-batch has its MLM term too:
+    its value in the first embedding step, its gradient in the second.
     """
 
     def __init__(self, loss: Any, columns: list[Features]) -> None:
@@ -102,12 +97,10 @@ class ContrastivePass(CachedLossMixin):
 class MLMPass:
     """The MLM term of one batch with ``mlm_input="separate"``: value and gradient, both in the forward pass.
 
-    The term is a sum over tokens, so a mini-batch is no longer needed once its gradient is added to the others'. That
-    takes one forward pass, where GradCache takes two, and memory for one gradient of every parameter until the backward
-    pass.
-
-    The sum is differentiated, not the mean or its weighted share of the loss: the gradients of half-precision
-    activations are then about as large as a gradient scaler would make them.
+    The term is a sum over tokens, whose gradient is the sum of the mini-batches' gradients: one forward pass, where
+    GradCache takes two, and memory for one gradient of every parameter until the backward pass. The sum is
+    differentiated, not its share of the loss: gradients of half-precision activations are then about as large as a
+    gradient scaler would make them.
     """
 
     def __init__(self, loss: Any, columns: list[Features]) -> None:
@@ -197,7 +190,8 @@ def _autocast_as_now(features: Features) -> Callable[[], torch.autocast]:
 def _arranged(loss: Any, columns: list[Features]) -> tuple[list[Features], Tensor | None]:
     """Return columns as one batch, the longest rows first, and the former place of each row.
 
-    Columns that cannot be merged stay as they are. The order stays where there is only one mini-batch.
+    Rows of similar lengths then share a mini-batch, and the engine removes the padding that they share. Columns that
+    cannot be merged stay as they are, and so does the order of a single mini-batch.
     """
     # A number for all rows stays one when the rows are taken apart.
     columns = [

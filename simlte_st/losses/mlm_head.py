@@ -47,7 +47,7 @@ class MLMHead(HeadPrecision, nn.Module):
         self.pretrained = pretrained
 
     def forward(self, hidden: Tensor, word_embeddings: Tensor) -> Tensor:
-        """Compute logits."""
+        """Return logits, ``(tokens, vocabulary)``."""
         return functional.linear(self._transform(hidden), self._output_weight(word_embeddings), self.bias)
 
     def summed_loss(self, hidden: Tensor, word_embeddings: Tensor, targets: Tensor, chunk_size: int) -> Tensor:

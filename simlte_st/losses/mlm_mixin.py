@@ -107,10 +107,7 @@ class MLMLossMixin(LossStateMixin):
         return masked
 
     def mean_count(self, count: int) -> float:
-        """Return the number of masked tokens, averaged over the processes, at least 1.
-
-        Gradients are averaged too: a sum over the tokens of a process, divided by this, is the mean over all tokens.
-        """
+        """Return the number of masked tokens, averaged over the processes as gradients are, at least 1."""
         if torch.is_grad_enabled():
             return max(1.0, mean_over_processes(count, self.model.device))
         return max(1.0, count)

@@ -58,15 +58,10 @@ class MultipleNegativesRankingMLMLoss(MLMLossMixin, MultipleNegativesRankingLoss
         - DeCLUTR (https://aclanthology.org/2021.acl-long.72) for the shared pass
 
     Requirements:
-        1. Pairs of views; more columns are hard negatives, as in ``MultipleNegativesRankingLoss``
-        2. An encoder with a mask token, unless ``mlm_weight=0``
+        An encoder with a mask token, unless ``mlm_weight=0``.
 
     Inputs:
-        +-------------------+--------+
-        | Inputs            | Labels |
-        +===================+========+
-        | (view A, view B)  | none   |
-        +-------------------+--------+
+        Columns of texts, (view A, view B), without labels; more columns are hard negatives.
 
     Recommendations:
         - Add :class:`simlte_st.training.LossStateCallback` to the Trainer: sentence-transformers does not save the

@@ -105,7 +105,7 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
         finally:
             hook.remove()
         if not seen:
-            raise ConfigurationError(f"{type(self.loss).__name__} did not run the model: there are no embeddings.")
+            raise ConfigurationError(f"{type(self.loss).__name__} did not run the model, so there are no embeddings.")
         terms = dict(result) if isinstance(result, dict) else {"sentence": result}
         terms["reconstruction"] = self.weight * len(columns) * self._mean(seen)
         return terms

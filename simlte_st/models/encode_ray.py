@@ -20,7 +20,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from simlte_st.checks import check_count
+from simlte_st.config import check_count
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.models.config import EngineConfig
 from simlte_st.models.parts import Part, PartEncoder, Parts

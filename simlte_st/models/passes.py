@@ -22,9 +22,9 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from simlte_st.checks import check_count
 from simlte_st.chunk_mean.chunks import split_by_length
 from simlte_st.compat import encodes_here, mini_batch_ranges, onednn_linear, slice_rows, taken_tokens, tokens_read
+from simlte_st.config import check_count
 from simlte_st.data.sentences import TOKENIZED_CHARACTERS
 from simlte_st.models.device import cpu_capabilities
 from simlte_st.models.truncation import Truncation, prompt_as_read, text_lengths

@@ -25,7 +25,7 @@ class PositionPooling(WeightedPooling):
         embedding_dimension: d, of token embeddings and so of the sentence embedding.
         power: How fast weights fall; 0 is the plain mean.
         flat: Tokens at the beginning of equal weight.
-        include_prompt: Whether the tokens of a prompt are pooled too; positions are counted from what is pooled.
+        include_prompt: Whether the tokens of a prompt are pooled too, and counted.
 
     Features:
         Those of :class:`~simlte_st.modules.base.WeightedPooling`.

@@ -25,9 +25,9 @@ class TokenAttention(WeightedPooling):
     weight a token; ``V = sum O * E``. Both softmaxes are over real tokens. ``A`` is computed a block of rows at a time,
     and again for the gradient: memory grows with the length, time with its square.
 
-    The paper calls ``s_max`` "the temperature scalar for TA, which is used to control the variance of O based on the
-    input sentence length" and has ``0 < s <= 128``. Here it is a constant, the largest number of tokens of a training
-    text, so that an embedding does not depend on its batch. The larger it is, the nearer to a plain mean.
+    The paper's temperature, ``0 < s <= 128``, depends on the input's length. Here it is a constant, the largest number
+    of tokens of a training text, so that an embedding does not depend on its batch. The larger it is, the nearer to a
+    plain mean.
 
     The paper has a learning rate of 2e-5 for the encoder and 3e-5 for all other parameters, those of the losses
     included. For that, pass ``learning_rate_mapping={r"^(?!.*\b(model|sentence_embedder)\.0\.)": 3e-5}`` to

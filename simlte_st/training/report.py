@@ -1,4 +1,4 @@
-"""The report of a run: one page that shows a person what training did."""
+"""The report of a run: a page that shows what training did."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from simlte_st.files import atomic_path
 from simlte_st.models.names import shown_base
 from simlte_st.models.vectors import unit_rows
 from simlte_st.training.result import TrainingResult, trained_path
+from simlte_st.training.run import TrainingRun
 
 CHANGED = 10
 """Documents that are shown."""
@@ -45,9 +46,9 @@ class NeighbourChange:
 
     Attributes:
         row: The document.
-        overlap: How much both lists agree, from 0 to 1: see :func:`average_overlap`.
-        before: Rows and cosines of its nearest with the base, the nearest first.
-        after: With what was trained.
+        overlap: Agreement of both lists, from 0 to 1: see :func:`average_overlap`.
+        before: Rows and cosines of the nearest documents with the base, the nearest first.
+        after: The same with the trained model.
     """
 
     row: int
@@ -56,23 +57,16 @@ class NeighbourChange:
     after: list[tuple[int, float]]
 
 
-def write_report(
-    page: Path,
-    result: TrainingResult,
-    base: str,
-    models: tuple[SentenceTransformer, SentenceTransformer],
-    held_out: Sequence[Document],
-    loss: str,
-    *,
-    progress: bool = False,
-) -> None:
+def write_report(run: TrainingRun, result: TrainingResult, page: Path) -> None:
     """Write the report of a run."""
-    changes = changed_most(models, held_out, progress=progress)
+    trained, base = run.finished
+    changes = changed_most((base, trained), run.held_out, progress=run.config.progress)
     line = (
-        f"{shown_base(base)}, trained on {result.corpus.documents:,} documents: {result.steps:,} steps in "
+        f"{shown_base(run.base.name)}, trained on {result.corpus.documents:,} documents: {result.steps:,} steps in "
         f"{result.seconds:,.0f} s, in {result.dtype}"
     )
-    sections = [loss_section(result.log, loss), verdict_section(result), neighbours_section(changes, held_out)]
+    loss = f"{type(run.loss).__name__} with scale={run.preset.scale:g} and mlm_weight={run.preset.mlm_weight:g}"
+    sections = [loss_section(result.log, loss), verdict_section(result), neighbours_section(changes, run.held_out)]
     written = frame_page(result.output.name, escape(line), _LINKS, "\n".join(sections), "page.report.js")
     with atomic_path(page) as temporary:
         temporary.write_text(written, encoding="utf-8")
@@ -81,7 +75,7 @@ def write_report(
 def changed_most(
     models: tuple[SentenceTransformer, SentenceTransformer], documents: Sequence[Document], *, progress: bool = False
 ) -> list[NeighbourChange]:
-    """Find the documents whose nearest documents changed most."""
+    """Return the documents whose nearest documents changed most."""
     if len(documents) < 3:
         return []
     texts = [document.text for document in documents]
@@ -106,7 +100,7 @@ def changed_most(
 
 
 def average_overlap(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Compare ranked lists: the mean, over depths, of the share that both have down to there.
+    """Return the overlap of ranked lists: the mean over depths of the share of the first entries that both have.
 
     References:
         Fagin, Kumar and Sivakumar, "Comparing top k lists", 2003: 1 less its intersection metric.
@@ -118,7 +112,7 @@ def average_overlap(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDAr
 
 
 def loss_section(log: Sequence[Mapping[str, Any]], loss: str) -> str:
-    """Draw a loss over the steps: its terms, where it has several."""
+    """Return a section with the loss over the steps, or with its terms if it has several."""
     lines = [line for line in log if "loss" in line]
     terms = [name for name in _TERMS if name != "loss" and all(name in line for line in lines)] or ["loss"]
     explained = (
@@ -138,21 +132,16 @@ def loss_section(log: Sequence[Mapping[str, Any]], loss: str) -> str:
 
 
 def verdict_section(result: TrainingResult) -> str:
-    """Write the verdict, what it is made of, the probe, and what the model is."""
+    """Return a section with the verdict, its measures, the probe, and which model was kept."""
     gain = result.gain
-    said = gain["summary"] if gain else "Too few documents were held out to tell whether training helped."
+    said = gain["summary"] if gain else "Too few documents were held out to measure whether training helped."
     parts = [f"<p>{escape(said)}</p>", f"<p><strong>{escape(_model_is(result))}</strong></p>"]
     if gain:
         words = gain["halves"][TFIDF]
-        rows = []
-        for name, (measure, baseline) in _MEASURES.items():
-            rows.append(
-                _row(
-                    f"{measure}, {gain['documents']:,} documents",
-                    gain[name],
-                    None if baseline is None else words[baseline],
-                )
-            )
+        rows = [
+            _row(f"{measure}, {gain['documents']:,} documents", gain[name], words[baseline] if baseline else None)
+            for name, (measure, baseline) in _MEASURES.items()
+        ]
         if gain["probe"]:
             probe = gain["probe"]
             scored = f"probe with few labels (macro-F1), scored on {probe['documents']:,} documents"
@@ -162,8 +151,8 @@ def verdict_section(result: TrainingResult) -> str:
         probability = f"{gain['probability']:.0%}"
         parts.append(
             about(
-                f"Before is the base, after what was trained. From the differences without labels, the probability "
-                f"that labels would call the trained model better is {probability}."
+                f"Before is the base, after the trained model. According to the differences without labels, the "
+                f"probability that labels would prefer the trained model is {probability}."
             )
         )
     return section("verdict", "Verdict", *parts)
@@ -172,10 +161,10 @@ def verdict_section(result: TrainingResult) -> str:
 def _model_is(result: TrainingResult) -> str:
     name = result.output.name
     if result.kept == "base":
-        return f"{name} is the untrained base; what was trained is in {trained_path(result.output).name}."
+        return f"{name} is the untrained base; the trained model is in {trained_path(result.output).name}."
     if result.gain and result.gain["verdict"] == "helped":
-        return f"{name} is what was trained."
-    return f"{name} is what was trained, because that was asked for in any case."
+        return f"{name} is the trained model."
+    return f"{name} is the trained model, because keep='trained' was set."
 
 
 def _row(measure: str, values: Mapping[str, Any], words: float | None) -> list[str]:
@@ -185,14 +174,14 @@ def _row(measure: str, values: Mapping[str, Any], words: float | None) -> list[s
 
 
 def neighbours_section(changes: Sequence[NeighbourChange], documents: Sequence[Document]) -> str:
-    """Write documents with their nearest before and after, side by side."""
+    """Return a section of documents with their nearest before and after training, side by side."""
     if not changes:
         return section("neighbours", "Neighbours", about("Too few documents were held out to have neighbours."))
     explained = (
         f"The {len(changes)} of {len(documents):,} held-out documents whose {len(changes[0].before)} nearest changed "
-        "most, each with its nearest among the others and their cosines: before with the base, after with what was "
-        "trained. A minus marks those that are near before only, a plus those that are near after only. Which would "
-        "you rather have? Click a title for the text."
+        "most, each with its nearest among the others and their cosines: before with the base, after with the "
+        "trained model. A minus marks documents that are near before only, a plus those that are near after only. "
+        "Click a title for the text."
     )
     parts = [about(explained)]
     for change in changes:

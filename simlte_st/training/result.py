@@ -1,4 +1,4 @@
-"""What a run did."""
+"""The result of a run."""
 
 from __future__ import annotations
 
@@ -39,30 +39,29 @@ class WholeDocuments:
 
 @dataclass
 class TrainingResult:
-    """What a run did.
+    """The result of a run.
 
     Attributes:
-        output: The model's folder.
+        output: Folder of the finished model.
         steps: Optimizer steps done.
         seconds: Seconds of training, in this process.
-        documents_per_second: Rate over them.
+        documents_per_second: Rate of training.
         preset: The settings used.
         dtype: What training computed in: ``"float32"`` or ``"bfloat16"``.
         read: The reader's report: documents read, skipped and mended, with reasons.
-        corpus: What became of the documents.
-        coverage: What one pass sees of them.
-        passes: Of a stream, how many times each document was taken, on average; what ``read``, ``corpus``, ``coverage``
-            and ``truncation`` say of sizes is of its first documents then. None where all documents were read before.
-        kept: What the model is: ``"trained"``, or ``"base"`` where training did not clearly help; what was trained then
-            lies in ``OUTPUT.trained``.
-        gain: The verdict on held-out documents, what it is made of, and the numbers for TF-IDF, the base (reading as
-            much as the trained model, where it has the positions) and the trained model; None if too few were held out.
-        lsa: Dimensions of the latent semantic analysis that the trained model ends with; None where it has none.
-        whole: How the model reads documents that are longer than the base reads, in chunks; None where it reads as much
-            as what was trained.
-        truncation: How much the model reads of the documents trained on.
+        corpus: Sizes of the documents trained on, and the documents left out.
+        coverage: The share of them that one pass sees.
+        passes: Average number of times that each document of a stream was taken; ``read``, ``corpus``, ``coverage``
+            and ``truncation`` then estimate sizes from its first documents. None if all documents were read before.
+        kept: The finished model: ``"trained"``, or ``"base"`` if training did not clearly help; the trained model is
+            then in ``OUTPUT.trained``.
+        gain: The verdict on held-out documents and its numbers for TF-IDF, the base (reading as much as the trained
+            model, if it has the positions) and the trained model; None if too few documents were held out.
+        lsa: Dimensions of the latent semantic analysis that the trained model ends with, or None.
+        whole: How the finished model reads documents longer than the base reads, in chunks, or None.
+        truncation: How much the finished model reads of the documents trained on.
         log: The Trainer's log lines.
-        report: The page of the run, beside the model's folder; None where none was asked for.
+        report: The page of the run, or None.
     """
 
     output: Path
@@ -104,7 +103,7 @@ class TrainingResult:
             Address of the commit.
 
         Raises:
-            HubError: It failed; the message has the command to try again. The model stays where it is.
+            HubError: The upload failed; the message has the command to try again.
         """
         from simlte_st.training.upload import upload
 
@@ -115,7 +114,7 @@ class TrainingResult:
         return self.summary()
 
     def summary(self) -> str:
-        """Say in at most seven lines what was done, and whether it helped."""
+        """Return at most seven lines on what was done and whether it helped."""
         left_out = {**self.read["skipped"], **self.corpus.left_out}
         steps = f"{self.steps:,} step{'' if self.steps == 1 else 's'}"
         stream = "" if self.passes is None else " of a stream"
@@ -139,7 +138,7 @@ class TrainingResult:
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as JSON values, to publish with the model: without names of files, ids or texts."""
+        """Return the result as JSON values to publish with the model: without names of files, ids or texts."""
         return {
             "steps": self.steps,
             "seconds": round(self.seconds, 1),
@@ -160,10 +159,10 @@ class TrainingResult:
 
 
 def trained_path(output: Path) -> Path:
-    """Name the folder beside the output for what was trained where the model is the base."""
+    """Return the folder of the trained model if the finished model is the base."""
     return output.with_name(f"{output.name}.trained")
 
 
 def report_path(output: Path) -> Path:
-    """Name the page of the run: beside the model's folder, which may be published; the page holds documents."""
+    """Return the page of the run: beside the model's folder, which may be published, because it shows documents."""
     return output.with_name(f"{output.name}.report.html")

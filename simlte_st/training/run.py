@@ -91,11 +91,12 @@ class TrainingRun:
     """Dimensions of the latent semantic analysis that the trained model ends with."""
     truncation: Truncation
     """How much of the documents it reads."""
-    passes: float | None = None
-    """How many times each document of a stream was taken, on average."""
 
     # save
+    passes: float | None = None
+    """How many times each document of a stream was taken, on average."""
     result: TrainingResult | None = None
+    """What all processes get of the run."""
 
     def __init__(self, source: Any, output: str | os.PathLike[str], config: TrainConfig) -> None:
         device = choose_device(config.device)

@@ -29,30 +29,26 @@ def save(run: TrainingRun) -> TrainingRun:
     result = TrainingResult(**{item.name: getattr(run, item.name) for item in fields(TrainingResult)})
     trained, *base = run.finished
     if run.kept == "base":
-        save_result(trained, result, run.folder.trained, run.base.name, run.config.seed)
-    save_result(trained if run.kept == "trained" else base[0], result, run.output, run.base.name, run.config.seed)
+        save_model(run, result, trained, run.folder.trained)
+    save_model(run, result, trained if run.kept == "trained" else base[0], run.output)
     if run.report is not None:
         from simlte_st.training.report import write_report  # other runs need not wait for what it imports
 
-        loss = f"{type(run.loss).__name__} with scale={run.preset.scale:g} and mlm_weight={run.preset.mlm_weight:g}"
-        write_report(
-            run.report, result, run.base.name, (base[0], trained), run.held_out, loss, progress=run.config.progress
-        )
+        write_report(run, result, run.report)
     run.folder.close()
     run.result = result
     return run
 
 
-def save_result(model: SentenceTransformer, result: TrainingResult, output: Path, base: str, seed: int) -> None:
-    """Write a model folder with the run's result and a card, in one rename."""
+def save_model(run: TrainingRun, result: TrainingResult, model: SentenceTransformer, output: Path) -> None:
+    """Write a model folder with the result of a run and a card, in one rename."""
     with atomic_path(output) as path:
         model.model_card_data.model_name = output.name
         model.save_pretrained(str(path))
-        run = {"base": base, "seed": seed, **result.to_dict()}
-        write_json(path / RUN_FILE, run)
-        is_base = result.kept == "base" and output == result.output
-        summary = card_summary(run, is_base)
-        write_model_card(path, name=output.name, base=base, summary=summary, about=run_section(run))
+        about = {"base": run.base.name, "seed": run.config.seed, **result.to_dict()}
+        write_json(path / RUN_FILE, about)
+        summary = card_summary(about, is_base=run.kept == "base" and output == run.output)
+        write_model_card(path, name=output.name, base=run.base.name, summary=summary, about=run_section(about))
 
 
 def card_summary(run: Mapping[str, Any], is_base: bool) -> str:

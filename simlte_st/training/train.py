@@ -30,8 +30,8 @@ def train(
 ) -> TrainingResult:
     """Train a DocSplit model on documents without labels.
 
-    Where the base would cut more than a tenth of the tokens, the finished model reads documents whole, through the
-    trained encoder in chunks: see ``max_length`` of :class:`~simlte_st.training.Preset`.
+    If the base would cut more than a tenth of the tokens, the finished model reads whole documents, in chunks: see
+    ``max_length`` of :class:`~simlte_st.training.Preset`.
 
     Under ``torchrun`` or ``accelerate launch`` all processes call this alike, train one model together and get the same
     result; see ``docs/many_devices.md``.
@@ -47,7 +47,7 @@ def train(
             the preset's.
 
     Returns:
-        What was done. The model folder is complete; ``result.load()`` loads it.
+        The result; ``result.load()`` loads the finished model.
 
     Raises:
         DataError: The source cannot be read, or has too few usable documents.

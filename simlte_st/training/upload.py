@@ -1,4 +1,4 @@
-"""The finished model to the Hugging Face Hub; that it can go there is checked before training."""
+"""Upload of the finished model to the Hugging Face Hub, and the check before training that it is possible."""
 
 from __future__ import annotations
 
@@ -17,41 +17,38 @@ from simlte_st.models.sentence_transformer import SentenceTransformer
 
 
 def check_upload(name: str) -> None:
-    """Check that a model can be uploaded under a name, before work begins: the Hub is asked whose the token is.
+    """Check, before any work, that the user's token can upload a model under a name.
 
     Args:
         name: The repository, ``OWNER/NAME``.
 
     Raises:
-        ConfigurationError: It is no such name, or its owner is another account.
-        HubError: There is no token, it may not write, or the Hub does not answer.
+        ConfigurationError: The name is not valid, or its owner is another account.
+        HubError: There is no token, it cannot write, or the Hub cannot be reached.
     """
     try:
         validate_repo_id(name)
         if name.count("/") != 1:
             raise HFValidationError("the owner is missing")
     except HFValidationError as error:
-        raise ConfigurationError(f"push_to_hub={name!r}: give OWNER/NAME, the name on the Hub ({error}).") from None
+        raise ConfigurationError(f"push_to_hub={name!r}: use OWNER/NAME, the name on the Hub ({error}).") from None
     if get_token() is None:
         raise HubError("An upload needs a token of the Hub: log in with hf auth login, or set HF_TOKEN.")
     try:
         account = HfApi().whoami()
     except Exception as error:  # no network, a token that is not valid: each library version has its own class
-        raise HubError(
-            f"The Hub does not say whose the token is, so nothing could be uploaded: {_why(error)}"
-        ) from error
+        raise HubError(f"The Hub does not confirm the token, so nothing could be uploaded: {_why(error)}") from error
     if account.get("auth", {}).get("accessToken", {}).get("role") == "read":
-        raise HubError("The token may only read: make one that may write, and log in with it (hf auth login).")
+        raise HubError("The token can only read: make one that can write, and log in with it (hf auth login).")
     owners = [account["name"], *(group["name"] for group in account.get("orgs", []))]
     if name.split("/")[0].lower() not in map(str.lower, owners):
-        raise ConfigurationError(f"push_to_hub={name!r}: the token is of {owners[0]}; use one of {', '.join(owners)}.")
+        raise ConfigurationError(
+            f"push_to_hub={name!r}: the token belongs to {owners[0]}; use one of {', '.join(owners)}."
+        )
 
 
 def upload(output: Path, name: str, *, private: bool = True) -> str:
-    """Upload a finished model with its card.
-
-    Of a base's folder on this machine only the name is uploaded.
-    """
+    """Upload a finished model with its card, which names a local base without its folder."""
     try:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(shutil.copytree(output, Path(folder, "model")))
@@ -64,7 +61,7 @@ def upload(output: Path, name: str, *, private: bool = True) -> str:
     except Exception as error:  # whatever it is: hours of training must not end in a traceback
         command = f"hf upload {name} {output} --private" if private else f"hf upload {name} {output}"
         raise HubError(
-            f"The model is finished, in {output}, but was not uploaded: {_why(error)}\nTry again with: {command}"
+            f"The model is finished in {output}, but was not uploaded: {_why(error)}\nTry again with: {command}"
         ) from error
 
 

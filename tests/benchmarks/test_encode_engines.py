@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from benchmarks import encode_engines
-from simlte_st.files import read_json
 from simlte_st.models.base import load_model
 from simlte_st.models.parts import PartEncoder
 
@@ -26,7 +25,7 @@ def test_a_run_is_timed_from_its_first_part_to_its_last(
     np.testing.assert_allclose(turn["vectors"].reshape(45, 32), model.encode(documents[:45]), atol=1e-5)
 
 
-def test_the_page_has_medians_and_the_ratio_of_turns(tmp_path: Path) -> None:
+def test_the_page_has_medians_and_the_ratio_of_turns() -> None:
     def turn(seconds: float) -> dict[str, Any]:
         return {
             "texts": 100,
@@ -38,10 +37,9 @@ def test_the_page_has_medians_and_the_ratio_of_turns(tmp_path: Path) -> None:
         }
 
     turns: list[Any] = [{"local": turn(local), "ray": turn(ray)} for local, ray in ((10, 10), (10, 12.5), (20, 40))]
-    encode_engines.write(turns, argparse.Namespace(model="tiny", limit=110, part_size=10, output=tmp_path))
-    record = read_json(tmp_path / "encode_engines.json")
+    record = encode_engines.result(turns, argparse.Namespace(model="tiny", limit=110, part_size=10))
     assert record["ray_to_local_wall"] == record["ray_to_local_cpu"] == pytest.approx(0.8)
-    page = (tmp_path / "encode_engines.md").read_text(encoding="utf-8")
+    page = encode_engines.page(record)
     assert "| texts a second of the clock |  10.0 |  8.0 | 0.80 (0.50 to 1.00) |" in page
     assert "comes 5 seconds later" in page
     assert "3 processes wanted" in page

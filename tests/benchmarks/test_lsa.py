@@ -28,7 +28,9 @@ def test_a_set_is_judged_and_the_page_has_intervals_over_sets(
     assert shrunk[0] > before[0], "single documents drown the classes out"
     assert latent_semantic_analysis.scaling(np.ones(3), 9)[0] == 0, "what is patched is put back"
     other = {**found, "scores": {name: [0.5, 0.5] for name in found["scores"]}}
-    text = lsa.page({"toy": found, "other": other}, {"documents": 24, "tokens": 64}, {"dtype": "float32"})
+    text = lsa.page(
+        {"sets": {"toy": found, "other": other}, "settings": {"documents": 24, "tokens": 64}, "dtype": "float32"}
+    )
     few = 100 * (shrunk[0] - found["scores"][lsa.ENCODER][0])
     low, high = sorted((0.0, few))
     assert f"| LSA by itself, of the same documents | {few / 2:+.1f} [{low:+.1f}, {high:+.1f}]" in " ".join(

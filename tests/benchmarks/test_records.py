@@ -1,14 +1,12 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from benchmarks.records import add_bf16, difference, dtype_of, environment, mean_deviation, write_results
-from simlte_st.files import read_json
+from benchmarks.records import add_bf16, difference, dtype_of, environment, mean_deviation
 
 
 def test_the_dtype_is_asked_for_and_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,12 +20,6 @@ def test_the_dtype_is_asked_for_and_written_down(monkeypatch: pytest.MonkeyPatch
     assert (found["dtype"], found["cpu_bf16"]) == ("bfloat16", "avx512_bf16")
     monkeypatch.delattr(torch.cpu, "get_capabilities")
     assert environment()["cpu_bf16"] == "no"
-
-
-def test_pages_and_numbers(tmp_path: Path) -> None:
-    write_results("x", ["# X", "", "y"], {"a": 1}, tmp_path / "out")
-    assert (tmp_path / "out" / "x.md").read_text() == "# X\n\ny"
-    assert read_json(tmp_path / "out" / "x.json") == {"a": 1}
 
 
 def test_cells() -> None:

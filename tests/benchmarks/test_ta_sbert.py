@@ -19,7 +19,7 @@ from benchmarks.nli import page
 from benchmarks.nli.conversion import conversion
 from benchmarks.nli.page import claim_table, made_where, printed_of, t_interval, tfidf_ahead, verdict
 from benchmarks.nli.printed import AVERAGE, SIMILARITY, TRANSFER
-from benchmarks.nli.sweeps import sweeps
+from benchmarks.nli.sweeps import draw_sweeps, sweeps
 from benchmarks.nli.tasks import SENTEVAL, STS, Labelled, Pairs, load_labelled, similarity, tfidf_transfer, transfer
 from benchmarks.nli.training import BATCH, LABELS, OTHERS, ROWS, Inference, by_length, load_inference, make_model, train
 from simlte_st.modules import BaseForm, TokenAttention
@@ -101,13 +101,15 @@ def test_a_sweep_is_drawn_where_it_has_two_values(tmp_path: Path) -> None:
 
     found = {f"rates/{rate}/{side}-0": result(0.5) for rate in ("2e-05", "0.0001") for side in ("none", "recon")}
     one = {"weights/0.017-0": result(0.5), "weights/0.017-1": result(0.6)}
-    lines = list(sweeps({**found, **one}, tmp_path))
+    lines = list(sweeps({**found, **one}))
+    draw_sweeps({**found, **one}, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["ta_sbert_rates.svg"]
     assert [line for line in lines if "svg" in line] == ["![scores over the learning rate](ta_sbert_rates.svg)"]
     drawn = (tmp_path / "ta_sbert_rates.svg").read_text()
     for label in ("none, trained on", "recon, others", "2e-05", "0.0001", "learning rate"):
         assert f"<!-- {label} -->" in drawn
-    assert any("ta_sbert_weights.svg" in line for line in sweeps({**one, "weights/0.1-0": result(0.7)}, tmp_path))
+    draw_sweeps({**one, "weights/0.1-0": result(0.7)}, tmp_path)
+    assert any("ta_sbert_weights.svg" in line for line in sweeps({**one, "weights/0.1-0": result(0.7)}))
     assert "Pearson on STSb" in (tmp_path / "ta_sbert_weights.svg").read_text()
 
 

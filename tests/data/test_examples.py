@@ -78,7 +78,7 @@ def test_seed_and_epoch_decide(documents: list[str]) -> None:
 
 def test_documents_are_read_as_a_stream(documents: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     read = []
-    monkeypatch.setattr("simlte_st.data.examples.peek", lambda items, size: ([], iter(items)))
+    monkeypatch.setattr("simlte_st.data.sentences.peek", lambda items, size: ([], iter(items)))
 
     def stream() -> Iterator[str]:
         for text in documents:

@@ -14,26 +14,24 @@ from torch import Tensor, nn
 
 from simlte_st.errors import ConfigurationError
 from simlte_st.longformer import blocked, cpu_kernel
-from simlte_st.longformer.attention import (
-    GlobalProjections,
-    LongformerSelfAttention,
-    longformer_attention,
-    windowed_attention,
-)
+from simlte_st.longformer.attention import LongformerSelfAttention, windowed_attention
 from simlte_st.longformer.blocked import groups_of, kept
 from simlte_st.longformer.packing import Packing, pack_batch
 
 HEADS, SIZE = 2, 16
 
 
-class AttentionInputs(NamedTuple):
-    """What a layer gives to its attention: the first arguments of ``longformer_attention``."""
+class Inputs(NamedTuple):
+    """A layer's attention and the states that it reads."""
 
-    query: Tensor
-    key: Tensor
-    value: Tensor
+    layer: LongformerSelfAttention
     hidden: Tensor
-    projections: GlobalProjections
+
+
+def attend(inputs: Inputs, packing: Packing, window: int, dropout: float = 0.0, backend: str = "sdpa") -> Tensor:
+    inputs.layer.window, inputs.layer.dropout = window, dropout
+    found: Tensor = inputs.layer(inputs.hidden, packing, backend)
+    return found
 
 
 def assert_close(found: Tensor, expected: Tensor) -> None:
@@ -51,18 +49,23 @@ def make_packing(lengths: list[int], globals_each: int = 0, hole: bool = False) 
     return pack_batch(mask, global_mask)
 
 
-def make_inputs(packing: Packing, dtype: torch.dtype = torch.float32) -> AttentionInputs:
+def make_inputs(packing: Packing, dtype: torch.dtype = torch.float32) -> Inputs:
     width = HEADS * SIZE
     hidden = torch.randn(packing.slots, width, dtype=dtype, requires_grad=True)
-    linears = [nn.Linear(width, width, dtype=dtype) for _ in range(6)]
-    query, key, value = (linear(hidden).view(-1, HEADS, SIZE) * 3 for linear in linears[:3])
-    return AttentionInputs(query, key, value, hidden, GlobalProjections(*linears[3:]))
+    layer = LongformerSelfAttention(width, HEADS, 2, 0.0).to(dtype)
+    with torch.no_grad():
+        for value in (*layer.query.parameters(), *layer.key.parameters(), *layer.value.parameters()):
+            value *= 3
+    return Inputs(layer, hidden)
 
 
-def brute_force(inputs: AttentionInputs, packing: Packing, window: int) -> Tensor:
+def brute_force(inputs: Inputs, packing: Packing, window: int) -> Tensor:
     """One token at a time, as the paper's text has it."""
     out = torch.zeros(packing.slots, HEADS * SIZE)
-    projected = [linear(inputs.hidden).view(-1, HEADS, SIZE) for linear in inputs.projections]
+    layer, hidden = inputs
+    local = [linear(hidden).view(-1, HEADS, SIZE) for linear in (layer.query, layer.key, layer.value)]
+    projections = (layer.query_global, layer.key_global, layer.value_global)
+    projected = [linear(hidden).view(-1, HEADS, SIZE) for linear in projections]
     for slot in range(packing.slots):
         is_global = bool(packing.is_global[slot])
         seen = [
@@ -72,7 +75,7 @@ def brute_force(inputs: AttentionInputs, packing: Packing, window: int) -> Tenso
             and packing.document[other] == packing.document[slot]
             and (is_global or abs(other - slot) <= window // 2 or packing.is_global[other])
         ]
-        query, key, value = projected if is_global else (inputs.query, inputs.key, inputs.value)
+        query, key, value = projected if is_global else local
         scores = torch.einsum("hd,shd->hs", query[slot], key[seen]) / SIZE**0.5
         out[slot] = torch.einsum("hs,shd->hd", scores.softmax(-1), value[seen]).flatten()
     return out
@@ -83,7 +86,7 @@ def test_the_rule(backend: str) -> None:
     packing = make_packing([70, 5], 2, hole=True)
     inputs = make_inputs(packing)
     with torch.no_grad():
-        found = longformer_attention(*inputs, packing, 12, backend=backend)
+        found = attend(inputs, packing, 12, backend=backend)
         expected = brute_force(inputs, packing, 12)
     assert_close(found[packing.valid], expected[packing.valid])
 
@@ -106,7 +109,7 @@ def compare(backend: str, lengths: list[int], window: int, globals_each: int, ho
     results = []
     for name in ("eager", backend):
         inputs.hidden.grad = None
-        out = longformer_attention(*inputs, packing, window, backend=name)
+        out = attend(inputs, packing, window, backend=name)
         (grad,) = torch.autograd.grad((out * weights).sum(), inputs.hidden, retain_graph=True)
         results.append((out[packing.valid], grad))
     (expected, expected_grad), (found, found_grad) = results
@@ -149,13 +152,12 @@ def test_random_layouts_equal_the_reference_and_documents_alone(
         packing = make_packing(lengths, globals_each)
         inputs = make_inputs(packing)
         with torch.no_grad():
-            found = longformer_attention(*inputs, packing, 2 * half, backend="sdpa")
+            found = attend(inputs, packing, 2 * half, backend="sdpa")
             for span in packing.spans:
                 own = slice(span.start, span.start + span.size)
                 mask = torch.ones(1, span.length, dtype=torch.bool)
                 alone = pack_batch(mask, packing.is_global[span.start : span.start + span.length][None])
-                tensors = (inputs.query[own], inputs.key[own], inputs.value[own], inputs.hidden[own])
-                by_itself = longformer_attention(*tensors, inputs.projections, alone, 2 * half)
+                by_itself = attend(Inputs(inputs.layer, inputs.hidden[own]), alone, 2 * half)
                 assert_close(by_itself[: span.length], found[own][: span.length])
 
 
@@ -169,12 +171,10 @@ def test_queries_that_do_not_begin_their_storage() -> None:
 def test_half_precision_is_as_near_the_truth_as_the_reference_is() -> None:
     packing = make_packing([300, 20], 2)
     inputs = make_inputs(packing, torch.bfloat16)
-    projections = GlobalProjections(*(copy.deepcopy(linear).float() for linear in inputs.projections))
-    tensors = (inputs.query, inputs.key, inputs.value, inputs.hidden)
-    wide = AttentionInputs(*(tensor.float() for tensor in tensors), projections)
+    wide = Inputs(copy.deepcopy(inputs.layer).float(), inputs.hidden.float())
     with torch.no_grad():
-        truth = longformer_attention(*wide, packing, 64, backend="eager")[packing.valid]
-        halves = [longformer_attention(*inputs, packing, 64, backend=name) for name in ("eager", "sdpa")]
+        truth = attend(wide, packing, 64, backend="eager")[packing.valid]
+        halves = [attend(inputs, packing, 64, backend=name) for name in ("eager", "sdpa")]
     assert halves[1].dtype == torch.bfloat16
     eager, blocked = ((half[packing.valid].float() - truth).abs() for half in halves)
     assert blocked.mean() <= 1.2 * eager.mean()
@@ -186,8 +186,8 @@ def test_dropout_keeps_the_mean(globals_each: int) -> None:
     packing = make_packing([200], globals_each)
     inputs = make_inputs(packing)
     with torch.no_grad():
-        expected = longformer_attention(*inputs, packing, 32)[packing.valid]
-        drawn = torch.stack([longformer_attention(*inputs, packing, 32, dropout=0.3) for _ in range(200)])
+        expected = attend(inputs, packing, 32)[packing.valid]
+        drawn = torch.stack([attend(inputs, packing, 32, dropout=0.3) for _ in range(200)])
     assert (drawn[0] != drawn[1]).any()
     assert (drawn.mean(0)[packing.valid] - expected).abs().mean() < 0.05 * expected.abs().mean() + 0.02
 
@@ -278,16 +278,10 @@ def test_an_adapter_around_the_global_projections_is_not_passed_over() -> None:
 
     packing = make_packing([50], 1)
     inputs = make_inputs(packing)
-    adapted = [Adapted(HEADS * SIZE, HEADS * SIZE) for _ in range(3)]
-    inputs = AttentionInputs(inputs.query, inputs.key, inputs.value, inputs.hidden, GlobalProjections(*adapted))
-    expected, found = (longformer_attention(*inputs, packing, 8, backend=name) for name in ("eager", "sdpa"))
+    for name in ("query_global", "key_global", "value_global"):
+        setattr(inputs.layer, name, Adapted(HEADS * SIZE, HEADS * SIZE))
+    expected, found = (attend(inputs, packing, 8, backend=name) for name in ("eager", "sdpa"))
     assert_close(found[packing.valid], expected[packing.valid])
-
-
-def test_an_unknown_backend_is_refused() -> None:
-    packing = make_packing([5])
-    with pytest.raises(ConfigurationError, match="flash_attention_2"):
-        longformer_attention(*make_inputs(packing), packing, 4, backend="flash_attention_2")
 
 
 def test_a_hidden_size_that_heads_do_not_divide_is_refused() -> None:

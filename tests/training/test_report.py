@@ -51,7 +51,7 @@ def page(result: TrainingResult) -> str:
 def test_the_report_shows_the_run(result: TrainingResult, page: str) -> None:
     assert result.gain is not None
     assert result.kept == "base"
-    assert "my-model is the untrained base; what was trained is in my-model.trained." in page
+    assert "my-model is the untrained base; the trained model is in my-model.trained." in page
     assert result.gain["summary"].split(".")[0] in page
     for name in ("structure", "words", "split_half", "probe"):
         before, after = (f'<td class="right">{100 * result.gain[name][side]:.1f}</td>' for side in ("base", "model"))
@@ -105,11 +105,11 @@ def test_documents_are_text(page: str) -> None:
 
 def test_it_says_which_model_it_is(result: TrainingResult) -> None:
     asked = verdict_section(replace(result, kept="trained"))
-    assert "my-model is what was trained, because that was asked for in any case." in asked
+    assert "my-model is the trained model, because keep=&#x27;trained&#x27; was set." in asked
     assert result.gain is not None
     helped = verdict_section(replace(result, kept="trained", gain={**result.gain, "verdict": "helped"}))
-    assert "my-model is what was trained.<" in helped
-    assert "Too few documents were held out to tell" in verdict_section(replace(result, gain=None))
+    assert "my-model is the trained model.<" in helped
+    assert "Too few documents were held out" in verdict_section(replace(result, gain=None))
 
 
 def test_documents_that_changed_most_come_first(model: SentenceTransformer, encoder_path: Path) -> None:

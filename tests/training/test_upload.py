@@ -83,7 +83,7 @@ def test_other_names_are_refused(name: str, hub: Hub) -> None:
 @pytest.mark.parametrize(
     ("account", "told"),
     [
-        ({**ACCOUNT, "auth": {"accessToken": {"role": "read"}}}, "may only read"),
+        ({**ACCOUNT, "auth": {"accessToken": {"role": "read"}}}, "can only read"),
         (ConnectionError("no route\nto the host"), "ConnectionError: no route$"),
     ],
     ids=["read only", "no network"],
@@ -137,7 +137,7 @@ def test_the_command_checks_before_it_trains(
     monkeypatch.setattr(training, "train", train)
     monkeypatch.setattr(command, "report", lambda result, arguments: 0)
     assert main(shlex.split("train texts --output model --push-to-hub someone/model")) == 1
-    assert "--push-to-hub someone/model: the token is of Ada" in capsys.readouterr().err
+    assert "--push-to-hub someone/model: the token belongs to Ada" in capsys.readouterr().err
     assert main(shlex.split("train texts --output model --public")) == 1
     assert done == []
     assert main(shlex.split("train texts --output model --push-to-hub ada/model")) == 0

@@ -36,16 +36,13 @@ class FileText:
 class TextFormat:
     """A format whose files hold one document each.
 
-    Attributes:
-        suffixes: Its suffixes, in lower case.
-        read: Returns a file's text. It raises ``BadTextError`` with the reason if there is none, ``OSError``, or
-            whatever a library raises for a damaged file.
-        library: The module it needs, which the extra ``documents`` installs.
+    ``read`` returns a file's text. It raises ``BadTextError`` with the reason if there is none, ``OSError``, or
+    whatever a library raises for a damaged file.
     """
 
-    suffixes: tuple[str, ...]
+    suffixes: tuple[str, ...]  # in lower case
     read: Callable[[Path, SourceConfig], FileText]
-    library: str | None = None
+    library: str | None = None  # a module that the extra ``documents`` installs
     packable: ClassVar[bool] = False
 
     def check_library(self) -> None:
@@ -73,19 +70,12 @@ class TextFormat:
 
 @dataclass(frozen=True)
 class TableFormat:
-    """A format whose files hold a document per row.
+    """A format whose files hold a document per row; ``open`` raises ``DataError`` for a file without columns."""
 
-    Attributes:
-        suffixes: Its suffixes, in lower case.
-        open: Opens a file and looks at its columns. It raises ``DataError`` if there are none.
-        count_rows: Returns the number of rows if that costs nothing, else None.
-        packable: Whether the file may be compressed, with ``.gz`` or ``.zst`` after its name.
-    """
-
-    suffixes: tuple[str, ...]
+    suffixes: tuple[str, ...]  # in lower case
     open: Callable[[Path, SourceConfig], Table]
-    packable: bool = True
-    count_rows: Callable[[Path], int | None] = lambda path: None
+    packable: bool = True  # whether ``.gz`` or ``.zst`` may follow the suffix
+    count_rows: Callable[[Path], int | None] = lambda path: None  # if counting costs nothing
 
 
 Format = TextFormat | TableFormat

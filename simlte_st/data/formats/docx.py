@@ -1,4 +1,4 @@
-"""Word files (DOCX and its kin), by lxml: the final text of the document."""
+"""Word files (DOCX and its variants), by lxml: the final text of the document."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from simlte_st.data.text_files import BadTextError
 UNPACKS = "unpacking to far more than text does"
 HEADERS = "headers and footers"
 
-# Bytes, below which a file is unpacked however it is packed; its tree takes 30 times as much memory.
-_LARGE = 20_000_000
-_MOST_PACKED = 100  # times smaller than what it unpacks to
+_LARGE = 20_000_000  # bytes; smaller files are unpacked whatever their compression; the tree takes 30 times as much
+_MOST_PACKED = 100  # times smaller than the unpacked file
 
-_COMPOUND_FILE = bytes.fromhex("d0cf11e0a1b11ae1")  # what Word wraps an encrypted document in
-_MATH = {  # by the namespace of words: the usual one, and the one of strict files
+_COMPOUND_FILE = bytes.fromhex("d0cf11e0a1b11ae1")  # around an encrypted document
+_MATH = {  # by the namespace of text, which differs in strict files
     "http://schemas.openxmlformats.org/wordprocessingml/2006/main":
         "http://schemas.openxmlformats.org/officeDocument/2006/math",
     "http://purl.oclc.org/ooxml/wordprocessingml/main": "http://purl.oclc.org/ooxml/officeDocument/math",
@@ -34,23 +33,22 @@ _SYMBOLS = {
 
 
 def read(path: Path, config: SourceConfig) -> FileText:
-    """Return the final text: tracked changes accepted, in the order of its paragraphs, then foot- and endnotes.
+    """Return the final text, with tracked changes accepted: paragraphs in their order, then footnotes and endnotes.
 
-    Paragraphs in tables, text boxes and fields are read, and formulas. Hidden text, placeholders of fields that nobody
-    filled in, readings beside East Asian words (ruby) and comments are left out; so are headers and footers, which are
-    counted.
+    Tables, text boxes, fields and formulas are read. Hidden text, placeholders of empty fields, readings beside East
+    Asian words (ruby) and comments are not; nor are headers and footers, which are reported.
     """
     with path.open("rb") as stream:
         if stream.read(8) == _COMPOUND_FILE:
-            raise BadTextError(ENCRYPTED, "it needs a password, or is of an old form (.doc)")
+            raise BadTextError(ENCRYPTED, "it needs a password, or is an old .doc file")
         with zipfile.ZipFile(stream) as archive:
             _check_unpacked(archive, path.stat().st_size, config.max_characters)
             return _final_text(archive)
 
 
 def _check_unpacked(archive: zipfile.ZipFile, size: int, max_characters: int) -> None:
-    """Refuse a file that unpacks to far more than text does: its parts are held in memory."""
-    # No more of a part is read than the size that the archive's directory says.
+    """Raise for a file that unpacks to far more than text does, as its parts are held in memory."""
+    # No more of a part is read than its size in the archive's directory.
     unpacked = sum(part.file_size for part in archive.infolist())
     if unpacked > min(size + 4 * max_characters + (1 << 20), max(_LARGE, _MOST_PACKED * size)):
         raise BadTextError(UNPACKS, f"to {unpacked:,} bytes from {size:,}")
@@ -61,7 +59,7 @@ def _final_text(archive: zipfile.ZipFile) -> FileText:
     root = _tree(archive, main)
     namespace = root.tag.rpartition("}")[0].lstrip("{")
     if namespace not in _MATH or not root.tag.endswith("}document"):
-        raise BadTextError(DAMAGED, f"no Word document: it holds a {root.tag.rpartition('}')[2]}")
+        raise BadTextError(DAMAGED, f"not a Word document: it holds a {root.tag.rpartition('}')[2]}")
     related: dict[str, list[str]] = {}
     for kind, name in _related(archive, main):
         related.setdefault(kind, []).append(name)
@@ -89,7 +87,7 @@ def _tree(archive: zipfile.ZipFile, name: str) -> Any:
 
 
 def _related(archive: zipfile.ZipFile, part: str) -> Iterator[tuple[str, str]]:
-    """Return the kind and the name of each part that a part refers to; those of the whole file for no name."""
+    """Return the kind and the name of each part that a part (or, for "", the file) refers to."""
     folder, name = posixpath.split(part)
     place = posixpath.join(folder, "_rels", f"{name}.rels")
     if place not in archive.namelist():
@@ -101,7 +99,7 @@ def _related(archive: zipfile.ZipFile, part: str) -> Iterator[tuple[str, str]]:
 
 
 class _Words:
-    """Gives the text of parts of a document."""
+    """Reads the text of parts of a document."""
 
     def __init__(self, namespace: str, styles: Any | None) -> None:
         self.w = w = f"{{{namespace}}}"
@@ -123,10 +121,10 @@ class _Words:
             self._hiding = {name: _inherited(name, based) for name in based}
 
     def parts(self, root: Any) -> Iterator[str]:
-        """Return the text of a tree in parts; what is no text of the final document is taken out of the tree."""
+        """Return the text of a tree in parts; what is not in the final document is removed from the tree."""
         self._accept_changes(root)
         self._take_out_hidden(root)
-        # A text box stands in the middle of a paragraph, and is read after it.
+        # A text box in the middle of a paragraph is read after it.
         for box in reversed(list(root.iter(f"{self.w}txbxContent"))):
             around = next(box.iterancestors(f"{self.w}p"), None)
             if around is not None:
@@ -145,14 +143,14 @@ class _Words:
 
     def _accept_changes(self, root: Any) -> None:
         w = self.w
-        for paragraph in root.iter(f"{w}p"):  # whose end was deleted: the next one goes on with it
+        for paragraph in root.iter(f"{w}p"):  # with a deleted end: the next one continues it
             mark = paragraph.find(f"{w}pPr/{w}rPr")
             if mark is not None and (mark.find(f"{w}del") is not None or mark.find(f"{w}moveFrom") is not None):
                 paragraph.set("joined", "")
         gone = [row.getparent() for row in root.iter(f"{w}trPr") if row.find(f"{w}del") is not None]
         gone += [cell.getparent() for cell in root.iter(f"{w}tcPr") if cell.find(f"{w}cellDel") is not None]
         gone += root.iter(f"{w}del", f"{w}moveFrom", f"{w}rt")
-        for choice in root.iter(f"{_COMPATIBILITY}Choice"):  # the same again, for old readers
+        for choice in root.iter(f"{_COMPATIBILITY}Choice"):  # the same content for old readers
             gone += choice.itersiblings(f"{_COMPATIBILITY}Fallback")
         gone += [field for field in root.iter(f"{w}sdt") if self._switch(field, "showingPlcHdr", "sdtPr")]
         _remove(gone)
@@ -164,7 +162,7 @@ class _Words:
         hidden = []
         for run in root.iter(f"{w}r", f"{self._math}r"):
             hides = self._switch(run, "vanish")
-            if hides is None:  # a style turns round what another one says
+            if hides is None:  # one style reverses another
                 around = next(run.iterancestors(f"{w}p"), None)
                 hides = self._style_hides(run, "rPr", "rStyle", "character") != (
                     around is not None and self._style_hides(around, "pPr", "pStyle", "paragraph")
@@ -179,7 +177,7 @@ class _Words:
         return self._hiding.get(name, False)
 
     def _switch(self, node: Any, name: str, properties: str = "rPr") -> bool | None:
-        """Whether a property of a node is on, or off; None where it is not there."""
+        """Return whether a property of a node is on; None if it is missing."""
         found = node.find(f"{self.w}{properties}/{self.w}{name}")
         return None if found is None else found.get(f"{self.w}val") not in ("0", "false", "off")
 
@@ -201,7 +199,7 @@ def _remove(nodes: Iterable[Any]) -> None:
 
 
 def _symbol(font: str, char: str) -> str:
-    """Return the character of a symbol; none where it is a picture of a font of pictures."""
+    """Return the character of a symbol; "" for a picture of a symbol font."""
     try:
         code = int(char, 16)
     except ValueError:

@@ -1,4 +1,4 @@
-"""HTML files: the tree that browsers build, by selectolax, and the encodings that they know, by webencodings."""
+"""HTML files: the tree of a browser, by selectolax, and the encodings of browsers, by webencodings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from simlte_st.data.text_files import TOO_LONG, WRONG_ENCODING, BadTextError, de
 _SPACE = re.compile(r"[ \t\n\f\r]{2,}|[\t\n\f\r]")  # what is not one space already
 _LABEL = re.compile(rb"""<meta[^>]{0,200}?charset\s{0,9}=\s{0,9}["']?\s{0,9}([\w.:-]{1,40})""", re.IGNORECASE)
 _XML_LABEL = re.compile(rb"""\s*<\?xml[^>]{0,200}?encoding\s{0,9}=\s{0,9}["']([\w.:-]{1,40})""")
-_LABEL_BYTES = 1024  # the standard says that it stands among the first of them
+_LABEL_BYTES = 1024  # the standard has it among the first of them
 _PYTHON_NAMES = {"gbk": "gb18030", "utf-16le": "utf-8", "utf-16be": "utf-8"}  # as the standard has them
 _SELF_CLOSED = re.compile(r"<(?!(?:br|hr|img|input|meta|link|col|area|base|wbr)\b)([a-zA-Z][\w:-]*)((?:\s[^<>]*)?)/>")
 
@@ -37,19 +37,19 @@ _BLOCKS = (
 _BREAKS = {
     **dict.fromkeys(_BLOCKS, "\n\n"), **dict.fromkeys(("td", "th", "button", "textarea", "text", "object"), " ")
 }  # fmt: skip
-"""What stands before and after the text of a tag."""
+"""What is put before and after the text of a tag."""
 _HIDING_WORDS = ("hidden", "display", "visibility", "popover", "<dialog")
 _HIDING_STYLE = re.compile(r"(?:^|[;\s])(?:display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse))\b", re.IGNORECASE)
 
 
 def read(path: Path, config: SourceConfig) -> FileText:
-    """Return what a browser shows, but navigation: inline tags do not part words, blocks are paragraphs.
+    """Return what a browser shows, except navigation: inline tags do not separate words, blocks are paragraphs.
 
-    Left out are what no browser that runs scripts shows (scripts, styles, templates, what is hidden by an attribute or
-    by its own style, closed dialogs); ``nav``, ``menu`` and the page's own ``footer``, unless one of them never ends;
-    drop-down lists; and of drawings all but their text. What a style sheet hides is not known here.
+    Left out are what a browser that runs scripts does not show (scripts, styles, templates, elements hidden by an
+    attribute or their own style, closed dialogs); ``nav``, ``menu`` and the page's ``footer``, unless one is never
+    closed; drop-down lists; and drawings except their text. Style sheets are not evaluated.
     """
-    # Markup may be most of a page; the bound is that of a line of JSON.
+    # Markup may be most of a page; the bound is the one for a line of JSON.
     if (size := path.stat().st_size) > 12 * config.max_characters + (1 << 20):
         raise BadTextError(TOO_LONG, f"{size:,} bytes")
     text = _decode(path.read_bytes(), config.encoding)
@@ -71,10 +71,7 @@ def html_text(text: str, xml: bool = False) -> str:
 
 
 def _unseen(lower: str) -> frozenset[str]:
-    """Return the tags whose content is left out: those of navigation only where each of them ends.
-
-    Where one does not, the rest of the page is in it.
-    """
+    """Return the tags whose content is left out; those of navigation unless one is never closed."""
     ended = (name for name in _NAVIGATION if _count(f"<{name}", lower) <= _count(f"</{name}", lower))
     return _UNSEEN.union(ended)
 
@@ -84,9 +81,9 @@ def _count(tag: str, lower: str) -> int:
 
 
 def _parts(root: Any, unseen: frozenset[str], may_hide: bool) -> Iterator[str]:
-    """Walk through the tree, without recursion: a page may be deep."""
+    """Walk through the tree, without recursion, as pages may be deep."""
     node = root
-    parents: list[tuple[Any, bool, bool, int]] = []  # the node, and what held around it
+    parents: list[tuple[Any, bool, bool, int]] = []  # and the state around each
     verbatim = drawing = False
     sections = 0
     while True:
@@ -119,7 +116,7 @@ def _parts(root: Any, unseen: frozenset[str], may_hide: bool) -> Iterator[str]:
 
 def _is_hidden(node: Any, tag: str) -> bool:
     attributes = node.attributes
-    if tag in ("html", "body"):  # scripts show it when all is loaded
+    if tag in ("html", "body"):  # which scripts show when the page is loaded
         return False
     if tag == "dialog" and "open" not in attributes:
         return True
@@ -131,7 +128,7 @@ def _is_hidden(node: Any, tag: str) -> bool:
 
 
 def _decode(data: bytes, encoding: str) -> str:
-    """Decode a page: in the encoding that it names, else in the one asked for."""
+    """Decode a page in the encoding that it declares, else in the configured one."""
     label = _LABEL.search(data[:_LABEL_BYTES]) or _XML_LABEL.match(data[:_LABEL_BYTES])
     declared = None if label is None else _python_encoding(label[1].decode("ascii", "replace"))
     if declared is not None:
@@ -144,7 +141,7 @@ def _decode(data: bytes, encoding: str) -> str:
 
 
 def _python_encoding(label: str) -> str | None:
-    """Return Python's name of an encoding by its label in the encoding standard; None for no label of it."""
+    """Return Python's name of an encoding by its label in the encoding standard; None for an unknown label."""
     import webencodings
 
     known = webencodings.lookup(label)

@@ -1,8 +1,7 @@
-"""HTML whose tree would take time or memory beyond all measure: the markup that makes it so is taken out.
+"""Removes markup from HTML whose tree would take excessive time or memory.
 
-A browser's way of building a tree looks through all open elements at most tags, opens unclosed ``<font>``s again in
-every paragraph, and compares each attribute of a tag with all others. That is quadratic, and pages made to do harm use
-it.
+A browser searches all open elements at most tags, reopens unclosed ``<font>``s in every paragraph, and compares each
+attribute of a tag with all others. That is quadratic, which malicious pages exploit.
 """
 
 from __future__ import annotations
@@ -36,13 +35,13 @@ _TOKEN = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 _START = re.compile(r"<[a-z]")
-_FEW, _SHORT = 2_000, 60_000  # tags, and characters: no tree of so few takes long
+_FEW, _SHORT = 2_000, 60_000  # tags and characters of a page whose tree never takes long
 _LONG = 5_000  # characters of a tag, whose attributes are counted
 _MOST_STEPS = 50_000_000  # half a second
 
 
 def bounded_markup(page: str) -> str | None:
-    """Return a page that a browser's tree can be built of in time that grows with its length."""
+    """Return a page without the markup that makes its tree take quadratic time; None if it still does."""
     if _is_cheap(page):
         return page
     page = _TOKEN.sub(_flat, page)
@@ -54,10 +53,9 @@ def _is_cheap(page: str) -> bool:
 
 
 def _steps(page: str) -> int:
-    """Return a bound on the steps that building the tree of a page takes, which is in lower case.
+    """Return an upper bound of the steps to build the tree of a page in lower case.
 
-    Where it is in doubt whether something is a tag (in a script, a comment, an attribute), it counts as one that opens
-    an element and never closes it.
+    What may be a tag (in a script, a comment, an attribute) counts as one that opens an element and never closes it.
     """
     stack: list[str] = []
     tokens = starts = formatting = roots = steps = 0

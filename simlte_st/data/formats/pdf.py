@@ -14,10 +14,10 @@ from simlte_st.data.text_files import BadTextError
 NO_TEXT = "without text (scanned?)"
 EMPTY_PAGES = "pages without text (scans?)"
 
-_LIGATURE = re.compile("[\ufb00-\ufb4f\ufb50-\ufdff\ufe70-\ufefc]")  # and the forms that Arabic letters have in words
+_LIGATURE = re.compile("[\ufb00-\ufb4f\ufb50-\ufdff\ufe70-\ufefc]")  # and the presentation forms of Arabic letters
 _TORN = re.compile(r"([^\W_]+)([-\u2010\xad])[ \t]*\n[ \t]*([^\W_]+)")
 _WORD = re.compile(r"[^\W_]+(?:[-\u2010][^\W_]+)*")
-# Words that are more often the first of two than the first part of one.
+# Words that are more often the first half of a compound than of a hyphenated word.
 _FIRST_OF_TWO = frozenset((
     "all", "back", "both", "child", "cross", "cut", "decision", "double", "down", "drug", "end", "face", "fast",
     "first", "five", "four", "free", "full", "half", "hand", "hard", "high", "home", "human", "ill", "in", "land",
@@ -30,14 +30,14 @@ _FIRST_OF_TWO = frozenset((
 
 
 def read(path: Path, config: SourceConfig) -> FileText:
-    """Return the text of the pages, one after the other: sentences run on from page to page.
+    """Return the text of the pages, joined, as sentences continue on the next page.
 
-    Ligatures are written as their letters, and words torn at the end of a line are put together. Pages without text are
-    counted.
+    Ligatures become their letters, and words hyphenated at the end of a line are joined. Pages without text are
+    reported.
     """
     import pypdf
 
-    # It warns of what it mends in a file; what cannot be mended is counted by us.
+    # It warns of what it repairs in a file; what it cannot repair is reported here.
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)
     pages: list[str] = []
     characters = 0
@@ -54,16 +54,16 @@ def read(path: Path, config: SourceConfig) -> FileText:
     if not any(pages):
         raise BadTextError(NO_TEXT, number)
     text = _LIGATURE.sub(lambda match: unicodedata.normalize("NFKC", match[0]), "\n".join(pages))
-    # A page number or a stamp is no text of a page.
+    # A page number or a stamp is not text.
     empty = sum(not any(character.isalpha() for character in page) for page in pages)
     return FileText(_whole_words(text), ((EMPTY_PAGES, f"{empty:,} of {number}"),) if empty else ())
 
 
 def _whole_words(text: str) -> str:
-    """Put words together that are torn at the end of a line.
+    """Join words that are hyphenated at the end of a line.
 
-    A hyphen goes where it is soft, and where the word without it occurs in the text. It stays in a word that occurs
-    with it, before a capital or beside a digit, and between two words of the text. In doubt it goes, unless the first
+    A hyphen is removed if it is soft, or if the word without it occurs in the text. It stays in a word that occurs with
+    it, before a capital or beside a digit, and between two words of the text. Otherwise it is removed, unless the first
     part is a word such as "long" or "self".
     """
     if _TORN.search(text) is None:
@@ -91,6 +91,6 @@ def _whole_words(text: str) -> str:
         return first + second if joined else f"{first}{hyphen}{second}"
 
     torn = 1
-    while torn:  # a word may be torn twice
+    while torn:  # a word may be hyphenated twice
         text, torn = _TORN.subn(whole, text)
     return text.replace("\xad", "")

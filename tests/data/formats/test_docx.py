@@ -206,7 +206,7 @@ def test_what_is_no_word_file_is_named(tmp_path: Path) -> None:
     reader = read_documents(tmp_path)
     assert [document.text for document in reader] == ["good"]
     assert reader.report.skipped == {"encrypted": 1, "damaged": 1}
-    assert reader.report.examples["damaged"] == ["sheet.docx: no Word document: it holds a workbook"]
+    assert reader.report.examples["damaged"] == ["sheet.docx: not a Word document: it holds a workbook"]
 
 
 KINDS = ("p", "ins", "del", "moveFrom", "moveTo", "hyperlink", "smartTag", "tbl", "box", "hidden", "math", "sdt", "plc")
