@@ -52,7 +52,7 @@ def test_the_help_still_wraps_what_it_describes(monkeypatch: pytest.MonkeyPatch)
         ("train --epoch 3", "Did you mean --epochs?"),
         ("encode m x --outptu=v.parquet", "are required: --output. Did you mean --output?"),
         ("evaluate m --data x --wholly-different-thing", "unrecognized arguments: --wholly-different-thing\n"),
-        ("train x --limit few", "argument --limit: 'few' is no whole number\n"),
+        ("train x --limit few", "argument --limit: 'few' is not a whole number\n"),
         ("models buid --seed 3", "argument ACTION: invalid choice: 'buid'"),
         ("search articles.index words --quiet --seed 3", "unrecognized arguments: --quiet --seed 3"),
         ("--versoin", "Did you mean --version?"),
