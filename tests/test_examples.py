@@ -128,4 +128,4 @@ def test_the_demo(example: Example, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         next(line for line in out.splitlines() if line.startswith(f"| {name} ")) for name in ("untrained", "trained")
     ]
     assert [row.split("|")[2:] for row in rows] != [rows[0].split("|")[2:]] * 2, "the trained model is measured, too"
-    assert ("The base, as training did not clearly help, is in simlte-demo" in out) == kept_base
+    assert bool(re.search("The base, .*simlte-demo", out)) == kept_base
