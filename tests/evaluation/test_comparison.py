@@ -126,8 +126,8 @@ def test_what_is_wrong_with_labels_is_said_once(
     few, unseen = (
         [line for line in caplog.messages if part in line] for part in ("fewer than 5", "no training example")
     )
-    [few], [unseen] = few, unseen
-    assert few.endswith(": " + ", ".join(f"rare {number:02d} (1)" for number in range(10)) + " and 2 more")
-    assert re.match("1 of .*: foreign$", unseen)
+    assert len(few) == len(unseen) == 1
+    assert few[0].endswith(": " + ", ".join(f"rare {number:02d} (1)" for number in range(10)) + " and 2 more")
+    assert re.match("1 of .*: foreign$", unseen[0])
     compare_probes({"m": model}, [*corpus[:30], *rare], corpus[30:], head="logistic", draws=2)
     assert sum("fewer than 5" in line for line in caplog.messages) == 2, "once each time"

@@ -103,10 +103,10 @@ def test_a_column_of_folders_has_a_say_and_training_does_not_see_it(
     assert 0 < gain["probe"]["base"] < 1
     assert gain["probe"]["low"] <= gain["probe"]["mean"] <= gain["probe"]["high"]
     assert "few labels" in (tmp_path / "with" / "README.md").read_text()
-    for folder in (lambda number: "a", str):  # one folder for all, or one for each
-        rows = [{**row, "folder": folder(number)} for number, row in enumerate(labelled)]
+    for name, folders in (("same", ["a"] * len(labelled)), ("alone", [row["id"] for row in labelled])):
+        rows = [{**row, "folder": folder} for row, folder in zip(labelled, folders, strict=True)]
         with pytest.raises(ConfigurationError, match="probe='folder'"):
-            train(rows, tmp_path / "none", base=encoder_path, probe="folder", **OPTIONS)
+            train(rows, tmp_path / name, base=encoder_path, probe="folder", **OPTIONS)
     with pytest.raises(ConfigurationError, match="held_out="):
         train(labelled, tmp_path / "none", base=encoder_path, probe="folder", **{**OPTIONS, "held_out": 0.0})
 
