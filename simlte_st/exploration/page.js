@@ -207,7 +207,7 @@
   }
 
   function save(rows) {
-    // As `as_cell` of page/spreadsheet.py: a text that a spreadsheet would take for a formula gets an apostrophe.
+    // As `as_cell` of page/render.py: a text that a spreadsheet would take for a formula gets an apostrophe.
     const isFormula = (value) => typeof value === "string" && /^[=+\-@\t\r\n\0＝＋－＠]/.test(value)
       && !/^[+\-@][\w.,:/-]*(?:e\+\d+)?$/i.test(value);
     const cell = (value) => `"${isFormula(value) ? "'" : ""}${String(value ?? "").replaceAll('"', '""')}"`;

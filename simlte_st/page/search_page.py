@@ -16,11 +16,10 @@ from simlte_st.data.columns import title_of
 from simlte_st.data.document import Document
 from simlte_st.errors import SimlteError
 from simlte_st.page import filters
-from simlte_st.page.highlighting import as_label, described, highlighted, hit_html
 from simlte_st.page.overview import Overview, look_over
-from simlte_st.page.spreadsheet import spreadsheet_csv
+from simlte_st.page.render import as_label, described, highlighted, hit_html, spreadsheet_csv
 from simlte_st.search import Hit, Hits, Index
-from simlte_st.search.config import Mode
+from simlte_st.search.config import Mode, SearchConfig
 from simlte_st.search.searcher import TOP_K
 
 _TO_THE_TOP = "<script>/* {} */ document.querySelector('[role=dialog]').scrollIntoView()</script>"
@@ -29,27 +28,8 @@ _TO_THE_TOP = "<script>/* {} */ document.querySelector('[role=dialog]').scrollIn
 PLAIN = {"text": "", "mode": "hybrid", "top": TOP_K, "threshold": None, "where": "", "why": True}
 """What the form holds at first; what differs stands in the address, under the same names."""
 
-
-def _mode(text: str) -> str:
-    if text not in get_args(Mode):
-        raise ValueError
-    return text
-
-
-def _top(text: str) -> int:
-    if (number := int(text)) < 1:
-        raise ValueError
-    return number
-
-
-def _cosine(text: str) -> float:
-    if not -1 <= (number := float(text)) <= 1:
-        raise ValueError
-    return number
-
-
-_READ = {"mode": _mode, "top": _top, "threshold": _cosine}
-"""Reads what the address says of the form; ``ValueError`` where the form cannot hold it."""
+_READ: dict[str, tuple[str, Any]] = {"mode": ("mode", str), "top": ("top_k", int), "threshold": ("threshold", float)}
+"""Fields of the form that have a range: the settings that they are, and their types."""
 
 
 @st.cache_resource(show_spinner=False)
@@ -266,10 +246,10 @@ class Page:
         for name in ("text", "where"):
             state[name] = address.get(name, [""])[0]
         state["why"] = address.get("why") != ["no"]
-        for name, read in _READ.items():
+        for name, (setting, kind) in _READ.items():
             text = address.get(name, [""])[0]
             try:
-                state[name] = read(text) if text else PLAIN[name]
+                state[name] = getattr(SearchConfig(**{setting: kind(text)}), setting) if text else PLAIN[name]
             except ValueError:
                 state[name] = PLAIN[name]
                 unread.append((name, text))

@@ -18,16 +18,16 @@ class Hit:
 
     Attributes:
         id: Its id.
-        score: What the hits are ordered by: in the mode ``"hybrid"`` the sum of reciprocal ranks, and 1 more where
-            hardly another document has words of the query; else the cosine or the BM25 score.
-        cosine: Cosine of the query with the document, or with the best of its passages; None in the mode ``"text"``.
-        bm25: BM25 score of the document; None where it is not among those searched by text that are ranked.
+        score: What the hits are ordered by. In the mode ``"hybrid"`` the sum of reciprocal ranks, plus 1 for a document
+            that has words of the query which hardly any other has; else the cosine or the BM25 score.
+        cosine: Cosine of the query and the document, or the best of its passages; None in the mode ``"text"``.
+        bm25: BM25 score of the document; None where it is not among those ranked by BM25.
         beginning: The first words of its text, with a mark where it goes on.
         passage: The passage nearest to the query, in an index with passages; None where the model reads the whole
             document, and in the mode ``"text"``.
         metadata: Its values of the other columns.
-        sentences: With reasons, the sentences nearest to the query, and the cosine of each.
-        words: With reasons, the words that it shares with the query, and what each adds to the BM25 score.
+        sentences: With ``explain=True``, the sentences nearest to the query, and the cosine of each.
+        words: With ``explain=True``, the words that it shares with the query, and what each adds to the BM25 score.
     """
 
     id: str
@@ -73,8 +73,8 @@ class Hits(Sequence[Hit]):
     Args:
         hits: The hits.
         metadata: Columns of their metadata.
-        threshold: Lowest cosine that was asked for, or calibrated; None where it did not matter.
-        explain: Gives a hit with its reasons.
+        threshold: The threshold that was set or calibrated, a cosine; None for none.
+        explain: Returns a hit with its sentences and words.
     """
 
     def __init__(
@@ -103,14 +103,14 @@ class Hits(Sequence[Hit]):
         return f"Hits({list(self._hits)!r})"
 
     def explain(self, hit: Hit) -> Hit:
-        """Return one of the hits with its reasons, as a search with ``why=True`` gives them of all.
+        """Return one of the hits with its nearest sentences and shared words.
 
-        After a search of mode ``"text"`` without ``why`` there are shared words only.
+        After a search with ``mode="text"`` and without ``explain=True``, there are shared words only.
         """
         return self._explain(hit)
 
     def to_arrow(self) -> pa.Table:
-        """Return a table, a row a hit: the attributes of :class:`Hit`, with a column for each of the metadata."""
+        """Return a table with a row for each hit: its attributes, and a column for each of the metadata."""
         return pa.Table.from_pylist([hit.to_dict() for hit in self], schema=self._schema)
 
     def to_pandas(self) -> Any:

@@ -91,10 +91,10 @@ class Index:
         exist_ok: bool = False,
         device: str | None = None,
     ) -> Index:
-        """Make an index.
+        """Create an index.
 
         Args:
-            path: Its folder, which is made.
+            path: Its folder, which is created.
             model: The model, or its name or folder, by which it is found again when the index is opened.
             parts: Also find documents that are longer than the model reads by passages: runs of whole sentences, as
                 many as the model reads at once, with a vector each. None keeps the choice of an index that exists;

@@ -39,7 +39,7 @@ class Query:
     Attributes:
         words: What BM25 looks for: words of the query by their terms.
         vector: Shape ``[dim]``, of length 1; None where only text is searched.
-        excluded: Ids that are no hits: those of query documents.
+        excluded: Ids of documents that are not to be found: the query documents.
     """
 
     words: Mapping[str, str]

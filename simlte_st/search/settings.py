@@ -22,7 +22,7 @@ PUNKT_FILE = "punkt.json"
 
 
 def make_folder(folder: Path, encoder: Encoder, parts: bool) -> tuple[dict[str, Any], Store]:
-    """Make the folder of an index; what a process left that was killed while making one is used."""
+    """Create the folder of an index; one that a killed process left incomplete is used."""
     check_place(folder)
     ours = {"process", f"{TABLE}.lance", PUNKT_FILE, WORDS_FILE}  # and locks
     if folder.exists() and (

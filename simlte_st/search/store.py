@@ -73,7 +73,7 @@ class Store:
 
     @classmethod
     def create(cls, folder: Path, dimension: int) -> Store:
-        """Make an empty table; one that is there and empty, which a killed process left, is replaced."""
+        """Make an empty table; an empty one that a killed process left is replaced."""
         connection = connect(folder)
         with store_errors(folder, "written"):
             if (folder / f"{TABLE}.lance").exists() and connection.open_table(TABLE).count_rows():
@@ -98,7 +98,7 @@ class Store:
             self._table.add_columns(pa.schema(fields))
 
     def merge(self, rows: pa.Table) -> None:
-        """Write all rows of some documents, in place of all rows of the same ids, in one commit."""
+        """Write all rows of some documents in one commit; they replace all rows of the same ids."""
         ids = is_one_of("id", rows["id"].unique().to_pylist())
         with store_errors(self.folder, "written"):
             if self._table.count_rows(ids):
@@ -117,7 +117,7 @@ class Store:
                 self._table.delete(is_one_of("id", ids[start : start + VALUES]))
 
     def tidy(self) -> None:
-        """Bring the search indices up to date, and join small files.
+        """Update the search indices, and join small files.
 
         Rows that no index holds yet are found all the same, only more slowly. An index is rebuilt where most rows are
         new to it, since LanceDB would keep what it learned from a few rows, and where the number of its partitions no
@@ -144,7 +144,7 @@ class Store:
         kinds = require("lancedb.index", "index", "indexes")
         size = partition_size(self._table.count_rows())
         configs = {
-            "terms": kinds.FTS(  # the terms as they are: documents and questions are cut by the same rules
+            "terms": kinds.FTS(  # the terms as they are, which the same rules make of documents and queries
                 base_tokenizer="whitespace",
                 max_token_length=None,
                 lower_case=False,

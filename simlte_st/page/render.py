@@ -1,9 +1,15 @@
-"""Texts of documents as HTML, with the reasons for a hit marked. Everything from outside goes through here."""
+"""What documents say, as HTML, labels and CSV cells that hold no code: everything from outside goes through here.
+
+References:
+    CSV Injection, https://owasp.org/www-community/attacks/CSV_Injection
+"""
 
 from __future__ import annotations
 
+import csv
+import io
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from itertools import islice
 from typing import Any
@@ -16,16 +22,20 @@ SHOWN = 600
 """Characters of a document's beginning or best passage that a hit shows."""
 
 COSINE = "How near the meaning is, by the model: 1 for the same, about 0 for nothing in common. Models differ in scale."
-BM25 = "How many of the question's words are in the text, rare ones counting more. The scale depends on the question."
-WEAK = "No nearer to the question than many documents are to each other that have nothing to do with each other."
+BM25 = "How many of the query's words are in the text, rare ones counting more. The scale depends on the query."
+WEAK = "No nearer to the query than many unrelated documents are to each other."
 
 _VALUE = 120  # characters of a value of the metadata
 _SIGN = re.compile(r"[!-/:-@\[-`{-~]")
+_FORMULA = re.compile(r"[=+\-@\t\r\n\0＝＋－＠]")
+_HARMLESS = re.compile(r"[+\-@][\w.,:/-]*(?:e\+\d+)?", re.ASCII | re.IGNORECASE)
+"""A number, or a name such as -dQw4w9 or @handle: no function is called and no program started."""
+
 _ADDRESS = re.compile(r"https?://[^\s<>\"']+")
 
 
 def highlighted(text: str, sentences: Iterable[str] = (), words: Iterable[str] = ()) -> str:
-    """Write a text as HTML."""
+    """Return a text as HTML, with sentences and words marked."""
     known = frozenset(each.term for word in words for each in islice(terms_of(word), 1))
     html, done = [], 0
     for start, end in _spans(text, sentences):
@@ -35,7 +45,7 @@ def highlighted(text: str, sentences: Iterable[str] = (), words: Iterable[str] =
 
 
 def _spans(text: str, sentences: Iterable[str]) -> list[tuple[int, int]]:
-    """Find where sentences are; what overlaps is one span."""
+    """Return the spans of sentences; those that overlap are one."""
     patterns = [r"\s+".join(map(re.escape, sentence.split())) for sentence in sentences]
     places = sorted(match.span() for pattern in patterns if pattern for match in re.finditer(pattern, text))
     spans: list[tuple[int, int]] = []
@@ -58,7 +68,7 @@ def _marked(text: str, terms: frozenset[str]) -> Iterator[str]:
 
 
 def described(values: Mapping[str, Any], columns: Iterable[str] | None = None) -> str:
-    """Write metadata as HTML on one line: addresses of the web as links; values that there are not are left out."""
+    """Return metadata as HTML on one line, with web addresses as links and without missing values."""
     chosen = values if columns is None else {name: values[name] for name in columns if name in values}
     items = ((name, str(value)) for name, value in chosen.items() if value not in (None, ""))
     return " · ".join(f"<span>{escape(name)}: {_linked(value)}</span>" for name, value in items)
@@ -70,12 +80,12 @@ def _linked(value: str) -> str:
 
 
 def as_label(text: str) -> str:
-    """Write a text as a label of Streamlit's, in which none of it is Markdown."""
+    """Return a text as a label of Streamlit, with its Markdown escaped."""
     return _SIGN.sub(r"\\\g<0>", text)
 
 
 def hit_html(hit: Hit, rank: int, weak: float = -1.0, columns: Iterable[str] | None = None, wait: bool = False) -> str:
-    """Write what stands below the title of a hit as HTML: id, scores, metadata, beginning or best passage, reasons."""
+    """Return a hit as HTML, but for its title: id, scores, metadata, beginning or best passage, reasons."""
     words = [word for word, _ in hit.words]
     is_weak = hit.cosine is not None and hit.cosine < weak and hit.score < 1  # 1: it has what hardly another has
     text = shortened(hit.passage or hit.beginning, SHOWN)
@@ -99,3 +109,23 @@ def hit_html(hit: Hit, rank: int, weak: float = -1.0, columns: Iterable[str] | N
     if wait:
         parts.append('<div class="label">reasons are on their way …</div>')
     return f'<div class="simlte hit{" weak" if is_weak else ""}">{"".join(parts)}</div>'
+
+
+def as_cell(value: Any) -> Any:
+    """Return a value for a spreadsheet; a text that it would take for a formula gets an apostrophe, as OWASP advises.
+
+    Numbers stay as they are, and so do ids of one word, so that joins on them still work. ``cell`` of
+    ``exploration/page.js`` does the same.
+    """
+    if isinstance(value, str) and _FORMULA.match(value) and not _HARMLESS.fullmatch(value):
+        return f"'{value}"
+    return value
+
+
+def spreadsheet_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return rows of the same columns as CSV with a header, and each text in quotes."""
+    table = io.StringIO()
+    writer = csv.writer(table, quoting=csv.QUOTE_NONNUMERIC)
+    writer.writerow(map(as_cell, rows[0]))
+    writer.writerows(map(as_cell, row.values()) for row in rows)
+    return table.getvalue()
