@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import AutoConfig, AutoModel, PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutputWithPooling
+from transformers.utils.generic import can_return_tuple
 
 from simlte_st.chunk_mean.chunks import ChunkBatch, plan_chunks
 from simlte_st.chunk_mean.configuration import SimlteChunkMeanConfig
@@ -71,6 +72,7 @@ class SimlteChunkMeanModel(PreTrainedModel):
         """Replace the encoder's word embeddings."""
         self.encoder.set_input_embeddings(value)
 
+    @can_return_tuple  # type: ignore[untyped-decorator]
     def forward(
         self,
         input_ids: Tensor | None = None,
@@ -81,9 +83,8 @@ class SimlteChunkMeanModel(PreTrainedModel):
         cu_seq_lens_q: Tensor | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
-        return_dict: bool | None = None,
         **kwargs: Any,
-    ) -> BaseModelOutputWithPooling | tuple[Any, ...]:
+    ) -> BaseModelOutputWithPooling:
         """Encode documents, each ``[CLS]``, tokens, ``[SEP]``.
 
         Args:
@@ -96,8 +97,7 @@ class SimlteChunkMeanModel(PreTrainedModel):
             cu_seq_lens_q: Where each document begins in a flattened batch, and its length, ``(documents + 1,)``.
             output_attentions: Not available.
             output_hidden_states: Not available.
-            return_dict: False for a tuple.
-            **kwargs: Not used. Positions (``position_ids``) are counted anew in each chunk.
+            **kwargs: ``return_dict=False`` for a tuple; others are not used: positions are counted anew in each chunk.
 
         Returns:
             ``pooler_output``, the embeddings, ``(documents, hidden)``; ``last_hidden_state``, the input's shape and the
@@ -142,9 +142,7 @@ class SimlteChunkMeanModel(PreTrainedModel):
             flat["attention_mask"] = attention_mask.flatten()
         passes = [self._encode(chunks, flat, prompt) for chunks in plan]
         embeddings, last = self._join(plan, passes, starts, lengths, shape.numel())
-        output = BaseModelOutputWithPooling(last_hidden_state=last.view(*shape, -1), pooler_output=embeddings)
-        as_dict = self.config.return_dict if return_dict is None else return_dict
-        return output if as_dict else output.to_tuple()
+        return BaseModelOutputWithPooling(last_hidden_state=last.view(*shape, -1), pooler_output=embeddings)
 
     def _encode(self, chunks: ChunkBatch, flat: dict[str, Tensor], prompt_length: int | None) -> tuple[Tensor, Tensor]:
         """Return the states that are kept of a batch of chunks, and the chunks' embeddings."""

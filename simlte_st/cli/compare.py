@@ -35,7 +35,7 @@ def add_parser(subparsers: Any) -> None:
         help="folders or names (default: the packaged all-MiniLM-L6-v2 and this package's own)",
     )  # fmt: skip
     add_options(parser, CompareConfig)
-    add_arguments(parser, "--json", "common")
+    add_arguments(parser, "--json", "--verbose", "--debug")
     parser.set_defaults(run=run)
 
 

@@ -46,7 +46,7 @@ def add_parser(subparsers: Any) -> None:
         f"needs seconds and no labels. SOURCE is {SOURCE_HELP}",
     )  # fmt: skip
     add_options(parser, LsaConfig, without=("overwrite",))
-    add_arguments(parser, "--json", "common")
+    add_arguments(parser, "--json", "--verbose", "--debug")
     parser.set_defaults(run=run)
 
 

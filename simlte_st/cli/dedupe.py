@@ -31,7 +31,7 @@ def add_parser(subparsers: Any) -> None:
     add_options(parser.add_mutually_exclusive_group(), DedupeConfig, {*DedupeConfig.accepted()} - _ALTERNATIVES)
     add_options(parser, DedupeConfig, without=_ALTERNATIVES)
     add_options(parser, ReadConfig)
-    add_arguments(parser, "--json", "common")
+    add_arguments(parser, "--json", "--verbose", "--debug")
     parser.set_defaults(run=run)
 
 

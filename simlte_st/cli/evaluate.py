@@ -46,7 +46,7 @@ def add_parser(subparsers: Any) -> None:
     add_options(parser, OverwriteConfig)
     add_options(parser, DeviceConfig)
     add_options(parser, ReadConfig)
-    add_arguments(parser, "--json", "common")
+    add_arguments(parser, "--json", "--verbose", "--debug")
     parser.set_defaults(run=run)
 
 

@@ -35,7 +35,7 @@ def add_parser(subparsers: Any) -> None:
     add_options(parser, ExploreConfig)
     add_arguments(parser, "--model", "--json")
     add_options(parser, ReadConfig)
-    add_arguments(parser, "common")
+    add_arguments(parser, "--verbose", "--debug")
     parser.set_defaults(run=run)
 
 

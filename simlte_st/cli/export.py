@@ -28,7 +28,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--format", choices=("onnx",), default="onnx", help="default: %(default)s")
     parser.add_argument("--output", required=True, metavar="DIR", help="folder of the exported model")
     add_options(parser, ExportConfig)
-    add_arguments(parser, "--json", "common")
+    add_arguments(parser, "--json", "--verbose", "--debug")
     parser.set_defaults(run=run)
 
 

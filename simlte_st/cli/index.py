@@ -39,7 +39,7 @@ def add_parser(subparsers: Any) -> None:
     add_options(parser, AddConfig)
     add_options(parser, ReadConfig)
     add_options(parser, ProgressConfig)
-    add_arguments(parser, "--json", "common")
+    add_arguments(parser, "--json", "--verbose", "--debug")
     parser.set_defaults(run=run)
 
 

@@ -27,7 +27,7 @@ def add_parser(subparsers: Any) -> None:
         help="list the models by name, and interrupted trainings",
         examples=("simlte models list", "simlte models list --json"),
     )
-    add_arguments(listing, "--json", "common")
+    add_arguments(listing, "--json", "--verbose", "--debug")
     listing.set_defaults(run=run_list)
 
     remove = commands.add_parser(
@@ -38,7 +38,7 @@ def add_parser(subparsers: Any) -> None:
         examples=("simlte models remove papers", "simlte models remove papers.trained"),
     )
     remove.add_argument("name", metavar="NAME", help="a name that simlte models list shows")
-    add_arguments(remove, "--json", "common")
+    add_arguments(remove, "--json", "--verbose", "--debug")
     remove.set_defaults(run=run_remove)
 
 

@@ -51,7 +51,7 @@ def add_search_options(parser: argparse.ArgumentParser, kind: type[Config]) -> N
     parser.add_argument("--format", choices=("table", "jsonl", "parquet"), default="table", help="default: %(default)s")
     parser.add_argument("--output", metavar="FILE", help="write the hits there (jsonl or parquet)")
     add_options(parser, OverwriteConfig)
-    add_arguments(parser, "common")
+    add_arguments(parser, "--verbose", "--debug")
 
 
 def add_shown_arguments(parser: argparse.ArgumentParser, columns: str = "none") -> None:

@@ -38,7 +38,7 @@ def add_parser(subparsers: Any) -> None:
     add_shown_arguments(parser, "all")
     parser.add_argument("--port", type=number(int, most=65535), default=8501, metavar="N", help="default: %(default)s")
     parser.add_argument("--open", action=argparse.BooleanOptionalAction, default=False, help="open the browser too")
-    add_arguments(parser, "common")
+    add_arguments(parser, "--verbose", "--debug")
     parser.set_defaults(run=run)
 
 

@@ -54,7 +54,7 @@ def add_parser(subparsers: Any) -> None:
     group = parser.add_argument_group("views (the default is what the preset says)")
     group.add_argument("--view", choices=tuple(VIEWS), help="how the two views of a document are drawn")
     add_alternatives(group, VIEWS)
-    add_arguments(parser, "--json", "common")
+    add_arguments(parser, "--json", "--verbose", "--debug")
     parser.set_defaults(run=run)
 
 

@@ -31,6 +31,7 @@ from transformers.models.longformer.modeling_longformer import (
     LongformerPooler,
     LongformerSelfOutput,
 )
+from transformers.utils.generic import can_return_tuple
 
 from simlte_st.checks import check_choice
 from simlte_st.errors import ModelError
@@ -200,6 +201,7 @@ class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
         """Replace the word embeddings."""
         self.embeddings.word_embeddings = value  # type: ignore[assignment]
 
+    @can_return_tuple  # type: ignore[untyped-decorator]
     def forward(
         self,
         input_ids: Tensor | None = None,
@@ -210,9 +212,8 @@ class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
         inputs_embeds: Tensor | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
-        return_dict: bool | None = None,
         **kwargs: Any,
-    ) -> LongformerBaseModelOutputWithPooling | tuple[Any, ...]:
+    ) -> LongformerBaseModelOutputWithPooling:
         """Encode a padded batch.
 
         Args:
@@ -226,8 +227,7 @@ class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
             inputs_embeds: Embedded tokens instead of ``input_ids``, ``(batch, width, hidden)``.
             output_attentions: Not available: the weights are never held.
             output_hidden_states: Whether to return all layers' states.
-            return_dict: False for a tuple.
-            **kwargs: Not used; transformers passes settings of its own.
+            **kwargs: ``return_dict=False`` for a tuple; others are not used.
 
         Returns:
             ``last_hidden_state``, ``(batch, width, hidden)``, zeros at padding; ``pooler_output``; ``hidden_states``.
@@ -268,13 +268,11 @@ class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
             self.embeddings(words, positions, segments), packing, self.config._attn_implementation, bool(keep_all)
         )
         last = packing.unpack(hidden)
-        output = LongformerBaseModelOutputWithPooling(
+        return LongformerBaseModelOutputWithPooling(
             last_hidden_state=last,
             pooler_output=None if self.pooler is None else self.pooler(last),
             hidden_states=tuple(packing.unpack(state) for state in states) if keep_all else None,
         )
-        as_dict = self.config.return_dict if return_dict is None else return_dict
-        return output if as_dict else output.to_tuple()
 
     def _check_positions(self, positions: Tensor) -> None:
         """Raise an error before an index beyond the table, which on CUDA would end the process."""
@@ -314,6 +312,7 @@ class SimlteLongformerForMaskedLM(SimlteLongformerPreTrainedModel):
         """Replace the decoder."""
         self.lm_head.decoder = new_embeddings
 
+    @can_return_tuple  # type: ignore[untyped-decorator]
     def forward(
         self,
         input_ids: Tensor | None = None,
@@ -323,9 +322,8 @@ class SimlteLongformerForMaskedLM(SimlteLongformerPreTrainedModel):
         position_ids: Tensor | None = None,
         inputs_embeds: Tensor | None = None,
         labels: Tensor | None = None,
-        return_dict: bool | None = None,
         **kwargs: Any,
-    ) -> LongformerMaskedLMOutput | tuple[Any, ...]:
+    ) -> LongformerMaskedLMOutput:
         """Predict tokens; all arguments but ``labels`` are those of :meth:`SimlteLongformerModel.forward`.
 
         Args:
@@ -336,8 +334,7 @@ class SimlteLongformerForMaskedLM(SimlteLongformerPreTrainedModel):
             position_ids: Positions.
             inputs_embeds: Embedded tokens instead of ``input_ids``.
             labels: Token ids to predict, -100 for none, ``(batch, width)``, int64.
-            return_dict: False for a tuple.
-            **kwargs: Others, such as ``output_hidden_states``.
+            **kwargs: Others, such as ``output_hidden_states`` or ``return_dict``.
 
         Returns:
             ``logits``, ``(batch, width, vocab)``, and with labels ``loss``, their mean cross-entropy.
@@ -356,9 +353,7 @@ class SimlteLongformerForMaskedLM(SimlteLongformerPreTrainedModel):
         loss = None
         if labels is not None:
             loss = functional.cross_entropy(logits.flatten(0, 1), labels.to(logits.device).flatten())
-        output = LongformerMaskedLMOutput(loss=loss, logits=logits, hidden_states=outputs.hidden_states)
-        as_dict = self.config.return_dict if return_dict is None else return_dict
-        return output if as_dict else output.to_tuple()
+        return LongformerMaskedLMOutput(loss=loss, logits=logits, hidden_states=outputs.hidden_states)
 
 
 def _fields(model: PreTrainedModel) -> dict[str, Any]:

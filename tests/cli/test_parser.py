@@ -52,7 +52,7 @@ def test_the_help_still_wraps_what_it_describes(monkeypatch: pytest.MonkeyPatch)
         ("train --epoch 3", "Did you mean --epochs?"),
         ("encode m x --outptu=v.parquet", "are required: --output. Did you mean --output?"),
         ("evaluate m --data x --wholly-different-thing", "unrecognized arguments: --wholly-different-thing\n"),
-        ("train x --limit few", "argument --limit: 'few' is no whole number\n"),
+        ("train x --limit few", "argument --limit: 'few' is not a whole number\n"),
         ("models buid --seed 3", "argument ACTION: invalid choice: 'buid'"),
         ("search articles.index words --quiet --seed 3", "unrecognized arguments: --quiet --seed 3"),
         ("--versoin", "Did you mean --version?"),
@@ -67,7 +67,8 @@ def test_wrong_arguments_are_told_in_a_few_lines(
     told = capsys.readouterr().err
     assert said in told
     prog = told.partition(": error: ")[0]
-    assert told.splitlines()[1:] == [f"{prog} --help lists all arguments, with examples."]
+    [advice] = told.splitlines()[1:]
+    assert advice.startswith(f"{prog} --help ")
     monkeypatch.setenv("COLUMNS", "60")
     with pytest.raises(SystemExit):
         main(shlex.split(command))
