@@ -132,19 +132,19 @@ def test_what_is_no_finite_number_is_in_no_range(value: Any) -> None:
 
 
 def test_the_range_is_said() -> None:
-    with pytest.raises(ConfigurationError, match=r"^rate=0: must be a number, above 0 and at most 1,000\.$"):
+    with pytest.raises(ConfigurationError, match=r"^rate=0: .*above 0 .*most 1,000\.$"):
         check_number("rate", 0, above=0, most=1000)
-    with pytest.raises(ConfigurationError, match=r"^rate=1: must be a number, at least 0 and below 1\.$"):
+    with pytest.raises(ConfigurationError, match=r"^rate=1: .*least 0 .*below 1\.$"):
         check_number("rate", 1, least=0, below=1)
-    with pytest.raises(ConfigurationError, match=r"^n=0: must be a whole number, at least 1\.$"):
+    with pytest.raises(ConfigurationError, match=r"^n=0: .*whole number.* 1\.$"):
         check_count("n", 0)
-    with pytest.raises(ConfigurationError, match=r"must be a whole number, from 1 to 2,147,483,647\.$"):
+    with pytest.raises(ConfigurationError, match=r"whole number, .*1 to 2,147,483,647\.$"):
         check_count("n", LARGEST_COUNT + 1)
 
 
 @pytest.mark.parametrize("value", [1.0, "1", None, True, math.nan])
 def test_whole_numbers_are_integers(value: Any) -> None:
-    with pytest.raises(ConfigurationError, match=r"n=.*: must be a whole number"):
+    with pytest.raises(ConfigurationError, match=r"n=.*whole number"):
         check_count("n", value)
     check_count("n", np.int32(1))
 
@@ -171,7 +171,7 @@ def test_a_word_is_one_of_some() -> None:
 def test_a_seed_that_is_none_is_refused_by_all_that_take_one(seed: Any, encoder_path: Path, tmp_path: Path) -> None:
     texts = [f"Ba bun {word}. Bo {word}." for word in WORDS[:12]]
     model = SentenceTransformer(str(encoder_path), device="cpu")
-    told = pytest.raises(ConfigurationError, match=f"seed={seed}: must be a whole number")
+    told = pytest.raises(ConfigurationError, match=f"seed={seed}: .*whole number")
     with told:
         explore(model, texts, output=tmp_path / "p.html", seed=seed)
     with told:

@@ -27,7 +27,7 @@ def test_one_process_does_all_by_itself(monkeypatch: pytest.MonkeyPatch) -> None
     assert choose_device("cuda:1") == "cuda:1"
     assert choose_device(None) is None
     assert shows(DataError("no"))
-    with pytest.raises(RuntimeError, match="Connection closed by peer"), together():
+    with pytest.raises(RuntimeError, match="Connection closed"), together():
         raise RuntimeError("Connection closed by peer")  # of something else
 
 
@@ -41,7 +41,7 @@ def test_each_process_takes_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(ConfigurationError, match="device='cuda:0'"):
         choose_device("cuda:0")
     launch(monkeypatch, rank=2, number=3)
-    with pytest.raises(ConfigurationError, match=r"more processes on this machine than GPUs \(2\)"):
+    with pytest.raises(ConfigurationError, match=r"more processes .*GPUs \(2\)"):
         choose_device(None)
     monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
     assert choose_device(None) == "cpu"
@@ -50,7 +50,7 @@ def test_each_process_takes_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) ->
 def test_processes_that_no_launcher_started_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     launch(monkeypatch, rank=0)
     monkeypatch.delenv("MASTER_ADDR", raising=False)
-    with pytest.raises(ConfigurationError, match=r"WORLD_SIZE is 2, but .*MASTER_ADDR.*unset WORLD_SIZE"):
+    with pytest.raises(ConfigurationError, match=r"WORLD_SIZE is 2, .*MASTER_ADDR.*unset WORLD_SIZE"):
         distributed.connect("cpu")
 
 

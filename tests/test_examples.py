@@ -117,15 +117,15 @@ def test_modules_of_the_papers(example: Example) -> None:
 def test_the_demo(example: Example, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "_LEAST_UPDATES", 50)  # the papers' probes would take a minute
     out = example("demo.py", "--documents", "60", "--max-steps", "2")
-    assert "42 articles to train on, without their classes; 18 to test on" in out
+    assert re.search("42 articles .* 18 to test", out)
     assert "2 steps in" in out
     for name in ("TF-IDF", "untrained base", "trained"):
         assert any(line.startswith(f"| {name} ") for line in out.splitlines())
     assert (tmp_path / "simlte-demo" / "modules.json").exists()
-    assert "of the 10 nearest articles, of 18, do" in out
+    assert re.search("10 nearest .* 18", out)
     kept_base = (tmp_path / "simlte-demo.trained").exists()
     rows = [
         next(line for line in out.splitlines() if line.startswith(f"| {name} ")) for name in ("untrained", "trained")
     ]
     assert [row.split("|")[2:] for row in rows] != [rows[0].split("|")[2:]] * 2, "the trained model is measured, too"
-    assert ("The base, as training did not clearly help, is in simlte-demo" in out) == kept_base
+    assert bool(re.search("The base, .*simlte-demo", out)) == kept_base

@@ -160,7 +160,7 @@ def test_only_models_are_replaced(tmp_path: Path) -> None:
 def test_where_nothing_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     check_place(tmp_path / "new" / "deep" / "output")
     (tmp_path / "file").touch()
-    with pytest.raises(ConfigurationError, match="file is not a folder"):
+    with pytest.raises(ConfigurationError, match="not a folder"):
         check_place(tmp_path / "file" / "output")
     with monkeypatch.context() as patch:
         patch.setattr(os, "access", lambda path, mode: False)
@@ -209,7 +209,7 @@ def test_what_is_read_as_a_document_does_not_stand_among_them(tmp_path: Path) ->
     for output in (tmp_path / "texts" / "pile.html", tmp_path / "texts" / "deep" / "pile.html"):
         check_apart(tmp_path / "texts", output)
         for given in (tmp_path / "texts", read_documents(tmp_path / "texts"), ["a text", str(tmp_path / "texts")]):
-            with pytest.raises(ConfigurationError, match="one of the documents"):
+            with pytest.raises(ConfigurationError, match="of the documents"):
                 check_apart(given, output, is_document=True)
     check_apart(tmp_path / "texts", tmp_path / "pile.html", is_document=True)
 
@@ -312,7 +312,7 @@ def test_a_name_that_is_no_utf8_is_no_place_to_write(tmp_path: Path) -> None:
 def test_the_nearest_place_is_asked_for(tmp_path: Path) -> None:
     (tmp_path / "papers.csv").write_text("")
     (tmp_path / "Papers").mkdir()
-    assert nearest_place(tmp_path / "paper.csv") == " Did you mean 'papers.csv'?"
-    assert nearest_place(tmp_path / "paper.csv", Path.is_dir) == " Did you mean 'Papers'?"
+    assert "'papers.csv'" in nearest_place(tmp_path / "paper.csv")
+    assert "'Papers'" in nearest_place(tmp_path / "paper.csv", Path.is_dir)
     assert nearest_place(tmp_path / "quite-another") == ""
     assert nearest_place(tmp_path / "not" / "there") == ""

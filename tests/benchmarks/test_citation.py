@@ -72,15 +72,15 @@ def test_it_goes_on_where_it_stopped(
 
     with pytest.raises(SystemExit, match="other settings"):
         main([*options, "--seeds", "0", "1"])
-    with pytest.raises(SystemExit, match="No reader is called 'BM26'"):
+    with pytest.raises(SystemExit, match="'BM26'"):
         main([*options, "--only", "BM26"])
-    with pytest.raises(SystemExit, match="Two models are called 'tiny-encoder'"):
+    with pytest.raises(SystemExit, match=r"Two .*'tiny-encoder'"):
         main([*options, "--model", str(encoder_path), str(encoder_path)])
 
 
 def test_it_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     main(["--papers", str(tmp_path / "papers.parquet"), "--citations", str(tmp_path / "citations.parquet")])
-    assert "papers.parquet is not there" in capsys.readouterr().out
+    assert "papers.parquet is not" in capsys.readouterr().out
 
 
 def test_what_finds_more_than_the_base_has_a_gain_above_zero() -> None:

@@ -14,7 +14,7 @@ from simlte_st.files import read_json
 
 def test_small_run(encoder_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     export.main(["--shared", str(tmp_path)])
-    assert "Skipped: there is no stsb.parquet" in capsys.readouterr().out
+    assert "no stsb.parquet" in capsys.readouterr().out
     pairs = [
         {
             "sentence1": make_document(row, 1),

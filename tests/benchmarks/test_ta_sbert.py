@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -250,8 +251,8 @@ def test_a_run(shared: Path, bert_path: Path, tmp_path: Path, monkeypatch: pytes
         assert part in text
     split = load_labelled(shared, "TREC", 60).learn
     assert f"MR 60, CR 60, MPQA 60, SUBJ 60, TREC {split} / {60 - split}, MRPC" in text
-    assert "SST, which the paper has too, is missing here" in text
-    assert "noise away. Of texts that are trained and measured on here, conversion changes: SNLI 0.0%" in text
+    assert re.search("SST, .*missing", text)
+    assert re.search(r"changes: SNLI 0\.0%", text)
     assert str(tmp_path) not in text
     assert "--pairs 32 --test-pairs 16 --sts-pairs 20 --transfer-texts 60 --learning-rate 2e-05 --bf16" in text
 
@@ -273,4 +274,4 @@ def test_a_run(shared: Path, bert_path: Path, tmp_path: Path, monkeypatch: pytes
 
 def test_it_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ta_sbert.main(["--shared", str(tmp_path)])
-    assert "there is no snli_dev_test.parquet" in capsys.readouterr().out
+    assert "no snli_dev_test.parquet" in capsys.readouterr().out

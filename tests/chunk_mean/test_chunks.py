@@ -83,7 +83,7 @@ def test_batches_hold_neither_too_much_nor_too_much_padding(slots_per_pass: int,
 
 
 def test_a_prompt_without_room() -> None:
-    with pytest.raises(ConfigurationError, match=r"prompt of 10 tokens .* chunks of 12"):
+    with pytest.raises(ConfigurationError, match=r"10 tokens .* chunks of 12"):
         plan([30], 12, prefix=11)
     with pytest.raises(ConfigurationError, match="overlap of 5"):
         plan([30], 12, prefix=6, overlap=5)

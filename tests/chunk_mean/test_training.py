@@ -46,7 +46,7 @@ def test_the_encoders_head_is_found(bert_path: Path, tmp_path: Path, caplog: pyt
     # Saving a SentenceTransformer drops heads, and the folder names no path of this machine.
     model.save_pretrained(str(tmp_path / "saved"))
     loaded = SentenceTransformer(str(tmp_path / "saved"), device="cpu")
-    with caplog.at_level(logging.INFO), pytest.raises(ModelError, match="not loaded from a checkpoint"):
+    with caplog.at_level(logging.INFO), pytest.raises(ModelError, match="not loaded from"):
         make_mlm_head(loaded, "pretrained")
     assert make_mlm_head(loaded).dense.weight.shape == (32, 32)
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import time
 from pathlib import Path
 
@@ -32,7 +33,7 @@ def test_results_do_not_replace_a_file_unasked(
     assert f"{precious} exists already" in capsys.readouterr().err
     (tmp_path / "folder").mkdir()
     assert main([*command, str(tmp_path / "folder"), "--overwrite"]) == 1
-    assert "folder is a folder: name a file" in capsys.readouterr().err
+    assert "folder is a folder" in capsys.readouterr().err
     if str(source) in command:
         assert main([*command, str(source), "--overwrite"]) == 1
         assert "holds the documents" in capsys.readouterr().err
@@ -63,4 +64,4 @@ def test_a_hub_that_does_not_answer_is_told_once_and_soon(
     assert time.monotonic() - begin < 10
     lines = [line for line in capsys.readouterr().err.splitlines() if line]
     assert len(lines) == 1, "and no bar of what cannot be read"
-    assert lines[0].startswith("simlte: owner/name on the Hub cannot be reached (ConnectError")
+    assert re.match("simlte: owner/name .*ConnectError", lines[0])

@@ -37,6 +37,6 @@ def test_explore(source: Path, encoder_path: Path, tmp_path: Path, capsys: pytes
 
 def test_an_index_has_been_read(encoder_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(shlex.split(f"explore {tmp_path / 'none'} --output {tmp_path / 'p.html'}")) == 1
-    assert "There is no index" in capsys.readouterr().err
+    assert "no index" in capsys.readouterr().err
     assert main(shlex.split(f"explore {tmp_path / 'none'} --output {tmp_path / 'p.html'} --limit 5")) == 1
     assert "reading options" in capsys.readouterr().err

@@ -31,7 +31,7 @@ def index(
     assert main(shlex.split(f"index {encoder_path} {source} --output {folder} --parts --quiet")) == 0
     out, err = capfd.readouterr()
     assert "8 documents added" in out
-    assert "The column 'Price (EUR)' is called Price__EUR_ in the index." in caplog.text
+    assert re.search(r"'Price \(EUR\)' .* Price__EUR_", caplog.text)
     assert "WARN" not in err, "LanceDB's own log"
     return folder
 
@@ -65,11 +65,8 @@ def test_search_prints_a_table_as_wide_as_the_terminal(
     monkeypatch.setenv("COLUMNS", "250")
     assert re.search(r" d6 .* 2006$", run(f"search {index} ba --title year", capfd)[0], re.MULTILINE)
     for option in ("--title colour", "--show year,colour"):
-        assert (
-            f"{option.split()[0]} colour: the index has no such column. There are: year"
-            in run(f"search {index} ba {option}", capfd, 1)[1]
-        )
-    assert run(f"search {index} ba --where 'year = 1'", capfd)[0] == "No document was found.\n"
+        assert re.search(rf"{option.split()[0]} colour: .*: year", run(f"search {index} ba {option}", capfd, 1)[1])
+    assert run(f"search {index} ba --where 'year = 1'", capfd)[0].startswith("No document")
 
 
 def test_a_search_by_words_waits_for_no_model(index: Path, documents: list[str]) -> None:
@@ -109,7 +106,7 @@ def test_each_document_of_a_source_is_linked(
     for kind in ("jsonl", "parquet"):
         file = tmp_path / f"links.{kind}"
         _, err = run(f"link {index} --each {seeds} --top 3 --output {file}", capfd)
-        assert "9 hits of 3 documents written" in err
+        assert "9 hits of 3 documents" in err
         assert "linking" in err, "a progress bar"
         rows = pq.read_table(file).to_pylist() if kind == "parquet" else list(map(json.loads, file.open()))
         assert [row["seed"] for row in rows] == ["s2"] * 3 + ["s5"] * 3 + ["s9"] * 3
@@ -129,7 +126,7 @@ def test_a_calibrated_threshold_is_named(index: Path, tmp_path: Path, capfd: pyt
     rows = [{"seed": "d0", "id": name, "label": int(rank < 3)} for rank, name in enumerate(ranked)]
     labels.write_text("\n".join(map(json.dumps, rows)))
     out, _ = run(f"link {index} --calibrate {labels} --precision 0.9", capfd)
-    assert "3 of 7 labelled pairs reach it, and 100.0% of them" in out
+    assert re.search(r"3 of 7 .* 100\.0%", out)
     assert "--precision needs --calibrate" in run(f"link {index} d0 --precision 0.9", capfd, 1)[1]
     out, _ = run(f"link {index} --calibrate {labels} --format jsonl", capfd)
     assert json.loads(out)["precision"] == 1.0
@@ -141,7 +138,7 @@ def test_a_calibrated_threshold_is_named(index: Path, tmp_path: Path, capfd: pyt
     assert "--each SOURCE" in run(f"link {index}", capfd, 1)[1]
     assert "--each SOURCE" in run(f"link {index} d0 --calibrate {labels}", capfd, 1)[1]
     written = tmp_path / "hits.jsonl"
-    assert "--output: the index keeps" in run(f"link {index} --calibrate {labels} --output {written}", capfd, 1)[1]
+    assert "--output: " in run(f"link {index} --calibrate {labels} --output {written}", capfd, 1)[1]
     assert not written.exists()
 
 
@@ -153,12 +150,12 @@ def test_changed_sources(
     source.write_text("\n".join(map(json.dumps, rows)))
     command = f"index {encoder_path} {source} --output {index} --parts --sync --quiet"
     out, _ = run(command, capfd)
-    assert "0 documents added, 3 replaced, 5 removed, 0 as they were; 0 texts encoded" in out
-    assert "column year: 3 values left out, binary or not of its type (first: document 'd0')" in out
+    assert re.search("0 .*added, 3 replaced, 5 removed, 0 .*; 0 texts", out)
+    assert re.search("column year: 3 values .*'d0'", out)
     values = json.loads(run(f"{command} --json", capfd)[0])
     assert (values["added"], values["unchanged"], values["index"]) == (0, 3, str(index))
     assert "0 documents added" in run(command.replace(" --parts", ""), capfd)[0], "it has passages all the same"
     assert os.path.exists(index / "settings.json")
     inside = f"index {encoder_path} {source} --output {tmp_path} --quiet"
-    assert "choose an output outside" in run(inside, capfd, 1)[1]
-    assert "There is no index" in run(f"search {tmp_path / 'nowhere'} ba", capfd, 1)[1]
+    assert "outside" in run(inside, capfd, 1)[1]
+    assert "no index" in run(f"search {tmp_path / 'nowhere'} ba", capfd, 1)[1]

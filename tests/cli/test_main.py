@@ -41,13 +41,14 @@ def test_train_encode_evaluate(
     objective = "--scale 20 --mlm-weight 0.1"
     assert main(shlex.split(f"{train} --window spread {objective} --seed 3 --quiet")) == 0
     out = capsys.readouterr().out
-    assert "Left out: 1 empty, 1 binary" in out or ("1 empty" in out and "1 binary" in out)
+    assert "1 empty" in out
+    assert "1 binary" in out
     assert "one pass sees" in out
-    assert "Too few documents to tell whether training helped" in out
-    assert f"{model} holds the untrained base; what was trained is in {model}.trained" in out
+    assert "Too few documents" in out
+    assert re.search(f"{model} holds the untrained base.* {model}.trained", out)
     said = " ".join(out.split())
-    assert "The model reads documents whole, up to 32,768 tokens, as the mean over chunks of 64" in said
-    assert "With --max-length base it reads as much as the base" in said
+    assert re.search("whole, up to 32,768 tokens,.*chunks of 64", said)
+    assert "--max-length base" in said
     assert (model.with_name("model.trained") / "modules.json").exists()
     assert f'model = SentenceTransformer("{model}")' in out
     run = json.loads((model / "simlte.json").read_text())
@@ -85,7 +86,7 @@ def test_no_base_is_fetched_because_a_file_names_it(
     (model / "simlte.json").write_text('{"base": "somebody/model"}')
     monkeypatch.setattr("huggingface_hub.HfApi.model_info", lambda *arguments, **options: pytest.fail("it was asked"))
     assert main(["evaluate", str(model), "--data", str(labelled), "--quiet"]) == 0
-    assert "somebody/model, which is not here: no verdict without base=" in caplog.text
+    assert re.search("somebody/model, .*base=", caplog.text)
     assert str(model) in capsys.readouterr().out
 
 
@@ -116,11 +117,8 @@ def test_evaluate_fits_the_terminal_and_says_what_was_read(
     assert max(len(line) for line in out.splitlines() if line.startswith("|")) <= 80
     said = " ".join(out.split())
     assert said.startswith(f"{encoder_path}, against {bert_path}: ")  # the verdict
-    assert f"The models read at most: {bert_path} 64 tokens, {encoder_path} 64 tokens." in said
-    assert re.search(
-        rf"For the probes {re.escape(paths[0])} reads the first 64 tokens of a text: 48 of 48 texts are longer; \d",
-        said,
-    )
+    assert f": {bert_path} 64 tokens, {encoder_path} 64 tokens." in said
+    assert re.search(rf"{re.escape(paths[0])} reads .* 64 tokens .* 48 of 48 ", said)
     assert f"simlte convert {encoder_path} --backbone chunk-mean" in out
 
     assert main(shlex.split(f"{command} --max-seq-length 9 --quiet --json")) == 0
@@ -162,7 +160,7 @@ def test_a_model_that_is_nowhere_is_told_in_the_words_of_the_command(
 ) -> None:
     assert main(shlex.split(f"encode nomodel {labelled} --output {tmp_path / 'v.parquet'}")) == 1
     said = capsys.readouterr().err
-    assert said.startswith("simlte: The model 'nomodel' could not be loaded: ")
+    assert re.match("simlte: .*'nomodel'", said)
     assert "--base" not in said
 
 
@@ -217,7 +215,7 @@ def test_errors_that_nobody_has_foreseen(monkeypatch: pytest.MonkeyPatch, capsys
 
     fail(OSError(errno.ENOSPC, "No space left on device", "/some/file"))
     assert main(["models", "list"]) == 1
-    assert capsys.readouterr().err == "simlte: No space left on device: /some/file\n"
+    assert re.fullmatch("simlte: No space .*: /some/file\n", capsys.readouterr().err)
     fail(KeyError("x"))
     assert main(["models", "list"]) == 1
     told = capsys.readouterr().err
@@ -238,7 +236,7 @@ def test_an_output_that_cannot_be(
 ) -> None:
     command = command.replace("SOURCE", str(labelled)).replace("MODEL", str(encoder_path))
     assert main(shlex.split(f"{command} {labelled}/inside --quiet")) == 1
-    assert f"{labelled} is not a folder. Choose another output." in capsys.readouterr().err
+    assert f"{labelled} is not a folder." in capsys.readouterr().err
 
 
 def test_a_source_whose_name_is_no_utf8(

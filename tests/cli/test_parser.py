@@ -67,7 +67,8 @@ def test_wrong_arguments_are_told_in_a_few_lines(
     told = capsys.readouterr().err
     assert said in told
     prog = told.partition(": error: ")[0]
-    assert told.splitlines()[1:] == [f"{prog} --help lists all arguments, with examples."]
+    [advice] = told.splitlines()[1:]
+    assert advice.startswith(f"{prog} --help ")
     monkeypatch.setenv("COLUMNS", "60")
     with pytest.raises(SystemExit):
         main(shlex.split(command))

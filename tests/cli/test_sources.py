@@ -32,9 +32,9 @@ def test_patterns_are_replaced_by_what_they_match(notes: Path) -> None:
     assert expand_sources(["a[1].txt"]) == ["a[1].txt"], "a name that is there is no pattern"
     assert expand_sources(["hub:name:train[:10%]", "notes"]) == ["hub:name:train[:10%]", "notes"]
     assert expand_sources(["20news"]) == ["20news"]
-    with pytest.raises(DataError, match=r"No file or folder matches the pattern 'notes/\*\.csv'"):
+    with pytest.raises(DataError, match=r"pattern 'notes/\*\.csv'"):
         expand_sources(["rows.jsonl", "notes/*.csv"])
-    with pytest.raises(DataError, match=r"no file or folder 'nothing\.jsonl'"):
+    with pytest.raises(DataError, match=r"no file .*'nothing\.jsonl'"):
         expand_sources(["rows.jsonl", "nothing.jsonl"])
 
 
@@ -60,7 +60,7 @@ def test_every_command_takes_several_sources(command: str, notes: Path, capsys: 
     with pytest.raises(SystemExit) as end:
         parsed("notes/*.csv")
     assert end.value.code == 1
-    assert capsys.readouterr().err == "simlte: No file or folder matches the pattern 'notes/*.csv'.\n"
+    assert re.fullmatch(r"simlte: .*'notes/\*\.csv'\.\n", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(
@@ -130,8 +130,6 @@ def test_several_sources_are_read_and_copies_told(
 ) -> None:
     sources = ["notes", "rows.jsonl", "a[[]1].txt"]
     assert main(["encode", str(encoder_path), *sources, "--output", "v.parquet", "--quiet"]) == 0
-    assert "read 5 documents (83 characters) from the column 'text'; 3 are duplicates of others" in "".join(
-        capsys.readouterr()
-    )
+    assert re.search(r"5 documents \(83 .*'text'; 3 are duplicates", "".join(capsys.readouterr()))
     assert main(["evaluate", "no", "--data", "notes", "rows.jsonl", "--output", "rows.jsonl"]) == 1
-    assert "rows.jsonl holds the documents (rows.jsonl)" in capsys.readouterr().err
+    assert "rows.jsonl holds the documents" in capsys.readouterr().err

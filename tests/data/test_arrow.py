@@ -105,7 +105,7 @@ def test_bytes_under_a_known_name_are_an_error_and_no_other_column_is_taken(tmp_
     table = pa.table({"key": ["a", "b"], "abstract": [b"The river rose.", b"Prices fell."]})
     pq.write_table(table, tmp_path / "c.parquet")
     for source in (tmp_path / "c.parquet", table):
-        with pytest.raises(DataError, match=r"'abstract' of .* holds binary, not text.*hold strings: key\."):
+        with pytest.raises(DataError, match=r"'abstract' of .* binary, .*strings: key\."):
             list(read_documents(source))
         assert [document.text for document in read_documents(source, text_column="key")] == ["a", "b"]
 
@@ -150,7 +150,7 @@ def test_a_column_of_a_data_frame(library: str) -> None:
     for _ in range(2):
         assert [document.text for document in reader] == ["a", "c"]
     assert reader.report.skipped == {"not a string": 1}
-    with pytest.raises(DataError, match=r"bare string, which has no columns, so text_column='body'"):
+    with pytest.raises(DataError, match=r"bare string, .*text_column='body'"):
         texts(column, text_column="body")
 
 
@@ -172,9 +172,9 @@ def test_odd_data_frames() -> None:
     assert reader.report.repaired == {}
     assert texts(pandas.DataFrame({"text": pandas.Categorical(["a", "b", "a"])})) == ["a", "b", "a"]
     twice = pandas.DataFrame([["a", "b"]], columns=["text", "text"])
-    with pytest.raises(DataError, match="more than one column called 'text'"):
+    with pytest.raises(DataError, match=r"more than one .*'text'"):
         texts(twice)
-    with pytest.raises(EmptyCorpusError, match="the DataFrame holds no usable document"):
+    with pytest.raises(EmptyCorpusError, match=r"DataFrame .*no usable document"):
         texts(pandas.DataFrame({"text": []}))
     polars = pytest.importorskip("polars")
     with pytest.raises(DataError, match=r"collect a LazyFrame"):
@@ -199,7 +199,7 @@ def test_text_is_known_by_its_type_in_pandas() -> None:
         for name in ("review", "abstract"):
             reader = read_documents(pandas.DataFrame({"n": [1, 2], name: column}))
             assert [document.text for document in reader] == VALUES, column.dtype
-            assert reader.report.summary() == f"read 2 documents (19 characters) from the column '{name}'"
+            assert re.match(rf"read 2 documents \(19 .* '{name}'$", reader.report.summary())
     for column, kind in (
         (pandas.Series([b"a", b"b"]), "bytes values"),
         (pandas.Series([b"a", b"b"], dtype=arrow(pa.binary())), r"binary\[pyarrow\]"),
@@ -207,7 +207,7 @@ def test_text_is_known_by_its_type_in_pandas() -> None:
         (pandas.Series([None, None], dtype="object"), "nothing"),
         (pandas.Series([True, False]), "bool"),
     ):
-        with pytest.raises(DataError, match=f"'abstract' of the DataFrame holds {kind}, not text"):
+        with pytest.raises(DataError, match=f"'abstract' .*{kind}, not text"):
             texts(pandas.DataFrame({"key": ["a", "b"], "abstract": column}))
 
 
@@ -222,7 +222,7 @@ def test_text_is_known_by_its_type_in_polars() -> None:
         ([b"a", b"b"], polars.Object, "bytes values"),
     ):
         frame = polars.DataFrame({"key": ["a", "b"], "body": polars.Series(values, dtype=dtype)})
-        with pytest.raises(DataError, match=f"'body' of the DataFrame holds {kind}, not text"):
+        with pytest.raises(DataError, match=f"'body' .*{kind}, not text"):
             texts(frame)
 
 

@@ -76,7 +76,7 @@ def test_copies_are_left_out_and_counted(tmp_path: Path) -> None:
     corpus, report = write_corpus([*DOCUMENTS, *copies, Document("other", f"{TEXTS[3]} ")], tmp_path, view=DocSplit())
     assert list(corpus["id"]) == ["d0", "d1", "d3", "d4", "other"], "the first of each text; one letter more is another"
     assert report.left_out == {"too short for two views": 1, "exact copy of another document": 5}
-    with pytest.raises(EmptyCorpusError, match=r"2 left out: exact copy of another document"):
+    with pytest.raises(EmptyCorpusError, match="2 left out: exact copy"):
         write_corpus([DOCUMENTS[0]] * 3, tmp_path / "same", view=DocSplit())
 
 
@@ -146,7 +146,7 @@ def test_odd_documents_are_cut_or_counted(tmp_path: Path) -> None:
     assert corpus["id"][:] == ["right to left", "d0"]
     assert corpus["sentences"][0] == ["שלום עולם.", "مرحبا بالعالم.", "هذا نص."]
     assert report.left_out == {"too short for two views": 5}
-    with pytest.raises(EmptyCorpusError, match=r"0 documents.*5 left out: too short"):
+    with pytest.raises(EmptyCorpusError, match=r"0 documents.*5 left out"):
         write_corpus(documents[:5], tmp_path / "none", view=DocSplit())
 
 

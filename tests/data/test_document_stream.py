@@ -129,7 +129,8 @@ def test_the_account_is_of_what_was_taken(make: Make, tmp_path: Path, caplog: py
     with caplog.at_level(logging.INFO):
         for row in range(250):
             stream[row]
-    assert caplog.messages == ["The stream ended after 100 documents; they are repeated, in other views."]
+    [message] = caplog.messages
+    assert "100 documents" in message
     for told in (stream, make(path=path)):  # that of another process, which read nothing
         counted = told.taken(250)
         assert (counted.documents, counted.passes, counted.skipped) == (100, 2.5, {"empty": 1})
@@ -174,5 +175,5 @@ def test_rows_read_as_views_of_their_pass_and_document(make: Make) -> None:
         def accepts(self, document: Any) -> bool:
             return len(document.tokens) < 2
 
-    with pytest.raises(DataError, match=r"accepts the beginning of"):
+    with pytest.raises(DataError, match="accepts the beginning"):
         StreamedViews(stream, Fickle(), **settings).rows(1)[0]

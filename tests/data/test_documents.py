@@ -148,7 +148,7 @@ def test_the_text_column_is_found(row: dict[str, object], expected: str) -> None
 
 
 def test_an_undecidable_text_column_names_the_columns_and_the_parameter() -> None:
-    with pytest.raises(DataError, match=r"title, review, stars.*hold strings: title, review.*text_column="):
+    with pytest.raises(DataError, match=r"title, review, stars.*: title, review.*text_column="):
         list(read_documents([{"title": "a", "review": "b", "stars": 3}]))
     with pytest.raises(DataError, match=r"stars.*none.*text_column="):
         list(read_documents([{"stars": 3}]))
@@ -156,7 +156,7 @@ def test_an_undecidable_text_column_names_the_columns_and_the_parameter() -> Non
 
 @pytest.mark.parametrize("parameter", ["text_column", "id_column", "label_column"])
 def test_a_named_column_that_is_missing_names_those_there_are(parameter: str) -> None:
-    with pytest.raises(DataError, match=rf"no column 'nope'.*are: text, other.*{parameter}="):
+    with pytest.raises(DataError, match=rf"'nope'.*: text, other.*{parameter}="):
         list(read_documents([{"text": "a", "other": "b"}], **{parameter: "nope"}))
 
 
@@ -183,19 +183,19 @@ def test_a_row_without_the_text_column_is_counted() -> None:
 @pytest.mark.parametrize("name", ["limit", "max_characters"])
 @pytest.mark.parametrize("value", [0, -1, 1.5, True, float("nan"), "7"])
 def test_settings_out_of_range(name: str, value: Any) -> None:
-    with pytest.raises(ConfigurationError, match=f"{name}={value}: must be a whole number, "):
+    with pytest.raises(ConfigurationError, match=f"{name}={value}: .*whole number"):
         read_documents(["a"], **{name: value})
 
 
 def test_an_unknown_encoding_is_refused() -> None:
     for name in ("utf-9", "base64"):
-        with pytest.raises(DataError, match=f"no text encoding called '{name}'"):
+        with pytest.raises(DataError, match=f"encoding .*'{name}'"):
             read_documents(["a"], encoding=name)
 
 
 @pytest.mark.parametrize("source", ["nowhere/at-all.jsonl", "A document given as itself. " * 400, "nul\0"])
 def test_a_source_that_does_not_exist(source: str) -> None:
-    with pytest.raises(DataError, match=r"(?s)There is no file or folder.*hub:NAME"):
+    with pytest.raises(DataError, match=r"(?s)no file or folder.*hub:NAME"):
         read_documents(source)
 
 
@@ -211,13 +211,13 @@ def test_an_empty_name_is_not_the_working_folder(source: str, tmp_path: Path, mo
 @pytest.mark.parametrize("name", ["a.xls", "a", "a.txt.gz", "a.parquet.zst", "a.gz"])
 def test_an_unknown_suffix_lists_the_known_ones(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("a")
-    with pytest.raises(DataError, match=r"unknown kind.*\.jsonl, \.ndjson, \.json, \.csv or \.tsv file.*\.parquet"):
+    with pytest.raises(DataError, match=r"kind.*\.jsonl, \.ndjson, \.json, \.csv or \.tsv.*\.parquet"):
         read_documents(tmp_path / name)
 
 
 @pytest.mark.parametrize("source", [{"text": "a"}, b"bytes", 3, datasets.DatasetDict()])
 def test_what_is_no_source_is_refused_at_once(source: Any) -> None:
-    with pytest.raises(DataError, match="DatasetDict, pass one split"):
+    with pytest.raises(DataError, match="DatasetDict"):
         read_documents(source)
 
 
@@ -234,15 +234,13 @@ def test_documents_and_readers_are_taken_back(tmp_path: Path) -> None:
     reader = read_documents(given)
     assert read_documents(reader) is reader
     for setting in ({"limit": 1}, {"text_column": "body"}):
-        with pytest.raises(ConfigurationError, match="read as it was made"):
+        with pytest.raises(ConfigurationError, match="as it was made"):
             read_documents(reader, **setting)  # type: ignore[arg-type]
 
 
 def test_paths_of_a_generator_are_not_read_as_texts(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a")
-    with pytest.raises(
-        DataError, match=r"item 0 .*is a path \('.*a\.txt'\), not a text: pass one path, a list of them"
-    ):
+    with pytest.raises(DataError, match=r"item 0 .*path \('.*a\.txt'\).*pass one path"):
         list(read_documents(tmp_path.iterdir()))
 
 
@@ -250,7 +248,7 @@ def test_bare_strings_among_mappings_have_no_columns() -> None:
     reader = read_documents([{"body": "a"}, "b", {"body": "c"}], text_column="body")
     assert [document.text for document in reader] == ["a", "c"]
     assert reader.report.skipped == {"missing column": 1}
-    with pytest.raises(DataError, match=r"item 0 of the list is a bare string, .*no columns, so text_column='body'"):
+    with pytest.raises(DataError, match=r"item 0 .*bare string, .*text_column='body'"):
         list(read_documents(["b", {"body": "a"}], text_column="body"))
 
 

@@ -84,7 +84,7 @@ def test_hub_errors(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(DataError, match="hub:NAME"):
             read_documents(source)
     # The tests run offline: it is told before anything is waited for.
-    with pytest.raises(DataError, match=r"owner/name on the Hub cannot be reached \(OfflineModeIsEnabled: "):
+    with pytest.raises(DataError, match=r"owner/name .*OfflineModeIsEnabled"):
         texts("hub:owner/name")
     monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", lambda *a, **k: None)
 
@@ -92,7 +92,7 @@ def test_hub_errors(monkeypatch: pytest.MonkeyPatch) -> None:
         raise datasets.exceptions.DatasetNotFoundError("doesn't exist on the Hub")
 
     monkeypatch.setattr(datasets, "load_dataset", missing)
-    with pytest.raises(DataError, match=r"owner/name .*\(configuration default, split 'train'\).*doesn't exist"):
+    with pytest.raises(DataError, match=r"owner/name .*split 'train'\).*doesn't exist"):
         texts("hub:owner/name")
 
     def rows() -> Any:
@@ -100,5 +100,5 @@ def test_hub_errors(monkeypatch: pytest.MonkeyPatch) -> None:
         raise ConnectionError("gone")
 
     monkeypatch.setattr(datasets, "load_dataset", lambda *a, **k: datasets.IterableDataset.from_generator(rows))
-    with pytest.raises(DataError, match=r"hub:owner/name broke off \(.*gone.*\); 1 document had been read"):
+    with pytest.raises(DataError, match=r"hub:owner/name .*gone.*; 1 document had"):
         texts("hub:owner/name")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from array import array
 from pathlib import Path
 
@@ -34,9 +35,9 @@ def test_examples_are_few_and_short() -> None:
 
 
 def test_an_empty_corpus_says_what_became_of_it(tmp_path: Path) -> None:
-    with pytest.raises(EmptyCorpusError, match=r"no usable document\.\nskipped 2:\n  1 empty .*\n  1 not a string"):
+    with pytest.raises(EmptyCorpusError, match=r"\nskipped 2:\n  1 empty .*\n  1 not a string"):
         list(read_documents([{"text": " "}, {"text": None}]))
-    with pytest.raises(EmptyCorpusError, match="the list holds no usable document"):
+    with pytest.raises(EmptyCorpusError, match="no usable document"):
         list(read_documents([]))
     (tmp_path / "a.xls").write_text("x")
     with pytest.raises(EmptyCorpusError, match=r"ignored 1: 1 \.xls"):
@@ -48,7 +49,7 @@ def test_limit_counts_usable_documents_and_is_told() -> None:
     assert [document.text for document in reader] == ["a", "b"]
     assert reader.report.stopped_at == 2
     assert not reader.report.finished
-    assert "stopped at the limit of 2" in reader.report.summary()
+    assert "limit of 2" in reader.report.summary()
     assert reader.report.skipped == {"empty": 2}
 
 
@@ -57,19 +58,15 @@ def test_copies_are_counted_and_kept() -> None:
     reader = read_documents(rows)
     assert len(list(reader)) == 7
     assert reader.report.copies == 3, "to the letter, after mending"
-    assert reader.report.summary().startswith(
-        "read 7 documents (8 characters) from the column 'text'; 3 are duplicates of others\n"
-    )
+    assert re.match(r"read 7 documents \(8 .*'text'; 3 are duplicates", reader.report.summary())
     assert reader.report.to_dict()["copies"] == 3
-    for limit, copies, told in ((2, 0, ""), (3, 1, "; 1 is a duplicate of others")):
+    for limit, copies, told in ((2, 0, ""), (3, 1, "; 1 is a duplicate.*")):
         reader = read_documents(rows, limit=limit)
         for _, _ in zip(range(limit), reader, strict=False):  # who takes just so many, as islice does
             pass
         assert reader.report.copies == copies
-        assert (
-            reader.report.summary().splitlines()[0]
-            == f"read {limit} documents ({limit} characters) from the column 'text'{told}"
-        )
+        first = reader.report.summary().splitlines()[0]
+        assert re.fullmatch(rf"read {limit} documents \({limit} .*'text'{told}", first)
 
 
 def test_counting_copies_holds_few_bytes_a_document() -> None:
@@ -83,7 +80,7 @@ def test_counting_copies_holds_few_bytes_a_document() -> None:
 
 def test_tables_in_a_folder_are_not_read_but_told(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("text\na\n")
-    with pytest.raises(EmptyCorpusError, match=r"ignored 1: 1 \.csv\ntables in a folder .* as FOLDER/\*\.csv"):
+    with pytest.raises(EmptyCorpusError, match=r"ignored 1: 1 \.csv\n.* FOLDER/\*\.csv"):
         list(read_documents(tmp_path))
 
 

@@ -183,7 +183,7 @@ def test_long_paragraphs_reach_the_segmenter_in_pieces_cut_at_white_space() -> N
     ids=["cuts off", "nothing", "adds", "changes", "eats full stops", "reorders"],
 )
 def test_a_segmenter_that_changes_the_text_is_found_out(segmenter: Segmenter) -> None:
-    with pytest.raises(DataError, match="may drop white space only"):
+    with pytest.raises(DataError, match="white space"):
         segment_document(Document("d", "Some Text. And more."), segmenter)
 
 

@@ -73,7 +73,7 @@ def test_a_broken_shard_is_named_and_those_before_it_are_read(folder: Path) -> N
     (folder / "1.parquet").write_bytes((folder / "1.parquet").read_bytes()[:-100])
     shards = open_shards(folder)
     read = []
-    with pytest.raises(DataError, match=r"1\.parquet is truncated, corrupt or unreadable \(.*\)") as raised:
+    with pytest.raises(DataError, match=r"1\.parquet is truncated") as raised:
         read.extend(document for document in Reading(shards, [0, 1, 2]))
     assert "\n" not in str(raised.value)
     assert len(read) == ROWS
@@ -110,13 +110,13 @@ def test_a_stream_of_datasets_is_read_as_far_as_it_is_asked_for() -> None:
         assert document.text == "Text 1."
         break
     assert len(made) < 100
-    with pytest.raises(DataError, match="does not say which columns it has"):
+    with pytest.raises(DataError, match="which columns"):
         open_shards(IterableDataset.from_generator(rows))
 
 
 def test_without_a_usable_document(tmp_path: Path) -> None:
     pq.write_table(pa.table({"text": [" ", ""]}), tmp_path / "a.parquet")
     shards = open_shards(tmp_path)
-    with pytest.raises(EmptyCorpusError, match="holds no usable document"):
+    with pytest.raises(EmptyCorpusError, match="no usable document"):
         texts(Reading(shards, [0]))
     assert texts(Reading(shards, [0], 0, 1)) == [], "those before it may have been"

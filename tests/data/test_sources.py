@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import pickle
+import re
 import shutil
 import tarfile
 import zipfile
@@ -46,7 +47,7 @@ def test_unreadable_and_huge_files_do_not_end_the_run(tmp_path: Path) -> None:
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
 def test_a_pipe_called_a_table_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.jsonl")
-    with pytest.raises(DataError, match="is a pipe or a device"):
+    with pytest.raises(DataError, match="pipe or a device"):
         read_documents(tmp_path / "a.jsonl")
 
 
@@ -63,7 +64,7 @@ def test_links_in_a_circle_and_folders_called_like_files(tmp_path: Path) -> None
     assert reader.report.skipped == {"unreadable": 3}
     assert reader.report.ignored == {"linked folder": 1, "no suffix": 1}
     for name in ("self.txt", "one.txt"):
-        with pytest.raises(DataError, match="no file or folder"):
+        with pytest.raises(DataError, match="no file"):
             texts(tmp_path / name)
 
 
@@ -88,7 +89,7 @@ def test_what_may_not_be_read_is_counted(tmp_path: Path, monkeypatch: pytest.Mon
     assert [document.id for document in reader] == ["good.txt"]
     assert reader.report.skipped == {"unreadable": 2}
     assert reader.report.examples["unreadable"] == ["closed/: Permission denied", "secret.txt: Permission denied"]
-    with pytest.raises(DataError, match=r"secret\.jsonl is truncated, corrupt or unreadable \(.*Permission denied"):
+    with pytest.raises(DataError, match=r"secret\.jsonl .*Permission denied"):
         texts(tmp_path / "secret.jsonl")
 
 
@@ -178,7 +179,7 @@ def test_given_ids_stay_unless_they_are_taken(here: Path) -> None:
     reader = read_documents(["c.jsonl", "d.jsonl"])
     assert [document.id for document in reader] == ["x", "d.jsonl:x", "d.jsonl:x#2"]
     assert reader.report.repaired == {"duplicate id": 2}
-    assert reader.report.examples["duplicate id"][0] == "d.jsonl, line 1: 'x' became 'd.jsonl:x'"
+    assert re.match(r"d\.jsonl, line 1: .*'d\.jsonl:x'", reader.report.examples["duplicate id"][0])
 
 
 def test_the_report_tells_the_source(here: Path) -> None:
@@ -200,7 +201,7 @@ def test_the_report_tells_the_source(here: Path) -> None:
 )
 def test_names_of_files_that_are_not_there_are_not_learned(here: Path, items: list[str]) -> None:
     missing = next(item for item in items if not Path(item).exists())
-    with pytest.raises(DataError, match=rf"There is no file or folder '{missing}' \(item .*are these paths\?"):
+    with pytest.raises(DataError, match=rf"'{missing}' \(item .*paths\?"):
         read_documents(items)
 
 
@@ -228,5 +229,5 @@ def test_a_list_of_paths_is_no_list_of_texts(tmp_path: Path) -> None:
         assert [item.text for item in reader] == [item.text for item in reader] == ["one", "two", "three"]
         assert [item.id for item in reader] == ["folder/a.txt", "a.txt", "c.csv:0"]
     assert texts(["b.jsonl", "c.csv"]) == ["b.jsonl", "c.csv"], "texts, where no files are called so"
-    with pytest.raises(DataError, match="There is no file"):
+    with pytest.raises(DataError, match="no file"):
         read_documents([*places, tmp_path / "nothing.csv"])

@@ -28,7 +28,7 @@ def test_a_broken_file_is_named_with_the_documents_read_before(tmp_path: Path, s
     path.write_bytes(data[:middle] if how == "truncated" else data[:middle] + os.urandom(2000) + data[middle + 2000 :])
     reader = read_documents(path)
     read: list[str] = []
-    with pytest.raises(DataError, match=rf"c{suffix} is truncated, corrupt.*documents? had been read before") as error:
+    with pytest.raises(DataError, match=rf"c{suffix} is truncated.*documents? had") as error:
         read.extend(document.text for document in reader)
     count = reader.report.documents
     assert f"; {count:,} document" in str(error.value)
@@ -48,7 +48,7 @@ def test_the_rows_looked_ahead_are_given_before_the_break(tmp_path: Path) -> Non
 def test_files_that_are_not_what_their_names_say(tmp_path: Path) -> None:
     for name in ("c.jsonl.gz", "c.jsonl.zst", "c.parquet"):
         (tmp_path / name).write_text('{"text": "a"}\n')
-        with pytest.raises(DataError, match=rf"{name} is truncated, corrupt.*; 0 documents"):
+        with pytest.raises(DataError, match=rf"{name} is truncated.*; 0 documents"):
             texts(tmp_path / name)
 
 

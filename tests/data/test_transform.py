@@ -165,7 +165,7 @@ def test_columns_ids_and_other_columns() -> None:
 def test_documents_left_out_are_told(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         DocSplitTransform().attach(Dataset.from_dict({"text": ["Ba bei. Bo.", "Ba. Bo.", "Word"]}))
-    assert "Left out of training: 1 too short for two views." in caplog.text
+    assert "1 too short" in caplog.text
 
 
 @pytest.mark.parametrize("form", ["list", "stream", "Documents", "reader", "generator"])
@@ -268,14 +268,14 @@ def test_what_a_pass_cannot_see_is_counted() -> None:
     coverage = views(budget=10).coverage(corpus_of([[10] * 8, [5, 5]]))
     assert coverage == Coverage(documents=2, cut=1, tokens=90, seen=30, total=2)
     assert coverage.share == pytest.approx(1 / 3)
-    assert coverage.summary() == "one pass sees 33.3% of the tokens; 1 of 2 documents is seen only in part"
+    assert re.search("33.3% .*1 of 2 documents", coverage.summary())
 
 
 def test_at_most_so_many_documents_spread_evenly() -> None:
     corpus = corpus_of([[number, number] for number in range(1, 40)])
     coverage = views().coverage(corpus, most=20)
     assert coverage == Coverage(20, 0, 2 * 400, 2 * 400, 39)  # every other
-    assert coverage.summary().endswith("0 of 20 documents (a sample of 39) are seen only in part")
+    assert re.search(r"0 of 20 documents \(.* 39\)", coverage.summary())
     assert views().coverage(corpus, most=38).documents <= 38
     assert views().coverage(corpus, most=39).documents == 39
     assert views().coverage(corpus, most=1) == Coverage(1, 0, 2, 2, 39)

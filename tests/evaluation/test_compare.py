@@ -55,7 +55,7 @@ def test_settings_side_by_side_and_the_best_by_its_labels(pile: Path, encoder_pa
     )  # fmt: skip
     said = result.summary()
     assert "| setting" in said
-    assert f"Recommended: {best.name}. It has the best probe" in said
+    assert f"Recommended: {best.name}." in said
     assert f"Against {name}: +" in said
     assert said.endswith(f"\n\n    {best.command}")
     again = simlte_st.compare(pile, [encoder_path], probe="kind", progress=False)
@@ -92,7 +92,7 @@ def test_a_model_whose_base_is_here_is_judged_at_the_bases_length(
     assert verdict is not None
     assert verdict.documents == 50
     assert f"{verdict.probability:.0%}" in result.summary()
-    assert "the same number of tokens, and not others." in result.summary()
+    assert "same number of tokens" in result.summary()
     told = json.loads(json.dumps(result.to_dict()))
     assert told["candidates"][2]["probability"] == verdict.probability
 
@@ -112,7 +112,7 @@ def test_models_that_are_not_here_are_left_out_unless_they_were_named(
     monkeypatch.setattr(comparing, "OWN_MODELS", {"nomodel": 64})
     result = simlte_st.compare(pile, sample=10, progress=False)
     assert result.candidates[0].name == str(encoder_path)
-    assert "Left out: The model 'nomodel' could not be loaded" in caplog.text
+    assert "'nomodel'" in caplog.text
     with pytest.raises(ModelError, match="nomodel"):
         simlte_st.compare(pile, ["nomodel"], progress=False)
     monkeypatch.setattr(comparing, "PACKAGED_BASE", "nomodel")
@@ -130,7 +130,7 @@ def test_a_model_that_ends_in_an_analysis_gets_no_other(pile: Path, encoder_path
 
 
 def test_labels_that_are_too_few_are_told(pile: Path, encoder_path: Path) -> None:
-    with pytest.raises(DataError, match=r"probe='kind': .* 60 documents of two classes are needed"):
+    with pytest.raises(DataError, match=r"probe='kind': .* 60 documents"):
         simlte_st.compare(pile, [encoder_path], probe="kind", sample=40, progress=False)
 
 
@@ -142,7 +142,7 @@ def test_words_that_lead_are_named_but_no_command() -> None:
     model = Candidate("m", 64, 0.5, 10.0, "simlte encode m d --output v", few_shot=results[0])
     words = Candidate("TF-IDF", None, 1.0, 100.0, few_shot=results[1])
     advice = Comparison((model, words), "m", 40, 400, 40).advice()
-    assert "TF-IDF is better still" in advice
+    assert "TF-IDF is better" in advice
     assert advice.endswith("\n\n    simlte encode m d --output v")
     low, high = results[0].interval()
     assert low < model.score < high
@@ -155,5 +155,5 @@ def test_the_command(pile: Path, encoder_path: Path, capsys: pytest.CaptureFixtu
     assert values["recommended"] == f"{encoder_path}, whole"
     assert main(["compare", str(pile), str(encoder_path), "--sample", "20", "--quiet"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "a column of classes, folders or tags (--probe)" in said
+    assert "(--probe)" in said
     assert f"simlte train {pile} --base {encoder_path} --output my-model" in said

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import re
 
 import numpy as np
 import pytest
@@ -64,7 +65,7 @@ def test_probes_are_what_their_parts_say(model: SentenceTransformer, corpus: lis
     labels = [[str(document.label) for document in part] for part in (train, test)]
     assert results["m"].full == fit_probe(x, labels[0], y, labels[1], head="logistic")
     assert results["m"].few_shot == few_shot_probe(x, labels[0], y, labels[1], draws=2, head="logistic")
-    with pytest.raises(DataError, match="1 of 31 documents have no label"):
+    with pytest.raises(DataError, match="1 of 31 documents"):
         compare_probes({"m": model}, [*train, Document("x", "ba bun")], test)
 
 
@@ -111,7 +112,7 @@ def test_sources_are_read(model: SentenceTransformer, corpus: list[Document]) ->
     train, test = (read_documents(iter(part), label_column="kind") for part in (rows[:30], rows[30:]))
     found = compare_probes({"m": model}, train, test, **settings)  # type: ignore[arg-type]
     assert found == compare_probes({"m": model}, corpus[:30], corpus[30:], **settings)  # type: ignore[arg-type]
-    with pytest.raises(DataError, match="30 of 30 documents have no label: name the column"):
+    with pytest.raises(DataError, match=r"30 of 30 .*name the column"):
         compare_probes({"m": model}, rows[:30], rows[30:])
 
 
@@ -125,11 +126,8 @@ def test_what_is_wrong_with_labels_is_said_once(
     few, unseen = (
         [line for line in caplog.messages if part in line] for part in ("fewer than 5", "no training example")
     )
-    assert few == [
-        "Classes with fewer than 5 examples, which each draw takes all of: "
-        + ", ".join(f"rare {number:02d} (1)" for number in range(10))
-        + " and 2 more"
-    ]
-    assert unseen == ["1 of the test classes have no training example and count as missed: foreign"]
+    assert len(few) == len(unseen) == 1
+    assert few[0].endswith(": " + ", ".join(f"rare {number:02d} (1)" for number in range(10)) + " and 2 more")
+    assert re.match("1 of .*: foreign$", unseen[0])
     compare_probes({"m": model}, [*corpus[:30], *rare], corpus[30:], head="logistic", draws=2)
     assert sum("fewer than 5" in line for line in caplog.messages) == 2, "once each time"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -76,7 +77,7 @@ def test_an_evaluator_of_ones_own_measures_and_the_base_does_the_rest(
     expected = np.linalg.norm(model.encode(["w1 w2", "w3"])[:, :4], axis=1).mean()
     assert metrics == {"own_length": pytest.approx(float(expected))}
     assert evaluator.primary_metric == "own_length"
-    assert "the own dataset in epoch 0.5 after 7 steps" in caplog.text
+    assert re.search(r"own dataset .* 0\.5 .* 7 steps", caplog.text)
     lines = (tmp_path / "new" / "length_own_results.csv").read_text().splitlines()
     assert lines == ["epoch,steps,length", f"0.5,7,{metrics['own_length']}"]
     assert model.model_card_data.eval_results_dict[evaluator] == metrics
@@ -133,7 +134,7 @@ def test_evaluators_in_a_real_trainer(
     assert model.max_seq_length == 16
     for file in ("classification_probe_toy_results.csv", "split_half_held_out_results.csv"):
         assert len((tmp_path / "eval" / file).read_text().splitlines()) == 3
-    assert "on the toy dataset in epoch" in caplog.text
+    assert "toy dataset" in caplog.text
     model.save_pretrained(str(tmp_path / "saved"))
     card = (tmp_path / "saved" / "README.md").read_text()
     assert "held_out" in card

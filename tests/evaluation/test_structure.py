@@ -117,7 +117,7 @@ def test_halves_without_common_words_have_no_neighbours_by_words() -> None:
     assert all((side == -1).all() for side in near)
     vectors = np.random.default_rng(0).normal(size=(6, 4))
     assert words_agreement(vectors, vectors, near).agreement == 0.0
-    with pytest.raises(DataError, match="embeddings of 5 documents, and neighbours by words of 6"):
+    with pytest.raises(DataError, match=r"5 documents, .* 6"):
         words_agreement(vectors[:5], vectors[:5], near)
     with pytest.raises(DataError, match="3 documents"):
         neighbours_by_words(["a", "b"], ["a", "b"])

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from itertools import pairwise
 
@@ -51,7 +52,7 @@ def test_documents_are_compared_in_pairs(shift: float, word: str) -> None:
     assert verdict.structure.low <= verdict.structure.mean <= verdict.structure.high
     assert verdict.structure.mean == pytest.approx(shift, abs=0.01)
     assert "200 held-out documents" in verdict.summary()
-    assert "a few labels can tell" in verdict.summary()
+    assert "few labels can" in verdict.summary()
     assert json.loads(json.dumps(verdict.to_dict()))["verdict"] == word
 
 
@@ -71,7 +72,7 @@ def test_structure_is_not_enough() -> None:
         assert (verdict.probability >= LIKELY) == (word == "helped")
         assert verdict.to_dict()["probability"] == verdict.probability
     summary = give_verdict(base, halves(0.1, words=-0.1, rank=1)).summary()
-    assert summary.startswith("It is not clear whether training helped.")
+    assert summary.startswith("It is not clear")
     for part in (
         "both halves of a document agree: ",
         "share most words with the other half: ",
@@ -105,10 +106,8 @@ def test_the_record_is_counted() -> None:
     for probability in (0.0, 0.05, 0.4, LIKELY, 0.95, 1.0):
         [each] = [one for one in bins if one["from"] <= probability < one["to"] or probability == one["to"] == 1]
         runs = each["better"] + each["unclear"] + each["worse"]
-        assert record_in_words(probability) == (
-            f"Of {runs} runs of our benchmark that looked like this one, labels called {each['better']} better and "
-            f"{each['worse'] or 'none'} worse."
-        )
+        found = rf"Of {runs} .* {each['better']} better .*{each['worse'] or 'none'} worse\."
+        assert re.fullmatch(found, record_in_words(probability))
     verdict = give_verdict(halves(), halves(0.1))
     assert record_in_words(verdict.probability) in verdict.summary()
 
@@ -145,8 +144,8 @@ def test_few_documents_get_no_verdict() -> None:
 def test_a_probe_has_a_say(by_structure: float, by_probe: int, word: str) -> None:
     verdict = give_verdict(halves(), halves(by_structure), (probe(30), probe(30 - by_probe)))
     assert verdict.word == word
-    assert "A probe with few labels" in verdict.summary()
-    assert "a few labels can tell" not in verdict.summary(), "they have told"
+    assert "probe with few labels" in verdict.summary()
+    assert "few labels can" not in verdict.summary(), "they have told"
     shown = verdict.to_dict()["probe"]
     assert shown["mean"] == pytest.approx(by_probe / 90)
     assert shown["low"] <= shown["mean"] <= shown["high"]
@@ -159,17 +158,17 @@ def test_few_labelled_documents_have_no_say() -> None:
     assert few.probe is not None
     assert few.probe.low > 0, "however clear it looks"
     assert few.word == "no clear difference"
-    assert f"too few labelled documents to tell: {FEWEST - 1}, and {FEWEST} are needed" in few.summary()
+    assert f"{FEWEST - 1}, and {FEWEST} are needed" in few.summary()
     assert give_verdict(halves(), halves(), (probe(15, FEWEST), probe(0, FEWEST))).word == "helped"
 
 
 def test_what_cannot_be_compared_is_refused() -> None:
-    with pytest.raises(DataError, match="200 values of the base and 100"):
+    with pytest.raises(DataError, match=r"200 values .* 100"):
         give_verdict(halves(), halves(0.1, 100))
     with pytest.raises(DataError, match="TF-IDF"):
         give_verdict(halves(words=None), halves(0.1))
     longer = replace(halves(0.1), reads=4096)
     with pytest.raises(DataError, match=r"256 tokens .* 4,096"):
         give_verdict(halves(), longer)
-    assert "reads 256 tokens of a text and the model all" in str(why_not_compared(halves(), halves(reads=None)))
+    assert re.search("256 tokens .* all", str(why_not_compared(halves(), halves(reads=None))))
     assert why_not_compared(longer, longer) is None

@@ -39,7 +39,7 @@ def test_texts_are_cut_where_it_hurts_least(text: str, first: str) -> None:
 
 def test_without_spacy_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "spacy", None)
-    with pytest.raises(MissingExtraError, match=r"'spacy' is needed.*simlte-st\[pos\]"):
+    with pytest.raises(MissingExtraError, match=r"'spacy'.*simlte-st\[pos\]"):
         SpacyTagger()
 
 
@@ -61,7 +61,7 @@ def test_without_the_default_pipeline_the_extra_is_named() -> None:
 
 @pytest.mark.usefixtures("without_pipelines")
 def test_an_unknown_pipeline_is_told_with_what_there_is() -> None:
-    with pytest.raises(ConfigurationError, match=r"no spaCy pipeline 'de_none'; installed: xx_other"):
+    with pytest.raises(ConfigurationError, match=r"'de_none'.* xx_other"):
         SpacyTagger("de_none")
 
 
@@ -122,11 +122,11 @@ def test_texts_beyond_spacys_limit_are_tagged_to_their_end(
 def test_a_pipeline_that_tags_nothing_is_refused(tmp_path: Path) -> None:
     spacy = pytest.importorskip("spacy", reason="spaCy is not installed (the extra pos)")
     spacy.blank("en").to_disk(tmp_path / "blank")
-    with pytest.raises(ConfigurationError, match="gives no parts of speech"):
+    with pytest.raises(ConfigurationError, match="parts of speech"):
         SpacyTagger(str(tmp_path / "blank")).tag([TEXT])
 
 
 def test_a_folder_that_is_no_pipeline_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("spacy", reason="spaCy is not installed (the extra pos)")
-    with pytest.raises(ConfigurationError, match="could not be loaded"):
+    with pytest.raises(ConfigurationError, match="not be loaded"):
         SpacyTagger(str(tmp_path))

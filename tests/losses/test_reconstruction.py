@@ -211,7 +211,7 @@ def test_embeddings_without_a_graph_are_told_by_the_first_batch(
 ) -> None:
     columns = columns_of(model.eval(), documents)
     loss = ReconstructionLoss(Cached(model), weight=1.0)
-    with pytest.raises(ConfigurationError, match=r"^Cached .* without gradient caching"):
+    with pytest.raises(ConfigurationError, match=r"^Cached.*without"):
         loss(columns)
     assert not model._forward_hooks
     with torch.no_grad():

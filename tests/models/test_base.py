@@ -48,7 +48,7 @@ def test_a_folder_of_that_name_comes_first(encoder_path: Path, tmp_path: Path, m
 
 def test_an_unknown_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(names, "packaged_base_installed", lambda: True)
-    with pytest.raises(ModelError, match=rf"(?s)'no-such/model' could not be loaded: .* {PACKAGED_BASE} works"):
+    with pytest.raises(ModelError, match=rf"(?s)'no-such/model' .* {PACKAGED_BASE} works"):
         load_model("no-such/model")
     monkeypatch.setattr(names, "packaged_base_installed", lambda: False)
     with pytest.raises(ModelError) as error:
@@ -130,7 +130,7 @@ def test_the_hub_is_asked_once_and_a_no_is_an_answer(
         with pytest.raises(ModelError, match=f"^The model '{path}' .*no such folder"):
             find_model(path)
     (tmp_path / "papers.parquet").touch()
-    with pytest.raises(ModelError, match=r"papers\.parquet.* it is a file"):
+    with pytest.raises(ModelError, match=r"papers\.parquet.* a file"):
         find_model(tmp_path / "papers.parquet")
     assert len(asked) == 2, "paths are none of the Hub's business"
     assert local_folder("x") is None

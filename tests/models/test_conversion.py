@@ -114,7 +114,7 @@ def test_a_base_that_needs_no_conversion_says_so(bert_path: Path, tmp_path: Path
     config = ModernBertConfig(**sizes, vocab_size=140, pad_token_id=0, max_position_embeddings=256)
     ModernBertModel(config).save_pretrained(tmp_path / "modern")
     make_tokenizer().save_pretrained(tmp_path / "modern")
-    with pytest.raises(ModelError, match=r"rotary.* 256 tokens: .*max_seq_length"):
+    with pytest.raises(ModelError, match=r"rotary.* 256 .*max_seq_length"):
         convert_base(tmp_path / "modern", tmp_path / "m", max_length=200)
     with pytest.raises(ModelError, match=r"rotary.*Convertible: [\w, -]+\.$"):
         convert_base(tmp_path / "modern", tmp_path / "m", max_length=300)

@@ -64,7 +64,7 @@ def test_commands_refuse_it_before_work_begins(
     (tmp_path / "texts" / "a.txt").write_text("A text.")
     assert build_parser().parse_args(shlex.split(line)).device is None
     assert main(shlex.split(f"{line} --device cuda:99")) == 1
-    assert capsys.readouterr().err.startswith("simlte: --device cuda:99 is not available here.")
+    assert capsys.readouterr().err.startswith("simlte: --device cuda:99 ")
     assert [path.name for path in tmp_path.iterdir()] == ["texts"]
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -57,7 +58,7 @@ def test_any_source_of_documents_is_taken(model: SentenceTransformer, documents:
     tables = [pq.read_table(tmp_path / f"{name}.parquet") for name in ("folder", "list")]
     assert tables[0]["id"].to_pylist() == ["a.txt", "b.txt"]
     assert tables[0]["vector"].to_pylist() == tables[1]["vector"].to_pylist()
-    with pytest.raises(DataError, match="no file or folder"):
+    with pytest.raises(DataError, match="no file"):
         encode_documents(model, tmp_path / "nowhere", tmp_path / "nothing.parquet")
     assert not list(tmp_path.glob("nothing*")), "nothing is begun that would have to be resumed or overwritten"
 
@@ -88,7 +89,7 @@ def test_truncation_is_told(model: SentenceTransformer, tmp_path: Path) -> None:
     corpus = [Document("short", "ba bun bis"), Document("long", "ba " * 100)]
     report = encode_documents(model, corpus, tmp_path / "v.parquet")
     assert report.truncation == Truncation.of(model).add([3, 100])
-    assert f"36.9% of all tokens are truncated. {report.truncation.advice}" in report.summary()
+    assert re.search(rf"36\.9% .*{re.escape(report.truncation.advice)}", report.summary())
     assert "none of 1 text" in encode_documents(model, corpus[:1], tmp_path / "short.parquet").summary()
     model.prompts, model.default_prompt_name = {"document": "ba bei bo: "}, "document"
     report = encode_documents(model, corpus, tmp_path / "prompted.parquet")
@@ -195,7 +196,7 @@ def test_what_is_no_loaded_model_and_no_documents(model: SentenceTransformer, tm
     with pytest.raises(ConfigurationError, match="model='a-name'"):
         encode_documents("a-name", ["ba bun"], tmp_path / "v.parquet")  # type: ignore[arg-type]
     for source in (np.array("ba bun"), "ba bun bis", b"ba bun", 5, None):
-        with pytest.raises(DataError, match=r"not a source of documents|There is no file or folder"):
+        with pytest.raises(DataError, match=r"not a source|no file"):
             encode_documents(model, source, tmp_path / "v.parquet")  # type: ignore[arg-type]
     assert not any(tmp_path.iterdir())
 

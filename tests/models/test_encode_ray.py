@@ -155,9 +155,9 @@ def test_what_cannot_start_is_refused_with_the_numbers() -> None:
     assert _resources({"CPU": 4, "GPU": 4}, None, "cuda") == (3, 1)
     assert _resources({"CPU": 4, "GPU": 4}, None, "cpu") == (3, 0)
     assert _resources({"CPU": 4}, 2, None) == (2, 0)
-    with pytest.raises(ConfigurationError, match=r"actors=2 .* 2 CPUs and 0 GPUs, .* 1\."):
+    with pytest.raises(ConfigurationError, match=r"actors=2 .* 2 CPUs .* 1\."):
         _resources({"CPU": 2}, 2, None)
-    with pytest.raises(ConfigurationError, match=r"actors=1 .* 1 CPUs and 0 GPUs, .* 0\."):
+    with pytest.raises(ConfigurationError, match=r"actors=1 .* 1 CPUs .* 0\."):
         _resources({"CPU": 1}, None, None)
     with pytest.raises(ConfigurationError, match=r"a CPU and a GPU.* 0\."):
         _resources({"CPU": 8}, None, "cuda")
@@ -228,5 +228,5 @@ def test_the_extra_is_named(
     model: SentenceTransformer, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "ray.data", None)
-    with pytest.raises(MissingExtraError, match=r'pip install "simlte-st\[ray\]"'):
+    with pytest.raises(MissingExtraError, match=r"simlte-st\[ray\]"):
         encode_documents(model, documents, tmp_path / "v.parquet", engine="ray")

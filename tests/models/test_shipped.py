@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -52,9 +53,7 @@ pytestmark = pytest.mark.usefixtures("weights")
 def test_a_package_that_lacks_its_models(tmp_path: Path) -> None:
     for name in OWN_MODELS:
         for load in (find_model, load_model, simlte_st.SentenceTransformer):
-            with pytest.raises(
-                ModelError, match=rf"{name}.*{DIFFERENCE_FILE}.*cannot be read .*Install simlte-st again"
-            ):
+            with pytest.raises(ModelError, match=rf"{name}.*{DIFFERENCE_FILE}.*Install simlte-st"):
                 load(name)
         assert not model_path(name).exists()
 
@@ -127,9 +126,9 @@ def test_a_model_is_put_together_once(tiny: Path, caplog: pytest.LogCaptureFixtu
     model = ship(BERT, tiny)
     caplog.clear()
     folder = put_together(BERT)
-    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
-        ("WARNING", f"Making simlte-bert, once, from {tiny} and the difference that training made, in {folder}.")
-    ], "seen without setting up logging"
+    [record] = caplog.records
+    assert record.levelname == "WARNING", "seen without setting up logging"
+    assert re.search(rf"simlte-bert, once, from {tiny} .*{folder}", record.getMessage())
     assert folder == model_path(BERT)
     assert (folder / CARD_FILE).read_text(encoding="utf-8") == "# simlte-bert 0\n"
     assert read_json(folder / BUILD_FILE) == {"seed": 0}
@@ -281,7 +280,7 @@ def test_a_home_that_cannot_be_written(tiny: Path, tmp_path: Path, monkeypatch: 
             find_model(BERT)
     (tmp_path / "file").touch()
     monkeypatch.setenv(HOME_VARIABLE, str(tmp_path / "file"))
-    with pytest.raises(ConfigurationError, match=f"file is not a folder.*{HOME_VARIABLE}"):
+    with pytest.raises(ConfigurationError, match=f"not a folder.*{HOME_VARIABLE}"):
         find_model(BERT)
 
 
@@ -353,6 +352,6 @@ def test_a_difference_of_another_model(base: Path, tmp_path: Path) -> None:
             add_difference(model, tmp_path / "other")
     path.write_bytes(path.read_bytes()[:-100])
     for damaged in (path, tmp_path / "none"):
-        with pytest.raises(ModelError, match="Install simlte-st again"):
+        with pytest.raises(ModelError, match="Install simlte-st"):
             add_difference(model, damaged)
     assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())

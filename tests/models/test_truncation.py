@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 
@@ -66,7 +67,7 @@ def test_what_is_said(lengths: list[int], said: str) -> None:
 def test_a_model_without_a_bound_reads_all() -> None:
     truncation = Truncation().add([10**9])
     assert (truncation.budget, truncation.cut_texts, truncation.advice) == (None, 0, "")
-    assert truncation.summary("It") == "It reads texts to their end."
+    assert "to their end" in truncation.summary("It")
 
 
 def test_what_is_advised_names_the_model_and_the_length(encoder_path: Path, tmp_path: Path) -> None:
@@ -86,7 +87,8 @@ def test_what_is_advised_names_the_model_and_the_length(encoder_path: Path, tmp_
     )
     assert Truncation(64).add([102]).advice == command.format("MODEL")
     known = Truncation(64, model="simlte-bert").add([102]).advice
-    assert known == f"simlte-longformer reads 4,096 tokens of a text. {command.format('simlte-bert')}"
+    assert re.match(r"simlte-longformer reads 4,096 tokens", known)
+    assert known.endswith(command.format("simlte-bert"))
     model[1] = PositionPooling(32)
     with pytest.raises(ModelError, match="in chunks"):
         to_chunk_mean(model, 200)

@@ -54,7 +54,7 @@ def test_search_shows_what_the_index_finds(page: AppTest, folder: Path, document
     assert len(hits(page)) == 10
     first = next(html for html in shown(page) if 'class="simlte hit' in html)
     assert f">cosine {found[0].cosine:.3f}</span>" in first
-    assert "reasons are on their way" not in first
+    assert "on their way" not in first
     assert f"{found[0].sentences[0][1]:.3f}</span> <b>" in first
     assert "year: 2003" in first
 
@@ -65,7 +65,7 @@ def test_search_shows_what_the_index_finds(page: AppTest, folder: Path, document
     assert hits(page) == [hit.id for hit in index.search(query, mode="dense", top_k=4)]
     assert not any("nearest sentences" in html for html in shown(page))
     page.number_input(key="threshold").set_value(1.0)
-    assert "No document was found." in search(page, query)[-1]
+    assert "No document" in search(page, query)[-1]
 
 
 def test_what_the_form_holds_is_sent_again_with_the_first_answer(page: AppTest, documents: list[str]) -> None:
@@ -81,6 +81,18 @@ def test_what_the_form_holds_is_sent_again_with_the_first_answer(page: AppTest, 
     assert len(hits(page)) == 10
     search(page, documents[4][:60])
     assert sent() == [False] * 4, "what a person is typing there stays"
+
+
+def test_a_run_that_is_interrupted_before_its_form_counts_for_nothing(
+    page: AppTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(search_page.Page, "form", lambda self: search_page.st.stop())
+        page.run()
+    page.run()
+    assert page.number_input(key="top").proto.set_value
+    assert page.number_input(key="top").value == 10
+    assert not page.run().number_input(key="top").proto.set_value
 
 
 def test_a_filter(page: AppTest, documents: list[str]) -> None:
@@ -176,7 +188,7 @@ def test_a_document_above_the_hits(page: AppTest, folder: Path, documents: list[
     page.button(key="hit 1").click().run()
     Index.open(folder).delete(["d3"])
     page.run()
-    assert any("has no document with the id" in html for html in shown(page))
+    assert any("no document with" in html for html in shown(page))
 
 
 def test_documents_are_shown_as_text(page: AppTest, hostile: Document) -> None:
@@ -199,5 +211,5 @@ def test_the_index_is_opened_once(folder: Path, encoder_path: Path) -> None:
     assert isinstance(lock, type(threading.Lock()))
     settings = json.loads((folder / "settings.json").read_text())
     (folder / "settings.json").write_text(json.dumps({**settings, "weights": "other"}))
-    with pytest.raises(ModelError, match="made with another model"):
+    with pytest.raises(ModelError, match="another model"):
         open_index(str(folder), str(encoder_path))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -80,7 +81,7 @@ def test_each_seed_is_linked_by_the_calibrated_threshold(index: Index, corpus: l
 
 @pytest.mark.parametrize("seed", ["d33", "nowhere.txt", "", "  "])
 def test_a_mistyped_seed_is_no_text(index: Index, seed: str) -> None:
-    with pytest.raises(DataError, match=r"neither an id of the index nor a file|empty"):
+    with pytest.raises(DataError, match=r"neither an id|empty"):
         index.link(["d1", seed])
 
 
@@ -95,7 +96,7 @@ def test_a_threshold_from_labels(
     found = index.calibrate(labels, precision=0.8)
     assert found.threshold == pytest.approx(cosines[ranked[5]], abs=1e-6)
     assert (found.precision, found.recall, found.pairs, found.taken) == (5 / 6, 1.0, 9, 6)
-    assert "6 of 9 labelled pairs reach it, and 83.3% of them" in found.summary()
+    assert re.search(r"6 of 9 .* 83\.3%", found.summary())
     for opened in (index, Index.open(index.folder, model)):
         hits = opened.link("d0")
         assert {hit.id for hit in hits} == set(ranked[:6])
@@ -117,7 +118,7 @@ def test_the_interval_is_clopper_and_pearsons() -> None:
     with pytest.raises(ConfigurationError, match=r"precision=0\.9: .*0\.500"):
         fit_threshold([0.9, 0.8, 0.2], [0, 1, 0], 0.9)
     for wanted in (0, 1.1):
-        with pytest.raises(ConfigurationError, match="above 0 and at most 1"):
+        with pytest.raises(ConfigurationError, match="at most 1"):
             fit_threshold(scores, labels, wanted)
     with pytest.raises(DataError, match="same label"):
         fit_threshold(scores, labels * 0, 0.9)
@@ -136,16 +137,16 @@ def test_the_interval_is_clopper_and_pearsons() -> None:
 def test_labels_that_are_none(tmp_path: Path, row: str) -> None:
     file = tmp_path / "labels.jsonl"
     file.write_text('{"seed": "d0", "id": "d1", "label": 1}\n' + row)
-    with pytest.raises(DataError, match=r"line 2 of .*labels\.jsonl is not of the form"):
+    with pytest.raises(DataError, match=r"line 2 of .*labels\.jsonl"):
         read_labels(file)
 
 
 def test_labels_of_nothing(index: Index, tmp_path: Path) -> None:
     (tmp_path / "labels.jsonl").write_text("\n")
     for labels in (tmp_path / "labels.jsonl", []):
-        with pytest.raises(DataError, match="There are no labelled pairs"):
+        with pytest.raises(DataError, match="no labelled pairs"):
             index.calibrate(labels)
-    with pytest.raises(DataError, match="file of JSON lines"):
+    with pytest.raises(DataError, match="JSON lines"):
         index.calibrate(tmp_path / "labels.csv")
-    with pytest.raises(DataError, match="no document with the id 'gone'"):
+    with pytest.raises(DataError, match="'gone'"):
         index.calibrate([{"seed": "d0", "id": "gone", "label": 1}, {"seed": "d0", "id": "d1", "label": 0}])

@@ -96,7 +96,7 @@ def test_names_that_a_filter_can_use(given: str, name: str) -> None:
 
 def test_columns_that_have_no_place() -> None:
     metadata = Metadata(pa.schema([]))
-    with pytest.raises(DataError, match="The columns 'a b' and 'a-b' would both be 'a_b'"):
+    with pytest.raises(DataError, match=r"'a b' and 'a-b' .*'a_b'"):
         metadata.learn([Document("x", "ba", metadata={"a b": 1, "a-b": 2})])
     with pytest.raises(DataError, match=f"more than {MOST_COLUMNS} other columns"):
         metadata.learn([Document("x", "ba", metadata={f"c{number}": 1 for number in range(MOST_COLUMNS + 1)})])

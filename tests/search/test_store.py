@@ -43,7 +43,7 @@ from simlte_st.search import Index, store
 )
 def test_a_filter_that_is_none(index: Index, corpus: list[Document], where: str) -> None:
     for mode in ("dense", "text", "hybrid"):
-        with pytest.raises(ConfigurationError, match=r"on the columns: id, year, kind\.") as told:
+        with pytest.raises(ConfigurationError, match=r"columns: id, year, kind\.") as told:
             index.search(corpus[0].text, where=where, mode=mode)  # type: ignore[arg-type]
         assert repr(where) in str(told.value)
     assert len(index) == 10
@@ -219,7 +219,7 @@ def test_an_index_of_another_model_is_refused(index: Index, model: SentenceTrans
     with torch.no_grad():
         next(model.parameters())[0, 0] += 1
     again = Index.open(index.folder, model)
-    with pytest.raises(ModelError, match=r"made with another model .*weights: was '.*vectors cannot be compared"):
+    with pytest.raises(ModelError, match=r"another model .*weights: was '"):
         again.add(corpus)
     with pytest.raises(ModelError, match="another model"):
         again.search("ba bun")
@@ -282,7 +282,7 @@ def test_half_an_index(index: Index, model: SentenceTransformer, tmp_path: Path,
 
 
 def test_there_is_no_index(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match=r"There is no index at .*make one with: simlte index"):
+    with pytest.raises(StoreError, match=r"no index at .*simlte index"):
         Index.open(tmp_path)
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -118,7 +119,7 @@ def test_a_loss_around_another_resumes_to_the_same_bytes(
     assert len(lines) == 4
     assert all({"reconstruction", *terms} <= line.keys() for line in lines)
     (tmp_path / "run" / "checkpoint-2" / LOSS_FILE).unlink()
-    with pytest.raises(ResumeError, match="with new parameters of the loss"):
+    with pytest.raises(ResumeError, match=LOSS_FILE):
         trainer(0).train(resume_from_checkpoint=str(tmp_path / "run" / "checkpoint-2"))
 
 
@@ -334,10 +335,9 @@ def run_steps(loss: NoLoss, seconds: float, steps: int, tokens: int, monkeypatch
 def test_long_steps_are_told_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO", "simlte_st"):
         run_steps(NoLoss(), 118, 30, 48_000, monkeypatch)
-    assert caplog.messages == [
-        "The first step reads 48,000 tokens, 2 views of each document.",
-        "The first step took 118 s: about 57 minutes for the 29 left.",
-    ]
+    reads, took = caplog.messages
+    assert "48,000 tokens, 2 views" in reads
+    assert re.search("118 s.*57 minutes.*29 left", took)
 
 
 def test_short_ones_are_not(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from simlte_st.data import DocSplit
@@ -59,14 +61,11 @@ def test_settings_out_of_range_are_named(settings: dict[str, float]) -> None:
 
 
 def test_a_preset_in_a_sentence() -> None:
-    assert get_preset("docsplit-tuned").summary() == (
-        "Batches of 32 documents, 30 steps, learning rate 2e-05, temperature 0.5, no MLM term, the base's pooling."
-    )
-    told = Preset(batch_tokens=16384, epochs=2).summary()
-    assert told.startswith(
-        "Batches of 16,384 tokens, 2 passes over the documents, learning rate 5e-05, temperature 0.05"
-    )
-    assert told.endswith("an MLM term of weight 0.1, CLS pooling.")
+    for preset, facts in (
+        (get_preset("docsplit-tuned"), "32 documents, 30 steps,.*2e-05,.*0.5, no MLM.*base's pooling"),
+        (Preset(batch_tokens=16384, epochs=2), "16,384 tokens, 2 passes.*5e-05,.*0.05,.*MLM.*0.1, CLS pooling"),
+    ):
+        assert re.search(facts, preset.summary())
 
 
 def test_an_unknown_preset_lists_the_known() -> None:

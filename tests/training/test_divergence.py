@@ -23,7 +23,7 @@ from simlte_st.training.fit import Batches
 
 def test_a_loss_that_is_no_number_stops_the_run(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
     rows = [{"id": f"d{index}", "text": text} for index, text in enumerate(documents)]
-    with pytest.raises(TrainingDiverged, match=r"in step \d: .*loss.* is (nan|inf).*lower learning rate") as caught:
+    with pytest.raises(TrainingDiverged, match=r"step \d: .*loss.* (nan|inf).*lower learning rate") as caught:
         train(rows, tmp_path / "m", base=encoder_path, epochs=3, learning_rate=1e30, **OPTIONS)
     assert set(caught.value.documents) <= {row["id"] for row in rows}
     assert caught.value.documents[0] in str(caught.value)
@@ -41,7 +41,7 @@ def test_the_last_good_checkpoint_is_kept(
                     next(self.model.parameters())[0, 0] = float("nan")
 
     monkeypatch.setattr(fitting, "DivergenceCallback", Breaks)
-    with pytest.raises(TrainingDiverged, match="after step 4, 1 of the model's tensors are not finite"):
+    with pytest.raises(TrainingDiverged, match="after step 4, 1 of"):
         train(documents, tmp_path / "m", base=encoder_path, epochs=3, save_steps=1, **OPTIONS)
     checkpoint = last_complete_checkpoint(tmp_path / "m.run" / "checkpoints")
     assert checkpoint is not None
@@ -77,10 +77,10 @@ def test_embeddings_are_checked(model: SentenceTransformer) -> None:
     check_embeddings(model, texts[:1])
     with torch.no_grad():
         model[0].auto_model.encoder.layer[-1].output.LayerNorm.weight.zero_()
-    with pytest.raises(TrainingDiverged, match="embeddings of 2 documents are all the same"):
+    with pytest.raises(TrainingDiverged, match="2 documents are all the same"):
         check_embeddings(model, texts)
     with torch.no_grad():
         model[0].auto_model.encoder.layer[-1].output.LayerNorm.bias.fill_(3e38)
         model.append(Dense(32, 8).float())
-    with pytest.raises(TrainingDiverged, match="numbers in its embeddings are not finite"):
+    with pytest.raises(TrainingDiverged, match="embeddings are not finite"):
         check_embeddings(model, texts)

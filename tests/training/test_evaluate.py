@@ -41,7 +41,7 @@ def test_without_a_clear_gain_the_model_is_the_base_as_it_was(
     pooling = [json.loads((tmp_path / name / "1_Pooling" / "config.json").read_text()) for name in ("m", "m.trained")]
     assert "mean" in str(pooling[0]), "the base's, not the one that was trained"
     assert "cls" in str(pooling[1])
-    assert f"So {tmp_path / 'm'} holds the untrained base" in result.summary() == str(result)
+    assert f"{tmp_path / 'm'} holds the untrained base" in result.summary() == str(result)
     base = SentenceTransformer(str(encoder_path), device="cpu").encode(["Ba bun."])
     np.testing.assert_allclose(result.load(device="cpu").encode(["Ba bun."]), base, atol=1e-6)
     (tmp_path / "m").rename(tmp_path / "elsewhere")
@@ -102,21 +102,19 @@ def test_a_column_of_folders_has_a_say_and_training_does_not_see_it(
     gain = json.loads((tmp_path / "with" / "simlte.json").read_text())["gain"]
     assert 0 < gain["probe"]["base"] < 1
     assert gain["probe"]["low"] <= gain["probe"]["mean"] <= gain["probe"]["high"]
-    assert "A probe with few labels" in (tmp_path / "with" / "README.md").read_text()
-    same = [{**row, "folder": "a"} for row in labelled]
-    with pytest.raises(ConfigurationError, match="probe='folder'"):
-        train(same, tmp_path / "same", base=encoder_path, probe="folder", **OPTIONS)
-    alone = [{**row, "folder": str(number)} for number, row in enumerate(labelled)]
-    with pytest.raises(ConfigurationError, match="probe='folder'"):
-        train(alone, tmp_path / "alone", base=encoder_path, probe="folder", **OPTIONS)
-    with pytest.raises(ConfigurationError, match="held_out= must not be 0"):
+    assert "few labels" in (tmp_path / "with" / "README.md").read_text()
+    for name, folders in (("same", ["a"] * len(labelled)), ("alone", [row["id"] for row in labelled])):
+        rows = [{**row, "folder": folder} for row, folder in zip(labelled, folders, strict=True)]
+        with pytest.raises(ConfigurationError, match="probe='folder'"):
+            train(rows, tmp_path / name, base=encoder_path, probe="folder", **OPTIONS)
+    with pytest.raises(ConfigurationError, match="held_out="):
         train(labelled, tmp_path / "none", base=encoder_path, probe="folder", **{**OPTIONS, "held_out": 0.0})
 
 
 def test_hardly_a_document_gives_no_numbers(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
     result = train(documents[:4], tmp_path / "m", base=encoder_path, **{**OPTIONS, "held_out": 0.1})
     assert (result.kept, result.gain) == ("base", None)
-    assert "No documents, or too few, were held out to measure the gain." in result.summary()
+    assert "too few, were held out" in result.summary()
 
 
 def test_a_latent_semantic_analysis_of_the_documents_is_appended(
@@ -126,7 +124,7 @@ def test_a_latent_semantic_analysis_of_the_documents_is_appended(
     model = result.load(device="cpu")
     assert isinstance(model[-1], LatentSemanticAnalysis)
     assert (result.lsa, model.get_embedding_dimension()) == (5, 32 + 5)
-    assert "- Appended: latent semantic analysis, 5 dimensions" in (tmp_path / "first" / "README.md").read_text()
+    assert "semantic analysis, 5 dimensions" in (tmp_path / "first" / "README.md").read_text()
     again = train(labelled, tmp_path / "again", base=tmp_path / "first", lsa=3, keep="trained", **OPTIONS)
     assert [type(module).__name__ for module in again.load(device="cpu")].count("LatentSemanticAnalysis") == 1
     assert again.lsa == 3
@@ -144,7 +142,7 @@ def test_a_base_that_is_kept_has_the_analysis_too(
 ) -> None:
     result = train(labelled, tmp_path / "m", base=encoder_path, lsa=5, **{**OPTIONS, "learning_rate": 1e-9})
     assert result.kept == "base"
-    assert "holds the untrained base, with the analysis; what was trained" in str(result)
+    assert "base, with the analysis" in str(result)
     kept = result.load(device="cpu")
     trained = SentenceTransformer(str(tmp_path / "m.trained"), device="cpu", trust_remote_code=True)
     base = SentenceTransformer(str(encoder_path), device="cpu")
@@ -154,6 +152,6 @@ def test_a_base_that_is_kept_has_the_analysis_too(
 
 
 def test_no_steps_are_no_training(encoder_path: Path, labelled: list[dict[str, str]], tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"max_steps=0: at least one.*simlte convert .*tiny-encoder --lsa"):
+    with pytest.raises(ConfigurationError, match=r"max_steps=0: .*simlte convert .*tiny-encoder --lsa"):
         train(labelled, tmp_path / "m", base=encoder_path, lsa=5, **{**OPTIONS, "max_steps": 0})
     assert not list(tmp_path.iterdir())

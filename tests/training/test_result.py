@@ -27,16 +27,15 @@ def test_a_result_is_printed_in_five_lines() -> None:
     assert len(lines) == 5
     assert lines[0].endswith("Left out: 3 empty.")
     assert lines[2:4] == f"{truncation.summary()} {truncation.advice}".splitlines()
-    assert lines[4].startswith("No difference. So model holds the untrained base")
+    assert lines[4].startswith("No difference.")
+    assert "holds the untrained base" in lines[4]
     assert result.to_dict()["truncation"]["model"] == "model", "its name, and not where it lies"
 
 
 def test_a_report_of_encoding_is_printed_in_a_line() -> None:
-    report = EncodingReport(2, 4, Truncation(64).add([5, 6]))
-    assert str(report) == (
-        "Encoded 2 documents into vectors of 4 dimensions. The model reads the first 64 tokens of a text: none of 2 "
-        "texts is longer."
-    )
+    written = str(EncodingReport(2, 4, Truncation(64).add([5, 6])))
+    assert all(fact in written for fact in ("2 documents", "4 dimensions", "64 tokens", "none of 2"))
+    assert "\n" not in written
 
 
 def test_documents_are_measured() -> None:

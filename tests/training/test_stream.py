@@ -82,8 +82,7 @@ def test_a_run_goes_on_at_the_document_to_the_same_bytes_and_holds_no_copy_of_th
     result = train(source, tmp_path / "m", base=bert_path, resume=True, workers=2, **OPTIONS)
     assert_same_bytes(tmp_path / "whole", tmp_path / "m")
     assert (result.passes, result.corpus) == (whole.passes, whole.corpus)
-    assert re.search(r"- Documents: \d\d \(of a stream, each taken 1\.\d+ times; the first \d\d: ",
-                     (tmp_path / "m" / "README.md").read_text())  # fmt: skip
+    assert re.search(r"Documents: \d\d \(of a stream, .* 1\.\d+ times", (tmp_path / "m" / "README.md").read_text())
 
 
 def test_the_command_reads_from_an_address(
@@ -94,11 +93,11 @@ def test_the_command_reads_from_an_address(
         files.pipe(f"/corpus/{file.name}", file.read_bytes())
     command = ["train", "memory://corpus/*.parquet", "--base", str(encoder_path), "--output", str(tmp_path / "m")]
     assert main([*command, "--max-steps", "2", "--batch-size", "8", "--quiet"]) == 1
-    assert "only training reads from there, with --stream" in " ".join(capsys.readouterr().err.split())
+    assert "with --stream" in " ".join(capsys.readouterr().err.split())
     assert main([*command, "--stream", "--max-steps", "2", "--batch-size", "8", "--quiet"]) == 0
     out = capsys.readouterr().out
-    assert "Trained on 16 documents of a stream: 2 steps" in out
-    assert "Seen and cut: one pass sees" in out
+    assert "16 documents of a stream: 2 steps" in out
+    assert "one pass sees" in out
 
 
 @pytest.mark.parametrize(
@@ -108,9 +107,9 @@ def test_the_command_reads_from_an_address(
         ({"max_steps": None, "preset": "docsplit-tuned", "epochs": 2}, "Set max_steps="),
         ({"lsa": 8}, "lsa="),
         ({"limit": 8}, "limit=.*stream="),
-        ({"batch_tokens": 800}, "batch_tokens= needs the lengths of all documents"),
+        ({"batch_tokens": 800}, "batch_tokens="),
         ({"text_column": "body"}, "no column 'body'"),
-        ({"batch_size": 80}, "has fewer documents to train on"),
+        ({"batch_size": 80}, "fewer documents"),
     ],
 )
 def test_what_a_stream_cannot_do(settings: dict[str, Any], message: str, encoder_path: Path, tmp_path: Path) -> None:
@@ -144,6 +143,6 @@ def test_a_shard_that_breaks_is_named_and_the_run_goes_on_when_it_is_mended(enco
 
 def test_a_loss_that_is_no_number_names_the_documents(encoder_path: Path, tmp_path: Path) -> None:
     source = write(tmp_path / "files")
-    with pytest.raises(TrainingDiverged, match=r"The batch: '\d-\d+', .* and 3 more") as raised:
+    with pytest.raises(TrainingDiverged, match=r"batch: '\d-\d+', .* 3 more") as raised:
         train(source, tmp_path / "m", base=encoder_path, **{**OPTIONS, "learning_rate": 1e30})
     assert len(set(raised.value.documents)) == 8

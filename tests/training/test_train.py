@@ -104,7 +104,7 @@ def test_the_account_is_complete_and_the_card_tells_it(trained: Path, documents:
         assert row["id"] not in card
     assert "# model" in card
     assert "A long document ..." in card
-    assert f"- The model reads the first 64 tokens of a text: {run['truncation']['cut_texts']} of" in card
+    assert f"64 tokens of a text: {run['truncation']['cut_texts']} of" in card
     assert run["truncation"]["cut_texts"] == run["corpus"]["documents"], "12 sentences of 8 words"
     assert run["truncation"]["longest"] == run["corpus"]["longest"]
     assert run["truncation"]["advice"] in card
@@ -139,7 +139,7 @@ def test_presets_are_chosen_by_the_base(
     assert "mean" in (tmp_path / "tuned" / "1_Pooling" / "config.json").read_text()
     options: dict[str, Any] = {"max_steps": 1, "held_out": 0.0, **OPTIONS}
     train(documents, tmp_path / "cls", base=encoder_path, **options)
-    assert caplog.text.count("The base pools by mean, and [CLS] is to learn that in few steps (1)") == 1
+    assert caplog.text.count("few steps (1)") == 1
 
 
 def test_short_views_leave_the_models_own_length(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_bad_input_is_refused_before_anything_is_written(
     with pytest.raises(ConfigurationError, match=r"held_out=0.9"):
         train(documents, output, base=encoder_path, held_out=0.9)
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(EmptyCorpusError, match=r"1 document can be used\.$"):
+    with pytest.raises(EmptyCorpusError, match=r"1 document [^(]*\.$"):
         train(documents[:1], output, base=encoder_path, held_out=0.0, progress=False)
     few = [Document("doc 19", documents[0]), Document("doc 0", documents[1])]  # the first one is held out
     with pytest.raises(EmptyCorpusError, match=r"1 was held out .*held_out=0"):
@@ -179,9 +179,9 @@ def test_bad_input_is_refused_before_anything_is_written(
         train(documents, output, base=encoder_path, seed=-1)
     with pytest.raises(ConfigurationError, match=r"epochs=nan"):
         train(documents, output, base=encoder_path, epochs=float("nan"))
-    with pytest.raises(DataError, match="no file or folder"):
+    with pytest.raises(DataError, match=r"nowhere\.jsonl"):
         train("nowhere.jsonl", output, base=encoder_path, progress=False)
-    with pytest.raises(ModelError, match="could not be loaded"):
+    with pytest.raises(ModelError, match="no-model"):
         train(documents, output, base=tmp_path / "no-model", progress=False)
     with pytest.raises(ConfigurationError, match="batch_tokens"):
         train(documents, output, base=encoder_path, batch_tokens=10, progress=False)
@@ -210,7 +210,7 @@ def test_a_short_base_is_converted_and_its_long_documents_are_not_cut(
     long = [" ".join(documents[number : number + 3]) for number in range(40)]  # 324 tokens; the base reads 64
     with caplog.at_level("INFO", "simlte_st"):
         result = train(long, tmp_path / "m", base=bert_path, preset="docsplit-longformer", max_length=400, **LONG)
-    assert "which reads 64 tokens, converted to a Longformer of 400 tokens" in caplog.text
+    assert "64 tokens, converted to a Longformer of 400 tokens" in caplog.text
     assert "MLM head: the checkpoint's" in caplog.text
     assert (result.coverage.cut, result.coverage.share) == (0, 1.0)
     model = SentenceTransformer(str(tmp_path / "m"), device="cpu")

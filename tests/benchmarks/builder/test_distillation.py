@@ -93,10 +93,10 @@ def test_the_command_makes_the_same_bytes_again(
 
 
 def test_what_cannot_be_built(texts: list[str], tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"'mine' is none of simlte-bert, .*--name mine"):
+    with pytest.raises(ConfigurationError, match=r"'mine' .*simlte-bert, .*--name mine"):
         build_model("mine", read_documents(texts), tmp_path / "made")
     with pytest.raises(ConfigurationError, match="max_steps=0"):
         build_model("simlte-bert", read_documents(texts), tmp_path / "made", max_steps=0)
-    with pytest.raises(DataError, match="1 document to learn from"):
+    with pytest.raises(DataError, match="1 document"):
         build_model("simlte-bert", read_documents(["Only this one."]), tmp_path / "made", progress=False)
     assert not list(tmp_path.iterdir()), "nothing is left of it"

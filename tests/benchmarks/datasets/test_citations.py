@@ -115,16 +115,16 @@ def test_the_seed_decides(tmp_path: Path) -> None:
 
 
 def test_what_it_is_not(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"no 'aan' here.*long-range-arena.*CC BY.*new_aan_pairs\.train\.tsv"):
+    with pytest.raises(DataError, match=r"'aan'.*long-range-arena.*CC BY.*new_aan_pairs\.train\.tsv"):
         load_benchmark("aan")
     with pytest.raises(DataError, match="holds no 'aan'"):
         load_benchmark("aan", tmp_path)
-    with pytest.raises(DataError, match="There is no file or folder"):
+    with pytest.raises(DataError, match="no file or folder"):
         load_benchmark("aan", tmp_path / "nowhere")
     folder = links(tmp_path)
     (folder / "aan_citations.csv").write_text("from,to\na,b\n")
-    with pytest.raises(DataError, match="columns from, to; it should have: citing and cited; or"):
+    with pytest.raises(DataError, match=r"from, to; .*citing and cited"):
         load_benchmark("aan", folder)
     (folder / "aan_citations.csv").write_text("citing_id,cited_id\nx,y\n")
-    with pytest.raises(EmptyCorpusError, match="no pair of papers"):
+    with pytest.raises(EmptyCorpusError, match="no pair"):
         load_benchmark("aan", folder)

@@ -42,8 +42,8 @@ def test_a_data_set_of_the_hub(hub: list[Any]) -> None:
         ("test-0", "test a", "no", "test"),
         ("test-1", "test b", "yes", "test"),
     ]
-    assert benchmark.source == "SetFit/20_newsgroups on the Hub"
-    assert "shorter than the papers'" in benchmark.notes[-1]
+    assert "SetFit/20_newsgroups" in benchmark.source
+    assert "shorter" in benchmark.notes[-1]
 
 
 def test_one_that_is_all_one_split(hub: list[Any]) -> None:
@@ -61,7 +61,7 @@ def test_a_hub_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", info)
     monkeypatch.setattr(datasets, "load_dataset", load)
-    with pytest.raises(DataError, match=r"no '20news' here\..*qwone.*on the Hub cannot be reached \(TimeoutError\)"):
+    with pytest.raises(DataError, match=r"'20news'.*qwone.*TimeoutError"):
         load_benchmark("20news")
 
 
@@ -77,7 +77,7 @@ def test_a_data_set_that_cannot_be_loaded(hub: list[Any], monkeypatch: pytest.Mo
         raise ValueError("no such split")
 
     monkeypatch.setattr(datasets, "load_dataset", load)
-    with pytest.raises(DataError, match=r"20_newsgroups on the Hub \(.*'train'\) cannot be loaded: no such split"):
+    with pytest.raises(DataError, match=r"20_newsgroups .*'train'.*no such split"):
         load_benchmark("20news")
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import datasets
@@ -45,7 +46,7 @@ def test_the_split_of_the_source_is_kept(tmp_path: Path) -> None:
     assert benchmark.split_origin == "of the data set"
     assert [len(benchmark.part(name)) for name in ("train", "validation", "test")] == [1, 1, 1]
     assert benchmark.test["id"][:] == ["d2"]
-    with pytest.raises(ConfigurationError, match="no split 'dev'; the splits are train, validation, test"):
+    with pytest.raises(ConfigurationError, match=r"'dev'.* train, validation, test"):
         benchmark.part("dev")
 
 
@@ -82,7 +83,7 @@ def test_a_split_that_is_made(tmp_path: Path) -> None:
     assert {item.id: item.split for item in load_benchmark("bbc", path).documents()} == sides
     other = load_benchmark("bbc", path, seed=1, test_share=0.5)
     assert len(other.test) == 10
-    assert "50% of each class for the test, seed 1" in other.split_origin
+    assert re.search("50% .*seed 1", other.split_origin)
 
 
 def test_it_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
@@ -135,13 +136,13 @@ def test_an_interrupted_reading_leaves_nothing(tmp_path: Path, home: Path) -> No
 
 
 def test_what_is_wrong_is_said(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="no data set 'imdb'; there are fakenews, 20news, arxiv, nyt"):
+    with pytest.raises(ConfigurationError, match=r"'imdb'.* fakenews, 20news, arxiv, nyt"):
         load_benchmark("imdb")
-    with pytest.raises(DataError, match=r"no file or folder .*nowhere.*kaggle\.com.*CC0.*arxiv-metadata-oai-snapshot"):
+    with pytest.raises(DataError, match=r"nowhere.*kaggle\.com.*CC0.*arxiv-metadata-oai-snapshot"):
         load_benchmark("arxiv", tmp_path / "nowhere")
-    with pytest.raises(DataError, match=r"no 'fakenews' here\..*FakeNewsCorpus.*Apache-2\.0.*pass path="):
+    with pytest.raises(DataError, match=r"'fakenews'.*FakeNewsCorpus.*Apache-2\.0.*path="):
         load_benchmark("fakenews")
-    with pytest.raises(DataError, match=r"holds none of news_cleaned\*\.csv, news\.csv, train\.\* and test\.\* tables"):
+    with pytest.raises(DataError, match=r"news_cleaned\*\.csv, news\.csv, train\.\* and test\.\*"):
         load_benchmark("fakenews", tmp_path)
     (tmp_path / "notes.txt").write_text("a")
     with pytest.raises(DataError, match="not a table"):

@@ -84,7 +84,7 @@ def test_a_quote_that_is_never_closed_swallows_a_bounded_part(tmp_path: Path, mo
 def test_a_table_of_another_set_of_columns(tmp_path: Path) -> None:
     path = tmp_path / "news.csv"
     path.write_text("a,b\n1,2\n")
-    with pytest.raises(DataError, match="has the columns a, b; it should have: content, type; or text, label_text"):
+    with pytest.raises(DataError, match=r"a, b; .*content, type; or text, label_text"):
         load_benchmark("fakenews", path)
 
 
@@ -149,5 +149,5 @@ def test_lines_of_nyt(tmp_path: Path, column: str) -> None:
 
 
 def test_nyt_cannot_be_fetched() -> None:
-    with pytest.raises(DataError, match=r"LDC2008T19 \(licence: LDC User Agreement.*sentence and label"):
+    with pytest.raises(DataError, match=r"LDC2008T19.*LDC User Agreement.*sentence and label"):
         load_benchmark("nyt")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,7 @@ def test_the_folder_by_date(folder: Path) -> None:
 
 
 def test_a_folder_of_nothing(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"20news-bydate\.tar\.gz \(licence: none stated"):
+    with pytest.raises(DataError, match=r"20news-bydate\.tar\.gz .*none stated"):
         load_benchmark("20news", tmp_path)
 
 
@@ -56,4 +57,4 @@ def test_newsgroups_without_a_split(folder: Path) -> None:
         ("rec.autos/101", "rec.autos"),
         ("sci.space/60001", "sci.space"),
     ]
-    assert benchmark.split_origin.startswith("made here: 20% of each class for the test, seed 0")
+    assert re.match("made here: 20% .*seed 0", benchmark.split_origin)

@@ -203,7 +203,7 @@ def test_our_longformer_with_padding_on_the_left() -> None:
 
 @pytest.mark.parametrize("layer", [3, -4])
 def test_a_layer_that_there_is_not(layer: int) -> None:
-    with pytest.raises(ConfigurationError, match=rf"layer={layer}: the model has the layers 0 to 2"):
+    with pytest.raises(ConfigurationError, match=rf"layer={layer}: .*0 to 2"):
         cls_attention(made(CONFIGS["bert"]), batch(), layer)
 
 
@@ -308,7 +308,7 @@ def test_models_that_cannot_be_analysed(model: SentenceTransformer) -> None:
         read_texts(SentenceTransformer(modules=[Pooling(32)], device="cpu"), TEXTS)
     tokenizer = model.tokenizer
     tokenizer.cls_token = "ba"
-    with pytest.raises(ModelError, match=r"puts '\[CLS\]' first, not 'ba'"):
+    with pytest.raises(ModelError, match=r"'\[CLS\]' first, not 'ba'"):
         read_texts(model, TEXTS)
     tokenizer.cls_token = None
     with pytest.raises(ModelError, match=r"no \[CLS\] token"):

@@ -61,7 +61,7 @@ def test_redundancy(
     out, err = capsys.readouterr()
     for row in ("| 0-50 ", "| 101-200 ", "| more than 300 ", "| all "):
         assert row in out
-    assert "stopped at the limit of 5" in err
+    assert "limit of 5" in err
     values = json.loads(output.read_text())
     assert (values["data"], values["seed"], values["all"]["documents"]) == (str(source), 2, 5)
     assert asked == [("some_name", True)]
@@ -84,8 +84,8 @@ def test_attention(
     out = capsys.readouterr().out
     assert f"a word, % [95%]: {encoder_path}" in out
     assert "| nouns " in out
-    assert f"{bert_path} reads the first 50 tokens of a text: 4 of 6 texts are longer" in out
-    assert "Attention of the layer 0" in out
+    assert re.search(rf"{bert_path} reads .* 50 tokens .* 4 of 6 ", out)
+    assert "the layer 0" in out
     values = json.loads(output.read_text())
     assert set(values["models"]) == {str(encoder_path), str(bert_path)}
     assert values["models"][str(bert_path)]["truncation"]["cut_tokens"] == sum(
@@ -93,7 +93,7 @@ def test_attention(
     )
     page = heat_map.read_text(encoding="utf-8")
     assert make_document(4, sentences=14).split()[0] in page
-    assert f"{bert_path} read 48 of 126 tokens; the rest is not shown." in page
+    assert f"{bert_path} read 48 of 126 tokens" in page
     assert asked == [("en_core_web_sm", False)]
 
 
@@ -202,7 +202,7 @@ def test_layers_of_a_text(
     rows = [[cell.strip() for cell in line.split("|")] for line in out.splitlines() if line.startswith("| ")]
     assert rows[0] == ["", "token", "1", "2", ""]
     assert [row[1] for row in rows[1:3]] == ["Ca", "ba"]
-    assert f"{bert_path} read 62 of 72 tokens; the rest is not shown." in err
+    assert f"{bert_path} read 62 of 72 tokens" in err
     values = json.loads(output.read_text())
     assert values["cut"] == {str(encoder_path): 10, str(bert_path): 10}
     first = values["models"][str(encoder_path)][0]

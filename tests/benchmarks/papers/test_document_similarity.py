@@ -158,8 +158,8 @@ def test_load_lee_reads_the_upper_triangle(tmp_path: Path) -> None:
 
 
 def test_load_lee_refuses_what_does_not_fit(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"lee_documents\.parquet is not there"):
+    with pytest.raises(DataError, match=r"lee_documents\.parquet is not"):
         load_lee(tmp_path)
     write_lee(tmp_path, ["a", "b", "c"], [[1.0, 0.3], [0.0, 1.0]])
-    with pytest.raises(DataError, match=r"shape \(2, 2\), but there are 3"):
+    with pytest.raises(DataError, match=r"\(2, 2\), .* 3"):
         load_lee(tmp_path)

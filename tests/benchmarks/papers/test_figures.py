@@ -143,7 +143,7 @@ def test_attention_to_punctuation_is_not_coloured_and_what_was_cut_is_said(tmp_p
     assert reader.heats == [0.85, 0]
     assert reader.hints == ["nouns: 10%", "punctuation: 90%"]
     assert "0%<i></i>10%" in page
-    assert "m read 2 of 5 tokens; the rest is not shown." in page
+    assert "m read 2 of 5 tokens" in page
     assert reader.paragraphs == ["a."]
 
 
@@ -177,9 +177,9 @@ def test_bars_are_complete_and_the_same_each_time(tmp_path: Path) -> None:
 
 
 def test_other_formats_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"\.svg or \.png file, not '\.html'"):
+    with pytest.raises(ConfigurationError, match=r"\.svg or \.png .*'\.html'"):
         write_bars(tmp_path / "bars.html", result())
-    with pytest.raises(ConfigurationError, match=r"\.html file, not '\.svg'"):
+    with pytest.raises(ConfigurationError, match=r"\.html .*'\.svg'"):
         write_heat_map(tmp_path / "map.svg", "", {}, "")
     assert not list(tmp_path.iterdir())
 
@@ -189,7 +189,7 @@ def test_without_matplotlib_the_extra_is_named_and_html_is_written(
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     for suffix in (".svg", ".png"):
-        with pytest.raises(MissingExtraError, match=r"'matplotlib' is needed.*simlte-st\[figures\]"):
+        with pytest.raises(MissingExtraError, match=r"'matplotlib'.*simlte-st\[figures\]"):
             check_figure(tmp_path / f"map{suffix}")
     write_heat_map(tmp_path / "map.html", NASTY, PANELS, "title")
     assert (tmp_path / "map.html").exists()

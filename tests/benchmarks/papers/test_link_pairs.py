@@ -86,7 +86,7 @@ def test_links_across_the_parts_are_counted(caplog: pytest.LogCaptureFixture) ->
         train, test = link_pairs(links, split="papers", test_share=0.5)
     left_out = 150 - (len(train.pairs) + len(test.pairs)) // 2
     assert left_out > 0
-    assert f"{left_out} of 150 links lie across" in caplog.text
+    assert f"{left_out} of 150 links" in caplog.text
 
 
 def test_popularity_alone_says_nothing_of_rewired_negatives() -> None:
@@ -155,7 +155,7 @@ def test_link_pairs_are_checked_when_they_are_made() -> None:
 def test_number_links() -> None:
     assert number_links(["x", "y", "z"], [("z", "x"), ("x", "y")]).tolist() == [[2, 0], [0, 1]]
     assert number_links(["x"], []).shape == (0, 2)
-    with pytest.raises(DataError, match=r"1 linked papers are not among the 2 given: \['q'\]"):
+    with pytest.raises(DataError, match=r"1 linked .* 2 given: \['q'\]"):
         number_links(["x", "y"], [("x", "q")])
-    with pytest.raises(DataError, match="'x' occurs more than once"):
+    with pytest.raises(DataError, match="'x' occurs"):
         number_links(["x", "y", "x"], [("x", "y")])

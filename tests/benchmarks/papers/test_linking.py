@@ -87,9 +87,9 @@ def test_the_evaluator(tiny_model_for_evaluation: Callable[..., SentenceTransfor
 
 def test_what_cannot_be_linked() -> None:
     scores = on_circle([0, 20, 50, 90])
-    with pytest.raises(DataError, match="from the 2 posts to the 2 articles"):
+    with pytest.raises(DataError, match=r"2 posts .* 2 articles"):
         linking(scores, [(2, 3)], posts=2)
-    with pytest.raises(DataError, match="from the 1 posts to the 3 articles"):
+    with pytest.raises(DataError, match=r"1 posts .* 3 articles"):
         LinkingEvaluator(["a"], ["b", "c", "d"], [(1, 0)])
-    with pytest.raises(DataError, match="nothing to tell apart"):
+    with pytest.raises(DataError, match="tell apart"):
         linking(on_circle([0, 20]), [(0, 1)], posts=1)

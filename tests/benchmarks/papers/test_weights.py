@@ -52,15 +52,16 @@ def test_long_texts_are_cut_as_the_model_cuts_them(weighing: SentenceTransformer
     weighing.max_seq_length = 6
     read, spans = token_weights(weighing, "ca ba di " * 20)
     assert (len(spans), read.cut) == (4, 56)
-    assert read.notes("m") == ["m read 4 of 60 tokens; the rest is not shown."]
+    [note] = read.notes("m")
+    assert note.startswith("m read 4 of 60 tokens")
 
 
 @pytest.mark.parametrize("text", ["", " \n"])
 def test_a_text_of_nothing_has_no_weights(weighing: SentenceTransformer, text: str) -> None:
-    with pytest.raises(DataError, match="no token of the text"):
+    with pytest.raises(DataError, match="no token"):
         token_weights(weighing, text)
 
 
 def test_other_poolings_weigh_nothing(model: SentenceTransformer) -> None:
-    with pytest.raises(ModelError, match="no TokenAttention, but Transformer, Pooling"):
+    with pytest.raises(ModelError, match=r"TokenAttention, .*Transformer, Pooling"):
         token_weights(model, TEXT)

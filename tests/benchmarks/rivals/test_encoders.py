@@ -35,7 +35,7 @@ TEXTS = ["ba bei bo bo bun", "bei bo", "ka kei ko"]
 def test_every_encoder_has_a_title_of_its_own() -> None:
     assert set(HUB_MODELS) < set(ENCODERS)
     assert len(set(ENCODERS.values())) == len(ENCODERS)
-    with pytest.raises(ConfigurationError, match=r"Unknown encoder 'glove'.*chunk-mean"):
+    with pytest.raises(ConfigurationError, match=r"'glove'.*chunk-mean"):
         load_encoder("glove")
 
 
@@ -75,7 +75,7 @@ def test_each_task_has_its_prompt_and_evaluators_get_that_of_classification(mode
 
 
 def test_a_base_that_is_nowhere_is_said(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="could not be loaded"):
+    with pytest.raises(ModelError, match="not be loaded"):
         load_encoder("base-mean", base=tmp_path / "nothing")
 
 
@@ -83,9 +83,7 @@ def test_a_base_that_is_nowhere_is_said(tmp_path: Path) -> None:
 def test_offline_every_model_is_refused_at_once_with_what_to_do(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     began = time.perf_counter()
-    with pytest.raises(
-        ModelError, match=rf"cannot be reached \(OfflineMode.*hf download {HUB_MODELS[name].repository}\."
-    ):
+    with pytest.raises(ModelError, match=rf"OfflineMode.*hf download {HUB_MODELS[name].repository}\."):
         load_encoder(name, trust_remote_code=True)
     assert time.perf_counter() - began < 5
 
@@ -97,7 +95,7 @@ def test_without_a_network_it_is_refused_as_fast(monkeypatch: pytest.MonkeyPatch
         huggingface_hub, "HfApi", lambda made=huggingface_hub.HfApi: made(endpoint="http://127.0.0.1:9")
     )
     began = time.perf_counter()
-    with pytest.raises(ModelError, match="the Hub cannot be reached"):
+    with pytest.raises(ModelError, match="cannot be reached"):
         load_encoder("facebook-contriever")
     assert time.perf_counter() - began < 10
 
@@ -253,5 +251,5 @@ def test_a_big_bird_does_not_remember_what_it_read_and_leaves_numpys_generator_a
 
 def test_a_repository_without_what_the_entry_wants_is_said(pooled_path: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ModelError, match="could not be loaded"):
+    with pytest.raises(ModelError, match="not be loaded"):
         load_hub_model(HubModel("X", str(tmp_path / "empty")))

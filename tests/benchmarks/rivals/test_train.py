@@ -248,7 +248,7 @@ def test_what_cannot_be_is_said(
 
 
 def test_contrastive_tension_says_how_many_documents_a_batch_takes(bert_path: Path, tmp_path: Path) -> None:
-    with pytest.raises(EmptyCorpusError, match="14 usable documents: a batch of 8 pairs takes 15"):
+    with pytest.raises(EmptyCorpusError, match=r"14 .* 8 pairs takes 15"):
         train_rival("contrastive-tension", [make_document(n) for n in range(14)], bert_path, tmp_path / "a", **BUDGET)
     train_rival("contrastive-tension", [make_document(n) for n in range(15)], bert_path, tmp_path / "b", **BUDGET)
     assert [path.name for path in tmp_path.iterdir()] == ["b"]
@@ -267,7 +267,7 @@ def test_tsdae_needs_an_architecture_that_can_decode(documents: list[str], tmp_p
         )
     ).save_pretrained(tmp_path / "mpnet")
     tokenizer.save_pretrained(tmp_path / "mpnet")
-    with pytest.raises(ModelError, match="TSDAE decodes with the encoder's own architecture, and 'mpnet' cannot"):
+    with pytest.raises(ModelError, match="'mpnet'"):
         train_rival("tsdae", documents, tmp_path / "mpnet", tmp_path / "out", **BUDGET)
     assert [path.name for path in tmp_path.iterdir()] == ["mpnet"]
 

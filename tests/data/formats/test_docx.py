@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import tracemalloc
 import zipfile
 from pathlib import Path
@@ -195,7 +196,7 @@ def test_notes_are_read_and_headers_are_counted(tmp_path: Path) -> None:
     reader = read_documents(path)
     assert [document.text for document in reader] == ["See.\n\nThree\n\nTwo"]
     assert reader.report.left_out == {"headers and footers": 1}
-    assert "1 headers and footers (first: a.docm: ACME)" in reader.report.summary()
+    assert re.search(r"1 headers and footers .*a\.docm", reader.report.summary())
 
 
 def test_what_is_no_word_file_is_named(tmp_path: Path) -> None:
@@ -206,7 +207,7 @@ def test_what_is_no_word_file_is_named(tmp_path: Path) -> None:
     reader = read_documents(tmp_path)
     assert [document.text for document in reader] == ["good"]
     assert reader.report.skipped == {"encrypted": 1, "damaged": 1}
-    assert reader.report.examples["damaged"] == ["sheet.docx: not a Word document: it holds a workbook"]
+    assert re.match(r"sheet\.docx: .*workbook", *reader.report.examples["damaged"])
 
 
 KINDS = ("p", "ins", "del", "moveFrom", "moveTo", "hyperlink", "smartTag", "tbl", "box", "hidden", "math", "sdt", "plc")

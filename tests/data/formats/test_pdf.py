@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pypdf
@@ -65,4 +66,4 @@ def test_pages_without_text_are_counted(tmp_path: Path) -> None:
     reader = read_documents(tmp_path)
     assert len(list(reader)) == 2
     assert reader.report.left_out == {"pages without text (scans?)": 1}
-    assert "1 pages without text (scans?) (first: mostly.pdf: 9 of 10 pages)" in (reader.report.summary())
+    assert re.search(r"1 pages without text .*mostly\.pdf: 9 of 10", reader.report.summary())

