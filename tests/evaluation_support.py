@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
@@ -19,7 +20,14 @@ from transformers import (
     T5EncoderModel,
 )
 
+from simlte_st.evaluation import CosineScores
+
 WORDS = [f"w{i}" for i in range(60)]
+
+
+def on_circle(degrees: list[float]) -> CosineScores:
+    angles = np.deg2rad(degrees)
+    return CosineScores(np.column_stack([np.cos(angles), np.sin(angles)]))
 
 
 def _build(path: Path, family: str, positions: int, max_length: int) -> SentenceTransformer:

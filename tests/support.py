@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,11 @@ def make_document(number: int, sentences: int = 12, words: int = 8) -> str:
         chosen = [draw.choice(topic) if draw.random() < 0.5 else draw.choice(WORDS) for _ in range(words)]
         texts.append(" ".join(chosen).capitalize() + ".")
     return " ".join(texts)
+
+
+def write_jsonl(path: Path, rows: Iterable[Any]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
 
 
 def make_tokenizer(words: list[str] = WORDS, max_length: int = 64) -> PreTrainedTokenizerFast:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from reading_support import packed, texts
+from support import write_jsonl
 
 from simlte_st.data.config import SourceConfig
 from simlte_st.data.document import content_id
@@ -21,7 +22,7 @@ from simlte_st.errors import DataError, EmptyCorpusError
 def test_columns_of_lines_are_those_of_the_first_ones(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     rows = [{"a": 1}, {"b": 2}, *({"a": n} for n in range(200)), {"c": 3}]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_jsonl(path, rows)
     table = open_table(path, SourceConfig())
     assert table.columns == ["a", "b"]
     assert table.strings == []
