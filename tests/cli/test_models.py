@@ -115,11 +115,7 @@ def interrupt(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_interrupted_training_is_listed_with_the_command_that_goes_on(
-    folder: Path,
-    encoder_path: Path,
-    home: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    folder: Path, encoder_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     interrupt(f"train {folder} --base {encoder_path} --name mine {TRAIN}", monkeypatch)
     capsys.readouterr()

@@ -166,8 +166,7 @@ def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "named"),
-    [({"threshold": 0.0}, "threshold=0.0"), ({"threshold": 1.1}, "threshold=1.1")],
+    ("settings", "named"), [({"threshold": 0.0}, "threshold=0.0"), ({"threshold": 1.1}, "threshold=1.1")]
 )
 def test_bad_settings(settings: dict[str, Any], named: str) -> None:
     with pytest.raises(ConfigurationError, match=named):

@@ -15,11 +15,7 @@ from torch import Tensor
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 from torch.nn.parallel import DistributedDataParallel
 
-from simlte_st.losses import (
-    CachedMultipleNegativesRankingMLMLoss,
-    MultipleNegativesRankingMLMLoss,
-    ReconstructionLoss,
-)
+from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss, ReconstructionLoss
 from simlte_st.losses.mlm_mixin import MLMLossMixin
 from simlte_st.training.dropout import set_dropout
 

@@ -310,12 +310,7 @@ def test_options_reach_the_stock_loss(model: SentenceTransformer) -> None:
 
 def test_config_and_citation(model: SentenceTransformer, with_head: SentenceTransformer) -> None:
     loss = MultipleNegativesRankingMLMLoss(
-        model,
-        scale=10.0,
-        mlm_weight=0.2,
-        mlm_probability=0.3,
-        mlm_input="shared",
-        gather_across_devices=True,
+        model, scale=10.0, mlm_weight=0.2, mlm_probability=0.3, mlm_input="shared", gather_across_devices=True
     )
     config = loss.get_config_dict()
     stock = MultipleNegativesRankingLoss(model, scale=10.0, gather_across_devices=True).get_config_dict()

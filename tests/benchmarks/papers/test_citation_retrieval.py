@@ -76,9 +76,7 @@ def test_against_sentence_transformers_and_scikit_learn(
         write_csv=False,
     )
     monkeypatch.setattr(
-        evaluator,
-        "embed_inputs",
-        lambda model, texts, **options: torch.tensor(x[[int(t) for t in texts]]),
+        evaluator, "embed_inputs", lambda model, texts, **options: torch.tensor(x[[int(t) for t in texts]])
     )
     theirs = evaluator(tiny_model_for_evaluation())
     ours = result.metrics()
