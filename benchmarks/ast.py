@@ -31,7 +31,7 @@ from benchmarks.linking.encoders import ENCODERS, VECTORS, make_encoder, word_ve
 from benchmarks.linking.figures import map_posts
 from benchmarks.linking.page import report
 from benchmarks.papers.linking import LinkingEvaluator, linking
-from benchmarks.records import RESULTS
+from benchmarks.records import make_parser
 from simlte_st.compat import quiet_transformers
 from simlte_st.evaluation import Bm25Scores, PairScores, TfidfScores
 from simlte_st.losses import MultiSimilarityTripletLoss
@@ -134,8 +134,7 @@ class Bench:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shared", type=Path, required=True, metavar="FOLDER", help="folder of the data sets")
+    parser = make_parser(__doc__, "--shared", "--results")
     parser.add_argument("--work", type=Path, default=Path("ast.work"), help="folder of what is finished")
     parser.add_argument("--only", nargs="+", choices=SYSTEMS, default=list(SYSTEMS), metavar="SYSTEM")
     parser.add_argument("--seeds", type=int, nargs="+", default=list(range(5)), help="splits and trainings")
@@ -147,7 +146,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--margin", type=float, default=0.5, help="default: %(default)s")
     parser.add_argument("--threads", type=int)
     parser.add_argument("--report", action="store_true", help="write the page of what is finished, train nothing")
-    parser.add_argument("--results", type=Path, default=RESULTS, help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     missing = [name for name in (POSTS, ARTICLES) if not (options.shared / name).exists()]
     if missing:

@@ -9,18 +9,17 @@ articles) and simlte-bert a quarter of an hour (1,000). Needs ``peft`` (extra ``
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.builder.distillation import build_model
-from benchmarks.records import add_bf16
+from benchmarks.records import make_parser
 from simlte_st.data import read_documents
 from simlte_st.models.names import OWN_MODELS, usage_example
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__, "--bf16")
     parser.add_argument("name", choices=OWN_MODELS)
     parser.add_argument("source", metavar="SOURCE", help="documents: anything that simlte train reads")
     parser.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="gets the model")
@@ -30,7 +29,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--max-steps", type=int, metavar="N", help="stop after N steps (default: one pass)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--overwrite", action="store_true", help="replace the model at FOLDER")
-    add_bf16(parser)
     options = parser.parse_args(arguments)
     documents = read_documents(
         options.source, text_column=options.text_column, id_column=options.id_column, limit=options.limit

@@ -38,7 +38,7 @@ from benchmarks.papers.citation_links import citation_link_probe, citation_link_
 from benchmarks.papers.citation_retrieval import citation_retrieval
 from benchmarks.papers.link_pairs import LinkPairs, link_pairs, number_links
 from benchmarks.readers import embed, readers
-from benchmarks.records import add_bf16, difference, dtype_of, environment, mean_deviation, with_interval
+from benchmarks.records import difference, dtype_of, environment, make_parser, mean_deviation, with_interval
 from simlte_st.evaluation import Bm25Scores, CosineScores, PairScores, TfidfScores
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.models.names import PACKAGED_BASE
@@ -57,7 +57,7 @@ SPLITS: dict[str, dict[str, Any]] = {"links": {"test_share": 0.3}, "papers": {"t
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__, "--bf16")
     parser.add_argument("--papers", type=Path, required=True, help="parquet: id, text")
     parser.add_argument("--citations", type=Path, required=True, help="parquet: citing, cited")
     parser.add_argument("--base", default=PACKAGED_BASE, help="base model (default: %(default)s)")
@@ -67,7 +67,6 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--only", nargs="+", metavar="READER", help="as they are called in the table")
     parser.add_argument("--work", type=Path, default=Path("citation.work"), help="folder of finished parts")
-    add_bf16(parser)
     options = parser.parse_args(arguments)
     for path in (options.papers, options.citations):
         if not path.exists():

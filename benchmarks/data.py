@@ -9,14 +9,14 @@ papers' own numbers beside, to see whether it is the same data.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 
 from benchmarks.datasets import SETS, load_benchmark, statistics, statistics_table
+from benchmarks.records import make_parser
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("name", nargs="?", choices=SETS, help="the one to count")
     parser.add_argument("--path", help="where it is, in the form it comes in")
     options = parser.parse_args(arguments)

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 import torch
 
 from benchmarks.pages import document, write_results
-from benchmarks.records import environment
+from benchmarks.records import environment, make_parser
 from benchmarks.timing import looked_at
 from simlte_st.data import read_documents
 from simlte_st.evaluation.probe import one_thread
@@ -40,13 +40,12 @@ ENGINES: tuple[Engine, ...] = ("local", "ray")
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__, "--output")
     parser.add_argument("source", metavar="SOURCE", help="documents")
     parser.add_argument("--model", default=PACKAGED_BASE, metavar="NAME", help="default: %(default)s")
     parser.add_argument("--limit", type=int, default=600, metavar="N", help="documents (default: %(default)s)")
     parser.add_argument("--part-size", type=int, default=50, metavar="N", help="default: %(default)s")
     parser.add_argument("--repeats", type=int, default=5, metavar="N", help="turns (default: %(default)s)")
-    parser.add_argument("--output", type=Path, metavar="FOLDER", help="default: results/")
     options = parser.parse_args(arguments)
     import ray
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -22,7 +21,7 @@ from sentence_transformers import SentenceTransformer
 
 from benchmarks.datasets.bbc import packaged_corpus_path
 from benchmarks.pages import document, explanation, write_results
-from benchmarks.records import RESULTS, add_bf16, dtype_of, environment
+from benchmarks.records import dtype_of, environment, make_parser
 from benchmarks.timing import side_by_side
 from simlte_st.data import read_documents
 from simlte_st.evaluation.table import markdown_table
@@ -34,14 +33,12 @@ LENGTHS = (64, 128, 256, 512, 1024, 2048, 4096)
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__, "--output", "--bf16")
     parser.add_argument("--models", nargs="+", default=[PACKAGED_BASE, *OWN_MODELS])
     parser.add_argument("--lengths", type=int, nargs="+", default=[*LENGTHS])
     parser.add_argument("--tokens", type=int, default=8192, help="of the documents of one turn (default: %(default)s)")
     parser.add_argument("--repeats", type=int, default=3, metavar="N", help="turns")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    add_bf16(parser)
-    parser.add_argument("--output", type=Path, default=RESULTS, help="folder (default: %(default)s)")
     options = parser.parse_args(argv)
     if options.device == "cpu":
         torch.set_num_threads(1)

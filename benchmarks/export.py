@@ -11,7 +11,6 @@ the sample. Times are the process's on one thread, the best of the repeats, side
 
 from __future__ import annotations
 
-import argparse
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,7 +22,7 @@ import torch
 from scipy.stats import spearmanr
 
 from benchmarks.pages import document, write_results
-from benchmarks.records import environment
+from benchmarks.records import environment, make_parser
 from simlte_st.evaluation.probe import one_thread
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.models.base import load_model
@@ -35,13 +34,11 @@ FILES = ("stsb.parquet", "aan_papers.parquet", "aan_citations.parquet")
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shared", type=Path, required=True, metavar="FOLDER", help="folder of the data sets")
+    parser = make_parser(__doc__, "--shared", "--output")
     parser.add_argument("--models", nargs="+", default=[PACKAGED_BASE, "simlte-longformer"], metavar="NAME")
     parser.add_argument("--pairs", type=int, default=500, metavar="N", help="of sentences (default: %(default)s)")
     parser.add_argument("--links", type=int, default=40, metavar="N", help="of papers (default: %(default)s)")
     parser.add_argument("--repeats", type=int, default=2, metavar="N", help="of timings (default: %(default)s)")
-    parser.add_argument("--output", type=Path, metavar="FOLDER", help="default: results/")
     options = parser.parse_args(arguments)
     missing = [name for name in FILES if not (options.shared / name).exists()]
     if missing:

@@ -10,7 +10,6 @@ and print no line of words wider than 80 columns (tables, bars, paths and code m
 
 from __future__ import annotations
 
-import argparse
 import csv
 import json
 import os
@@ -30,7 +29,7 @@ import pyarrow.parquet as pq
 
 from benchmarks import pages
 from benchmarks.datasets import load_benchmark
-from benchmarks.records import RESULTS, environment
+from benchmarks.records import environment, make_parser
 from simlte_st.data import Document
 from simlte_st.evaluation.splits import sample_rows
 from simlte_st.evaluation.table import markdown_table
@@ -229,11 +228,10 @@ def faults(step: Step, status: int, printed: str) -> Iterator[str]:
 
 
 def main(argv: Sequence[str] | None = None, take: Callable[[Step, Path], Outcome] = take) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__, "--output")
     parser.add_argument("--base", default=PACKAGED_BASE, metavar="MODEL", help="default: %(default)s")
     parser.add_argument("--documents", type=int, default=400, help="of BBC News (default: %(default)s)")
     parser.add_argument("--max-steps", type=int, default=6, help="of each training (default: %(default)s)")
-    parser.add_argument("--output", type=Path, default=RESULTS, help="folder (default: %(default)s)")
     options = parser.parse_args(argv)
     rows = load_benchmark("bbc").rows
     texts = [

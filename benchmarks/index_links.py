@@ -29,7 +29,7 @@ from benchmarks.linking.data import load
 from benchmarks.pages import document, explanation, write_results
 from benchmarks.papers.citation_retrieval import citation_retrieval
 from benchmarks.readers import readers
-from benchmarks.records import RESULTS, add_bf16, dtype_of, environment, with_interval
+from benchmarks.records import dtype_of, environment, make_parser, with_interval
 from simlte_st import Index
 from simlte_st.data import Document
 from simlte_st.evaluation import PairScores, TfidfScores
@@ -107,16 +107,13 @@ class Ranks:
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shared", type=Path, required=True, help="folder of the data sets")
+    parser = make_parser(__doc__, "--shared", "--output", "--bf16")
     parser.add_argument("--base", default=PACKAGED_BASE, help="base model (default: %(default)s)")
     parser.add_argument("--model", nargs="+", default=[], metavar="NAME", help="other models")
     parser.add_argument("--tokens", type=int, default=1024, metavar="N", help="that chunk-mean and they read of a text")
     parser.add_argument("--parts", action="store_true", help="the base with a vector for each passage too")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--work", type=Path, default=Path("index_links.work"), help="folder of indices and results")
-    parser.add_argument("--output", type=Path, default=RESULTS, help="folder (default: %(default)s)")
-    add_bf16(parser)
     options = parser.parse_args(argv)
     torch.set_num_threads(options.threads)
     settings = {"tokens": options.tokens, "bf16": options.bf16}

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from benchmarks.datasets.bbc import packaged_corpus_path
 from benchmarks.pages import document, explanation, write_results
-from benchmarks.records import RESULTS, environment
+from benchmarks.records import environment, make_parser
 from benchmarks.timing import resident
 from simlte_st.data import read_documents
 from simlte_st.data.segmenters import make_segmenter
@@ -144,7 +144,7 @@ SIDES = {"simlte_st (LanceDB)": Ours, "FAISS, IVF": Faiss}
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__, "--output")
     parser.add_argument("--vectors", type=int, default=1_000_000, metavar="N")
     parser.add_argument("--more", type=int, default=10_000, metavar="N", help="that are added to them")
     parser.add_argument("--queries", type=int, default=500, metavar="N")
@@ -152,7 +152,6 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--base", default=PACKAGED_BASE, help="model that encodes them (default: %(default)s)")
     parser.add_argument("--repeats", type=int, default=5, metavar="N", help="turns of all queries")
     parser.add_argument("--work", type=Path, default=Path("index_scale.work"), help="folder of vectors and indices")
-    parser.add_argument("--output", type=Path, default=RESULTS, help="folder (default: %(default)s)")
     parser.add_argument("--sides", nargs="+", choices=SIDES, default=[*SIDES], help="libraries (default: all)")
     parser.add_argument("--side", choices=SIDES, help=argparse.SUPPRESS)  # one side's process
     options = parser.parse_args(argv)

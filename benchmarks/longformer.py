@@ -26,7 +26,7 @@ from transformers import AutoTokenizer, BertConfig, BertModel, LongformerConfig,
 
 from benchmarks.longformer_cost import attention_operations, encoder_operations
 from benchmarks.pages import document, write_results
-from benchmarks.records import RESULTS, environment
+from benchmarks.records import environment, make_parser
 from benchmarks.timing import matrix_rate, own_process, ratio, resident, side_by_side, spread
 from simlte_st.data import read_documents
 from simlte_st.evaluation.table import markdown_table
@@ -51,7 +51,7 @@ Job = Callable[[], object]
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__, "--output")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--dtypes", nargs="+", choices=DTYPES, default=DTYPES)
     parser.add_argument("--repeats", type=int, default=5)
@@ -59,7 +59,6 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--window", type=int, default=512)
     parser.add_argument("--lengths-from", metavar="SOURCE", help="documents whose lengths are the mix to batch")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--output", type=Path, default=RESULTS, help="folder (default: %(default)s)")
     parser.add_argument("--peak", choices=("ours", "stock"), help=argparse.SUPPRESS)  # one side's process
     arguments = parser.parse_args(argv)
     torch.set_num_threads(arguments.threads)

@@ -23,7 +23,7 @@ from transformers import BertConfig, BertModel
 from benchmarks.longformer import SIZE, Job, both, first_column, model_step
 from benchmarks.longformer_cost import encoder_operations
 from benchmarks.pages import document, write_results
-from benchmarks.records import environment
+from benchmarks.records import environment, make_parser
 from benchmarks.timing import matrix_rate, ratio, side_by_side
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.training.dropout import set_attention_dropout
@@ -32,7 +32,7 @@ PASSES = {"forward": False, "forward + backward": True}
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
     parser.add_argument("--dtypes", choices=("float32", "bfloat16"), nargs="+", default=["bfloat16", "float32"])
     parser.add_argument("--lengths", type=int, nargs="+", default=[512, 2048, 4096, 16384], metavar="N")

@@ -12,7 +12,6 @@ Intervals are over sets (bootstrap): what a next set will show, and not how well
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -23,7 +22,7 @@ from benchmarks.bank.outcomes import FEW, FULL, probes
 from benchmarks.bank.sets import BankSet, load_sets
 from benchmarks.grid.work import Work
 from benchmarks.pages import document, explanation, write_results
-from benchmarks.records import RESULTS, add_bf16, dtype_of, environment
+from benchmarks.records import dtype_of, environment, make_parser
 from simlte_st.chunk_mean import to_chunk_mean
 from simlte_st.evaluation import bootstrap_interval
 from simlte_st.evaluation.table import markdown_table
@@ -45,13 +44,10 @@ FITTED = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shared", type=Path, required=True, metavar="FOLDER", help="folder of the data sets")
+    parser = make_parser(__doc__, "--shared", "--output", "--bf16")
     parser.add_argument("--documents", type=int, default=200, metavar="N", help="judged, and others, of each set")
     parser.add_argument("--tokens", type=int, default=2048, metavar="N", help="read of a document")
     parser.add_argument("--work", type=Path, default=Path("lsa.work"), help="folder of what is finished")
-    parser.add_argument("--output", type=Path, default=RESULTS, help="folder of the page (default: %(default)s)")
-    add_bf16(parser)
     options = parser.parse_args()
     settings = {name: getattr(options, name) for name in ("documents", "tokens", "bf16")}
     work, model = Work(options.work, dtype_of(options.bf16)), None

@@ -18,7 +18,6 @@ writes the results into the cards of this package's own models.
 
 from __future__ import annotations
 
-import argparse
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -57,7 +56,7 @@ from benchmarks.models_page import (
 from benchmarks.nli.tasks import Pairs, load_pairs, score_similarity, similarity
 from benchmarks.papers.citation_retrieval import citation_retrieval
 from benchmarks.papers.document_similarity import document_similarity, load_lee
-from benchmarks.records import RESULTS, add_bf16, dtype_of
+from benchmarks.records import dtype_of, make_parser
 from benchmarks.timing import side_by_side
 from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.errors import DataError, MissingExtraError, ModelError
@@ -148,9 +147,8 @@ Task = Classed | Paired
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__, "--shared", "--output", "--bf16")
     models = [row for row in ROWS if not row.endswith(WITH_LSA)]
-    parser.add_argument("--shared", type=Path, required=True, metavar="FOLDER", help="folder of the data sets")
     parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS, metavar="NAME", help=", ".join(SETS))
     parser.add_argument("--models", nargs="+", choices=models, default=models, metavar="NAME", help=", ".join(models))
     parser.add_argument("--timing", action="store_true", help="only measure speed: nothing else should run meanwhile")
@@ -161,8 +159,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     )  # fmt: skip
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--work", type=Path, default=Path("models.work"), help="folder of what is finished")
-    parser.add_argument("--output", type=Path, default=RESULTS, help="folder of the page (default: %(default)s)")
-    add_bf16(parser)
     options = parser.parse_args(argv)
     torch.set_num_threads(options.threads)
     settings = {name: getattr(options, name) for name in ("limit", "threads", "bf16")}

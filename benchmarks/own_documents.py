@@ -22,7 +22,7 @@ from benchmarks.grid.results import KINDS, Results
 from benchmarks.grid.sets import SHARED
 from benchmarks.grid.work import Work
 from benchmarks.pages import document, write_results
-from benchmarks.records import add_bf16
+from benchmarks.records import make_parser
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import read_json
 
@@ -34,8 +34,7 @@ PAIRS = ((DOCSPLIT, BASE), (DOCSPLIT, SIMCSE), (DOCSPLIT, CROP), (SIMCSE, BASE),
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shared", type=Path, required=True, metavar="FOLDER", help="folder of the data sets")
+    parser = make_parser(__doc__, "--shared", "--bf16")
     parser.add_argument("--base", required=True, help="the language model that all begin with")
     parser.add_argument("--work", type=Path, default=Path("own.work"), help="folder of what is finished")
     parser.add_argument("--data", nargs="+", choices=SETS, default=SETS, metavar="NAME")
@@ -44,7 +43,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--report", action="store_true", help="write the page of what is finished, train nothing")
     parser.add_argument("--results", type=Path, help=argparse.SUPPRESS)
-    add_bf16(parser)
     options = parser.parse_args(argv)
     if not options.report:
         for seed in options.seeds:  # all sets have the first one before one has the second

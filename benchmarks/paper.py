@@ -31,7 +31,7 @@ from benchmarks.grid.page import report
 from benchmarks.grid.scales import SCALES, Scale
 from benchmarks.grid.systems import GROUPS, SYSTEMS, System, chosen_systems
 from benchmarks.grid.work import Work
-from benchmarks.records import RESULTS, add_bf16, dtype_of
+from benchmarks.records import RESULTS, add_options, dtype_of
 from simlte_st.compat import quiet_transformers
 from simlte_st.errors import SimlteError
 
@@ -72,7 +72,7 @@ def parser() -> argparse.ArgumentParser:
     own.add_argument("--test-documents", type=int, help="likewise")
     own.add_argument("--draws", type=int, help="of the few-shot experiment")
     own.add_argument("--head", choices=["mlp", "logistic"], help="the probe")
-    add_bf16(own, "train and embed in bfloat16 (default: float32)")
+    add_options(own, "--bf16", help="train and embed in bfloat16 (default: float32)")
     return made
 
 

@@ -11,7 +11,6 @@ one length; nothing is padded. The same command again goes on at the last checkp
 
 from __future__ import annotations
 
-import argparse
 import math
 import shutil
 from collections.abc import Iterator, Sequence
@@ -32,7 +31,7 @@ from transformers import (
 )
 from transformers.trainer_utils import get_last_checkpoint
 
-from benchmarks.records import add_bf16, dtype_of, environment
+from benchmarks.records import dtype_of, environment, make_parser
 from simlte_st.data import read_documents
 from simlte_st.files import atomic_path, check_free, write_json
 from simlte_st.models.names import packaged_base_path
@@ -42,7 +41,7 @@ ACCOUNT = "pretrain.json"
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__, "--bf16")
     parser.add_argument("--corpus", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True, help="folder of the finished model")
     parser.add_argument("--limit", type=int, help="use no more than so many documents")
@@ -55,7 +54,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--held-out", type=int, default=256, help="sequences to measure on (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--save-steps", type=int, default=500, help="steps between checkpoints")
-    add_bf16(parser)
     options = parser.parse_args(argv)
     check_free(options.output, overwrite=False)
     folder = options.output.with_name(f"{options.output.name}.run")

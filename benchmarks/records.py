@@ -29,11 +29,29 @@ With five examples a class it makes no difference.
 """
 
 
-def add_bf16(
-    parser: argparse.ArgumentParser | argparse._ArgumentGroup, help: str = "compute in bfloat16 (default: float32)"
-) -> None:
-    """Add ``--bf16``: left to themselves some machines train in bfloat16, and others not."""
-    parser.add_argument("--bf16", action=argparse.BooleanOptionalAction, default=False, help=help)
+OPTIONS: dict[str, dict[str, Any]] = {
+    "--shared": {"type": Path, "required": True, "metavar": "FOLDER", "help": "folder of the data sets"},
+    "--output": {"type": Path, "default": RESULTS, "metavar": "FOLDER", "help": "folder (default: %(default)s)"},
+    "--results": {"type": Path, "default": RESULTS, "help": argparse.SUPPRESS},
+    # Left to themselves some machines train in bfloat16, and others not.
+    "--bf16": {
+        "action": argparse.BooleanOptionalAction, "default": False, "help": "compute in bfloat16 (default: float32)"
+    },
+}  # fmt: skip
+"""Options that several benchmarks have."""
+
+
+def make_parser(doc: str | None, *names: str) -> argparse.ArgumentParser:
+    """Return a parser whose help is a benchmark's docstring, with some of :data:`OPTIONS`."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_options(parser, *names)
+    return parser
+
+
+def add_options(parser: argparse.ArgumentParser | argparse._ArgumentGroup, *names: str, **changed: Any) -> None:
+    """Add some of :data:`OPTIONS`, with changes."""
+    for name in names:
+        parser.add_argument(name, **{**OPTIONS[name], **changed})
 
 
 def dtype_of(bf16: bool) -> torch.dtype:

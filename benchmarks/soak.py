@@ -32,7 +32,7 @@ from transformers import AutoTokenizer, BertConfig, BertForMaskedLM
 
 from benchmarks.datasets.bbc import packaged_corpus_path
 from benchmarks.pages import document, write_results
-from benchmarks.records import RESULTS, environment
+from benchmarks.records import environment, make_parser
 from benchmarks.timing import looked_at, resident
 from simlte_st.data import read_documents
 from simlte_st.evaluation.probe import one_thread
@@ -49,14 +49,13 @@ MEBIBYTE = 1 << 20
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__, "--output")
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--steps", type=int, default=120, help="of the training (default: %(default)s)")
     parser.add_argument("--documents", type=int, default=300, help="that it has (default: %(default)s)")
     parser.add_argument("--minutes", type=float, default=60.0, help="of encoding (default: %(default)s)")
     parser.add_argument("--every", type=float, default=5.0, help="seconds between looks (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--output", type=Path, default=RESULTS, help="folder (default: %(default)s)")
     options = parser.parse_args(argv)
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     with one_thread(), tempfile.TemporaryDirectory() as folder:

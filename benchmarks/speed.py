@@ -34,7 +34,7 @@ from sentence_transformers.sentence_transformer.losses import MultipleNegativesR
 
 from benchmarks.longformer import SIZE, both, first_column, model_step
 from benchmarks.pages import document, write_results
-from benchmarks.records import environment
+from benchmarks.records import environment, make_parser
 from benchmarks.timing import own_process, ratio, resident, side_by_side, spread
 from simlte_st import SentenceTransformer
 from simlte_st.evaluation.probe import one_thread
@@ -62,12 +62,10 @@ CASES = [
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shared", type=Path, required=True, metavar="FOLDER", help="folder of the data sets")
+    parser = make_parser(__doc__, "--shared", "--output")
     parser.add_argument("--part", type=float, default=1.0, help="of the documents (default: all)")
     parser.add_argument("--length", type=int, default=4096, metavar="N", help="of the Longformer's document")
     parser.add_argument("--repeats", type=int, default=3, metavar="N", help="turns (default: %(default)s)")
-    parser.add_argument("--output", type=Path, metavar="FOLDER", help="default: results/")
     parser.add_argument("--peak", nargs=4, help=argparse.SUPPRESS)  # side, folder of the model, file, documents
     options = parser.parse_args(arguments)
     with one_thread():

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from benchmarks.figures import drawn_figure
 from benchmarks.longformer import SIZE, both, step
 from benchmarks.pages import document, write_results
-from benchmarks.records import RESULTS, environment
+from benchmarks.records import environment, make_parser
 from benchmarks.timing import own_process, ratio, resident, side_by_side, spread
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.longformer.packing import pack_batch
@@ -140,14 +140,13 @@ def draw(rows: Sequence[dict[str, Any]], path: Path) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__, "--results")
     parser.add_argument(
         "--lengths", type=int, nargs="+", default=[2**power for power in range(7, 15)], help="default: 128 to 16384"
     )
     parser.add_argument("--window", type=int, default=512, help="of the Longformer (default: %(default)s)")
     parser.add_argument("--repeats", type=int, default=7, help="default: %(default)s")
     parser.add_argument("--threads", type=int, default=1, help="default: %(default)s")
-    parser.add_argument("--results", type=Path, default=RESULTS, help=argparse.SUPPRESS)
     parser.add_argument("--peak", choices=SIDES, help=argparse.SUPPRESS)  # a process for one side
     options = parser.parse_args(argv)
     torch.set_num_threads(options.threads)

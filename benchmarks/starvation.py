@@ -29,7 +29,7 @@ from torch.utils.data import DataLoader
 
 from benchmarks.datasets.bbc import packaged_corpus_path
 from benchmarks.pages import document, write_results
-from benchmarks.records import RESULTS, add_bf16, dtype_of, environment
+from benchmarks.records import dtype_of, environment, make_parser
 from benchmarks.timing import Seconds, TrainingStep, columns_of, side_by_side
 from simlte_st.data import DocSplit, DocSplitTransform, read_documents, write_corpus
 from simlte_st.data.sentences import tokenizer_counter
@@ -47,7 +47,7 @@ GOALS = {"share of the step": 0.01, "documents a second": 2000}
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__, "--output", "--bf16")
     parser.add_argument("--data", help="any source of documents; default: the packaged BBC News")
     parser.add_argument("--base", default=PACKAGED_BASE, help="base model (default: %(default)s)")
     parser.add_argument("--documents", type=int, default=1024)
@@ -55,8 +55,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--tokens", type=int, default=256, help="tokens a view may have (default: %(default)s)")
     parser.add_argument("--workers", type=int, nargs="+", default=[0, 1, 2, 4], metavar="N")
-    parser.add_argument("--output", type=Path, default=RESULTS, help="folder (default: %(default)s)")
-    add_bf16(parser)
     options = parser.parse_args(argv)
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # a process is a core, with workers or without
     with one_thread(), tempfile.TemporaryDirectory() as folder:

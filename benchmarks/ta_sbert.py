@@ -40,7 +40,7 @@ from benchmarks.nli.tasks import (
     transfer,
 )
 from benchmarks.nli.training import NLI, ROWS, Row, classify, load_inference, make_model, train
-from benchmarks.records import RESULTS, add_bf16, dtype_of
+from benchmarks.records import dtype_of, make_parser
 from simlte_st.compat import quiet_transformers
 from simlte_st.models.names import PACKAGED_BASE, packaged_base_path
 
@@ -196,8 +196,7 @@ class Bench:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shared", type=Path, required=True, metavar="FOLDER", help="folder of the data sets")
+    parser = make_parser(__doc__, "--shared", "--results", "--bf16")
     parser.add_argument("--bases", nargs="+", default=[PACKAGED_BASE], metavar="MODEL", help="default: %(default)s")
     parser.add_argument("--work", type=Path, default=Path("ta_sbert.work"), help="folder of what is finished")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART", help=", ".join(PARTS))
@@ -210,8 +209,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--learning-rate", type=float, default=2e-5, help="of the encoder (default: %(default)s)")
     parser.add_argument("--threads", type=int)
     parser.add_argument("--report", action="store_true", help="write the page of what is finished, train nothing")
-    parser.add_argument("--results", type=Path, default=RESULTS, help=argparse.SUPPRESS)
-    add_bf16(parser)
     options = parser.parse_args(argv)
     if not (options.shared / NLI).exists():
         print(f"Skipped: there is no {NLI} in {options.shared}.")

@@ -12,7 +12,6 @@ many they are stands beside. k-means is given our number of topics, and the numb
 
 from __future__ import annotations
 
-import argparse
 import random
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from benchmarks.datasets.bbc import packaged_corpus_path
 from benchmarks.pages import document, write_results
-from benchmarks.records import environment
+from benchmarks.records import environment, make_parser
 from simlte_st.data import Document
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.exploration.config import ExploreConfig
@@ -47,11 +46,9 @@ HALVED = 600
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shared", type=Path, required=True, metavar="FOLDER", help="folder of the data sets")
+    parser = make_parser(__doc__, "--shared", "--output")
     parser.add_argument("--vectors", type=Path, required=True, metavar="FOLDER", help="where vectors are kept")
     parser.add_argument("--documents", type=int, default=1000, metavar="N", help="of a set (default: %(default)s)")
-    parser.add_argument("--output", type=Path, metavar="FOLDER", help="default: results/")
     options = parser.parse_args(arguments)
     rows = []
     for name in ("BBC", *FILES):

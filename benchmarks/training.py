@@ -38,7 +38,7 @@ from datasets import Dataset
 from transformers import TrainerCallback
 
 from benchmarks.pages import document, write_results
-from benchmarks.records import RESULTS, add_bf16, dtype_of, environment
+from benchmarks.records import dtype_of, environment, make_parser
 from benchmarks.timing import own_process, resident
 from benchmarks.training_sides import SIDES, ours, plain_model
 from simlte_st.data import DocSplit, DocSplitTransform, read_documents, write_corpus
@@ -53,7 +53,7 @@ from simlte_st.training.fit import make_trainer, training_arguments
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__, "--output", "--bf16")
     parser.add_argument("--data", nargs="+", required=True, metavar="SOURCE")
     parser.add_argument("--lengths", type=int, nargs="+", default=[256, 512], help="tokens a view may have")
     parser.add_argument("--documents", type=int, default=1500, help="documents of each source")
@@ -62,8 +62,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--large", type=int, default=1024, help="documents of the large batch (default: %(default)s)")
     parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--output", type=Path, default=RESULTS, help="folder (default: %(default)s)")
-    add_bf16(parser)
     parser.add_argument("--peak", choices=list(SIDES), help=argparse.SUPPRESS)  # one side's process
     options = parser.parse_args(argv)
     torch.set_num_threads(options.threads)

@@ -11,7 +11,6 @@ is on their side of the base. What is finished stays in the work folder; ``--rep
 
 from __future__ import annotations
 
-import argparse
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,14 +24,13 @@ from benchmarks.bank.page import settings_of, write_page
 from benchmarks.bank.recipes import RECIPES
 from benchmarks.bank.sets import FILES, SAMPLES, load_sets, shown_name
 from benchmarks.grid.work import Work
-from benchmarks.records import RESULTS, add_bf16, dtype_of
+from benchmarks.records import dtype_of, make_parser
 from simlte_st.files import read_json
 from simlte_st.models.names import PACKAGED_BASE
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shared", type=Path, required=True, metavar="FOLDER", help="folder of the data sets")
+    parser = make_parser(__doc__, "--shared", "--results", "--bf16")
     parser.add_argument("--work", type=Path, default=Path("verdict.work"), help="folder of what is finished")
     parser.add_argument("--data", nargs="+", choices=list(SAMPLES), default=list(FILES), metavar="NAME")
     parser.add_argument("--base", default=PACKAGED_BASE, metavar="MODEL", help="what is adapted (default: %(default)s)")
@@ -46,8 +44,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--earlier", type=Path, metavar="FILE", help="a verdict.json, whose encoders are added where they are not here"
     )
-    parser.add_argument("--results", type=Path, default=RESULTS, help=argparse.SUPPRESS)
-    add_bf16(parser)
     arguments = parser.parse_args(argv)
     torch.set_num_threads(arguments.threads)
     loaded = load_sets(arguments.shared, arguments.data, arguments.train_documents, arguments.held_out)

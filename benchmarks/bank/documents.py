@@ -10,7 +10,6 @@ how much wider that makes each interval; the pages widen the intervals of all en
 
 from __future__ import annotations
 
-import argparse
 import logging
 from collections.abc import Sequence
 from functools import cache
@@ -24,7 +23,7 @@ from benchmarks.bank.make import BASE, Bank
 from benchmarks.bank.outcomes import FEW, FULL, Probe, probes
 from benchmarks.bank.sets import SAMPLES, BankSet, load_sets
 from benchmarks.grid.work import Work
-from benchmarks.records import RESULTS, add_bf16, dtype_of, environment
+from benchmarks.records import RESULTS, dtype_of, environment, make_parser
 from simlte_st.evaluation.few_shot import resampled_macro_f1
 from simlte_st.files import read_json, write_json
 
@@ -32,14 +31,11 @@ FILE = "verdict_documents.json"
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shared", type=Path, required=True, metavar="FOLDER", help="folder of the data sets")
+    parser = make_parser(__doc__, "--shared", "--results", "--bf16")
     parser.add_argument("--work", type=Path, nargs="+", required=True, help="work folders of benchmarks.verdict")
     parser.add_argument("--data", nargs="+", choices=list(SAMPLES), default=list(SAMPLES), metavar="NAME")
     parser.add_argument("--train-documents", type=int, default=600, help="of each set (default: %(default)s)")
     parser.add_argument("--held-out", type=int, default=300, help="of each set (default: %(default)s)")
-    parser.add_argument("--results", type=Path, default=RESULTS, help=argparse.SUPPRESS)
-    add_bf16(parser)
     arguments = parser.parse_args(argv)
     encoders: list[dict[str, Any]] = []
     for data in load_sets(arguments.shared, arguments.data, arguments.train_documents, arguments.held_out):

@@ -8,9 +8,9 @@ import gzip
 import io
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import AnyStr, BinaryIO, NamedTuple, cast
+from typing import BinaryIO, NamedTuple, cast
 
 from simlte_st.errors import DataError
 
@@ -37,6 +37,7 @@ _BOMS = (
 _CONTROLS = bytes(code for code in (*range(32), 127) if code not in b"\0\t\n\v\f\r\x1b")
 _CONTROL_SHARE = 0.1
 _BUFFER = 1 << 18
+_LINE_ENDS = ("\n", b"\n")
 _BROKEN = (OSError, EOFError, zlib.error, zstd.ZstdError)
 
 
@@ -134,42 +135,24 @@ def decode_text(data: bytes, encoding: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _bounded_lines(readline: Callable[[int], AnyStr], end: AnyStr, bound: int) -> Iterator[tuple[int, AnyStr | None]]:
-    """Number the lines; None stands for one longer than the bound."""
+def _lines(stream: BinaryIO | io.TextIOWrapper, encoding: str, bound: int) -> Iterator[Line]:
+    """Number and decode the lines of a stream; nothing is kept of one longer than the bound."""
     number = 0
-    while line := readline(bound):
+    while line := stream.readline(bound):
         number += 1
-        if len(line) >= bound and not line.endswith(end):
-            while (rest := readline(bound)) and not rest.endswith(end):
+        if len(line) >= bound and line[-1:] not in _LINE_ENDS:
+            while (rest := stream.readline(bound)) and rest[-1:] not in _LINE_ENDS:
                 pass
-            yield number, None
+            unit = "characters" if isinstance(line, str) else "bytes"
+            yield Line(number, "", TOO_LONG, f"a line of more than {bound:,} {unit}")
+        elif isinstance(line, str):
+            yield Line(number, line)
         else:
-            yield number, line
-
-
-def _byte_lines(stream: BinaryIO, encoding: str, bound: int) -> Iterator[Line]:
-    for number, data in _bounded_lines(stream.readline, b"\n", bound):
-        if data is None:
-            yield Line(number, "", TOO_LONG, f"a line of more than {bound:,} bytes")
-            continue
-        if number == 1:
-            data = data.removeprefix(codecs.BOM_UTF8)
-        try:
-            yield Line(number, data.decode(encoding))
-        except UnicodeDecodeError as error:
-            yield Line(number, data.decode(encoding, "replace"), WRONG_ENCODING, _wrong(error))
-
-
-def _wide_lines(stream: BinaryIO, encoding: str, bound: int, newline: str | None) -> Iterator[Line]:
-    # In UTF-16 and UTF-32 a line feed byte is not a line end, so the stream is decoded before it is cut into lines;
-    # carriage returns as line ends (newline is None) become line feeds.
-    errors = "surrogatepass" if encoding.lower().startswith("utf") else "strict"
-    with io.TextIOWrapper(stream, encoding=encoding, errors=errors, newline=newline) as text:
-        for number, line in _bounded_lines(text.readline, "\n", bound):
-            if line is None:
-                yield Line(number, "", TOO_LONG, f"a line of more than {bound:,} characters")
-            else:
-                yield Line(number, line)
+            data = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+            try:
+                yield Line(number, data.decode(encoding))
+            except UnicodeDecodeError as error:
+                yield Line(number, data.decode(encoding, "replace"), WRONG_ENCODING, _wrong(error))
 
 
 def read_whole(path: Path, encoding: str, max_characters: int) -> str:
@@ -219,9 +202,13 @@ def read_lines(path: Path, encoding: str, max_characters: int) -> Iterator[Line]
     encoding, returns = _looks(path, encoding)
     with _naming(path), _open_bytes(path) as stream:
         marked = _marked_encoding(stream.peek(4)[:4])  # type: ignore[attr-defined]
-        if marked == "utf-8-sig":
-            yield from _byte_lines(stream, "utf-8", bound)
-        elif marked is None and _ascii_compatible(encoding) and not returns:
-            yield from _byte_lines(stream, encoding, bound)
-        else:
-            yield from _wide_lines(stream, marked or encoding, bound, None if returns else "\n")
+        if marked == "utf-8-sig" or (marked is None and _ascii_compatible(encoding) and not returns):
+            yield from _lines(stream, "utf-8" if marked else encoding, bound)
+            return
+        # In UTF-16 and UTF-32 a line feed byte is not a line end, so the stream is decoded before it is cut into lines;
+        # carriage returns as line ends (newline=None) become line feeds.
+        encoding = marked or encoding
+        errors = "surrogatepass" if encoding.lower().startswith("utf") else "strict"
+        newline = None if returns else "\n"
+        with io.TextIOWrapper(stream, encoding=encoding, errors=errors, newline=newline) as text:
+            yield from _lines(text, encoding, bound)

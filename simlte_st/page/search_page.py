@@ -63,6 +63,7 @@ class Page:
         head = f'<h1><a href="?">{escape(self.name)}</a></h1>'
         st.html(f'<div class="simlte">{head}<div class="about">{about}</div></div>')
         submitted = self.form()
+        state.to_send = max(0, state.to_send - 1)  # not where a run is interrupted before its form
         if submitted:
             state.trail, state.unread = [], []
         if submitted or state.pop("ask", False):
@@ -228,13 +229,13 @@ class Page:
         state, address = self.state, {name: st.query_params.get_all(name) for name in st.query_params}
         menus = {filters.PREFIX + column.name: column for column in self.menus}
         if state.get("address") == address:
-            if state.pop("unseen", False):
-                # A question may be sent before the browser has drawn the form. It then draws what the next run sends,
-                # and where that sets no values, those of the widgets themselves: a single hit, without reasons.
+            if state.get("to_send"):
+                # A query may be sent before the browser has drawn the form. It then draws what the next run sends, and
+                # where that sets no values, those of the widgets themselves: a single hit, without reasons.
                 for name in (*PLAIN, *menus):
                     state[name] = state[name]
             return
-        state.unseen = True
+        state.to_send = 2
         for name, value in PLAIN.items():
             state[name] = value
         unread = [(key, text) for key in address if key.startswith(filters.PREFIX) and key not in menus

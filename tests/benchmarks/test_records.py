@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.records import add_bf16, difference, dtype_of, environment, mean_deviation
+from benchmarks.records import add_options, difference, dtype_of, environment, mean_deviation
 
 
 def test_the_dtype_is_asked_for_and_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
     parser = argparse.ArgumentParser()
-    add_bf16(parser)
+    add_options(parser, "--bf16")
     assert dtype_of(parser.parse_args([]).bf16) == torch.float32, "whatever the machine would do by itself"
     assert dtype_of(parser.parse_args(["--bf16"]).bf16) == torch.bfloat16
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": True, "amx_bf16": False}, raising=False)

@@ -83,6 +83,18 @@ def test_what_the_form_holds_is_sent_again_with_the_first_answer(page: AppTest, 
     assert sent() == [False] * 4, "what a person is typing there stays"
 
 
+def test_a_run_that_is_interrupted_before_its_form_counts_for_nothing(
+    page: AppTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(search_page.Page, "form", lambda self: search_page.st.stop())
+        page.run()
+    page.run()
+    assert page.number_input(key="top").proto.set_value
+    assert page.number_input(key="top").value == 10
+    assert not page.run().number_input(key="top").proto.set_value
+
+
 def test_a_filter(page: AppTest, documents: list[str]) -> None:
     page.text_input(key="where").input("year > 2007")
     search(page, documents[3][:60])
