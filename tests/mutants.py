@@ -87,12 +87,11 @@ MUTANTS = [
     ),
     (
         "simlte_st/evaluation/comparison.py", "test_comparison.py",
-        "tfidf_few_shot(train_texts, train_labels, test_texts", "tfidf_few_shot(test_texts, test_labels, test_texts",
+        "tfidf_few_shot(*given, **few)", "tfidf_few_shot(*given[2:], *given[2:], **few)",
     ),
     (
         "simlte_st/evaluation/comparison.py", "test_comparison.py",
-        "test_labels, shots=shots, draws=draws, seed=seed),\n            tfidf_probe",
-        "test_labels, draws=draws),\n            tfidf_probe",
+        "tfidf_few_shot(*given, **few)", "tfidf_few_shot(*given, draws=made.draws)",
     ),
     ("simlte_st/evaluation/comparison.py", "test_comparison.py", "min(budgets, default", "max(budgets, default"),
     ("simlte_st/evaluation/verdict.py", "evaluation/test_verdict.py", "(2 * 1.96)", "(1 * 1.96)"),

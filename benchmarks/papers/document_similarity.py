@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 
 from benchmarks.papers.link_pairs import check_pairs
-from simlte_st.checks import check_count
+from simlte_st.config import check_count
 from simlte_st.errors import DataError
 from simlte_st.evaluation.scores import PairScores
 from simlte_st.files import read_json

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from simlte_st.checks import check_choice, check_number
+from simlte_st.config import check_choice, check_number
 from simlte_st.errors import DataError
 
 logger = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import get_args
 
-from simlte_st.checks import check_choice, check_number
+from simlte_st.config import check_choice, check_number
 from simlte_st.data.document import SegmentedDocument
 from simlte_st.data.drawing import Span, ViewSpans, WindowMode, choose_window, has_two_words, spans_of_words, words_of
 

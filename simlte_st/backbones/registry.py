@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from simlte_st.backbones.base import Backbone
-from simlte_st.checks import check_choice
 from simlte_st.chunk_mean.backbone import ChunkMean
+from simlte_st.config import check_choice
 from simlte_st.errors import ConfigurationError
 from simlte_st.longformer.backbone import Longformer
 

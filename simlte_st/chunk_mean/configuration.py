@@ -7,8 +7,8 @@ from typing import Any, ClassVar, get_args
 
 from transformers import AutoConfig, PretrainedConfig
 
-from simlte_st.checks import check_choice, check_count
 from simlte_st.chunk_mean.backbone import ChunkMean, ChunkWeights
+from simlte_st.config import check_choice, check_count
 from simlte_st.errors import ConfigurationError
 
 

@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import DisjointSet
 
-from simlte_st.checks import check_number, check_seed
-from simlte_st.config import configured
+from simlte_st.config import check_number, check_seed, configured
 from simlte_st.data.config import DedupeConfig
 from simlte_st.data.document import Document, word_spans
 from simlte_st.data.documents import DocumentReader, read_documents

@@ -17,8 +17,8 @@ from sentence_transformers.sentence_transformer.readers import InputExample
 from torch import nn
 from torch.utils.data import DataLoader
 
-from simlte_st.checks import check_count
 from simlte_st.compat import view_budget
+from simlte_st.config import check_count
 from simlte_st.data.corpus import too_few_documents
 from simlte_st.data.document import SegmentedDocument
 from simlte_st.data.documents import read_documents

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from simlte_st.checks import check_count
+from simlte_st.config import check_count
 from simlte_st.data.document import Document, SegmentedDocument, count_words, word_spans
 from simlte_st.data.documents import read_documents
 from simlte_st.data.segmenters import Segmenter, make_segmenter, peek

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
-from simlte_st.checks import check_choice
+from simlte_st.config import check_choice
 from simlte_st.evaluation.evaluator import EmbeddingEvaluator, EvaluatorSettings
 from simlte_st.evaluation.few_shot import probe_draws
 from simlte_st.evaluation.probe import Head, ProbeResult

@@ -15,8 +15,8 @@ import sentence_transformers
 from numpy.typing import NDArray
 from sentence_transformers.sentence_transformer.evaluation import BaseEvaluator
 
-from simlte_st.checks import check_count
 from simlte_st.compat import readable_tokens
+from simlte_st.config import check_count
 from simlte_st.models.loading import check_room
 from simlte_st.models.passes import TextReader
 from simlte_st.progress import counting_texts, progress_bar

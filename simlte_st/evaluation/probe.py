@@ -19,7 +19,7 @@ from sklearn.metrics import accuracy_score, f1_score
 from torch import nn
 from torch.nn import functional
 
-from simlte_st.checks import check_choice, check_count, check_number
+from simlte_st.config import check_choice, check_count, check_number
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.evaluation.splits import Label, check_lengths, number_labels
 from simlte_st.models.vectors import check_embeddings

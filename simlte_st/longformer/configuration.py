@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 from transformers import LongformerConfig
 
-from simlte_st.checks import check_choice
+from simlte_st.config import check_choice
 from simlte_st.errors import ConfigurationError
 from simlte_st.longformer.backbone import GlobalTokens, Longformer
 

@@ -13,7 +13,6 @@ from torch import Tensor
 from torch.nn import functional
 from transformers import AutoConfig, AutoModel, PreTrainedModel
 
-from simlte_st.checks import check_choice, check_count
 from simlte_st.compat import (
     MLM_HEADS,
     checkpoint_name,
@@ -22,6 +21,7 @@ from simlte_st.compat import (
     quiet_transformers,
     readable_tokens,
 )
+from simlte_st.config import check_choice, check_count
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.longformer.backbone import MAX_LENGTH, GlobalTokens, Longformer, Positions
 from simlte_st.longformer.configuration import SimlteLongformerConfig

@@ -33,7 +33,7 @@ from transformers.models.longformer.modeling_longformer import (
 )
 from transformers.utils.generic import can_return_tuple
 
-from simlte_st.checks import check_choice
+from simlte_st.config import check_choice
 from simlte_st.errors import ModelError
 from simlte_st.longformer.attention import BACKENDS, LongformerSelfAttention
 from simlte_st.longformer.backbone import GlobalTokens

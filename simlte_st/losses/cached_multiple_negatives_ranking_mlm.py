@@ -8,7 +8,7 @@ import torch
 from sentence_transformers.sentence_transformer.losses import CachedMultipleNegativesRankingLoss
 from torch import Tensor
 
-from simlte_st.checks import check_count
+from simlte_st.config import check_count
 from simlte_st.losses.columns import Features
 from simlte_st.losses.gradient_cache import ContrastivePass, MLMPass, joined_terms
 from simlte_st.losses.loss_state import average_gradient

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-from simlte_st.checks import check_number
+from simlte_st.config import check_number
 from simlte_st.errors import ModelError
 
 IGNORE = -100

@@ -9,8 +9,8 @@ import torch
 from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
-from simlte_st.checks import check_choice, check_count, check_number
 from simlte_st.compat import encoder_of
+from simlte_st.config import check_choice, check_count, check_number
 from simlte_st.distributed import mean_over_processes
 from simlte_st.errors import ConfigurationError, DataError, ModelError
 from simlte_st.losses.batch_metrics import BatchMetrics

@@ -8,7 +8,7 @@ from typing import Any
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 
-from simlte_st.checks import check_number
+from simlte_st.config import check_number
 from simlte_st.errors import DataError
 from simlte_st.extras import require
 

@@ -10,8 +10,8 @@ from sentence_transformers.base.losses import uses_gradient_cache
 from sentence_transformers.util.tensor import repad_flattened_features
 from torch import Tensor, nn
 
-from simlte_st.checks import check_count, check_number
 from simlte_st.compat import encoder_of
+from simlte_st.config import check_count, check_number
 from simlte_st.errors import ConfigurationError
 from simlte_st.losses.chunked_cross_entropy import HeadPrecision, chunked_cross_entropy
 from simlte_st.losses.columns import row_count

@@ -18,8 +18,8 @@ from torch import Tensor
 from torch.nn import functional
 from typing_extensions import Self
 
-from simlte_st.checks import check_count, check_number, check_seed
 from simlte_st.compat import mask_without_prompt, view_budget
+from simlte_st.config import check_count, check_number, check_seed
 from simlte_st.data.documents import read_documents
 from simlte_st.data.sentences import TOKENIZED_CHARACTERS, in_batches
 from simlte_st.errors import ConfigurationError, DataError, ModelError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from simlte_st.checks import check_count, check_number
+from simlte_st.config import check_count, check_number
 from simlte_st.modules.base import WeightedPooling
 
 POWER = 0.25

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from simlte_st.checks import check_count
+from simlte_st.config import check_count
 from simlte_st.errors import ConfigurationError
 from simlte_st.extras import require
 from simlte_st.modules.base import WeightedPooling

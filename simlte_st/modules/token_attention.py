@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from simlte_st.checks import check_count, check_number
+from simlte_st.config import check_count, check_number
 from simlte_st.modules.base import WeightedPooling
 
 BLOCK = 1 << 22

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from simlte_st.checks import check_number
+from simlte_st.config import check_number
 from simlte_st.data.config import SourceConfig
 from simlte_st.data.formats import json
 from simlte_st.data.tables import RawRow, Skip

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from simlte_st.checks import check_text
-from simlte_st.config import configured
+from simlte_st.config import check_text, configured
 from simlte_st.data.document import Document
 from simlte_st.data.documents import read_documents
 from simlte_st.errors import ConfigurationError, DataError

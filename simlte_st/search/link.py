@@ -10,7 +10,7 @@ from itertools import chain, islice
 import numpy as np
 from numpy.typing import NDArray
 
-from simlte_st.checks import check_text
+from simlte_st.config import check_text
 from simlte_st.data.document import Document
 from simlte_st.data.documents import list_documents
 from simlte_st.errors import DataError

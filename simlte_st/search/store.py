@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from simlte_st.checks import check_text
+from simlte_st.config import check_text
 from simlte_st.data.document import Document
 from simlte_st.errors import ConfigurationError, DataError, StoreError
 from simlte_st.extras import require

@@ -9,8 +9,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal
 
 from simlte_st.backbones.registry import BACKBONES
-from simlte_st.checks import check_choice
-from simlte_st.config import Config, DeviceConfig, ProgressConfig, ResumeConfig, SeedConfig, setting
+from simlte_st.config import Config, DeviceConfig, ProgressConfig, ResumeConfig, SeedConfig, check_choice, setting
 from simlte_st.data.config import ReadConfig
 from simlte_st.data.drawing import View
 from simlte_st.data.segmenters import Segmenter

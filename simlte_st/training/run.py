@@ -108,6 +108,9 @@ class TrainingRun:
         self.base_name = os.fspath(PACKAGED_BASE if config.base is None else config.base)
         bf16 = bf16_available(device) if config.bf16 is None else config.bf16
         self.dtype = "bfloat16" if bf16 else "float32"
+        if not self.output.name:  # the working folder: raise before its siblings are named after it
+            check_apart(source, self.output)
+            check_place(self.output)
         self.folder = RunFolder(self.output, resume=config.resume)
         self.report = report_path(self.output) if config.report else None
         self.documents: DocumentReader | Shards | None = None  # None in a process that reads what the main one wrote

@@ -16,7 +16,7 @@ import pytest
 from datasets import Dataset
 from support import WORDS, make_document, write_jsonl
 
-from simlte_st.checks import LARGEST_SEED
+from simlte_st.config import LARGEST_SEED
 from simlte_st.data import Document, dedupe, duplicates, read_documents
 from simlte_st.data.duplicates import find_duplicates
 from simlte_st.errors import ConfigurationError, DataError, MissingExtraError
