@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 from support import make_tokenizer
-from transformers import (
-    BertConfig,
-    BertModel,
-    RobertaConfig,
-    RobertaModel,
-    T5Config,
-    T5EncoderModel,
-)
+from transformers import BertConfig, BertModel, RobertaConfig, RobertaModel, T5Config, T5EncoderModel
+
+from simlte_st.evaluation import CosineScores
 
 WORDS = [f"w{i}" for i in range(60)]
+
+
+def on_circle(degrees: list[float]) -> CosineScores:
+    angles = np.deg2rad(degrees)
+    return CosineScores(np.column_stack([np.cos(angles), np.sin(angles)]))
 
 
 def _build(path: Path, family: str, positions: int, max_length: int) -> SentenceTransformer:
@@ -41,9 +42,7 @@ def _build(path: Path, family: str, positions: int, max_length: int) -> Sentence
 
 
 @pytest.fixture(scope="session")
-def tiny_model_for_evaluation(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Callable[..., SentenceTransformer]:
+def tiny_model_for_evaluation(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., SentenceTransformer]:
     """A function that builds a model: ``family`` bert, roberta or t5, its table of positions, its tokenizer's limit."""
 
     def build(family: str = "bert", positions: int = 64, max_length: int = 16) -> SentenceTransformer:

@@ -21,6 +21,12 @@ def texts(source: Any, **settings: Any) -> list[str]:
     return [document.text for document in read_documents(source, **settings)]
 
 
+def skipped(source: Any, **settings: Any) -> dict[str, int]:
+    reader = read_documents(source, **settings)
+    list(reader)
+    return reader.report.skipped
+
+
 def packed(path: Path, data: bytes) -> Path:
     """Write a file, compressed as its name says."""
     if path.suffix == ".gz":

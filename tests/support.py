@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,11 @@ def make_document(number: int, sentences: int = 12, words: int = 8) -> str:
     return " ".join(texts)
 
 
+def write_jsonl(path: Path, rows: Iterable[Any]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
 def make_tokenizer(words: list[str] = WORDS, max_length: int = 64) -> PreTrainedTokenizerFast:
     """Make a word-level BERT tokenizer."""
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -42,9 +49,7 @@ def make_tokenizer(words: list[str] = WORDS, max_length: int = 64) -> PreTrained
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]",
-        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
     return as_fast(tokenizer, max_length)
 

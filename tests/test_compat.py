@@ -201,24 +201,15 @@ def test_the_tiny_model_reads_what_its_positions_allow(model: SentenceTransforme
     assert view_budget(model) == 62  # [CLS] and [SEP]
 
 
-@pytest.mark.parametrize(("own", "wanted", "reads"), [(64, None, 64), (64, 20, 20), (64, 500, 64), (30, None, 30)])
-def test_the_readable_length_is_the_smallest_bound(
+@pytest.mark.parametrize(
+    ("own", "wanted", "reads"),
+    [(64, None, 64), (64, 20, 20), (64, 500, 64), (30, None, 30), (30, 50, 50), (30, 500, 64), (4096, None, 64)],
+)
+def test_the_readable_length_is_what_is_wanted_or_set_within_the_positions(
     model: SentenceTransformer, own: int, wanted: int | None, reads: int
 ) -> None:
     model.max_seq_length = own
     assert readable_length(model, wanted) == reads
-
-
-def test_a_wanted_length_may_exceed_the_models_setting(model: SentenceTransformer) -> None:
-    model.max_seq_length = 30
-    assert readable_length(model, 50) == 50
-    assert readable_length(model, 500) == 64
-
-
-def test_a_setting_beyond_the_positions_is_cut(model: SentenceTransformer) -> None:
-    model.max_seq_length = 4096
-    assert readable_length(model) == 64
-    assert view_budget(model) == 62
 
 
 def test_the_budget_leaves_room_for_the_prompt(model: SentenceTransformer) -> None:
@@ -230,11 +221,12 @@ def test_the_budget_leaves_room_for_the_prompt(model: SentenceTransformer) -> No
     assert len(model.tokenizer("bo " * 62)["input_ids"]) == 64
 
 
-def test_the_budget_is_never_less_than_one_token(model: SentenceTransformer) -> None:
-    model.max_seq_length = 4
-    assert view_budget(model, "ba bei bo bun bis") == 1
-    model.max_seq_length = 2
-    assert view_budget(model) == 1
+@pytest.mark.parametrize(("length", "prompt", "budget"), [(4096, None, 62), (4, "ba bei bo bun bis", 1), (2, None, 1)])
+def test_the_budget_is_within_the_positions_and_never_less_than_one_token(
+    model: SentenceTransformer, length: int, prompt: str | None, budget: int
+) -> None:
+    model.max_seq_length = length
+    assert view_budget(model, prompt) == budget
 
 
 def stub(transformer: Any, max_seq_length: int | None = None) -> SentenceTransformer:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import numpy as np
@@ -127,8 +126,3 @@ def test_the_map_shows_posts_about_the_most_posted_articles(shared: Path) -> Non
     counts = np.bincount(data.links[:, 1])
     assert found["titles"][0] == " ".join(data.articles[int(counts.argmax())].split()[:7])
     assert set(found["articles"]) == set(range(SHOWN))
-
-
-def test_it_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ast.main(["--shared", str(tmp_path)])
-    assert re.search(r"politifact_tweets\.parquet .*politifact_articles\.parquet", capsys.readouterr().out)

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -34,11 +32,6 @@ def test_smoothing_goes_towards_the_mean_of_the_neighbours() -> None:
     assert smoothed(vectors, near, 0.5)[0] == pytest.approx([np.sqrt(0.5), np.sqrt(0.5)], abs=1e-6)
     assert smoothed(vectors, near, 0.0) == pytest.approx(vectors)
     assert smoothed(vectors, near, 1.0)[1] == pytest.approx([1, 0])
-
-
-@pytest.fixture
-def model(encoder_path: Path) -> SentenceTransformer:
-    return SentenceTransformer(str(encoder_path), device="cpu")
 
 
 @pytest.fixture

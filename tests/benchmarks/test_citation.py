@@ -78,11 +78,6 @@ def test_it_goes_on_where_it_stopped(
         main([*options, "--model", str(encoder_path), str(encoder_path)])
 
 
-def test_it_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    main(["--papers", str(tmp_path / "papers.parquet"), "--citations", str(tmp_path / "citations.parquet")])
-    assert "papers.parquet is not" in capsys.readouterr().out
-
-
 def test_what_finds_more_than_the_base_has_a_gain_above_zero() -> None:
     def record(found: list[float]) -> dict[str, Any]:
         names = ("recall@10", "recall@100", "mrr", "ndcg@10")

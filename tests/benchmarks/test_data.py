@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
 import pytest
+from support import write_jsonl
 
 from benchmarks import data
 
@@ -17,7 +17,7 @@ def test_a_data_set_beside_the_papers(tmp_path: Path, capsys: pytest.CaptureFixt
         {"text": "one", "label": "a", "split": "test"},
         {"text": "", "label": "a", "split": "test"},
     ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_jsonl(path, rows)
     data.main(["20news", "--path", str(path)])
     out = capsys.readouterr().out
     assert re.match(f"20 Newsgroups, .* {path}\n", out)

@@ -39,6 +39,11 @@ FIGURES: dict[str, tuple[Callable[..., None], Any, dict[str, str], list[str]]] =
 }
 
 
+@pytest.fixture
+def matplotlib() -> Any:
+    return pytest.importorskip("matplotlib", reason="matplotlib is not installed (the extra figures)")
+
+
 def written(path: Path) -> list[str]:
     """Return the texts of a figure whose texts were not made into shapes."""
     root = ElementTree.fromstring(path.read_text(encoding="utf-8"))
@@ -46,8 +51,7 @@ def written(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_names_and_numbers_are_drawn(name: str, tmp_path: Path) -> None:
-    matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed (the extra figures)")
+def test_names_and_numbers_are_drawn(name: str, tmp_path: Path, matplotlib: Any) -> None:
     draw, values, words, expected = FIGURES[name]
     with matplotlib.rc_context({"svg.fonttype": "none"}):  # else letters are shapes
         draw(tmp_path / "figure.svg", values, **words)
@@ -57,8 +61,7 @@ def test_names_and_numbers_are_drawn(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_the_same_numbers_give_the_same_bytes(name: str, tmp_path: Path) -> None:
-    matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed (the extra figures)")
+def test_the_same_numbers_give_the_same_bytes(name: str, tmp_path: Path, matplotlib: Any) -> None:
     before = dict(matplotlib.rcParams)
     draw, values, words, _ = FIGURES[name]
     for suffix, start in ((".svg", b"<?xml"), (".png", b"\x89PNG")):
@@ -72,23 +75,26 @@ def test_the_same_numbers_give_the_same_bytes(name: str, tmp_path: Path) -> None
     assert dict(matplotlib.rcParams) == before
 
 
-def test_the_legend_has_the_order_in_which_curves_end(tmp_path: Path) -> None:
-    matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed (the extra figures)")
+LACKING = {"a": {"1": 1.1, "3": 1.3, "all": 1.2}, "b": {"1": 1.1, "2": 1.2, "3": 1.3, "all": 1.2}}
+
+
+@pytest.mark.parametrize(
+    ("draw", "values", "words", "expected"),
+    [
+        (learning_curves, CURVES, TITLES, ["SimCSE", ODD]),  # as curves end
+        (redundancy_bars, LACKING, {"title": ""}, ["1", "2", "3", "all"]),  # where one is missing
+    ],
+)
+def test_labels_keep_their_order(
+    draw: Any, values: Any, words: dict[str, str], expected: list[str], tmp_path: Path, matplotlib: Any
+) -> None:
     with matplotlib.rc_context({"svg.fonttype": "none"}):
-        learning_curves(tmp_path / "figure.svg", CURVES, **TITLES)
-    assert [text for text in written(tmp_path / "figure.svg") if text in CURVES] == ["SimCSE", ODD]
+        draw(tmp_path / "figure.svg", values, **words)
+    assert [text for text in written(tmp_path / "figure.svg") if text in expected] == expected
 
 
-def test_lengths_keep_their_order_where_one_is_missing(tmp_path: Path) -> None:
-    matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed (the extra figures)")
-    values = {"a": {"1": 1.1, "3": 1.3, "all": 1.2}, "b": {"1": 1.1, "2": 1.2, "3": 1.3, "all": 1.2}}
-    with matplotlib.rc_context({"svg.fonttype": "none"}):
-        redundancy_bars(tmp_path / "figure.svg", values, title="")
-    assert [text for text in written(tmp_path / "figure.svg") if text in values["b"]] == ["1", "2", "3", "all"]
-
-
+@pytest.mark.usefixtures("matplotlib")
 def test_many_systems(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed (the extra figures)")
     names = [f"system {number}" for number in range(23)]
     learning_curves(tmp_path / "curves.svg", {name: {5: (50.0, 0.0)} for name in names}, **TITLES)
     score_bars(tmp_path / "bars.svg", {"a": dict.fromkeys(names, (50.0, 1.0))}, **TITLES)

@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
-from support import make_tokenizer
+from support import make_tokenizer, write_jsonl
 from transformers import AutoModelForMaskedLM, PreTrainedTokenizerBase, Trainer, TrainerCallback
 
 from benchmarks import pretrain_mlm
@@ -16,7 +15,7 @@ from simlte_st.files import read_json
 @pytest.fixture
 def corpus(documents: list[str], tmp_path: Path) -> Path:
     path = tmp_path / "rows.jsonl"
-    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in documents), encoding="utf-8")
+    write_jsonl(path, ({"text": text} for text in documents))
     return path
 
 

@@ -48,6 +48,23 @@ def test_every_module_can_be_imported(module: str) -> None:
     importlib.import_module(module)
 
 
+@pytest.mark.parametrize(
+    ("module", "options", "lacking"),
+    [
+        ("ast", ["--shared"], "politifact_articles.parquet"),
+        ("citation", ["--citations", "none", "--papers"], "papers.parquet"),
+        ("export", ["--shared"], "stsb.parquet"),
+        ("ta_sbert", ["--shared"], "snli_dev_test.parquet"),
+    ],
+)
+def test_data_that_is_missing_is_named(
+    module: str, options: list[str], lacking: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / lacking if module == "citation" else tmp_path
+    importlib.import_module(f"benchmarks.{module}").main([*options, str(place)])
+    assert lacking in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_the_sides_of_a_training_step(posts: Path, tmp_path: Path, dtype: str) -> None:
     command = ["--data", str(posts), "--lengths", "32", "--documents", "24", "--batch-size", "4", "--repeats", "1"]

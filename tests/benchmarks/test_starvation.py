@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from support import make_document
+from support import make_document, write_jsonl
 
 from benchmarks import starvation
 from simlte_st.files import read_json
@@ -15,7 +15,7 @@ def test_stages_and_workers(encoder_path: Path, tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("TOKENIZERS_PARALLELISM", "false")
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     data = tmp_path / "news.jsonl"
-    data.write_text("".join(json.dumps({"text": make_document(number)}) + "\n" for number in range(20)))
+    write_jsonl(data, ({"text": make_document(number)} for number in range(20)))
     starvation.main(
         ["--data", str(data), "--base", str(encoder_path), "--documents", "16", "--batch-size", "8", "--rounds", "2",
          "--tokens", "32", "--workers", "0", "2", "--output", str(tmp_path)]

@@ -171,17 +171,12 @@ def test_everything_but_the_encoder_learns_faster(
     }  # fmt: skip
 
 
-@pytest.fixture
-def encoder(encoder_path: Path) -> SentenceTransformer:
-    return SentenceTransformer(str(encoder_path), device="cpu")
-
-
-def test_similarity_is_the_correlation_of_cosines(encoder: SentenceTransformer) -> None:
+def test_similarity_is_the_correlation_of_cosines(model: SentenceTransformer) -> None:
     texts = [[sentence(number + step * (number % 3)) for number in range(9)] for step in (0, 1)]
     pairs = Pairs(texts[0], texts[1], [float(number) for number in range(9)])
-    first, second = (encoder.encode(side, normalize_embeddings=True) for side in (pairs.first, pairs.second))
+    first, second = (model.encode(side, normalize_embeddings=True) for side in (pairs.first, pairs.second))
     expected = pearsonr((first * second).sum(axis=1), pairs.scores).statistic
-    assert similarity(encoder, pairs)["pearson"] == pytest.approx(expected, abs=1e-5)
+    assert similarity(model, pairs)["pearson"] == pytest.approx(expected, abs=1e-5)
 
 
 def test_transfer_of_pairs_and_of_a_split(shared: Path) -> None:
@@ -199,11 +194,11 @@ def test_transfer_of_pairs_and_of_a_split(shared: Path) -> None:
     assert tfidf_transfer(Labelled(words.first, words.first[::-1], [1, 0] * 20, 20)) <= 1.0
 
 
-def test_what_conversion_changes(shared: Path, encoder: SentenceTransformer) -> None:
+def test_what_conversion_changes(shared: Path, model: SentenceTransformer) -> None:
     pytest.importorskip("spacy")
-    found = conversion(shared / "senteval_mr.parquet", encoder)
+    found = conversion(shared / "senteval_mr.parquet", model)
     assert (found["texts"], found["changed"]) == (96, 96)
-    assert conversion(shared / "stsb.parquet", encoder)["changed"] == 0
+    assert conversion(shared / "stsb.parquet", model)["changed"] == 0
     assert min(found[name] for name in ("convert", "tokenize", "embed")) > 0
 
 
@@ -270,8 +265,3 @@ def test_a_run(shared: Path, bert_path: Path, tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(page, "write_results", never)
     with pytest.raises(SystemExit, match="Nothing is finished"):
         ta_sbert.main([*command, "--work", str(tmp_path / "empty"), "--report"])
-
-
-def test_it_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ta_sbert.main(["--shared", str(tmp_path)])
-    assert "no snli_dev_test.parquet" in capsys.readouterr().out

@@ -17,7 +17,7 @@ from scipy.stats import spearmanr
 from sentence_transformers import SentenceTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score, f1_score
-from support import WORDS
+from support import WORDS, write_jsonl
 
 pytest.importorskip("mteb")
 import mteb
@@ -83,16 +83,12 @@ def folders(
             {"text": text, "label": None if number % 10 == 9 else names[label]}
             for number, (text, label) in enumerate(zip(*labelled, strict=True))
         ]
-        table.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        write_jsonl(table, rows)
         paths[name] = table
     texts, links = papers
     (root / "aan").mkdir()
-    (root / "aan" / "papers.jsonl").write_text(
-        "".join(json.dumps({"id": paper, "text": text}) + "\n" for paper, text in texts.items())
-    )
-    (root / "aan" / "links.jsonl").write_text(
-        "".join(json.dumps({"citing": citing, "cited": cited}) + "\n" for citing, cited in links)
-    )
+    write_jsonl(root / "aan" / "papers.jsonl", ({"id": paper, "text": text} for paper, text in texts.items()))
+    write_jsonl(root / "aan" / "links.jsonl", ({"citing": citing, "cited": cited} for citing, cited in links))
     paths["aan"] = root / "aan"
     draw = random.Random(3)
     some = [make_text(draw, number % 3) for number in range(6)]

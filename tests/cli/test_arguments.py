@@ -15,11 +15,7 @@ from simlte_st.cli.main import main
 
 
 @pytest.mark.parametrize(
-    "command",
-    [
-        ["evaluate", "no-model", "--data", "SOURCE", "--output"],
-    ],
-    ids=lambda command: " ".join(command[:2]),
+    "command", [["evaluate", "no-model", "--data", "SOURCE", "--output"]], ids=lambda command: " ".join(command[:2])
 )
 def test_results_do_not_replace_a_file_unasked(
     command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]

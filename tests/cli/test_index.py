@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from support import write_jsonl
 
 from simlte_st.cli.main import main
 
@@ -101,7 +102,7 @@ def test_each_document_of_a_source_is_linked(
     index: Path, documents: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     seeds = tmp_path / "seeds.jsonl"
-    seeds.write_text("".join(json.dumps({"id": f"s{row}", "text": documents[row]}) + "\n" for row in (2, 5, 9)))
+    write_jsonl(seeds, ({"id": f"s{row}", "text": documents[row]} for row in (2, 5, 9)))
     alone = [json.loads(line)["id"] for line in run(f"link {index} d2 --top 3 --format jsonl", capfd)[0].splitlines()]
     for kind in ("jsonl", "parquet"):
         file = tmp_path / f"links.{kind}"

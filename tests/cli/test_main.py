@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from sentence_transformers import SentenceTransformer
+from support import write_jsonl
 
 from simlte_st.cli.main import main
 from simlte_st.modules import PositionPooling
@@ -29,7 +30,7 @@ def folder(folder: Path) -> Path:
 def labelled(documents: list[str], tmp_path: Path) -> Path:
     path = tmp_path / "labelled.jsonl"
     rows = [{"id": str(i), "body": text, "kind": f"class {i % 3}"} for i, text in enumerate(documents)]
-    path.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+    write_jsonl(path, rows)
     return path
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from sentence_transformers import SentenceTransformer
+from support import write_jsonl
 
 import simlte_st
 from simlte_st.cli.main import main
@@ -39,7 +40,7 @@ def test_append_an_analysis(
     encoder_path: Path, documents: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output, source = tmp_path / "mine", tmp_path / "texts.jsonl"
-    source.write_text("".join(json.dumps({"body": text}) + "\n" for text in documents), encoding="utf-8")
+    write_jsonl(source, ({"body": text} for text in documents))
     command = f"convert {encoder_path} --lsa {source} --text-column body --output {output}"
     assert main(shlex.split(f"{command} --dimension 5 --limit 30")) == 0
     out, err = capsys.readouterr()
@@ -114,11 +115,7 @@ def interrupt(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_interrupted_training_is_listed_with_the_command_that_goes_on(
-    folder: Path,
-    encoder_path: Path,
-    home: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    folder: Path, encoder_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     interrupt(f"train {folder} --base {encoder_path} --name mine {TRAIN}", monkeypatch)
     capsys.readouterr()

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from datasets import Dataset
-from support import WORDS, make_document
+from support import WORDS, make_document, write_jsonl
 
 from simlte_st.config import LARGEST_SEED
 from simlte_st.data import Document, dedupe, duplicates, read_documents
@@ -166,8 +166,7 @@ def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "named"),
-    [({"threshold": 0.0}, "threshold=0.0"), ({"threshold": 1.1}, "threshold=1.1")],
+    ("settings", "named"), [({"threshold": 0.0}, "threshold=0.0"), ({"threshold": 1.1}, "threshold=1.1")]
 )
 def test_bad_settings(settings: dict[str, Any], named: str) -> None:
     with pytest.raises(ConfigurationError, match=named):
@@ -208,7 +207,7 @@ def test_the_first_of_each_group_is_kept_under_the_names_of_the_source(tmp_path:
     source, output = tmp_path / "pile.jsonl", tmp_path / "kept.jsonl"
     texts = [*FEW, NEAR, FEW[0].upper(), "\u2028 été"]
     rows = [{"doc_id": f"d{number}", "body": text, "year": 2000 + number} for number, text in enumerate(texts)]
-    source.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    write_jsonl(source, rows)
     report = dedupe(source, output)
     assert lines(output) == [*rows[:6], rows[8]]
     assert lines(tmp_path / "kept.removed.jsonl") == [{"id": "d6", "copy_of": "d1"}, {"id": "d7", "copy_of": "d0"}]

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-import json
 import random
 from pathlib import Path
 
 import pytest
 from exploration_support import HOSTILE
-from support import WORDS
+from support import WORDS, write_jsonl
 
 from simlte_st.data import Document
 from simlte_st.exploration import ExploreReport, explore
@@ -46,7 +45,7 @@ def source(corpus: list[Document], tmp_path_factory: pytest.TempPathFactory) -> 
     """The same as a file, with a row that holds nothing."""
     rows = [{"id": one.id, "text": one.text, **(one.metadata or {})} for one in corpus]
     path = tmp_path_factory.mktemp("source") / "corpus.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in [*rows, {"id": "empty", "text": " "}]), encoding="utf-8")
+    write_jsonl(path, [*rows, {"id": "empty", "text": " "}])
     return path
 
 

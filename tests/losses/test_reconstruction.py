@@ -20,11 +20,7 @@ from torch import nn
 from torch.nn import functional
 
 from simlte_st.errors import ConfigurationError
-from simlte_st.losses import (
-    CachedMultipleNegativesRankingMLMLoss,
-    MultipleNegativesRankingMLMLoss,
-    ReconstructionLoss,
-)
+from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss, ReconstructionLoss
 from simlte_st.losses.masking import IGNORE
 from simlte_st.losses.mlm_head import MLMHead
 

@@ -83,12 +83,7 @@ def test_without_a_network_a_name_is_refused_at_once(name: str) -> None:
 
 @pytest.mark.usefixtures("no_network")
 @pytest.mark.parametrize(
-    ("name", "repository"),
-    [
-        ("someone/tiny", "someone/tiny"),
-        ("tiny", "sentence-transformers/tiny"),
-        ("raw", "raw"),
-    ],
+    ("name", "repository"), [("someone/tiny", "someone/tiny"), ("tiny", "sentence-transformers/tiny"), ("raw", "raw")]
 )
 def test_without_a_network_the_cache_is_read(
     name: str, repository: str, encoder_path: Path, bert_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

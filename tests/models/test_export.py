@@ -119,8 +119,7 @@ def test_the_padded_longformer_has_the_states_of_the_packed_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "include_prompt", "normalize"),
-    [({}, True, True), ({"overlap": 5, "weights": "equal"}, False, False)],
+    ("settings", "include_prompt", "normalize"), [({}, True, True), ({"overlap": 5, "weights": "equal"}, False, False)]
 )
 def test_chunk_means(
     settings: dict[str, Any], include_prompt: bool, normalize: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, StaticEmbedding
-from support import Runs
+from support import Runs, write_jsonl
 from transformers import AutoConfig, AutoModel, AutoTokenizer, T5Config, T5EncoderModel
 
 from simlte_st import train
@@ -338,7 +338,7 @@ def test_a_length_without_room_for_a_text_is_refused(
     assert not (tmp_path / "m").exists()
     documents = tmp_path / "a.jsonl"
     rows = [{"text": f"Ba bei bo {'bun ' * number}", "label": "ab"[number % 2]} for number in range(40)]
-    documents.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_jsonl(documents, rows)
     words = ["evaluate", str(encoder_path), "--data", str(documents), "--label", "label", "--max-seq-length"]
     assert main([*words, str(length), "--quiet"]) == 1
     assert f"--max-seq-length {length} tokens" in " ".join(capsys.readouterr().err.split())

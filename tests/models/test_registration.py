@@ -5,14 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
 import sentence_transformers
 from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM
 
 import simlte_st
 
-
-def test_before_transformers() -> None:
-    code = """
+IMPORTS = {
+    "before transformers": """
 import sys
 import simlte_st
 assert "torch" not in sys.modules and "transformers" not in sys.modules
@@ -23,20 +23,21 @@ assert chunk_mean.model_type == "simlte_chunk_mean"
 import transformers.models.auto.modeling_auto as auto
 assert "Registering" not in type(auto.__loader__).__name__ + type(auto.__spec__.loader).__name__
 assert not any("simlte" in type(finder).__module__ for finder in sys.meta_path)
-"""
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_in_the_middle_of_sentence_transformers() -> None:
-    """Its import brings transformers' Auto classes, and ours with them, while it is half done itself."""
-    code = """
+""",
+    # Its import brings transformers' Auto classes, and ours with them, while it is half done itself.
+    "in the middle of sentence_transformers": """
 import simlte_st
 import sentence_transformers, sys
 assert "simlte_st.chunk_mean.modeling" in sys.modules
 assert "simlte_st.chunk_mean.convert" not in sys.modules
 from simlte_st.chunk_mean import to_chunk_mean
 assert callable(to_chunk_mean)
-"""
+""",
+}
+
+
+@pytest.mark.parametrize("code", IMPORTS.values(), ids=IMPORTS)
+def test_in_a_process_of_its_own(code: str) -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -23,11 +23,6 @@ TEXTS = [make_document(number) for number in range(20)]
 
 
 @pytest.fixture
-def model(encoder_path: Path) -> SentenceTransformer:
-    return SentenceTransformer(str(encoder_path), device="cpu")
-
-
-@pytest.fixture
 def fitted(model: SentenceTransformer) -> SentenceTransformer:
     model.append(LatentSemanticAnalysis.fit(model, TEXTS, dimension=6, weight=0.4))
     return model

@@ -39,17 +39,12 @@ def test_tokens_weigh_less_the_further_on_they_are(module: PositionPooling, left
         assert not found["token_attention"][row][~kept].any()
 
 
-def test_short_texts_have_the_stock_mean() -> None:
-    features = batch((40, 64, 17))
-    stock = Pooling(8, "mean")(dict(features))["sentence_embedding"]
-    torch.testing.assert_close(PositionPooling(8)(dict(features))["sentence_embedding"], stock)
-
-
-def test_without_power_all_texts_have(module: PositionPooling) -> None:
+def test_short_texts_and_all_without_power_have_the_stock_mean(module: PositionPooling) -> None:
     module.power = 0.0
-    features = batch((30, 11))
-    stock = Pooling(8, "mean")(dict(features))["sentence_embedding"]
-    torch.testing.assert_close(module(dict(features))["sentence_embedding"], stock)
+    for pooling, lengths in ((PositionPooling(8), (40, 64, 17)), (module, (30, 11))):
+        features = batch(lengths)
+        stock = Pooling(8, "mean")(dict(features))["sentence_embedding"]
+        torch.testing.assert_close(pooling(dict(features))["sentence_embedding"], stock)
 
 
 def test_flattened_is_padded(module: PositionPooling) -> None:

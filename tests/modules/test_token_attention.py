@@ -13,11 +13,7 @@ import pytest
 import torch
 from datasets import Dataset
 from pooling_support import check_empty_batches, flattened
-from sentence_transformers import (
-    SentenceTransformer,
-    SentenceTransformerTrainer,
-    SentenceTransformerTrainingArguments,
-)
+from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.losses import BatchAllTripletLoss, SoftmaxLoss
 from torch import Tensor

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
+from support import write_jsonl
 
 from simlte_st.cli.main import main
 from simlte_st.data import Document, read_documents
@@ -229,7 +230,7 @@ def test_kill_9_loses_one_batch(
     monkeypatch.setattr(add, "BATCH", 4)
     source, log = tmp_path / "source.jsonl", tmp_path / "log"
     rows = [{"id": f"{one.id}-{copy}", "text": f"{one.text} {'Ba.' * copy}"} for copy in range(2) for one in corpus]
-    source.write_text("\n".join(json.dumps(row) for row in rows))
+    write_jsonl(source, rows)
     command = ["index", str(encoder_path), str(source), "--output", str(tmp_path / "index"), "--quiet"]
     killed = subprocess.run([sys.executable, "-c", KILLED.format(log=str(log)), *command], capture_output=True)
     assert killed.returncode == -signal.SIGKILL, killed.stderr

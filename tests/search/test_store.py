@@ -287,8 +287,7 @@ def test_there_is_no_index(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
-    [({"format": 99}, "newer version"), ({"format": 1}, "older version"), ([], "settings.json")],
+    ("settings", "told"), [({"format": 99}, "newer version"), ({"format": 1}, "older version"), ([], "settings.json")]
 )
 def test_settings_of_another_version(index: Index, settings: Any, told: str) -> None:
     (index.folder / "settings.json").write_text(json.dumps(settings))

@@ -10,11 +10,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
-from sentence_transformers import (
-    SentenceTransformer,
-    SentenceTransformerTrainer,
-    SentenceTransformerTrainingArguments,
-)
+from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 from sentence_transformers.sentence_transformer.losses import MatryoshkaLoss, MultipleNegativesRankingLoss
 from torch import Tensor, nn
 from training_support import Calls
@@ -73,10 +69,7 @@ def test_a_resumed_run_goes_on_with_its_head(
 
     restored: list[dict[str, Tensor]] = []
     resumed = make_trainer(
-        lambda loss: [
-            LossStateCallback(loss),
-            Calls("on_step_begin", lambda step: restored.append(head_of(resumed))),
-        ],
+        lambda loss: [LossStateCallback(loss), Calls("on_step_begin", lambda step: restored.append(head_of(resumed)))],
         head_seed=1,
     )
     assert not same(head_of(resumed), start)

@@ -44,10 +44,7 @@ def test_arguments_follow_from_the_steps() -> None:
 
 @pytest.mark.parametrize(
     ("settings", "sampler"),
-    [
-        ({}, SeededBatchSampler),
-        ({"batch_tokens": 900}, TokenBudgetBatchSampler),
-    ],
+    [({}, SeededBatchSampler), ({"batch_tokens": 900}, TokenBudgetBatchSampler)],
     ids=["random", "tokens"],
 )
 def test_the_preset_chooses_the_batches(

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 import torch.distributed
 from datasets import Dataset
+from support import write_jsonl
 from training_support import assert_same_bytes, weights
 
 from simlte_st import distributed, train
@@ -204,7 +205,7 @@ def test_a_run_that_was_killed_goes_on_to_the_same_bytes(
 def test_what_fails_in_one_ends_all_with_one_message(
     fails: str, bert_path: Path, documents: list[str], tmp_path: Path
 ) -> None:
-    (tmp_path / "documents.jsonl").write_text("\n".join(json.dumps({"text": text}) for text in documents))
+    write_jsonl(tmp_path / "documents.jsonl", ({"text": text} for text in documents))
     source = tmp_path / ("nowhere.jsonl" if fails == "reading" else "documents.jsonl")
     command = ["train", str(source), "--base", str(bert_path), "--output", str(tmp_path / "model"), "--batch-size", "8",
                "--held-out", "0", "--max-length", "base", "--no-bf16"]  # fmt: skip
@@ -226,7 +227,7 @@ def test_what_fails_in_one_ends_all_with_one_message(
 
 
 def test_torchrun_starts_it(bert_path: Path, documents: list[str], tmp_path: Path) -> None:
-    (tmp_path / "documents.jsonl").write_text("\n".join(json.dumps({"text": text}) for text in documents))
+    write_jsonl(tmp_path / "documents.jsonl", ({"text": text} for text in documents))
     done = subprocess.run(
         [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "-m", "simlte_st", "train",
          str(tmp_path / "documents.jsonl"), "--base", str(bert_path), "--output", str(tmp_path / "model"),

@@ -21,12 +21,7 @@ from training_support import LONG, OPTIONS, assert_same_bytes, broken_off
 
 from simlte_st import train
 from simlte_st.data import read_documents
-from simlte_st.errors import (
-    ConfigurationError,
-    DiskFullError,
-    ResumeError,
-    TrainingInterrupted,
-)
+from simlte_st.errors import ConfigurationError, DiskFullError, ResumeError, TrainingInterrupted
 from simlte_st.training import callbacks
 
 SCRIPT = """
@@ -209,12 +204,7 @@ def test_a_segmenter_of_the_users_own_and_a_reader(encoder_path: Path, documents
             with self.lock:
                 return re.split(r"(?<=\.)", text)
 
-    options: dict[str, Any] = {
-        "base": encoder_path,
-        "max_steps": 2,
-        "batch_tokens": 900,
-        **OPTIONS,
-    }
+    options: dict[str, Any] = {"base": encoder_path, "max_steps": 2, "batch_tokens": 900, **OPTIONS}
     with pytest.raises(KeyboardInterrupt):
         train(read_documents(documents), tmp_path / "m", segmenter=Sentences(), save_steps=Interrupting(1), **options)
     result = train(read_documents(documents), tmp_path / "m", segmenter=Sentences(), resume=True, **options)

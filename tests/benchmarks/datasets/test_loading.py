@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import os
 import re
 from pathlib import Path
@@ -8,16 +7,12 @@ from pathlib import Path
 import datasets
 import pyarrow.parquet as pq
 import pytest
+from support import write_jsonl
 
 from benchmarks.datasets import load_benchmark, loading
 from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError
 
 ROWS = [{"id": f"d{n}", "text": f"Text {n}.", "label": f"class {n % 2}"} for n in range(20)]
-
-
-def lines(path: Path, rows: list[dict[str, object]]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
 
 
 @pytest.mark.parametrize("name", ["fakenews", "20news", "arxiv", "nyt", "bbc"])
@@ -39,7 +34,7 @@ def test_every_data_set_takes_a_plain_table(tmp_path: Path, name: str, form: str
 
 def test_the_split_of_the_source_is_kept(tmp_path: Path) -> None:
     splits = ["training", "DEV", "test", None, "", "holdout"]
-    path = lines(tmp_path / "a.jsonl", [{**row, "split": splits[n % 6]} for n, row in enumerate(ROWS[:6])])
+    path = write_jsonl(tmp_path / "a.jsonl", [{**row, "split": splits[n % 6]} for n, row in enumerate(ROWS[:6])])
     benchmark = load_benchmark("bbc", path)
     assert benchmark.rows["split"][:] == ["train", "validation", "test", None, None]
     assert benchmark.report.skipped == {"unknown split": 1}
@@ -53,8 +48,8 @@ def test_the_split_of_the_source_is_kept(tmp_path: Path) -> None:
 def test_a_folder_of_tables_named_after_the_splits(tmp_path: Path) -> None:
     folder = tmp_path / "sets"
     folder.mkdir()
-    lines(folder / "test.jsonl", [{"text": "t", "label": 1, "label_text": "yes"}])
-    lines(folder / "train.jsonl", [{"text": "a", "label": 0, "label_text": "no"}, {"text": "b", "label": 1}])
+    write_jsonl(folder / "test.jsonl", [{"text": "t", "label": 1, "label_text": "yes"}])
+    write_jsonl(folder / "train.jsonl", [{"text": "a", "label": 0, "label_text": "no"}, {"text": "b", "label": 1}])
     (folder / "readme.txt").write_text("About.")
     benchmark = load_benchmark("20news", folder)
     assert [(item.id, item.text, item.label, item.split) for item in benchmark.documents()] == [
@@ -73,13 +68,13 @@ def test_class_labels_have_their_names(tmp_path: Path) -> None:
 
 
 def test_a_split_that_is_made(tmp_path: Path) -> None:
-    path = lines(tmp_path / "a.jsonl", ROWS)
+    path = write_jsonl(tmp_path / "a.jsonl", ROWS)
     first = load_benchmark("bbc", path)
     sides = {item.id: item.split for item in first.documents()}
     assert {
         item.id: item.split for item in load_benchmark("bbc", path, cache_dir=tmp_path / "again").documents()
     } == sides
-    lines(path, ROWS[::-1])
+    write_jsonl(path, ROWS[::-1])
     assert {item.id: item.split for item in load_benchmark("bbc", path).documents()} == sides
     other = load_benchmark("bbc", path, seed=1, test_share=0.5)
     assert len(other.test) == 10
@@ -87,7 +82,7 @@ def test_a_split_that_is_made(tmp_path: Path) -> None:
 
 
 def test_it_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
-    path = lines(tmp_path / "a.jsonl", ROWS)
+    path = write_jsonl(tmp_path / "a.jsonl", ROWS)
     report = load_benchmark("bbc", path).report
     stored = list((home / "benchmarks").iterdir())
     assert [folder.name.split("-")[0] for folder in stored] == ["bbc"]
@@ -97,7 +92,7 @@ def test_it_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: 
         assert again.report == report
         assert len(again) == 20
     # a file that has changed is read anew, even if it is as long as before
-    lines(path, [{**row, "text": row["text"].replace("Text", "Word")} for row in ROWS])
+    write_jsonl(path, [{**row, "text": row["text"].replace("Text", "Word")} for row in ROWS])
     os.utime(path, ns=(1, 1))
     assert next(load_benchmark("bbc", path).documents()).text == "Word 0."
 
@@ -107,7 +102,7 @@ def test_it_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: 
 def test_what_is_damaged_is_made_anew(
     tmp_path: Path, home: Path, name: str, left: float | None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    path = lines(tmp_path / "a.jsonl", ROWS)
+    path = write_jsonl(tmp_path / "a.jsonl", ROWS)
     texts = [document.text for document in load_benchmark("bbc", path).documents()]
     [folder] = (home / "benchmarks").iterdir()
     content = (folder / name).read_bytes()
@@ -125,10 +120,10 @@ def test_an_interrupted_reading_leaves_nothing(tmp_path: Path, home: Path) -> No
     path.write_bytes(path.read_bytes()[:-10])
     with pytest.raises(DataError, match="truncated"):
         load_benchmark("bbc", path)
-    lines(tmp_path / "b.jsonl", [{"text": " ", "label": "a"}])
+    write_jsonl(tmp_path / "b.jsonl", [{"text": " ", "label": "a"}])
     with pytest.raises(EmptyCorpusError, match="1 empty"):
         load_benchmark("bbc", tmp_path / "b.jsonl")
-    lines(tmp_path / "c.jsonl", ROWS)
+    write_jsonl(tmp_path / "c.jsonl", ROWS)
     with (tmp_path / "c.jsonl").open("a") as file:
         file.write("[" * 10)
     assert len(load_benchmark("bbc", tmp_path / "c.jsonl")) == 20
@@ -150,7 +145,7 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
 
 
 def test_many_documents_are_held_in_small_batches(tmp_path: Path) -> None:
-    path = lines(tmp_path / "a.jsonl", [{"text": f"{n}", "label": n % 3} for n in range(3000)])
+    path = write_jsonl(tmp_path / "a.jsonl", [{"text": f"{n}", "label": n % 3} for n in range(3000)])
     benchmark = load_benchmark("nyt", path)
     assert [item.text for item in benchmark.documents()] == [str(n) for n in range(3000)]
     assert benchmark.rows.data.column("text").num_chunks == 12

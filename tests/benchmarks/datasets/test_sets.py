@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import csv
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support import write_jsonl
 
 from benchmarks.datasets import SETS, Benchmark, load_benchmark, statistics
 from simlte_st.errors import DataError
@@ -141,7 +141,7 @@ def test_bbc_without_package_and_hub(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_lines_of_nyt(tmp_path: Path, column: str) -> None:
     path = tmp_path / "nyt.jsonl"
     rows = [{column: f"Article {n}.", "label": "arts" if n % 2 else "sports"} for n in range(6)]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_jsonl(path, rows)
     benchmark = load_benchmark("nyt", path)
     assert [(item.id, item.text, item.label) for item in benchmark.documents()] == [
         (str(n), row[column], row["label"]) for n, row in enumerate(rows)

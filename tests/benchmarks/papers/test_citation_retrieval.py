@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from evaluation_support import on_circle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sentence_transformers import SentenceTransformer
@@ -18,11 +19,6 @@ from simlte_st.errors import DataError
 from simlte_st.evaluation import Bm25Scores, CosineScores, TfidfScores, bootstrap_interval
 
 Build = Callable[..., SentenceTransformer]
-
-
-def on_circle(degrees: list[float]) -> CosineScores:
-    angles = np.deg2rad(degrees)
-    return CosineScores(np.column_stack([np.cos(angles), np.sin(angles)]))
 
 
 def test_hand_made_case() -> None:
@@ -80,9 +76,7 @@ def test_against_sentence_transformers_and_scikit_learn(
         write_csv=False,
     )
     monkeypatch.setattr(
-        evaluator,
-        "embed_inputs",
-        lambda model, texts, **options: torch.tensor(x[[int(t) for t in texts]]),
+        evaluator, "embed_inputs", lambda model, texts, **options: torch.tensor(x[[int(t) for t in texts]])
     )
     theirs = evaluator(tiny_model_for_evaluation())
     ours = result.metrics()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
-from support import make_document
+from support import make_document, write_jsonl
 from tagger_support import EndingTagger
 from tokenizers_support import byte_level
 from transformers import BertConfig, BertModel
@@ -34,7 +34,7 @@ def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 def source(tmp_path: Path) -> Path:
     path = tmp_path / "corpus.jsonl"
     rows = [{"id": f"d{n}", "text": make_document(n, sentences=2 + 3 * n)} for n in range(6)]
-    path.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+    write_jsonl(path, rows)
     return path
 
 

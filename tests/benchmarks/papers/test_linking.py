@@ -6,17 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from evaluation_support import on_circle
 from sentence_transformers import SentenceTransformer
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from benchmarks.papers.linking import PRINTED_LINKS, PRINTED_RANKS, LinkingEvaluator, linking, ranks_for
 from simlte_st.errors import DataError
 from simlte_st.evaluation import Bm25Scores, CosineScores
-
-
-def on_circle(degrees: list[float]) -> CosineScores:
-    angles = np.deg2rad(degrees)
-    return CosineScores(np.column_stack([np.cos(angles), np.sin(angles)]))
 
 
 def test_hand_made_case() -> None:

@@ -112,32 +112,30 @@ def test_code_of_a_repository_is_never_run_unasked(monkeypatch: pytest.MonkeyPat
             load_encoder(name)
 
 
-@pytest.mark.parametrize(("remote", "trusts"), [(True, True), (False, False)])
-def test_trust_goes_no_further_than_the_entry(
-    remote: bool, trusts: bool, bert_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    given = {}
+@pytest.fixture
+def given(bert_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
+    """What a model from the Hub is loaded with; the tiny one is loaded in its place."""
+    found: dict[str, object] = {}
     real = SentenceTransformer
 
     def load(repository: str, **options: object) -> SentenceTransformer:
-        given.update(options)
+        found.update(options, repository=repository)
         return real(str(bert_path), device="cpu")
 
     monkeypatch.setattr("benchmarks.rivals.encoders.SentenceTransformer", load)
+    return found
+
+
+@pytest.mark.parametrize(("remote", "trusts"), [(True, True), (False, False)])
+def test_trust_goes_no_further_than_the_entry(
+    remote: bool, trusts: bool, given: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(huggingface_hub.HfApi, "model_info", lambda *a, **k: None)
     load_hub_model(HubModel("X", "someone/x", remote_code=remote), trust_remote_code=True)
     assert given["trust_remote_code"] is trusts
 
 
-def test_what_is_in_the_cache_is_taken_from_there(bert_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    given = {}
-    real = SentenceTransformer
-
-    def load(repository: str, **options: object) -> SentenceTransformer:
-        given.update(options, repository=repository)
-        return real(str(bert_path), device="cpu")
-
-    monkeypatch.setattr("benchmarks.rivals.encoders.SentenceTransformer", load)
+def test_what_is_in_the_cache_is_taken_from_there(given: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(huggingface_hub, "snapshot_download", lambda repository, **options: "/somewhere")
     load_hub_model(HubModel("X", "someone/x"))
     assert given["repository"] == "/somewhere"

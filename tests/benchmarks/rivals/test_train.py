@@ -135,9 +135,7 @@ def test_another_seed_gives_other_weights(
     assert changed(trained[name][1], tmp_path / "other")
 
 
-def test_only_what_a_rival_needs_differs_from_the_common_settings(
-    trained: dict[str, tuple[RivalRecord, Path]],
-) -> None:
+def test_only_what_a_rival_needs_differs_from_the_common_settings(trained: dict[str, tuple[RivalRecord, Path]]) -> None:
     common = PRESET.changed(batch_size=8, max_view_length=32)
     own = {name: {key for key, value in vars(common).items() if value != vars(trained[name][0].preset)[key]}
            for name in ALL}  # fmt: skip

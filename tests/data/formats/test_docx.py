@@ -13,16 +13,10 @@ import docx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reading_support import texts, write_docx
+from reading_support import skipped, texts, write_docx
 
 from simlte_st.data.documents import read_documents
 from simlte_st.errors import EmptyCorpusError
-
-
-def skipped(folder: Path, **settings: int) -> dict[str, int]:
-    reader = read_documents(folder, **settings)  # type: ignore[arg-type]
-    list(reader)
-    return reader.report.skipped
 
 
 def test_a_docx_is_read_whole_and_in_order(tmp_path: Path) -> None:

@@ -15,18 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from odd_texts import texts as odd_texts
-from reading_support import page, texts
+from reading_support import page, skipped, texts
 
-from simlte_st.data.documents import read_documents
 from simlte_st.data.formats.html import html_text
 from simlte_st.data.text_files import BadTextError
 from simlte_st.errors import EmptyCorpusError
-
-
-def skipped(folder: Path, **settings: int) -> dict[str, int]:
-    reader = read_documents(folder, **settings)  # type: ignore[arg-type]
-    list(reader)
-    return reader.report.skipped
 
 
 @pytest.mark.parametrize(

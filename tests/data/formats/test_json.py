@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from reading_support import packed, texts
+from support import write_jsonl
 
 from simlte_st.data.config import SourceConfig
 from simlte_st.data.document import content_id
@@ -21,7 +22,7 @@ from simlte_st.errors import DataError, EmptyCorpusError
 def test_columns_of_lines_are_those_of_the_first_ones(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     rows = [{"a": 1}, {"b": 2}, *({"a": n} for n in range(200)), {"c": 3}]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_jsonl(path, rows)
     table = open_table(path, SourceConfig())
     assert table.columns == ["a", "b"]
     assert table.strings == []
@@ -55,12 +56,7 @@ def test_bad_json_lines_are_counted_one_by_one(tmp_path: Path) -> None:
     )
     reader = read_documents(path)
     assert [(document.id, document.text) for document in reader] == [("0", "one"), ("9", "two")]
-    assert reader.report.skipped == {
-        "malformed JSON": 3,
-        "not an object": 2,
-        "wrong encoding": 1,
-        "missing column": 1,
-    }
+    assert reader.report.skipped == {"malformed JSON": 3, "not an object": 2, "wrong encoding": 1, "missing column": 1}
     assert reader.report.ignored == {"blank line": 1}
     assert reader.report.examples["malformed JSON"][0].startswith("line 2: ")
     assert reader.report.examples["not an object"] == ["line 3: a JSON str", "line 4: a JSON list"]

@@ -15,11 +15,7 @@ from datasets import Dataset
 from sentence_transformers import SentenceTransformerTrainingArguments
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
-from simlte_st.training.batching import (
-    ConfiguredBatchSampler,
-    SeededBatchSampler,
-    TokenBudgetBatchSampler,
-)
+from simlte_st.training.batching import ConfiguredBatchSampler, SeededBatchSampler, TokenBudgetBatchSampler
 
 ROWS = Dataset.from_dict({"text": ["a"] * 30})
 
