@@ -213,7 +213,7 @@ def take(step: Step, folder: Path) -> Outcome:
 
 
 def faults(step: Step, status: int, printed: str) -> Iterator[str]:
-    """Tell what is wrong with what a step printed."""
+    """Return the problems of a step's output."""
     if status != step.status:
         yield f"exit status {status}, not {step.status}"
     if "Traceback" in printed:

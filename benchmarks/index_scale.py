@@ -254,7 +254,7 @@ class Side:
         return answer
 
     def close(self) -> dict[str, Any]:
-        """Ask for its memory and the size of its files, and end it."""
+        """Return its memory and the size of its files, and end it."""
         answer = self.ask("end")
         assert self.process.stdin is not None
         self.process.stdin.close()

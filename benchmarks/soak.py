@@ -95,7 +95,7 @@ def start(folder: Path, options: argparse.Namespace, *, resume: bool) -> subproc
 
 
 def reached(run: Path) -> str:
-    """Tell how far a run has come: its newest complete checkpoint, or what comes before one."""
+    """Return how far a run has come: its newest complete checkpoint, or what comes before one."""
     if not (run / SETTINGS_FILE).exists():
         return "nothing written" if not run.exists() else "begun"
     checkpoint = last_complete_checkpoint(run / "checkpoints")

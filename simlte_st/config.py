@@ -96,7 +96,7 @@ class Config:
             overrides: Values by the names of the fields, or by names that they had formerly, which warn.
 
         Raises:
-            ConfigurationError: A value is out of its range, or ``config`` is no config of this kind.
+            ConfigurationError: A value is out of its range, or ``config`` is of another class.
             TypeError: There is no such setting.
         """
         if config is not None and not isinstance(config, cls):

@@ -67,7 +67,7 @@ def probes(
 
 
 def shares_right(data: BankSet, vectors: np.ndarray, inverse_l2: float | None = INVERSE_L2) -> list[float]:
-    """Tell how often the probe of all labels is right about each document: accuracy, to be pooled over some of them."""
+    """Return how often the probe of all labels is right about each document: accuracy, to be pooled over some."""
     right, tested = np.zeros(len(data.labels)), np.zeros(len(data.labels))
     for test, result in probes(data, vectors, FULL, inverse_l2):
         right[test] += result.predicted == result.test

@@ -15,7 +15,7 @@ _NEGLIGIBLE = 1e-10
 
 
 def alpha_req(embeddings: ArrayLike) -> float:
-    """Tell how far the decay of a space's variances is from 1 / rank: alpha-ReQ of Agrawal et al. (2022).
+    """Return how far the decay of a space's variances is from 1 / rank: alpha-ReQ of Agrawal et al. (2022).
 
     The variances along the principal directions of a space fall about as ``rank ** -alpha``. Where alpha is near 1 the
     space generalises best; where it is larger few directions hold all, the space collapses; where it is smaller the

@@ -80,7 +80,7 @@ class Build:
         return asdict(self)
 
     def summary(self) -> str:
-        """Say it in two lines."""
+        """Return a summary of two lines."""
         first, last = self.distance
         return (
             f"{self.name}: {self.documents:,} documents, {self.tokens:,} tokens, {self.steps:,} steps in "

@@ -104,7 +104,7 @@ def _excerpts(
 
 
 def _offsets(model: SentenceTransformer, text: str) -> NDArray[np.int64]:
-    """Tell where each token begins and ends, ``[tokens, 2]``."""
+    """Return where each token begins and ends, ``[tokens, 2]``."""
     found = model.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
     return np.array(found["offset_mapping"], dtype=np.int64).reshape(-1, 2)
 

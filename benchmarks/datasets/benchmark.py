@@ -60,7 +60,7 @@ class Card:
     notes: tuple[str, ...] = ()
 
     def where_to_get(self) -> str:
-        """Say where the data set can be had and how it is passed."""
+        """Return where the data set is available and how to pass it."""
         return (
             f"{self.title}: get it from {self.home} (licence: {self.licence}) and pass path=: "
             f"{'; or '.join(self.forms)}; or a table (.parquet, .jsonl, .csv) with the columns text and "

@@ -129,7 +129,7 @@ class LabelledSet:
 
 
 def describe_file(file: Path, root: Path | None = None) -> list[Any]:
-    """Tell a file from what it was before: its path, its size and when it was last changed."""
+    """Return what identifies a version of a file: its path, its size and when it was last changed."""
     status = file.stat()
     return [str(file.relative_to(root) if root else file.resolve()), status.st_size, status.st_mtime_ns]
 

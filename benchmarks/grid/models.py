@@ -39,7 +39,7 @@ class Base:
 
     @cached_property
     def identity(self) -> dict[str, Any]:
-        """Tell it from all others, without its place on this machine."""
+        """Return what identifies the model, without its place on this machine."""
         folder = packaged_base_path() if self.name == PACKAGED_BASE else Path(self.name)
         weights = folder / "model.safetensors"
         if folder.is_dir() and not weights.exists():
@@ -69,7 +69,7 @@ class Corpus:
 
     @cached_property
     def identity(self) -> dict[str, Any]:
-        """Tell the documents from all others."""
+        """Return what identifies the documents."""
         texts = (document["text"] for document in self.documents)
         return {"name": self.path.name, "documents": len(self.documents), "sha256": digest(texts)}
 

@@ -65,7 +65,7 @@ class Results:
         return found
 
     def shots(self, data: str) -> int:
-        """Tell how many examples a class a data set's few-shot experiment has."""
+        """Return the examples per class of a data set's few-shot experiment."""
         found: int = self.settings["shots"].get(data, 5)
         return found
 

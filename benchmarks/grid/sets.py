@@ -74,7 +74,7 @@ class Texts:
 
     @cached_property
     def identity(self) -> dict[str, Any]:
-        """Tell the texts from all others: their number and their content."""
+        """Return what identifies the texts: their number and a digest."""
         return {"name": self.name, "texts": len(self), "sha256": digest(self._parts())}
 
     def _parts(self) -> Iterator[str]:
@@ -98,7 +98,7 @@ class Labelled(Texts):
 
     @cached_property
     def identity(self) -> dict[str, Any]:
-        """Tell the documents, their classes and their parts from all others."""
+        """Return what identifies the documents, their classes and their parts."""
         return {
             "name": self.name,
             "train": self.learn,
@@ -115,7 +115,7 @@ class Papers(Texts):
 
     @cached_property
     def links_sha256(self) -> str:
-        """Tell the links from others."""
+        """Return what identifies the links."""
         return hashlib.sha256(np.ascontiguousarray(self.links, dtype="<i8").tobytes()).hexdigest()[:16]
 
 
@@ -137,7 +137,7 @@ def digest(*columns: Any) -> str:
 
 
 def places(shared: Path | None, given: Mapping[str, Path]) -> dict[str, Path]:
-    """Say where data sets are: where the user says, or in the shared folder under its name for them."""
+    """Return the place of each data set: as the user says, or in the shared folder under its name for it."""
     unknown = set(given) - set(ALL)
     if unknown:
         raise SystemExit(f"No data set is called {', '.join(sorted(unknown))}; there are: {', '.join(ALL)}.")

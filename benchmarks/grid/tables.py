@@ -50,7 +50,7 @@ def title(name: str) -> str:
 
 
 def architecture(results: Results) -> str:
-    """Tell which of the papers' headlines a grid answers to."""
+    """Return the headlines of the papers that a grid can answer."""
     return "Longformer" if "longformer" in results.settings["preset"] else "BERT"
 
 

@@ -119,7 +119,7 @@ class Work:
 
 
 def differences(saved: Any, wanted: Any, name: str = "") -> Iterator[str]:
-    """Tell in which settings two records differ."""
+    """Return the settings in which two records differ."""
     if isinstance(saved, Mapping) and isinstance(wanted, Mapping):
         for key in dict.fromkeys([*saved, *wanted]):
             yield from differences(saved.get(key), wanted.get(key), f"{name}.{key}" if name else key)

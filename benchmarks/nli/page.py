@@ -91,7 +91,7 @@ def _begin(settings: Mapping[str, Any], rates: Sequence[float]) -> Iterator[str]
 
 
 def _tasks(shared: Path, most: int | None) -> str:
-    """Say how many texts the tasks of SentEval have here, and which task of the paper's is not here."""
+    """Return how many texts the tasks of SentEval have here, and which task of the paper's is not here."""
     said = []
     for name in SENTEVAL:
         task = load_labelled(shared, name, most)
@@ -189,7 +189,7 @@ def score_table(rows: Mapping[str, Seeds], untrained: Mapping[str, Any], metric:
 
 
 def tfidf_ahead(rows: Mapping[str, Seeds], untrained: Mapping[str, Any], metric: str) -> Iterator[str]:
-    """Say which rows TF-IDF is ahead of in the mean; nothing where it is ahead of none."""
+    """Return the rows that TF-IDF is ahead of in the mean, or an empty string."""
     of_all = {**{name: {0: result} for name, result in untrained.items()}, **rows}
     means = {
         row: np.mean([values_of(result, metric)[AVERAGE] for result in trained.values()])
@@ -203,7 +203,7 @@ def tfidf_ahead(rows: Mapping[str, Seeds], untrained: Mapping[str, Any], metric:
 
 
 def changed(results: Mapping[str, Any]) -> str:
-    """Say what share of the texts of the tables' sets conversion changes, of those sets where that was counted."""
+    """Return what share of the texts of the tables' sets conversion changes, of those sets where that was counted."""
     found = {name: results.get(f"conversion/{name}") for name in ("SNLI", *STS, *SENTEVAL)}
     shares = [f"{name} {changed_share(result)}" for name, result in found.items() if result]
     return f"Of texts that are trained and measured on here, conversion changes: {', '.join(shares)}." if shares else ""
@@ -295,7 +295,7 @@ def _conversion(results: Mapping[str, Any]) -> Iterator[str]:
 
 
 def made_where(cells: Mapping[str, Any], made_in: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Say what was made where, if not all was made in one place."""
+    """Return where each part was made, if not all were made on one machine."""
     if len(made_in) < 2:
         return
     for place in range(1, len(made_in)):

@@ -142,7 +142,7 @@ def by_length(data: Inference, *arguments: Any, seed: int, **options: Any) -> Ba
 
 @torch.inference_mode()
 def classify(model: SentenceTransformer, softmax: SoftmaxLoss, data: Inference) -> dict[str, float]:
-    """Tell the labels of pairs: mean cross-entropy and accuracy."""
+    """Return the mean cross-entropy and accuracy of the labels of pairs."""
     pieces: list[torch.Tensor] = []
     order = np.argsort([len(text) for text in data.first])
     for rows in np.array_split(order, max(1, len(order) // 64)):

@@ -181,7 +181,7 @@ class AttentionResult:
         return markdown_table(header, rows)
 
     def summary(self) -> str:
-        """Say what was read, a line for each model, and what decided the parts of speech."""
+        """Return what was read, a line for each model, and what decided the parts of speech."""
         lines = [f"{model.truncation.summary(name)}" for name, model in self.models.items()]
         layer = "last layer" if self.layer == -1 else f"layer {self.layer}"
         return "\n".join([*lines, f"Attention of the {layer}, mean over its heads; tags: {described(self.tagger)}."])

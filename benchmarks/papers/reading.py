@@ -40,7 +40,7 @@ class TokenizedText:
         return [self.text[start:stop] for start, stop in self.spans]
 
     def notes(self, name: str) -> list[str]:
-        """Say what is cut, of a model of this name; nothing where nothing is."""
+        """Return what a model of this name truncates, or an empty string."""
         return cut_notes(name, len(self.spans) + self.cut, self.cut)
 
 
@@ -107,5 +107,5 @@ def read_text(model: SentenceTransformer, text: str) -> TokenizedText:
 
 
 def cut_notes(name: str, tokens: int, cut: int) -> list[str]:
-    """Say how many of a text's tokens a model of some name did not read; nothing where it read all."""
+    """Return how many tokens of a text a model did not read, or an empty string."""
     return [f"{name} read {tokens - cut:,} of {tokens:,} tokens; the rest is not shown."] if cut else []

@@ -114,7 +114,7 @@ def convert_to_longformer(
         dtype. It reads ``config.usable_length`` tokens, which is ``max_length``.
 
     Raises:
-        ModelError: The model is no such encoder; the message says why.
+        ModelError: The model cannot be converted; the message says why.
         ConfigurationError: A ``max_length`` below 1, an unknown ``positions``, a window that is not even.
 
     References:

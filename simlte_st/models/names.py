@@ -117,7 +117,7 @@ def hub_repositories(name: str) -> tuple[str, ...]:
 
 
 def hub_problem(repository: str) -> str | None:
-    """Return the error if the Hub does not answer for a repository; that there is no such one is an answer."""
+    """Return the error if the Hub does not answer for a repository; a missing repository counts as an answer."""
     from huggingface_hub import HfApi
 
     try:

@@ -24,7 +24,7 @@ TOPICS = 6
 TYPICAL = 3
 """Documents that are named of a topic."""
 
-QUESTIONS = 3
+QUERIES = 3
 """Questions that are offered."""
 
 _SMALLEST = 10  # documents a topic has on the average
@@ -53,7 +53,7 @@ class Overview:
         columns: Their columns.
         title: The column of titles; None if there is none.
         topics: Topics of up to :data:`DRAWN` documents, the largest first; none of a handful.
-        questions: Titles of documents of different topics.
+        queries: Titles of documents of different topics.
         weak: Cosine below which a hit is weak: the calibrated threshold, else that of nine in ten pairs of documents.
     """
 
@@ -61,7 +61,7 @@ class Overview:
     columns: Sequence[Column]
     title: str | None
     topics: Sequence[Topic]
-    questions: Sequence[str]
+    queries: Sequence[str]
     weak: float
 
 
@@ -95,7 +95,7 @@ def look_over(index: Index, title: str | None = None) -> Overview:
             topics.append((len(members), Topic(", ".join(terms) or typical[0][1], typical)))
         topics.sort(key=lambda each: -each[0])
     found = [topic for _, topic in topics]
-    questions = [topic.documents[0][1] for topic in found] or titles
+    queries = [topic.documents[0][1] for topic in found] or titles
     if index.calibration is not None:
         weak = index.calibration.threshold
-    return Overview(len(ids), columns, title, found, list(dict.fromkeys(questions))[:QUESTIONS], weak)
+    return Overview(len(ids), columns, title, found, list(dict.fromkeys(queries))[:QUERIES], weak)

@@ -118,13 +118,13 @@ class Page:
         )
 
     def start(self) -> None:
-        """Show what is in the index, and questions to click."""
+        """Show what is in the index, and queries to click."""
         overview, trail = self.overview, self.state.trail
-        if overview.questions:
+        if overview.queries:
             st.html('<div class="simlte label">for example</div>')
             with st.container(horizontal=True):
-                for number, question in enumerate(overview.questions):
-                    st.button(as_label(question), key=f"ask {number}", on_click=self.ask, args=(question,))
+                for number, query in enumerate(overview.queries):
+                    st.button(as_label(query), key=f"ask {number}", on_click=self.ask, args=(query,))
         places = st.columns(2)
         for number, topic in enumerate(overview.topics):
             with places[number % 2].container(border=True, gap=None):
@@ -187,7 +187,7 @@ class Page:
             st.download_button("JSON", text, "hits.json", "application/json", type="tertiary", on_click="ignore")
 
     def about(self, count: int) -> str:
-        """Say how many hits there are, and what they were filtered by."""
+        """Show the number of hits and the filters."""
         values = [(column, self.state[filters.PREFIX + column.name]) for column in self.menus]
         chosen = [f"{column.name}: {', '.join(filters.to_address(column, value))}" for column, value in values
                   if filters.condition(column, value)]  # fmt: skip
@@ -288,5 +288,5 @@ def show_page(
 
 
 def show_problem(text: str) -> None:
-    """Say what is wrong."""
+    """Show an error."""
     st.html(f'<div class="simlte problem" role="alert">{escape(text)}</div>')

@@ -255,7 +255,7 @@ class TrainConfig(RunningConfig, ReadConfig, TrainingConfig):
 
     @classmethod
     def make(cls, config: TrainConfig | None, overrides: Mapping[str, Any]) -> TrainConfig:
-        """Return the settings of a call; what is no field of this class is a setting of the preset."""
+        """Return the settings of a call; other names are settings of the preset."""
         own = {name: value for name, value in overrides.items() if name in cls.__dataclass_fields__}
         of_preset = {name: value for name, value in overrides.items() if name not in own}
         before = own.get("settings", config.settings if isinstance(config, cls) else {})

@@ -79,7 +79,7 @@ class RunFolder:
 
     def _set_aside(self, overwrite: bool) -> None:
         if not (self.path / SETTINGS_FILE).exists() or is_model(self.path):
-            raise ConfigurationError(f"{self.path} exists and is no work folder of a run: choose another output.")
+            raise ConfigurationError(f"{self.path} exists and is not the work folder of a run: choose another output.")
         hold(self.path).release()
         if not overwrite:
             raise ConfigurationError(

@@ -27,7 +27,7 @@ def test_topics_titles_and_questions(encoder_path: Path, tmp_path: Path) -> None
     assert len(found.topics) == 3
     assert all(len(topic.documents) == TYPICAL and topic.name for topic in found.topics)
     assert {title for topic in found.topics for _, title in topic.documents} <= {f"T{n}" for n in range(30)}
-    assert list(found.questions) == [topic.documents[0][1] for topic in found.topics]
+    assert list(found.queries) == [topic.documents[0][1] for topic in found.topics]
     assert -1 < found.weak < 1
     assert look_over(index, "year").topics[0].documents[0][1].isdigit()
     with pytest.raises(DataError, match=r"title='headline': .*Title, year"):

@@ -113,7 +113,7 @@ def test_a_filter(page: AppTest, documents: list[str]) -> None:
 def test_the_start_shows_what_is_there_and_what_to_ask(page: AppTest, folder: Path) -> None:
     assert "columns: year, kind" in shown(page)[-1]
     assert page.button(key="ask 2").label
-    asked = look_over(Index.open(folder)).questions[0]
+    asked = look_over(Index.open(folder)).queries[0]
     page.button(key="ask 0").click().run()
     assert page.text_input(key="text").value == asked
     assert hits(page)[0] == Index.open(folder).search(asked)[0].id

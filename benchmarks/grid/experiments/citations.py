@@ -110,5 +110,5 @@ def measured(scores: PairScores, data: Papers, tasks: Tasks) -> dict[str, Any]:
 
 
 def told(result: Mapping[str, Any]) -> str:
-    """Tell a result in a line."""
+    """Return a result as a line."""
     return f"R@10 {100 * result['retrieval']['recall@10']:.1f}"

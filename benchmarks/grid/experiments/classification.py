@@ -104,5 +104,5 @@ def scores(draws: Sequence[ProbeResult]) -> dict[str, list[float]]:
 
 
 def told(result: Mapping[str, Any]) -> str:
-    """Tell a result in a line."""
+    """Return a result as a line."""
     return f"macro-F1 {100 * np.mean(result['macro_f1']):.1f}"

@@ -121,7 +121,7 @@ class _Words:
             self._hiding = {name: _inherited(name, based) for name in based}
 
     def parts(self, root: Any) -> Iterator[str]:
-        """Return the text of a tree in parts; what is not in the final document is removed from the tree."""
+        """Return the text of a tree in parts; parts outside the final document are removed from the tree."""
         self._accept_changes(root)
         self._take_out_hidden(root)
         # A text box in the middle of a paragraph is read after it.
