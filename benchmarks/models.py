@@ -52,7 +52,7 @@ from benchmarks.models_page import (
     WITH_LSA,
     WORDS,
     write_page,
-)  # fmt: skip
+)
 from benchmarks.nli.tasks import Pairs, load_pairs, score_similarity, similarity
 from benchmarks.papers.citation_retrieval import citation_retrieval
 from benchmarks.papers.document_similarity import document_similarity, load_lee

@@ -49,8 +49,9 @@ SHOTS_TITLE, FULL_TITLE = f"## Macro-F1, {SHOTS} documents a class", "## Macro-F
 LSA_LINES = [
     "*LSA* is a latent semantic analysis (TF-IDF's singular vectors) of the documents themselves, without labels: of "
     "words by itself, or of tokens as the second part of a model's embedding, weight .4 from 512 tokens on; its STS-B "
-    "is the mean over the sets it was fitted on. What it is worth when fitted on other documents is in `lsa.md`.", "",
-]  # fmt: skip
+    "is the mean over the sets it was fitted on. What it is worth when fitted on other documents is in `lsa.md`.",
+    "",
+]
 
 RETRIEVAL = {"R@10": "recall@10", "R@100": "recall@100", "MRR": "mrr"}
 ALL_SETS, LONG_SETS = "all sets", "long sets"
@@ -159,20 +160,24 @@ def page(results: Results, lengths: Mapping[str, np.ndarray], timing: Mapping[st
     if cites:
         some = next(iter(results[AAN].values()))
         lines += [
-            "## Citations among full papers", "",
+            "## Citations among full papers",
+            "",
             f"AAN: {some['queries']:,.0f} papers search the {some['pool']:,.0f} that are cited, each without itself. "
-            "Differences are paired, paper by paper.", "",
+            "Differences are paired, paper by paper.",
+            "",
             *paired_tables(cites),
-        ]  # fmt: skip
+        ]
     lengthwise = by_length(results, lengths)
     lines += [
-        "## Accuracy by length", "",
+        "## Accuracy by length",
+        "",
         f"All labels, of the documents of all sets in buckets of tokens ({', '.join(lengths) or 'none yet'}); rows "
-        "that have all these sets. Differences are paired, document by document.", "",
+        "that have all these sets. Differences are paired, document by document.",
+        "",
         *paired_tables(lengthwise),
         *similarity_lines(results),
         *timing_lines(timing),
-    ]  # fmt: skip
+    ]
     return lines
 
 

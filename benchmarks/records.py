@@ -35,9 +35,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--results": {"type": Path, "default": RESULTS, "help": argparse.SUPPRESS},
     # Left to themselves some machines train in bfloat16, and others not.
     "--bf16": {
-        "action": argparse.BooleanOptionalAction, "default": False, "help": "compute in bfloat16 (default: float32)"
+        "action": argparse.BooleanOptionalAction,
+        "default": False,
+        "help": "compute in bfloat16 (default: float32)",
     },
-}  # fmt: skip
+}
 """Options that several benchmarks have."""
 
 

@@ -84,8 +84,9 @@ def _make_sets(folder: Path) -> None:
     links = [(n, (n + 4 * step) % 48) for n in range(48) for step in (1, 2, 5)]
     table("aan_citations.parquet", [{"citing": f"P{a}", "cited": f"P{b}"} for a, b in links])
     table(SHARED["lee"], [{"text": document(topics[n % 4], 30_000 + n, 3)} for n in range(12)])
-    judged = [[1.0 if a == b else 0.8 - abs(a - b) / 50 if a % 4 == b % 4 else 0.1 for b in range(12)]
-              for a in range(12)]  # fmt: skip
+    judged = [
+        [1.0 if a == b else 0.8 - abs(a - b) / 50 if a % 4 == b % 4 else 0.1 for b in range(12)] for a in range(12)
+    ]
     write_json(folder / "lee_similarities_50x50.json", judged)
     for order, name in enumerate(("brown", "sotu")):
         table(SHARED[name], [{"text": document(topics[n % 4], 40_000 + 100 * order + n, 40)} for n in range(4)])

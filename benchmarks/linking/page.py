@@ -36,8 +36,10 @@ def report(work: Work, folder: Path, systems: Sequence[str]) -> None:
         draw_alphas(_by_part(found["AST"]), folder / "ast_alphas.svg")
         draw_map(next(iter(found["AST"].values()))["result"]["map"], folder / "ast_map.svg")
     draw_sparsity(sparsity, folder / "ast_sparsity.svg")
-    kept = {name: {str(seed): cell["result"] | {"settings": cell["settings"]} for seed, cell in by_seed.items()}
-            for name, by_seed in found.items()}  # fmt: skip
+    kept = {
+        name: {str(seed): cell["result"] | {"settings": cell["settings"]} for seed, cell in by_seed.items()}
+        for name, by_seed in found.items()
+    }
     write_results("ast", {"results": kept, "sparsity": sparsity, "environments": made_in}, folder)
 
 

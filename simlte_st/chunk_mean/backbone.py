@@ -28,6 +28,7 @@ class ChunkMean(Backbone):
     )
     overlap: int = setting(0, "tokens that a chunk shares with the one before", least=0, default_help="0")
     chunk_weights: ChunkWeights = setting(
-        "tokens", "weight of a chunk in the mean: tokens, by the number of its tokens; equal, the same for all",
+        "tokens",
+        "weight of a chunk in the mean: tokens, by the number of its tokens; equal, the same for all",
         default_help="tokens",
-    )  # fmt: skip
+    )

@@ -31,9 +31,11 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("source", metavar="SOURCE", action=Sources, help=f"{PLACES}, or a pattern in quotes")
     parser.add_argument(
-        "models", metavar="MODEL", nargs="*",
+        "models",
+        metavar="MODEL",
+        nargs="*",
         help="folders or names (default: the packaged all-MiniLM-L6-v2 and this package's own)",
-    )  # fmt: skip
+    )
     add_options(parser, CompareConfig)
     add_arguments(parser, "--json", "--verbose", "--debug")
     parser.set_defaults(run=run)

@@ -152,9 +152,10 @@ def table_lines(hits: Hits, heads: Sequence[str], below: Sequence[Sequence[str]]
     room = width - names - 18
     yield f"{'rank':>4}  {_cell('id', names)}  {'cosine':>6}  {'bm25':>6}"[: width - 1]
     for rank, (hit, head, lines) in enumerate(zip(hits, heads, below, strict=True), start=1):
-        numbers = "  ".join(f"{'-' if each is None else format(each, form):>6}" for each, form in (
-            (hit.cosine, ".3f"), (hit.bm25, ".1f")
-        ))  # fmt: skip
+        numbers = "  ".join(
+            f"{'-' if each is None else format(each, form):>6}"
+            for each, form in ((hit.cosine, ".3f"), (hit.bm25, ".1f"))
+        )
         yield f"{rank:>4}  {_cell(hit.id, names)}  {numbers}  {_cell(head, room - 6)}".rstrip()
         for line in lines:
             yield f"      {_cell(line, width - 6)}".rstrip()

@@ -37,14 +37,16 @@ def add_parser(subparsers: Any) -> None:
     target = parser.add_mutually_exclusive_group()
     target.add_argument("--output", metavar="DIR", help="folder of the finished model")
     target.add_argument(
-        "--name", help="a name instead of a folder, by which all commands and simlte_st.SentenceTransformer(NAME) find "
+        "--name",
+        help="a name instead of a folder, by which all commands and simlte_st.SentenceTransformer(NAME) find "
         "the model; it is saved in your model folder (SIMLTE_ST_HOME, else the user's cache)",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--push-to-hub", metavar="OWNER/NAME",
+        "--push-to-hub",
+        metavar="OWNER/NAME",
         help="upload the finished model with its card to the Hugging Face Hub; token and name are checked before "
         "training",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--public", action="store_true", help="with --push-to-hub: make a new repository public (default: private)"
     )

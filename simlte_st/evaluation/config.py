@@ -29,7 +29,9 @@ class CompareConfig(DeviceConfig, SeedConfig, ProgressConfig, ReadConfig):
     """How settings are compared on a sample of documents."""
 
     probe: str | None = setting(
-        None, "column of classes, folders or tags: probes with a few labels decide which setting is best",
-        metavar="COLUMN", default_help="no probes",
-    )  # fmt: skip
+        None,
+        "column of classes, folders or tags: probes with a few labels decide which setting is best",
+        metavar="COLUMN",
+        default_help="no probes",
+    )
     sample: int = setting(500, "documents to compare on at most; fewer of long ones, but at least 100", least=2)

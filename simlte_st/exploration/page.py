@@ -39,9 +39,7 @@ _TIP = (
 )
 _DECIMALS = 4
 _SHORT = 2  # terms of a topic's name on the map
-_LINKS = {
-    "map": "Map", "topics": "Topics", "duplicates": "Near-duplicates", "outliers": "Outliers", "corpus": "Corpus"
-}  # fmt: skip
+_LINKS = {"map": "Map", "topics": "Topics", "duplicates": "Near-duplicates", "outliers": "Outliers", "corpus": "Corpus"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,14 +28,18 @@ class Longformer(Backbone):
     reading: ClassVar[str] = "a Longformer of {:,} tokens"
 
     attention_window: int | list[int] = setting(
-        512, "tokens that a token sees on both sides together; an even number",
+        512,
+        "tokens that a token sees on both sides together; an even number",
         default_help="512",
-    )  # fmt: skip
+    )
     positions: Positions = setting(
-        "tile", "where the positions beyond the encoder's come from: tile repeats them, as the paper does; interpolate "
-        "stretches them", default_help="tile",
-    )  # fmt: skip
+        "tile",
+        "where the positions beyond the encoder's come from: tile repeats them, as the paper does; interpolate "
+        "stretches them",
+        default_help="tile",
+    )
     global_tokens: GlobalTokens | None = setting(
-        None, "tokens that see, and are seen by, the whole document: cls, the first one, or none",
+        None,
+        "tokens that see, and are seen by, the whole document: cls, the first one, or none",
         default_help="none for a stock Longformer that is a sentence encoder, as it was tuned; else cls",
-    )  # fmt: skip
+    )

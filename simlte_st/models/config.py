@@ -43,9 +43,11 @@ class EngineConfig(Config):
         "local", "what computes: this process, or actors of Ray on one machine or many", decisive=False
     )
     actors: int | None = setting(
-        None, "number of actors of Ray, each with a CPU and, if there are any, a GPU", default_help="as many as fit",
+        None,
+        "number of actors of Ray, each with a CPU and, if there are any, a GPU",
+        default_help="as many as fit",
         decisive=False,
-    )  # fmt: skip
+    )
     address: str | None = setting(
         None, "address of a Ray cluster", metavar="HOST:PORT", default_help="one that runs here, else a new one",
         decisive=False,
@@ -112,11 +114,14 @@ class ConvertConfig(OverwriteConfig):
     """How a model becomes one that reads long documents, besides the settings of the backbone."""
 
     max_length: int | None = setting(
-        None, "tokens that the new model reads",
+        None,
+        "tokens that the new model reads",
         default_help="32,768 in chunks, 4,096 as a Longformer; for a stock Longformer as many as before",
-    )  # fmt: skip
+    )
     backbone: str | None = setting(
-        None, f"what the encoder becomes: {' or '.join(BACKBONES)}", metavar="NAME",
+        None,
+        f"what the encoder becomes: {' or '.join(BACKBONES)}",
+        metavar="NAME",
         default_help="chunk-mean; longformer if ``max_length=`` or one of its settings is given",
-    )  # fmt: skip
+    )
     pooling: Literal["keep", "cls", "mean"] = setting("keep", "pooling of the new model; keep for the base's")

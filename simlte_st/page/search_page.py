@@ -89,7 +89,7 @@ class Page:
             box, button = st.columns([7, 1], vertical_alignment="bottom")
             box.text_input(
                 "Search", key="text", placeholder="words, a sentence, a whole text", label_visibility="collapsed"
-            )  # fmt: skip
+            )
             submitted = button.form_submit_button("Search", width="stretch")
             with st.expander("Filters and options"):
                 places = st.columns(3)
@@ -98,9 +98,11 @@ class Page:
                         filters.show_filter(column)
                 columns = st.columns([1, 1, 1, 2], vertical_alignment="bottom")
                 columns[0].selectbox(
-                    "Mode", get_args(Mode), key="mode",
+                    "Mode",
+                    get_args(Mode),
+                    key="mode",
                     help="dense: by vectors, text: by BM25, hybrid: by the ranks in both",
-                )  # fmt: skip
+                )
                 columns[1].number_input("Most hits", min_value=1, key="top")
                 columns[2].number_input("Lowest cosine", -1.0, 1.0, step=0.05, key="threshold", placeholder="any")
                 columns[3].text_input("Filter in SQL", key="where", placeholder="year > 2010 AND kind = 'news'")

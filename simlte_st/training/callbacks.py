@@ -141,8 +141,9 @@ class LossMetricsCallback(TrainerCallback):
                 logger.warning(
                     "Step %d: the embeddings of different documents are nearly the same (mean cosine %.3f). If that "
                     "lasts, nothing is learnt: use a lower learning rate, or another seed.",
-                    state.global_step, metrics["mean_cosine"],
-                )  # fmt: skip
+                    state.global_step,
+                    metrics["mean_cosine"],
+                )
 
 
 def trainer_callbacks(views: DocSplitTransform, loss: nn.Module) -> list[TrainerCallback]:
@@ -222,8 +223,10 @@ class StepTimeCallback(TrainerCallback):
         if took > LONG_STEP and took * left > LONG_RUN:
             logger.info(
                 "The first step took %s: about %s for the %s left.",
-                spell_seconds(took), spell_seconds(took * left), f"{left:,}",
-            )  # fmt: skip
+                spell_seconds(took),
+                spell_seconds(took * left),
+                f"{left:,}",
+            )
 
 
 def _log_size(loss: nn.Module, inputs: tuple[Any, ...]) -> None:

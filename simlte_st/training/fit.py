@@ -207,8 +207,10 @@ def _log_plan(run: TrainingRun, batches: Batches, steps: int, documents: int) ->
     if left := documents % world():
         logger.info(
             "%d document%s skipped in each pass, different ones each time: %d processes take equal parts.",
-            left, " is" if left == 1 else "s are", world(),
-        )  # fmt: skip
+            left,
+            " is" if left == 1 else "s are",
+            world(),
+        )
     warn_of_pooling(run.base, run.preset, steps)
 
 

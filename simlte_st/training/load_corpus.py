@@ -159,8 +159,9 @@ def plan_whole(run: TrainingRun) -> WholeDocuments | None:
     logger.info(
         "The base would cut %.1f%% of the tokens: the finished model will read documents whole, up to %s tokens, in "
         "chunks. Training sees, and the verdict compares, as much as the base reads.",
-        100 * cut, f"{WHOLE_DOCUMENTS:,}",
-    )  # fmt: skip
+        100 * cut,
+        f"{WHOLE_DOCUMENTS:,}",
+    )
     return WholeDocuments(WHOLE_DOCUMENTS, chunk_length(run.model) or length, cut)
 
 

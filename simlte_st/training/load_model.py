@@ -92,8 +92,10 @@ def convert(base: LoadedModel, preset: Preset, folder: Path, seed: int) -> tuple
         if wanted is not None and (reads := base.model.max_seq_length) is not None and reads > wanted:
             logger.warning(
                 "max_length=%d is less than the base reads: the model will read %d tokens too. To bound the views of "
-                "training, use max_view_length=.", wanted, reads,
-            )  # fmt: skip
+                "training, use max_view_length=.",
+                wanted,
+                reads,
+            )
         return preset.pooling, None
     name = replacement or preset.backbone or "longformer"
     backbone, length = make_backbone(name), limit if replacement else wanted

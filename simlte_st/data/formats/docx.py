@@ -20,10 +20,9 @@ _MOST_PACKED = 100  # times smaller than the unpacked file
 
 _COMPOUND_FILE = bytes.fromhex("d0cf11e0a1b11ae1")  # around an encrypted document
 _MATH = {  # by the namespace of text, which differs in strict files
-    "http://schemas.openxmlformats.org/wordprocessingml/2006/main":
-        "http://schemas.openxmlformats.org/officeDocument/2006/math",
+    "http://schemas.openxmlformats.org/wordprocessingml/2006/main": "http://schemas.openxmlformats.org/officeDocument/2006/math",
     "http://purl.oclc.org/ooxml/wordprocessingml/main": "http://purl.oclc.org/ooxml/officeDocument/math",
-}  # fmt: skip
+}
 _COMPATIBILITY = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 # The font Symbol, from 0x20 and from 0xa0 on.
 _SYMBOLS = {

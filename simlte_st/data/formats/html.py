@@ -34,9 +34,7 @@ _BLOCKS = (
     "hgroup", "hr", "legend", "li", "listing", "main", "menu", "nav", "ol", "optgroup", "option", "p", "plaintext",
     "pre", "search", "section", "summary", "table", "tr", "ul", "xmp",
 )  # fmt: skip
-_BREAKS = {
-    **dict.fromkeys(_BLOCKS, "\n\n"), **dict.fromkeys(("td", "th", "button", "textarea", "text", "object"), " ")
-}  # fmt: skip
+_BREAKS = {**dict.fromkeys(_BLOCKS, "\n\n"), **dict.fromkeys(("td", "th", "button", "textarea", "text", "object"), " ")}
 """What is put before and after the text of a tag."""
 _HIDING_WORDS = ("hidden", "display", "visibility", "popover", "<dialog")
 _HIDING_STYLE = re.compile(r"(?:^|[;\s])(?:display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse))\b", re.IGNORECASE)
