@@ -99,9 +99,9 @@ def test_posts_are_linked_from_a_threshold_on(example: Example) -> None:
     assert 4 <= int(right) <= int(links) <= 16
 
 
-def test_a_pile_is_seen(example: Example, tmp_path: Path) -> None:
+def test_a_corpus_is_seen(example: Example, tmp_path: Path) -> None:
     assert "Open corpus.html" in example("explore_corpus.py", "--documents", "32")
-    assert (tmp_path / "pile.html").stat().st_size > 100_000
+    assert (tmp_path / "corpus.html").stat().st_size > 100_000
 
 
 def test_modules_of_the_papers(example: Example) -> None:

@@ -168,16 +168,13 @@ def test_a_model_that_is_nowhere_is_told_in_the_words_of_the_command(
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("train nowhere --base {base} --output {out}", "no file or folder"),
+        ("train nowhere --base {base} --output {out}", "'nowhere'"),
         ("train {folder} --base {base} --output {out} --text-column body", "text-column|column"),
         ("train {folder} --base {base} --output {out} --block 2-3", "--block needs --unit block"),
-        (
-            "train {folder} --base {base} --output {out} --view crop --p 0.5",
-            "'crop' has no setting --p: it has --least, --most",
-        ),
+        ("train {folder} --base {base} --output {out} --view crop --p 0.5", "'crop' .*--p: .*--least, --most"),
         ("train {folder} --base {base} --output {out} --resume", "no interrupted run"),
-        ("encode {out} {folder} --output v.parquet", "could not be loaded"),
-        ("evaluate {base} --data {labelled} --label nothing", "nothing"),
+        ("encode {out} {folder} --output v.parquet", "{out}"),
+        ("evaluate {base} --data {labelled} --label nothing", "--label"),
     ],
 )
 def test_errors_are_one_line_without_a_traceback(
@@ -192,7 +189,7 @@ def test_errors_are_one_line_without_a_traceback(
     places = {"folder": folder, "labelled": labelled, "base": encoder_path, "out": tmp_path / "out"}
     assert main(shlex.split(command.format(**places) + " --quiet")) == 1
     error = capsys.readouterr().err
-    assert re.search(message, error), error
+    assert re.search(message.replace("{out}", str(places["out"])), error), error
     assert "Traceback" not in error
 
 
@@ -224,11 +221,6 @@ def test_errors_that_nobody_has_foreseen(monkeypatch: pytest.MonkeyPatch, capsys
     assert "--debug" in told
     with pytest.raises(KeyError):
         main(["models", "list", "--debug"])
-
-
-def test_columns_are_named_as_the_command_has_them(labelled: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(shlex.split(f"evaluate model --data {labelled} --label nope")) == 1
-    assert "--label" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["train SOURCE --base MODEL --output", "encode MODEL SOURCE --output"])
