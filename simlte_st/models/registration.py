@@ -18,6 +18,7 @@ from simlte_st.backbones.registry import BACKBONES
 from simlte_st.files import MODEL_FILE, read_json
 
 _AUTO = "transformers.models.auto.modeling_auto"
+_LAYERS = "transformers.modeling_layers"
 
 
 def register() -> None:
@@ -47,21 +48,33 @@ def _register_backbones() -> None:
 
 
 class _AutoFinder(MetaPathFinder):
-    """Finds the module of the Auto classes, once, with a loader that registers ours after running it."""
+    """Finds the module of the Auto classes with a loader that registers ours after running it.
+
+    Older versions of transformers (5.0) import it from the middle of ``modeling_layers``, which our models need whole:
+    then they are registered after that.
+    """
+
+    def __init__(self) -> None:
+        self.awaited = {_AUTO, _LAYERS}
+        self.running: set[str] = set()
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname != _AUTO:
+        if fullname not in self.awaited:
             return None
-        sys.meta_path.remove(self)
+        self.awaited.discard(fullname)
         spec = importlib.util.find_spec(fullname)
         if spec is not None and (loader := spec.loader) is not None:
 
             def run_and_register(module: ModuleType) -> None:
                 del loader.exec_module  # the class's own is back
+                self.running.add(fullname)
                 loader.exec_module(module)
-                _register_backbones()
+                self.running.discard(fullname)
+                if not self.running and _AUTO in sys.modules and self in sys.meta_path:
+                    sys.meta_path.remove(self)
+                    _register_backbones()
 
             loader.exec_module = run_and_register  # type: ignore[method-assign]
         return spec

@@ -24,6 +24,14 @@ import transformers.models.auto.modeling_auto as auto
 assert "Registering" not in type(auto.__loader__).__name__ + type(auto.__spec__.loader).__name__
 assert not any("simlte" in type(finder).__module__ for finder in sys.meta_path)
 """,
+    # transformers 5.0 imports the Auto classes from the middle of what our models need.
+    "before one architecture of transformers": """
+import sys
+import simlte_st
+from transformers import AutoConfig, BertModel
+assert BertModel and AutoConfig.for_model("simlte_longformer").model_type == "simlte_longformer"
+assert not any("simlte" in type(finder).__module__ for finder in sys.meta_path)
+""",
     # Its import brings transformers' Auto classes, and ours with them, while it is half done itself.
     "in the middle of sentence_transformers": """
 import simlte_st
