@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 STATIC_BASE = "simlte-static"
 """The base of static models by default."""
 
-LONG = None
+LONG: int | None = None
 """Words, in the median, from which documents are long."""
 
 

@@ -154,7 +154,7 @@ PRESETS: dict[str, Preset] = {
     # these steps, a higher rate or a lower temperature are worse.
     STATIC_PRESET: Preset(
         batch_size=128,
-        learning_rate=3e-3,
+        learning_rate=1e-2,
         steps=100,
         scale=2.0,
         symmetric=True,

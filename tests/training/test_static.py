@@ -65,7 +65,7 @@ def test_training_draws_the_halves_of_a_document_together(
         first, second = (model.encode(half, normalize_embeddings=True) for half in halves)
         scores = first @ second.T
         found.append(float((np.diag(scores) - scores.mean(axis=1)).mean()))
-    assert found[1] > 1.5 * found[0]
+    assert found[1] > found[0] + 0.02
 
 
 def test_both_directions_are_trained(static_path: Path, documents: list[str], tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_an_encoder_is_distilled_first_once(
 
 
 def test_the_verdict_compares_whole_halves_with_the_static_base(static_path: Path, tmp_path: Path) -> None:
-    documents = [make_document(number, sentences=60) for number in range(140)]
+    documents = [make_document(number, sentences=24) for number in range(120)]
     result = train(documents, tmp_path / "m", base=static_path, held_out=0.3, **{**OPTIONS, "keep": "verdict"})
     assert result.gain is not None
     assert result.gain["documents"] >= 30
