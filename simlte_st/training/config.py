@@ -267,7 +267,7 @@ class RunningConfig(DeviceConfig, ProgressConfig, ResumeConfig):
         0, "processes that make batches; 0 makes them in the training process", least=0, decisive=False
     )
     save_steps: int | None = setting(
-        None, "steps between checkpoints", default_help="about ten checkpoints a run", decisive=False
+        None, "steps between checkpoints", default_help="about ten checkpoints a run, four of a static model", decisive=False
     )
 
 

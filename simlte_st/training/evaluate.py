@@ -22,7 +22,7 @@ from simlte_st.models.lsa import end_with_lsa
 from simlte_st.models.truncation import Truncation
 from simlte_st.modules import LatentSemanticAnalysis
 from simlte_st.training.divergence import check_embeddings, check_weights
-from simlte_st.training.load_corpus import probe_documents
+from simlte_st.training.load_corpus import learned_segmenter, probe_documents
 from simlte_st.training.run import TrainingRun
 from simlte_st.training.static import STATIC_LSA
 
@@ -88,7 +88,7 @@ def measure_gain(run: TrainingRun, models: Mapping[str, SentenceTransformer]) ->
             models,
             run.held_out,
             half_length=None if run.static else HALF_LENGTH,
-            segmenter=config.segmenter,
+            segmenter=learned_segmenter(run) if run.static else config.segmenter,  # learning takes seconds
             seed=config.seed,
             progress=config.progress,
         )

@@ -164,7 +164,8 @@ def set_up(run: TrainingRun) -> tuple[Batches, InterruptCallback, SentenceTransf
         dataloader_num_workers=config.workers,
         dataloader_drop_last=world() > 1,  # else a warning sets it; our samplers leave nothing to drop
         save_strategy="steps",
-        save_steps=config.save_steps or min(500, max(10, steps // 10)),
+        # A checkpoint of a static model takes as long as ten steps.
+        save_steps=config.save_steps or min(500, max(10, steps // (4 if run.static else 10))),
         save_total_limit=2,
         prompts=default_prompt(model) or None,  # as encode puts before each text
     )

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Normalize
 
 from simlte_st.distributed import on_main
 from simlte_st.files import RUN_FILE, atomic_path, write_json
 from simlte_st.models.cards import write_model_card
+from simlte_st.models.model2vec import write_for_model2vec
 from simlte_st.models.names import name_of, shown_base
 from simlte_st.training.result import TrainingResult
 from simlte_st.training.run import TrainingRun
@@ -45,6 +47,8 @@ def save_model(run: TrainingRun, result: TrainingResult, model: SentenceTransfor
     with atomic_path(output) as path:
         model.model_card_data.model_name = output.name
         model.save_pretrained(str(path))
+        if run.static and isinstance(model[-1], Normalize):
+            write_for_model2vec(path)
         distilled = run.static and run.folder.base.exists()
         about = {"base": run.base.name, "distilled": distilled, "seed": run.config.seed, **result.to_dict()}
         write_json(path / RUN_FILE, about)

@@ -26,7 +26,8 @@ OPTIONS: dict[str, Any] = {"max_steps": 8, "batch_size": 16, "keep": "trained", 
 
 def vectors(folder: Path) -> np.ndarray:
     """Return the table of a static model."""
-    return weights(folder)["embedding.weight"]
+    tensors = weights(folder)
+    return tensors["embeddings" if "embeddings" in tensors else "embedding.weight"]
 
 
 def test_a_static_base_is_trained_by_its_preset_and_reads_whole_documents(
