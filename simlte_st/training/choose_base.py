@@ -75,6 +75,6 @@ def in_words(words: float, static: bool) -> str:
             f"more than {LONG} words, in a hundredth of the time. To train an encoder: static=False."
         )
     return (
-        f"{length}: an encoder is trained, which is better than a static model on documents of fewer than {LONG} words. "
-        "To train a static model, in seconds: static=True."
+        f"{length}: an encoder is trained, which is better than a static model on documents of fewer than {LONG} "
+        "words. To train a static model, in seconds: static=True."
     )

@@ -150,8 +150,8 @@ PRESETS: dict[str, Preset] = {
         dropout=0.0,
         max_view_length=64,
     ),
-    # For static models, whose views are all of a document. They learn a hundred times as fast as encoders, and more than
-    # these steps, a higher rate or a lower temperature are worse.
+    # For static models, whose views are all of a document: they are read a hundred times as fast as by encoders. More
+    # steps, or a lower temperature, are worse.
     STATIC_PRESET: Preset(
         batch_size=128,
         learning_rate=1e-2,
@@ -190,12 +190,12 @@ class TrainingConfig(SeedConfig):
         "model to begin with: a folder, or a name on this machine or on the Hugging Face Hub; a stock Longformer is "
         "trained as this package's, with the same weights",
         metavar="NAME_OR_PATH",
-        default_help="the packaged all-MiniLM-L6-v2; simlte-static with ``static=True``",
+        default_help="the packaged all-MiniLM-L6-v2; simlte-static with ``static=``",
     )
     static: bool | None = setting(
         None,
-        "make a static model, which has a vector for each token and no layers: it reads whole documents, and is trained "
-        "and encodes in seconds. A base that is an encoder is distilled first",
+        "make a static model, which has a vector for each token and no layers: it reads whole documents, and is "
+        "trained and encodes in seconds. A base that is an encoder is distilled first",
         off="--encoder",
         off_help="make an encoder",
         default_help="what the base is",
@@ -267,7 +267,10 @@ class RunningConfig(DeviceConfig, ProgressConfig, ResumeConfig):
         0, "processes that make batches; 0 makes them in the training process", least=0, decisive=False
     )
     save_steps: int | None = setting(
-        None, "steps between checkpoints", default_help="about ten checkpoints a run, four of a static model", decisive=False
+        None,
+        "steps between checkpoints",
+        default_help="about ten checkpoints a run, four of a static model",
+        decisive=False,
     )
 
 
@@ -314,7 +317,10 @@ class TrainConfig(RunningConfig, ReadConfig, TrainingConfig):
     def decisive(self) -> dict[str, Any]:
         """Return the values that decide the outcome of a run, by name; of the preset's settings those replaced."""
         replaced = {name: value for name, value in self.settings.items() if value is not None}
-        return {**super().decisive(), **replaced}
+        own = super().decisive()
+        if self.static is None:  # the base decides, which is compared
+            del own["static"]
+        return {**own, **replaced}
 
     @property
     def named_preset(self) -> Preset | None:

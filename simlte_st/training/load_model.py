@@ -72,14 +72,14 @@ def load_model(run: TrainingRun) -> TrainingRun:
         set_dropout(model, preset.dropout)
     if preset.attention_dropout is not None:
         set_attention_dropout(model, preset.attention_dropout)
-    # A static model reads all of a view: nothing has to fit, and counting tokens would take as long as training.
+    # A static model reads all of a view: nothing has to fit, and to count tokens would take as long as training.
     fitted = None if run.static else model
     run.views = DocSplitTransform(preset.view, model=fitted, seed=config.seed, segmenter=config.segmenter)
     return run
 
 
 def preset_for(base: LoadedModel) -> Preset:
-    """Return the preset for a base: those of static models and of sentence encoders, else the architecture's papers'."""
+    """Return the preset for a base: that of static models or of sentence encoders, else the papers' of its kind."""
     if is_static(base.model):
         return get_preset(STATIC_PRESET)
     if base.tuned:
@@ -92,7 +92,8 @@ def preset_for(base: LoadedModel) -> Preset:
 def convert(base: LoadedModel, preset: Preset, folder: Path, seed: int) -> tuple[str, MLMHead | None]:
     """Convert a base to a folder if it has too few positions for the preset, or if it is a stock Longformer.
 
-    A base that has the positions, but whose tokenizer stops earlier, is set to read more in place. A static model stays.
+    A base that has the positions, but whose tokenizer stops earlier, is set to read more in place. A static model
+    stays as it is.
 
     Returns:
         The pooling to load the model with, and the MLM head, if the folder lacks the one that the base has.

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 STATIC = (
-    "The model is static, a vector for each token of which a text's is the mean: it reads documents of any length whole. "
-    "To have an encoder: static=False."
+    "The model is static, a vector for each token of which a text's is the mean: it reads documents of any length "
+    "whole. To have an encoder: static=False."
 )
 """What a static model is."""
 

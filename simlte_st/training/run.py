@@ -18,6 +18,7 @@ from simlte_st.distributed import choose_device, connect, is_main, main_first, o
 from simlte_st.errors import ConfigurationError, SimlteError
 from simlte_st.files import SETTINGS_FILE, check_apart, check_new, check_place, read_json
 from simlte_st.models.device import bf16_available, check_device
+from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.training.choose_base import choose_base
 from simlte_st.training.config import Preset, TrainConfig
 from simlte_st.training.folder import RunFolder
@@ -40,10 +41,6 @@ logger = logging.getLogger(__name__)
 
 class TrainingRun:
     """A run, which its stages are given in turn: each fills in the attributes listed under its name."""
-
-    # open
-    base_name: str
-    """The name of the base."""
 
     # load_model
     base: LoadedModel
@@ -108,6 +105,7 @@ class TrainingRun:
         device = choose_device(config.device)
         check_device(device)
         self.source, self.output = source, Path(output)
+        self.base_name = os.fspath(PACKAGED_BASE if config.base is None else config.base)  # till the folder is open
         self.config = replace(config, device=device, progress=config.progress and is_main())
         bf16 = bf16_available(device) if config.bf16 is None else config.bf16
         self.dtype = "bfloat16" if bf16 else "float32"

@@ -64,7 +64,9 @@ def card_summary(run: Mapping[str, Any], is_base: bool) -> str:
     static = " It is a static model: a vector for each token, of which a text's is the mean." * run["static"]
     before = ", distilled," * run["distilled"]
     if is_base:
-        return f"{verdict} So this is `{base}`{before} as it was before it was trained on {documents}{analysis}.{static}"
+        return (
+            f"{verdict} So this is `{base}`{before} as it was before it was trained on {documents}{analysis}.{static}"
+        )
     return f"{verdict} This is `{base}`{before} trained without labels by simlte_st on {documents}{analysis}.{static}"
 
 

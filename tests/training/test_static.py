@@ -15,7 +15,7 @@ from support import make_document
 from training_support import assert_same_bytes, broken_off, weights
 
 from simlte_st import train
-from simlte_st.errors import ConfigurationError, ModelError
+from simlte_st.errors import ConfigurationError
 from simlte_st.models.base import load_model
 from simlte_st.modules import LatentSemanticAnalysis
 from simlte_st.training import Preset, TrainConfig, get_preset, static
@@ -59,7 +59,11 @@ def test_training_draws_the_halves_of_a_document_together(
     found = []
     for steps in (1, 40):
         result = train(
-            documents, tmp_path / f"{steps}", base=static_path, lsa=0, **{**OPTIONS, "max_steps": steps, "held_out": 0.0}
+            documents,
+            tmp_path / f"{steps}",
+            base=static_path,
+            lsa=0,
+            **{**OPTIONS, "max_steps": steps, "held_out": 0.0},
         )
         model = result.load(device="cpu")
         halves = [[" ".join(text.split(". ")[part::2]) for text in documents] for part in (0, 1)]
