@@ -23,6 +23,7 @@ from simlte_st.models import base as models
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.loading import LoadedModel, check_symmetric, lengthen
 from simlte_st.models.static import is_static
+from simlte_st.modules import LatentSemanticAnalysis
 from simlte_st.training.config import STATIC_PRESET, Preset, get_preset
 from simlte_st.training.dropout import set_attention_dropout, set_dropout
 from simlte_st.training.run import TrainingRun
@@ -42,6 +43,8 @@ def load_model(run: TrainingRun) -> TrainingRun:
     set_seed(config.seed)
     base = run.base = models.load_model(run.base_name, dtype=torch.float32, device=config.device)
     check_symmetric(base.model, base.name)
+    if (config.lsa == 0 or is_static(base.model)) and isinstance(base.model[-1], LatentSemanticAnalysis):
+        del base.model[-1]  # a static model is trained without, and ends with one of its own documents
     base = run.base = distil(run, base)
     run.preset = preset = (config.named_preset or preset_for(base)).changed(**config.settings)
     run.static = is_static(base.model)

@@ -104,7 +104,11 @@ def test_a_static_model_ends_with_an_analysis_unless_it_shall_not(
     model = result.load(device="cpu")
     assert isinstance(model[-1], LatentSemanticAnalysis)
     assert result.lsa == model[-1].dimension
-    assert train(documents, tmp_path / "without", base=static_path, lsa=0, **OPTIONS).lsa is None
+    without = train(documents, tmp_path / "without", base=tmp_path / "m", lsa=0, **OPTIONS)
+    assert without.lsa is None
+    assert without.load(device="cpu").get_embedding_dimension() == 32
+    again = train(documents, tmp_path / "again", base=tmp_path / "m", **OPTIONS).load(device="cpu")
+    assert [type(module).__name__ for module in again] == ["StaticEmbedding", "Normalize", "LatentSemanticAnalysis"]
 
 
 def test_an_encoder_is_distilled_first_once(
