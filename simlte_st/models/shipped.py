@@ -150,8 +150,8 @@ def _static(source: Path) -> SentenceTransformer:
         tokenizer, weights = Tokenizer.from_file(str(source / TOKENIZER)), torch.from_numpy(load_compressed(source))
     except Exception as error:  # the libraries raise anything at damaged files
         raise ModelError(f"{source}, which comes with this package, is damaged: {error}. {_AGAIN}") from None
-    modules = [StaticEmbedding(tokenizer, embedding_weights=weights), Normalize()]
-    return SentenceTransformer(modules=modules, device="cpu")
+    embedding = StaticEmbedding(tokenizer, embedding_weights=weights)
+    return SentenceTransformer(modules=[embedding, Normalize()], device="cpu")
 
 
 @contextmanager
