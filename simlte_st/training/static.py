@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -25,6 +25,10 @@ from simlte_st.training.config import ONLY_ENCODERS, STATIC_PRESET, Preset, get_
 from simlte_st.training.run import TrainingRun
 
 logger = logging.getLogger(__name__)
+
+TABLE_SIZE = 0.37
+"""Root mean square of the numbers of a table that the preset's learning rate is for, MiniLM's. The size of a table says
+nothing, since embeddings have length 1."""
 
 STATIC_LSA = 256
 """Dimensions of the latent semantic analysis that a static model ends with by default."""
@@ -46,6 +50,13 @@ def distil(run: TrainingRun, base: LoadedModel) -> LoadedModel:
             model.save_pretrained(str(path), create_model_card=False)
     made = load_model(folder, dtype=torch.float32, device=config.device)
     return replace(made, name=base.name)
+
+
+def scale_table(model: SentenceTransformer) -> None:
+    """Scale the vectors of a static model's tokens to the size that it is trained in."""
+    table = cast(Any, model[0]).embedding.weight
+    with torch.no_grad():
+        table.mul_(TABLE_SIZE / table.square().mean().sqrt().clamp(min=1e-12))
 
 
 def check_static(preset: Preset) -> None:
