@@ -53,7 +53,9 @@ class Preset(Config):
         None, "optimizer steps of a run that names neither ``epochs=`` nor ``max_steps=``", option=False
     )
     most_passes: float | None = setting(
-        None, "passes over the documents after which such a run ends, if it has fewer than ``steps=`` then", option=False
+        None,
+        "passes over the documents after which such a run ends, if it has fewer than ``steps=`` then",
+        option=False,
     )
     scale: float = setting(
         20.0,
@@ -156,9 +158,9 @@ PRESETS: dict[str, Preset] = {
         dropout=0.0,
         max_view_length=64,
     ),
-    # For static models, whose views are all of a document, since they read it a hundred times as fast as an encoder. At a
-    # lower temperature, or after more passes over few documents, most sets are worse; the rate is that of a table whose
-    # numbers are as large as those of static.TABLE_SIZE.
+    # For static models, whose views are all of a document, since they read it a hundred times as fast as an encoder.
+    # At a lower temperature, or after more passes over few documents, most sets are worse; the rate is that of a table
+    # whose numbers are as large as static.TABLE_SIZE.
     STATIC_PRESET: Preset(
         batch_size=128,
         learning_rate=2e-2,

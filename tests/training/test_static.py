@@ -38,6 +38,7 @@ def test_a_static_base_is_trained_by_its_preset_and_reads_whole_documents(
         result = train(documents, tmp_path / "m", base=static_path, lsa=0, **OPTIONS)
     assert result.static
     assert result.preset == get_preset("docsplit-static").changed(batch_size=16)
+    assert result.steps == 8
     assert result.coverage.share == 1.0
     assert not result.truncation.cut_texts
     assert result.dtype == "float32"
@@ -51,6 +52,16 @@ def test_a_static_base_is_trained_by_its_preset_and_reads_whole_documents(
     assert "static" in result.summary()
     assert json.loads((tmp_path / "m" / "simlte.json").read_text())["static"] is True
     assert "a static model" in (tmp_path / "m" / "README.md").read_text()
+
+
+def test_few_documents_are_passed_a_number_of_times(static_path: Path, documents: list[str], tmp_path: Path) -> None:
+    options = {name: value for name, value in OPTIONS.items() if name != "max_steps"}
+    result = train(documents, tmp_path / "m", base=static_path, lsa=0, held_out=0.0, **options)
+    assert result.steps == 14 * (48 // 16), "and not the thousand steps that are the most"
+    most = train(documents[:20], tmp_path / "few", base=static_path, lsa=0, held_out=0.0, **options)
+    assert most.steps == 14, "a step on the four that are left would count as one on sixteen"
+    by_epochs = train(documents, tmp_path / "epochs", base=static_path, lsa=0, held_out=0.0, epochs=2, **options)
+    assert by_epochs.steps == 6
 
 
 def test_training_draws_the_halves_of_a_document_together(
