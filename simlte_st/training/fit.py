@@ -51,7 +51,7 @@ from simlte_st.training.divergence import DivergenceCallback
 from simlte_st.training.interrupt import InterruptCallback
 from simlte_st.training.load_model import warn_of_pooling
 from simlte_st.training.run import TrainingRun
-from simlte_st.training.static import reader_of
+from simlte_st.training.token_views import reader_of
 
 logger = logging.getLogger(__name__)
 
@@ -131,13 +131,15 @@ def set_up(run: TrainingRun) -> tuple[Batches, InterruptCallback, SentenceTransf
     model, preset, config, stream = run.model, run.preset, run.config, run.stream
     steps = config.steps_of(preset)
     dataset = run.dataset if stream is None else stream.rows((steps or 0) * preset.batch_size)
+    if run.token_views is not None:
+        dataset = run.token_views.rows()
     batches = make_batches(run, dataset)
     steps = config.steps_of(preset, None if stream else batches.steps) or math.ceil(batches.steps * preset.epochs)
     _log_plan(run, batches, steps, len(dataset))
 
     def ids(step: int) -> list[str]:
         rows = batches.rows_of(step)
-        return [str(name) for name in dataset.with_format(None)[rows]["id"]] if stream is None else stream.ids(rows)
+        return [str(name) for name in run.dataset.with_format(None)[rows]["id"]] if stream is None else stream.ids(rows)
 
     interrupt = InterruptCallback()
     callbacks: list[TrainerCallback] = [

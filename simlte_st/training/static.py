@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
-from torch import Tensor
 
-from simlte_st.data.tokens import flat_ids
 from simlte_st.errors import ConfigurationError
 from simlte_st.files import atomic_path
 from simlte_st.models.base import load_model
@@ -69,13 +65,3 @@ def check_static(preset: Preset) -> None:
                 f"{name}={value!r} does not apply to a static model, which {why}. The preset for static models is "
                 f"{STATIC_PRESET!r}; for an encoder: static=False."
             )
-
-
-def reader_of(model: SentenceTransformer) -> Callable[..., dict[str, Tensor]]:
-    """Return what tokenizes the views of a static model for the Trainer, with less work than its own ``preprocess``."""
-
-    def preprocess(texts: Sequence[str], prompt: str | None = None, **options: Any) -> dict[str, Tensor]:
-        ids, lengths = flat_ids(model.tokenizer, [f"{prompt}{text}" for text in texts] if prompt else texts)
-        return {"input_ids": torch.from_numpy(ids), "offsets": torch.from_numpy(np.cumsum(lengths) - lengths)}
-
-    return preprocess
