@@ -14,8 +14,8 @@ from simlte_st import train
 from simlte_st.cli.main import main
 from simlte_st.errors import DataError, ModelError
 from simlte_st.evaluation import compare as comparing
-from simlte_st.evaluation.compare import Candidate, Comparison
-from simlte_st.evaluation.few_shot import few_shot_probe
+from simlte_st.evaluation.candidates import Candidate, Comparison, recommend
+from simlte_st.evaluation.few_shot import FewShotResult, few_shot_probe
 from simlte_st.models.lsa import append_lsa
 
 WORDS = {"a": "Ba ba ba.", "b": "Sor sor sor."}
@@ -134,19 +134,53 @@ def test_labels_that_are_too_few_are_told(pile: Path, encoder_path: Path) -> Non
         simlte_st.compare(pile, [encoder_path], probe="kind", sample=40, progress=False)
 
 
-def test_words_that_lead_are_named_but_no_command() -> None:
-    labels = ["a", "b"] * 20
+def probes(*noises: float) -> list[FewShotResult]:
+    """Probes of the same 80 documents in two classes, whose vectors tell their classes more or less clearly."""
+    labels = ["a", "b"] * 40
     right = np.array([[float(label == "a"), float(label == "b")] for label in labels])
-    noise = np.random.default_rng(0).normal(size=(40, 2))
-    results = [few_shot_probe(rows, labels, rows, labels, draws=4, head="logistic") for rows in (noise, right)]
-    model = Candidate("m", 64, 0.5, 10.0, "simlte encode m d --output v", few_shot=results[0])
-    words = Candidate("TF-IDF", None, 1.0, 100.0, few_shot=results[1])
+    rows = [right + noise * np.random.default_rng(0).normal(size=right.shape) for noise in noises]
+    return [few_shot_probe(each, labels, each, labels, draws=4, head="logistic") for each in rows]
+
+
+def test_words_that_lead_are_named_but_no_command() -> None:
+    noise, right = probes(9, 0)
+    model = Candidate("m", 64, 0.5, 10.0, "simlte encode m d --output v", few_shot=noise)
+    words = Candidate("TF-IDF", None, 1.0, 100.0, few_shot=right)
     advice = Comparison((model, words), "m", 40, 400, 40).advice()
     assert "TF-IDF is better" in advice
     assert advice.endswith("\n\n    simlte encode m d --output v")
-    low, high = results[0].interval()
+    low, high = noise.interval()
     assert low < model.score < high
-    assert results[1].interval() == (1, 1)
+    assert right.interval() == (1, 1)
+
+
+def test_one_as_good_within_the_interval_and_much_faster_is_recommended() -> None:
+    best, close, far = probes(0.4, 0.42, 9)
+    encoder = Candidate("encoder", 64, 0.5, 3.0, "simlte encode encoder d", few_shot=best)
+
+    def beside(few_shot: FewShotResult, rate: float) -> str:
+        fast = Candidate("fast", None, 1.0, rate, "simlte train d --static", static=True, few_shot=few_shot)
+        chosen = recommend([fast, encoder], False, 0)
+        advice = Comparison((fast, encoder), chosen.name, 80, 800, 80).advice()
+        assert ("90 times as fast" in advice) == (chosen is fast and rate == 270)
+        assert advice.endswith(chosen.command)
+        return chosen.name
+
+    assert close.macro_f1 < best.macro_f1
+    assert [beside(close, 270), beside(close, 29), beside(far, 270)] == ["fast", "encoder", "encoder"]
+
+
+def test_without_labels_long_documents_get_a_static_model_and_others_an_encoder() -> None:
+    rows = [
+        Candidate("static", None, 1.0, command="simlte encode static d", static=True),
+        Candidate("static + LSA", None, 1.0, command="simlte train d --static", static=True),
+        Candidate("encoder", 256, 1.0, command="simlte encode encoder d"),
+        Candidate("encoder, whole", 999, 1.0, command="simlte train d"),
+        Candidate("LSA by itself", None, 1.0),
+    ]
+    assert recommend(rows, True, 0).name == "static + LSA"
+    assert recommend(rows, False, 0).name == "encoder"
+    assert recommend(rows[:2], False, 0).static, "there is nothing else"
 
 
 def test_the_command(pile: Path, encoder_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
