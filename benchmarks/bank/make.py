@@ -14,13 +14,14 @@ from sentence_transformers import SentenceTransformer
 
 from benchmarks.bank.recipes import RECIPES, Corpus, Rival, embed, load_base, prepare, train, train_by_rival
 from benchmarks.bank.sets import BankSet
-from benchmarks.bank.static import StaticRecipe, is_static, train_static
+from benchmarks.bank.static import StaticRecipe, train_static
 from benchmarks.grid.work import Work
 from simlte_st.evaluation import split_half_views
 from simlte_st.evaluation.comparison import HALF_LENGTH
 from simlte_st.files import atomic_path
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE
+from simlte_st.models.static import is_static
 
 READ = 256
 """Tokens read of a whole document when it is embedded."""

@@ -14,7 +14,7 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 from torch.nn import functional
 
-from benchmarks.bank.static import STATIC_RECIPES, StaticRecipe, is_static
+from benchmarks.bank.static import STATIC_RECIPES, StaticRecipe
 from benchmarks.bank.teacher import LEAST_TOKENS, NEIGHBOURS, TeacherLoss, nearest, smoothed
 from benchmarks.builder.lora import add_lora
 from benchmarks.nli.training import WEIGHT
@@ -28,6 +28,7 @@ from simlte_st.data.sentences import segment_documents, tokenizer_counter
 from simlte_st.losses import ReconstructionLoss
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE
+from simlte_st.models.static import is_static
 from simlte_st.modules import TokenAttention
 from simlte_st.training.config import Pooling
 from simlte_st.training.dropout import set_dropout

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from torch.nn import functional
 
 from simlte_st.data import DocSplit, View
@@ -49,11 +48,6 @@ STATIC_RECIPES = {
     "static docsplit, temperature 1": replace(STATIC, temperature=1.0),
 }
 """Every such recipe by name: the preset's, and others that are better or worse."""
-
-
-def is_static(model: SentenceTransformer) -> bool:
-    """Return whether a model is of static embeddings."""
-    return isinstance(model[0], StaticEmbedding)
 
 
 def train_static(
@@ -109,7 +103,10 @@ class _Tokenized:
         return self._places(self._ids([render(self.documents[row], [span])])[0])
 
     def _ids(self, texts: Sequence[str]) -> list[np.ndarray]:
-        return [np.array(each.ids, dtype=np.int64) for each in self.tokenizer.encode_batch(list(texts), add_special_tokens=False)]
+        return [
+            np.array(each.ids, dtype=np.int64)
+            for each in self.tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        ]
 
     def _places(self, ids: np.ndarray) -> np.ndarray:
         places = np.searchsorted(self.tokens.numpy(), ids)

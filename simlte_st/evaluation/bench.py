@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
 from simlte_st.chunk_mean.backbone import WHOLE_DOCUMENTS
 from simlte_st.chunk_mean.convert import can_read_in_chunks, chunk_length, read_in_chunks
@@ -29,6 +28,7 @@ from simlte_st.evaluation.verdict import FEWEST, Verdict, give_verdict
 from simlte_st.models.base import load_model
 from simlte_st.models.lsa import lengthened
 from simlte_st.models.names import local_folder, trained_from
+from simlte_st.models.static import is_static
 from simlte_st.models.truncation import CUT_SHARE, Truncation, text_lengths
 from simlte_st.models.vectors import unit_rows
 from simlte_st.modules.latent_semantic_analysis import DIMENSION, LatentSemanticAnalysis
@@ -40,10 +40,6 @@ logger = logging.getLogger(__name__)
 
 STATIC_MODEL = "simlte-static"
 """The static model that comes with this package, which `simlte train --static` adapts by default."""
-
-
-def is_static(model):
-    return isinstance(model[0], StaticEmbedding)
 
 
 @dataclass(frozen=True)
@@ -58,6 +54,7 @@ class Labels:
 
     @classmethod
     def of(cls, documents: Sequence[Document], column: str, seed: int) -> Labels:
+        """Return those of documents with classes in a column."""
         usable = probe_rows(documents)
         labels = [str(documents[row].label) for row in usable]
         if len(usable) < 2 * FEWEST or len(set(labels)) < 2:

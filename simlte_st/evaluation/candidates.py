@@ -10,6 +10,7 @@ from simlte_st.evaluation.few_shot import FewShotResult
 from simlte_st.evaluation.probe import ProbeResult
 from simlte_st.evaluation.table import named_table
 from simlte_st.evaluation.verdict import Verdict
+from simlte_st.models.static import LONG
 
 SHOTS, DRAWS = 5, 20
 """Labelled documents a class of a probe, and how often they are drawn."""
@@ -160,6 +161,14 @@ class Comparison:
             why = self._by_probes(chosen)
         elif chosen.verdict is not None and chosen.helped:
             why = chosen.verdict.summary()
+        elif chosen.static and (encoders := [each for each in self.candidates if each.command and not each.static]):
+            other = recommend(encoders, False, self.seed)
+            times = chosen.documents_per_second / other.documents_per_second
+            why = (
+                f"Without labels, the choice is by length: from {LONG} words a document on (the median), a static "
+                f"model that is trained on them is as good as an encoder. Here it is {times:,.0f} times as fast as "
+                f"{other.name}. A column of classes, folders or tags (probe=) allows a better choice."
+            )
         else:
             why = (
                 f"Without labels, the choice is by what is read: {chosen.share:.0%} of the tokens. Where documents are "

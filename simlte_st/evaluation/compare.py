@@ -13,13 +13,14 @@ from simlte_st.data.config import ReadConfig
 from simlte_st.data.documents import read_documents
 from simlte_st.data.sources import is_place
 from simlte_st.errors import ModelError
-from simlte_st.evaluation.bench import STATIC_MODEL, Bench, is_static
+from simlte_st.evaluation.bench import STATIC_MODEL, Bench
 from simlte_st.evaluation.candidates import Comparison, recommend
 from simlte_st.evaluation.config import CompareConfig
 from simlte_st.evaluation.splits import sample_documents, sample_rows
 from simlte_st.models.base import load_model
 from simlte_st.models.loading import check_symmetric
 from simlte_st.models.names import OWN_MODELS, PACKAGED_BASE
+from simlte_st.models.static import are_long, is_static
 from simlte_st.models.truncation import text_lengths
 
 if TYPE_CHECKING:
@@ -35,10 +36,6 @@ TOKENS = 200_000
 
 LEAST = 100
 """Fewest documents of a sample, however long they are."""
-
-
-def is_long(lengths):
-    return False
 
 
 @configured(CompareConfig)
@@ -76,7 +73,7 @@ def compare(
         (bench.add_static if is_static(model) else bench.add_encoder)(name, model)
     bench.add_words()
     labelled = 0 if bench.labels is None else len(bench.labels.rows)
-    best = recommend(bench.candidates, is_long(lengths), made.seed).name
+    best = recommend(bench.candidates, are_long(bench.texts), made.seed).name
     return Comparison(tuple(bench.candidates), best, len(drawn), sum(lengths), labelled, made.seed)
 
 
