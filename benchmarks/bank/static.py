@@ -25,6 +25,7 @@ class StaticRecipe:
         temperature: Of the contrastive term, which is of both directions.
         batch: Documents in a step.
         steps: Optimizer steps.
+        passes: Passes over the documents, instead of a number of steps.
     """
 
     view: View = field(default_factory=DocSplit)
@@ -32,11 +33,13 @@ class StaticRecipe:
     temperature: float = 0.5
     batch: int = 128
     steps: int = 100
+    passes: int | None = None
 
 
 STATIC = StaticRecipe()
 STATIC_RECIPES = {
     "static docsplit": STATIC,
+    "static docsplit, temperature 1, 2e-2, 14 passes": replace(STATIC, temperature=1.0, learning_rate=2e-2, passes=14),
     "static docsplit, 3e-3": replace(STATIC, learning_rate=3e-3),
     "static docsplit, 6e-2": replace(STATIC, learning_rate=6e-2),
     "static docsplit, 20 steps": replace(STATIC, steps=20),
@@ -45,7 +48,6 @@ STATIC_RECIPES = {
     "static docsplit, temperature 0.1, 3e-3, 300 steps": replace(
         STATIC, temperature=0.1, learning_rate=3e-3, steps=300
     ),
-    "static docsplit, temperature 1": replace(STATIC, temperature=1.0),
 }
 """Every such recipe by name: the preset's, and others that are better or worse."""
 
@@ -58,11 +60,13 @@ def train_static(
     assert isinstance(weights, torch.Tensor)
     # Adam leaves vectors without gradients as they are: the others are trained by themselves, several times as fast.
     vectors = weights.detach()[views.tokens].requires_grad_()
-    generator, optimizer = np.random.default_rng(seed), torch.optim.Adam([vectors], lr=recipe.learning_rate)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 - step / recipe.steps)
-    size, order, epoch = min(recipe.batch, len(documents)), [], -1
+    size, generator = min(recipe.batch, len(documents)), np.random.default_rng(seed)
+    optimizer = torch.optim.Adam([vectors], lr=recipe.learning_rate)
+    steps = recipe.steps if recipe.passes is None else -(-recipe.passes * len(documents) // size)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 - step / steps)
+    order, epoch = [], -1
     own = torch.arange(size)
-    for step in range(1, recipe.steps + 1):
+    for step in range(1, steps + 1):
         if len(order) < size:
             order, epoch = generator.permutation(len(documents)).tolist(), epoch + 1
         rows, order = order[:size], order[size:]
