@@ -27,7 +27,7 @@ from simlte_st.evaluation.splits import PROBE_LEAST, divide_rows, probe_rows, wa
 from simlte_st.evaluation.verdict import FEWEST, Verdict, give_verdict
 from simlte_st.models.base import load_model
 from simlte_st.models.lsa import lengthened
-from simlte_st.models.names import local_folder, trained_from
+from simlte_st.models.names import OWN_STATIC, local_folder, trained_from
 from simlte_st.models.static import is_static
 from simlte_st.models.truncation import CUT_SHARE, Truncation, text_lengths
 from simlte_st.models.vectors import unit_rows
@@ -37,9 +37,6 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 logger = logging.getLogger(__name__)
-
-STATIC_MODEL = "simlte-static"
-"""The static model that comes with this package, which `simlte train --static` adapts by default."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +89,7 @@ class Bench:
         """Add a static model as it is, and with a latent semantic analysis, as a training makes it."""
         made = self._encode(name, model, self._encoding(name))
         if _takes_analysis(model):
-            self._add_analysis(made, self._training("--static", base=None if name == STATIC_MODEL else name))
+            self._add_analysis(made, self._training("--static", base=None if name == OWN_STATIC else name))
 
     def add_encoder(self, name: str, model: SentenceTransformer) -> None:
         """Add an encoder as it is and, where it truncates much, reading whole documents."""

@@ -13,13 +13,13 @@ from simlte_st.data.config import ReadConfig
 from simlte_st.data.documents import read_documents
 from simlte_st.data.sources import is_place
 from simlte_st.errors import ModelError
-from simlte_st.evaluation.bench import STATIC_MODEL, Bench
+from simlte_st.evaluation.bench import Bench
 from simlte_st.evaluation.candidates import Comparison, recommend
 from simlte_st.evaluation.config import CompareConfig
 from simlte_st.evaluation.splits import sample_documents, sample_rows
 from simlte_st.models.base import load_model
 from simlte_st.models.loading import check_symmetric
-from simlte_st.models.names import OWN_MODELS, PACKAGED_BASE
+from simlte_st.models.names import OWN_MODELS, OWN_STATIC, PACKAGED_BASE
 from simlte_st.models.static import are_long, is_static
 from simlte_st.models.truncation import text_lengths
 
@@ -80,7 +80,7 @@ def compare(
 def _load(models: Sequence[str | os.PathLike[str]], device: str | None) -> dict[str, SentenceTransformer]:
     loaded: dict[str, SentenceTransformer] = {}
     named = [os.fspath(each) for each in models]
-    for name in dict.fromkeys([STATIC_MODEL, *(named or [PACKAGED_BASE, *OWN_MODELS])]):
+    for name in dict.fromkeys([OWN_STATIC, *(named or [PACKAGED_BASE, *OWN_MODELS])]):
         try:
             loaded[name] = load_model(name, device=device).model
             check_symmetric(loaded[name], name)

@@ -41,7 +41,7 @@ def pile(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def own_static(static_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The static model that is compared whatever models are named."""
     for module in (comparing, bench):
-        monkeypatch.setattr(module, "STATIC_MODEL", str(static_path))
+        monkeypatch.setattr(module, "OWN_STATIC", str(static_path))
     return str(static_path)
 
 
@@ -152,7 +152,7 @@ def test_models_that_are_not_here_are_left_out_unless_they_were_named(
     with pytest.raises(ModelError, match="nomodel"):
         simlte_st.compare(pile, ["nomodel"], progress=False)
     monkeypatch.setattr(comparing, "PACKAGED_BASE", "nomodel")
-    monkeypatch.setattr(comparing, "STATIC_MODEL", "nomodel")
+    monkeypatch.setattr(comparing, "OWN_STATIC", "nomodel")
     with pytest.raises(ModelError, match=r"simlte-st\[demo\]"):
         simlte_st.compare(pile, sample=10, progress=False)
 
