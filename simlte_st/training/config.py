@@ -347,5 +347,6 @@ class TrainConfig(RunningConfig, ReadConfig, TrainingConfig):
         by_epochs = self.settings.get("epochs") is not None
         if self.max_steps or by_epochs or preset.steps is None:
             return self.max_steps
-        most = preset.steps if None in (batches, preset.most_passes) else math.ceil(batches * preset.most_passes)
-        return min(preset.steps, most)
+        if batches is None or preset.most_passes is None:
+            return preset.steps
+        return min(preset.steps, math.ceil(batches * preset.most_passes))

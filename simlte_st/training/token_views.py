@@ -81,7 +81,8 @@ class TokenViews:
     def __call__(self, batch: Mapping[str, Sequence[int]]) -> dict[str, list[_Ids]]:
         """Draw the views of rows in the current epoch."""
         rows, (documents, sentences) = [int(row) for row in batch["row"]], self._bounds
-        columns, made = self.corpus[rows], {"anchor": [], "positive": []}
+        columns = self.corpus[rows]
+        made: dict[str, list[_Ids]] = {"anchor": [], "positive": []}
         for row, name, paragraphs in zip(rows, columns["id"], columns["paragraphs"], strict=True):
             starts = sentences[documents[row] : documents[row + 1] + 1]
             document = TokenizedDocument(name, (), tuple(paragraphs), tuple(np.diff(starts).tolist()))
