@@ -140,9 +140,7 @@ def space_before(tokenizer: Tokenizer) -> str:
 def reader_of(model: SentenceTransformer) -> Callable[..., dict[str, Tensor]]:
     """Return what makes features of the views of a static model, texts or ids, for the Trainer."""
 
-    def preprocess(
-        views: Sequence[str] | Sequence[_Ids], prompt: str | None = None, **options: Any
-    ) -> dict[str, Tensor]:
+    def preprocess(views: Sequence[Any], prompt: str | None = None, **options: Any) -> dict[str, Tensor]:
         if isinstance(views[0], str):
             ids, lengths = flat_ids(model.tokenizer, [f"{prompt or ''}{view}" for view in views])
         else:
