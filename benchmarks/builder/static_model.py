@@ -208,8 +208,8 @@ def card(build: StaticBuild, results: str = "") -> str:
             f"{recipe['sif']:g}). " + (trained if build.steps else "")
         ), "",
         f"- Text: {build.documents:,} documents; SHA-256 of ids and texts `{build.sha256}`",
-        f"- Time: {seconds:,.0f} s of the clock with {build.threads} thread{'s' * (build.threads > 1)} of a CPU, beside "
-        "other work",
+        f"- Time: {seconds:,.0f} s of the clock, beside other work, on {build.threads} "
+        f"thread{'s' * (build.threads > 1)} of a CPU",
         f"- Command: `python -m benchmarks.build_model {build.name} SOURCE --limit {build.documents} --output FOLDER`",
         "",
         *((RESULTS_TITLE, "", results.strip(), "") if results else ()),
