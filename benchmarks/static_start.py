@@ -49,7 +49,7 @@ def main(arguments: list[str] | None = None) -> None:
     models = static_models(options.distilled)
     if not options.without_encoder:
         models = {ENCODER: load_model(PACKAGED_BASE, max_seq_length=256, device="cpu").model, **models}
-    sets = [*load_sets(options.shared, list(SETS), 1, options.documents)]
+    sets = [*load_sets(options.shared, list(SETS), 2, options.documents)]
     for name in SHORT:
         found = load_labelled(options.shared, name, 3 * options.documents)
         held = [Document(str(number), text) for number, text in enumerate(found.first)]
