@@ -65,8 +65,8 @@ def terms_of(text: str) -> Iterator[Term]:
     scripts without spaces each character is a term and so is each pair of neighbours, as word boundaries depend on
     the context.
     """
-    for match in WORD.finditer(text):
-        for piece in _pieces(match[0]):
+    for word in WORD.findall(text):
+        for piece in (word,) if word.isascii() and word.isalnum() else _pieces(word):  # most words have no pieces
             if term := _normalized(piece):
                 yield Term(term, piece)
 
