@@ -184,6 +184,17 @@ class SourceOverrides(TypedDict, total=False):
     max_characters: int
     metadata: bool
 
+class StaticOverrides(TypedDict, total=False):
+    device: str | None
+    progress: bool
+    overwrite: bool
+    text_column: str | None
+    id_column: str | None
+    encoding: str
+    limit: int | None
+    dimension: int
+    words: int
+
 class TrainOverrides(TypedDict, total=False):
     seed: int
     base: str | os.PathLike[str] | None
