@@ -126,6 +126,7 @@ class PresetOverrides(TypedDict, total=False):
     epochs: float
     steps: int | None
     scale: float
+    symmetric: bool
     mlm_weight: float
     mlm_probability: float
     mlm_input: typing.Literal["separate", "shared"]
@@ -201,6 +202,7 @@ class StaticOverrides(TypedDict, total=False):
 class TrainOverrides(TypedDict, total=False):
     seed: int
     base: str | os.PathLike[str] | None
+    static: bool | None
     preset: str | simlte_st.training.config.Preset
     settings: collections.abc.Mapping[str, typing.Any]
     segmenter: str | simlte_st.data.segmenters.Segmenter
@@ -230,6 +232,7 @@ class TrainOverrides(TypedDict, total=False):
     epochs: float | None
     steps: int | None
     scale: float | None
+    symmetric: bool | None
     mlm_weight: float | None
     mlm_probability: float | None
     mlm_input: typing.Literal["separate", "shared"] | None
@@ -245,6 +248,7 @@ class TrainOverrides(TypedDict, total=False):
 class TrainingOverrides(TypedDict, total=False):
     seed: int
     base: str | os.PathLike[str] | None
+    static: bool | None
     preset: str | simlte_st.training.config.Preset
     settings: collections.abc.Mapping[str, typing.Any]
     segmenter: str | simlte_st.data.segmenters.Segmenter

@@ -100,8 +100,7 @@ def _at_stops(text: str) -> Iterator[str]:
 def _bounded(text: str, max_words: int) -> Iterator[str]:
     if not text:
         return
-    spans = word_spans(text)
-    if len(spans) <= max_words:
+    if count_words(text) <= max_words:
         yield text
         return
     for separator in (_LINE, _SEMICOLON):
@@ -110,6 +109,7 @@ def _bounded(text: str, max_words: int) -> Iterator[str]:
             for part in parts:
                 yield from _bounded(part, max_words)
             return
+    spans = word_spans(text)
     # Equal pieces, so that no rest of two words becomes a unit of its own.
     pieces = -(-len(spans) // max_words)
     bounds = [round(index * len(spans) / pieces) for index in range(pieces + 1)]

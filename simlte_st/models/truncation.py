@@ -14,7 +14,7 @@ from sentence_transformers import SentenceTransformer
 from simlte_st.chunk_mean.convert import can_read_in_chunks
 from simlte_st.compat import checkpoint_name, default_prompt, readable_length, taken_tokens
 from simlte_st.data.sentences import tokenizer_counter
-from simlte_st.models.names import OWN_MODELS, name_of
+from simlte_st.models.names import OWN_ENCODERS, name_of
 from simlte_st.models.static import is_static
 from simlte_st.modules.base_form import texts_as_read
 
@@ -132,7 +132,7 @@ class Truncation:
         if not self.cut_texts:
             return ""
         other = "simlte-longformer"
-        also = f"{other} reads {OWN_MODELS[other]:,} tokens of a text. " if self.model == "simlte-bert" else ""
+        also = f"{other} reads {OWN_ENCODERS[other]:,} tokens of a text. " if self.model == "simlte-bert" else ""
         name = (self.model or "MODEL") if self.convertible else "simlte-bert"
         command = f"simlte convert {shlex.quote(name)} --backbone chunk-mean --max-length {self.longest + self.taken}"
         return f"{also}To read them whole:\n    {command} --output LONGER"

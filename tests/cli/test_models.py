@@ -118,7 +118,7 @@ def test_a_name_instead_of_a_folder(
     capsys.readouterr()
     assert main(["models", "list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split("\t")[0] for line in lines] == ["mine", "simlte-bert", "simlte-longformer"]
+    assert [line.split("\t")[0] for line in lines] == ["mine", "simlte-bert", "simlte-longformer", "simlte-static"]
     assert lines[1].endswith("made on first use")
 
 
@@ -165,7 +165,7 @@ def test_an_interrupted_training_is_listed_with_the_command_that_goes_on(
     lock.release()
     assert main(["models", "list", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
-    assert (listed["models"], listed["shipped"]) == ({}, ["simlte-bert", "simlte-longformer"])
+    assert (listed["models"], listed["shipped"]) == ({}, ["simlte-bert", "simlte-longformer", "simlte-static"])
     assert listed["unfinished"]["mine"]["resume"] == command
 
     assert main(shlex.split(f"train {folder} --base {encoder_path} --name mine {TRAIN} --resume")) == 0

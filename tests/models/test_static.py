@@ -18,7 +18,7 @@ from simlte_st.models.conversion import convert_base
 from simlte_st.models.encode import encode_documents
 from simlte_st.models.export import export_onnx
 from simlte_st.models.parts import weights_digest
-from simlte_st.models.static import is_static
+from simlte_st.models.static import LONG, are_long, is_static
 from simlte_st.models.truncation import Truncation, text_lengths
 
 UNKNOWN = "\u16a0\u16a1 \u16a2"
@@ -172,3 +172,8 @@ def test_unknown_ids_of_each_kind_of_tokenizer() -> None:
         if name != "sentence_piece_bpe":  # which puts a space before each piece
             assert cut.tolist() == whole.tolist(), name
             assert same.tolist() == lengths.tolist(), name
+
+
+def test_texts_are_long_by_their_median() -> None:
+    short, long = "word " * (LONG - 1), "word " * LONG
+    assert [are_long(texts) for texts in ([short, short, long], [short, long, long])] == [False, True]
