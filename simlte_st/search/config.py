@@ -12,8 +12,8 @@ from simlte_st.models.config import EngineConfig
 
 Mode = Literal["hybrid", "dense", "text"]
 
-READ_HITS = 100
-"""Hits of the first stage of which the model of ``rerank`` reads a passage."""
+READ_HITS = 64
+"""Hits of the first stage of which the model of ``rerank`` reads passages."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ class LinkEachConfig(Config):
 
     rerank: Any = setting(
         None,
-        f"encoder that reads a passage of each of the first {READ_HITS} hits and ranks them anew; the index keeps what "
+        f"encoder that reads passages of the first {READ_HITS} hits and ranks them anew; the index keeps what "
         "it has read, and a threshold stays a cosine of the index's own vectors",
         metavar="MODEL",
     )

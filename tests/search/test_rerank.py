@@ -56,11 +56,18 @@ def test_hits_are_ranked_by_what_the_encoder_has_read_and_by_bm25(
     assert all(hit.reranked is None for hit in plain.values())
 
 
-def test_the_passage_with_the_querys_rare_words_is_read(fast: Index, model: SentenceTransformer) -> None:
+def test_the_first_passage_and_that_with_the_querys_rare_words_are_read(
+    fast: Index, model: SentenceTransformer, encoded: list[str]
+) -> None:
     beginning, end = (" ".join(make_document(number) for number in numbers) for numbers in ((20, 21), (22, 23)))
     fast.add([Document("long", f"{beginning} The quagga grazes. {end}"), Document("short", "Two quaggas graze.")])
+    encoded.clear()
     hits = {hit.id: hit for hit in fast.search("ba bun quaggas", rerank=model)}
-    assert "quagga grazes" in str(hits["long"].passage)
+    first, best = (each for each in encoded if each in f"{beginning} The quagga grazes. {end}")
+    assert beginning.startswith(first)
+    assert "quagga grazes" in best
+    vectors = model.encode([first, best, "ba bun quaggas"], normalize_embeddings=True)
+    assert hits["long"].passage == (first, best)[int(np.argmax(vectors[:2] @ vectors[2]))]
     assert hits["short"].passage is None, "the whole document"
     assert hits["short"].reranked is not None
 
@@ -70,19 +77,20 @@ def test_what_was_read_is_kept_until_its_document_goes(
 ) -> None:
     query = corpus[3].text[:60]
     first = fast.search(query, rerank=model)
-    assert len(encoded) == len(first) == rows(fast) == 10
+    assert len(first) == 10 <= len(encoded) == rows(fast) <= 20, "the first passage of each, and its best by words"
+    read = len(encoded)
     encoded.clear()
     again = Index.open(fast.folder, fast.encoder.model)
     assert list(again.search(query, rerank=str(encoder_path))) == list(first), "by its weights, not by its name"
-    assert list(fast.search(query, rerank=model, explain=True, top_k=1))[0].sentences
+    assert fast.search(query, rerank=model, explain=True, top_k=1)[0].sentences
     assert len(encoded) > 0, "sentences, by the index's own model"
     encoded.clear()
     model[0].auto_model.embeddings.word_embeddings.weight.data *= 2
     other = Index.open(fast.folder, fast.encoder.model).search(query, rerank=model)
-    assert len(encoded) == 10, "another model"
+    assert len(encoded) == read, "another model"
     assert [hit.reranked for hit in other] != [hit.reranked for hit in first]
     fast.delete([one.id for one in corpus[1:]])
-    assert 0 < rows(fast) <= 3
+    assert 0 < rows(fast) < read
     fast.delete(["d0"])
     assert rows(fast) == 0
 
@@ -126,9 +134,11 @@ def test_linked_documents_are_read_too(fast: Index, corpus: list[Document], mode
     vectors = model.encode([one.text for one in corpus[:2]], normalize_embeddings=True)
     mean = vectors.mean(axis=0) / np.linalg.norm(vectors.mean(axis=0))
     hit = fast.link(["d0", "d1"], rerank=model)[0]
-    assert hit.reranked == pytest.approx(
-        float(model.encode([hit.passage], normalize_embeddings=True)[0] @ mean), abs=2e-3
-    )
+    text = {one.id: one.text for one in corpus}[hit.id]
+    assert hit.passage is not None
+    assert text.startswith(hit.passage), "beginnings with beginnings"
+    cosine = model.encode(text, normalize_embeddings=True) @ mean
+    assert hit.reranked == pytest.approx(float(cosine), abs=0.05)
 
 
 def test_the_prompts_of_the_model_are_used(fast: Index, model: SentenceTransformer, encoder_path: Path) -> None:
@@ -169,13 +179,13 @@ def test_others_write_meanwhile(fast: Index, model: SentenceTransformer, corpus:
         fast.search("Ba bun bis.", rerank=model)
     finally:
         lock.release()
-    assert rows(fast) == 10
+    assert (before := rows(fast)) >= 10
     other = Index.open(fast.folder, fast.encoder.model)
     other.delete(["d9"])
     other.add([Document("new", "Ba bun bis dib.")])
     hits = fast.search("Ba bun bis.", rerank=model)
     assert {hit.id for hit in hits} == {"new", *(one.id for one in corpus[:9])}
-    assert rows(fast) == 10
+    assert 0 < rows(fast) <= before + 1, "without those of d9"
 
 
 def test_an_index_that_cannot_be_written_is_reranked(
