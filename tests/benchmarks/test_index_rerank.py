@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,7 @@ def test_it_compares_the_indices(
 
     made = Collection("Toys, one to two others", documents, texts, links, ask)
     monkeypatch.setattr(index_rerank, "papers", lambda shared: made)
-    monkeypatch.setattr(index_rerank, "tweets", lambda shared: made)
+    monkeypatch.setattr(index_rerank, "tweets", lambda shared: replace(made, name="More, of them"))
     monkeypatch.setattr(index_rerank, "ENGLISH", {})
     monkeypatch.setattr(index_rerank, "TIMED", 2)
     command = ["--shared", str(tmp_path), "--static", str(static_path), "--base", str(encoder_path), "--queries", "5"]
@@ -37,4 +38,4 @@ def test_it_compares_the_indices(
     assert found["tiny-static, rerank"]["index_seconds"] is None, "it is the other's index"
     assert found["tiny-static, rerank"]["first_milliseconds"] > 0
     text = (tmp_path / "index_rerank.md").read_text()
-    assert text.count("| tiny-static, rerank ") == 1
+    assert text.count("| tiny-static, rerank ") == 2
