@@ -82,15 +82,17 @@ class Reranker:
         scores = hybrid_scores(ranked, dict(sorted(by_text.items(), key=lambda item: (-item[1], item[0]))))
         found = []
         for one in matches:
-            cosine, piece = best.get(one.id, (None, None))
-            whole = piece is None or len(piece.split()) == len(texts[one.id].split())
+            cosine, piece = best.get(one.id, (None, ""))
+            whole = len(piece.split()) == len(texts[one.id].split()) if piece else True
             found.append(replace(one, score=scores[one.id], reranked=cosine, passage=None if whole else piece))
         return sorted(found, key=lambda one: (-one.score, one.id))
 
     def _vector(self, query: Query) -> NDArray[np.float32]:
         if not query.documents:
             return self._encoder.query(query.text)
-        return unit_rows(self._encoder.documents(query.documents).mean(axis=0)[None]).astype(np.float32)[0]
+        mean = self._encoder.documents(query.documents).mean(axis=0)
+        vector: NDArray[np.float32] = unit_rows(mean[None]).astype(np.float32)[0]
+        return vector
 
     def _worth_reading(self, text: str, words: Mapping[str, float] | None) -> list[str]:
         """Return the first passage and that with most of some words, by their weights; the beginning without words."""
