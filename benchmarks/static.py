@@ -10,7 +10,8 @@ Rows: words (TF-IDF, LSA); static models that have one vector for each token and
 shipped, and trained by ``simlte train --static``, without and with the LSA that it ends with; all-MiniLM-L6-v2 on 256
 tokens, on whole documents in chunks, and adapted, whole as ``simlte train --encoder`` makes it. What was not measured
 here has a star: it is of ``verdict.md`` (the default training, on the 600 others alone; judged on the same documents
-and divisions, but for BBC News, where another sample was judged, on which MiniLM has 87.3 and 95.2) or, where whole documents were read, of ``models.md`` (C by cross-validation), both in bfloat16.
+and divisions, but for BBC News, where another sample was judged, on which MiniLM has 87.3 and 95.2) or, where whole
+documents were read, of ``models.md`` (C by cross-validation), both in bfloat16.
 
 Seconds are of one core (processor time, float32): to train, and to encode the judged documents, of the sets on which
 the encoder was timed. AAN: papers that find those they cite, R@10. STS-B: Spearman, short texts; of trained models the

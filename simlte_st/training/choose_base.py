@@ -69,8 +69,8 @@ def in_words(words: float, static: bool) -> str:
     length = f"The documents have {words:,.0f} words each (the median of the first)"
     if static:
         return (
-            f"{length}: a static model is trained, which reads them whole and is as good as an encoder on documents of "
-            f"more than {LONG} words, in a hundredth of the time. To train an encoder: static=False."
+            f"{length}: a static model is trained, which reads them whole and is at least as good as an adapted "
+            f"encoder on documents of {LONG} words or more. To train an encoder: static=False."
         )
     return (
         f"{length}: an encoder is trained, which is better than a static model on documents of fewer than {LONG} "
