@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks.bank.make import BASE
 from benchmarks.bank.sets import SAMPLES
+from benchmarks.bank.static import STATIC_RECIPES
 from simlte_st.evaluation.verdict import LIKELY, in_errors, is_between
 from simlte_st.models.names import PACKAGED_BASE
 
@@ -36,6 +37,12 @@ Judged = Mapping[str, Sequence[Mapping[str, Any]]]
 
 Chances = Mapping[int, float]
 """What :func:`probabilities` gives, each data set left out in turn."""
+
+
+def of_kind(judged: Judged, static: bool) -> dict[str, Sequence[Mapping[str, Any]]]:
+    """Return the sets whose base is a static model, or the others."""
+    kinds = {name: any(entry["recipe"] in STATIC_RECIPES for entry in entries) for name, entries in judged.items()}
+    return {name: entries for name, entries in judged.items() if kinds[name] is static}
 
 
 def rank_correlation(judged: Judged, candidate: str, outcome: str) -> dict[str, float]:
@@ -68,6 +75,11 @@ def runs(judged: Judged) -> Iterator[tuple[str, Mapping[str, Any]]]:
 def family(name: str, entry: Mapping[str, Any]) -> str:
     """Name the family of an encoder's recipe, such as "docsplit" for all that train with DocSplit's views alone."""
     return re.split(r"[-,+]", entry["recipe"])[0].strip()
+
+
+def recipe_of(name: str, entry: Mapping[str, Any]) -> str:
+    """Name the recipe of an encoder."""
+    return str(entry["recipe"])
 
 
 def training_of(name: str, entry: Mapping[str, Any]) -> str:
@@ -138,6 +150,15 @@ def left_out(judged: Judged, part: Callable[[str, Mapping[str, Any]], str]) -> l
             chances = regression(others).predict_proba(_errors(here))[:, 1]
             made += [Judgement(left, entry, float(chance)) for entry, chance in zip(here, chances, strict=True)]
     return made
+
+
+def unseen(part: str, seen: Judged, judged: Judged) -> list[Judgement]:
+    """Judge the encoders of some sets with the package's regression, fitted on those of other sets."""
+    here, others = ([entry for _, entry in runs(each)] for each in (judged, seen))
+    if not here or len({happened(entry) == 1 for entry in others}) < 2:
+        return []
+    chances = regression(others).predict_proba(_errors(here))[:, 1]
+    return [Judgement(part, entry, float(chance)) for entry, chance in zip(here, chances, strict=True)]
 
 
 def probabilities(judgements: Iterable[Judgement]) -> Chances:

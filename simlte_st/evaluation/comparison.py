@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simlte_st.compat import view_budget
+from simlte_st.compat import readable_length, view_budget
 from simlte_st.config import configured
 from simlte_st.data.documents import list_documents
 from simlte_st.data.segmenters import Segmenter
@@ -34,6 +34,7 @@ from simlte_st.evaluation.structure import (
     words_agreement,
 )
 from simlte_st.evaluation.table import named_table
+from simlte_st.models.static import is_static
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -57,12 +58,14 @@ class HalvesComparison:
         split_half: Whether one half finds the other, which is what contrastive training optimises.
         words: Whether the neighbours of one half are those of the other half by words; None for TF-IDF.
         reads: Tokens that the model reads of a text; None where there is no limit.
+        static: Whether the model is static.
     """
 
     structure: StructureResult
     split_half: SplitHalfResult
     words: StructureResult | None = None
     reads: int | None = None
+    static: bool = False
 
     def metrics(self) -> dict[str, float]:
         """Return the numbers by name; those of ``words`` of models only."""
@@ -117,7 +120,8 @@ def compare_halves(
             structure_agreement(first, second, seed=seed),
             split_half_retrieval(first, second, seed=seed),
             words_agreement(first, second, near, seed=seed),
-            model.max_seq_length,
+            readable_length(model),
+            is_static(model),
         )
     return results
 

@@ -99,6 +99,7 @@ class Verdict:
         probe: Macro-F1 with few labelled documents a class, mean of the draws, with an interval over documents and
             draws; None without labels.
         scored: Labelled documents that the probe was scored on.
+        static: Whether the models are static, whose trainings have a regression and a record of their own.
     """
 
     structure: Difference
@@ -107,6 +108,7 @@ class Verdict:
     documents: int
     probe: Difference | None = None
     scored: int = 0
+    static: bool = False
 
     @property
     def probability(self) -> float:
@@ -115,7 +117,7 @@ class Verdict:
         By a logistic regression on the three differences in standard errors, fitted to the labels of our benchmark
         (``benchmarks/results/verdict.md``).
         """
-        return probability_of([each.in_errors for each in (self.structure, self.words, self.split_half)])
+        return probability_of([each.in_errors for each in (self.structure, self.words, self.split_half)], self.static)
 
     @property
     def word(self) -> Word:
@@ -133,7 +135,7 @@ class Verdict:
         return "helped" if 1 in signs else "hurt"
 
     def summary(self, longer: bool = False) -> str:
-        """Return a few sentences; ``longer`` adds one on trainings longer than those that the verdict was fitted to."""
+        """Return a few sentences; ``longer`` adds one on trainings of encoders longer than the benchmark's."""
         lines = [
             {
                 "helped": "Training helped.",
@@ -152,8 +154,8 @@ class Verdict:
             lines.append(f"A probe with few labels (macro-F1): {shown}.")
         elif self.word != "too few documents":
             lines += [
-                record_in_words(self.probability),
-                *([longer_in_words()] if longer else []),
+                record_in_words(self.probability, self.static),
+                *([longer_in_words()] if longer and not self.static else []),
                 "What you will use the vectors for it cannot know: a few labels can tell.",
             ]
         return " ".join(lines)
@@ -172,14 +174,14 @@ class Verdict:
 
 
 @cache
-def _record() -> dict[str, Any]:
+def _record(static: bool = False) -> dict[str, Any]:
     record: dict[str, Any] = read_json(RECORD_FILE)
-    return record
+    return record["static"] if static else record
 
 
-def probability_of(errors: Sequence[float]) -> float:
+def probability_of(errors: Sequence[float], static: bool = False) -> float:
     """Return :attr:`Verdict.probability` from the three differences in standard errors."""
-    fitted = _record()["regression"]
+    fitted = _record(static)["regression"]
     return float(1 / (1 + np.exp(-fitted["intercept"] - np.dot(fitted["weights"], errors))))
 
 
@@ -188,13 +190,15 @@ def is_between(probability: float, low: float, high: float) -> bool:
     return low <= probability < high or probability == high == 1
 
 
-def record_in_words(probability: float) -> str:
+def record_in_words(probability: float, static: bool = False) -> str:
     """Return a sentence on what labels said of runs of our benchmark with a similar probability."""
-    [bin_] = [each for each in _record()["calibration"] if is_between(probability, each["from"], each["to"])]
-    runs = bin_["better"] + bin_["unclear"] + bin_["worse"]
+    [bin_] = [each for each in _record(static)["calibration"] if is_between(probability, each["from"], each["to"])]
+    runs, kind = bin_["better"] + bin_["unclear"] + bin_["worse"], "runs with static models" if static else "runs"
+    if not runs:
+        return f"None of the {kind} of our benchmark looked like this one."
     return (
-        f"Of {runs} runs of our benchmark that looked like this one, labels called {bin_['better']} better and "
-        f"{bin_['worse'] or 'none'} worse."
+        f"Of {runs} {kind} of our benchmark that looked like this one, labels called {bin_['better'] or 'none'} better "
+        f"and {bin_['worse'] or 'none'} worse."
     )
 
 
@@ -230,8 +234,8 @@ def give_verdict(
         seed: Seed of the intervals.
 
     Raises:
-        DataError: They are of different documents, or draws; one is of TF-IDF; or they read different numbers of
-            tokens.
+        DataError: They are of different documents, or draws; one is of TF-IDF; only one is static; or they read
+            different numbers of tokens.
     """
     if base.words is None or model.words is None:
         raise DataError("A verdict compares two models, not TF-IDF.")
@@ -250,11 +254,17 @@ def give_verdict(
         base.structure.documents,
         probe,
         0 if probes is None else len(probes[0].draws[0].test),
+        base.static,
     )
 
 
 def why_not_compared(base: HalvesComparison, model: HalvesComparison) -> str | None:
-    """Return why models that read different numbers of tokens get no verdict, else None."""
+    """Return why models that read different numbers of tokens, or of which one is static, get no verdict, else None."""
+    if base.static != model.static:
+        return (
+            "One of the two is a static model and the other an encoder. Documents alone cannot tell which reads them "
+            "better: a probe with labels can."
+        )
     if base.reads == model.reads:
         return None
     lengths = ["all" if each.reads is None else f"{each.reads:,}" for each in (base, model)]
