@@ -85,18 +85,20 @@ def record(judged: Judged) -> dict[str, Any]:
     encoders, static = (of_kind(judged, kind) for kind in (False, True))
     return {
         "command": "python -m benchmarks.bank.page",
-        "measures": ["structure", "words", "split_half"],
-        **_of_kind(encoders),
+        **_of_kind(encoders, "structure", "words", "split_half"),
         "longer": longer(left_out(encoders, of_set)),
-        "static": _of_kind(static),
+        "static": _of_kind(static, "structure", "words", "split_half", "similarities"),
     }
 
 
-def _of_kind(judged: Judged) -> dict[str, Any]:
+def _of_kind(judged: Judged, *measures: str) -> dict[str, Any]:
     every = [entry for _, entry in runs(judged)]
+    if not every:
+        return {}
     return {
         "sets": len({of_set(name, entry) for name, entry in runs(judged)}),
         "encoders": len(every),
+        "measures": list(measures),
         "regression": coefficients(every),
         "calibration": calibration(left_out(judged, of_set)),
     }

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from benchmarks.bank.candidates import SIMILARITIES
 from benchmarks.bank.trust import (
     MEASURES,
     Judged,
@@ -30,7 +31,8 @@ def static_section(static: Judged, encoders: Judged) -> list[str]:
     if len({happened(entry) == 1 for entry in every}) < 2:
         return []
     fitted = coefficients(every)
-    terms = " + ".join(f"{weight} {name}" for weight, name in zip(fitted["weights"], MEASURES, strict=True))
+    names = (*MEASURES, f"{SIMILARITIES} in points")
+    terms = " + ".join(f"{weight} {name}" for weight, name in zip(fitted["weights"], names, strict=True))
     rows = [
         _row(title, judgements)
         for title, judgements in (
@@ -47,7 +49,9 @@ def static_section(static: Judged, encoders: Judged) -> list[str]:
         f"{len(every)} static models on {len(static)} sets, trained by the recipes of `benchmarks/bank/static.py` on "
         "views of whole documents, in float32. *static-minilm* is all-MiniLM-L6-v2, distilled to 256 dimensions. "
         "Labels judge whole documents; the verdict sees the same halves as above, and has a regression of its own for "
-        f"static models. The log-odds are {fitted['intercept']} + {terms}. ".replace("+ -", "- ")
+        f"static models, with one measure more: *{SIMILARITIES}*, how the cosines of the first half of a "
+        "document to others, less their mean direction, correlate with those of its second half. All else rises by "
+        f"almost any training. The log-odds are {fitted['intercept']} + {terms}. ".replace("+ -", "- ")
         + "Of the models that a regression calls *helped*, and of all others, labels say better / unclear / worse.",
         "",
         markdown_table(["regression", "models", "helped", "others", "log loss"], rows),

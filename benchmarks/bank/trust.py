@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from benchmarks.bank.candidates import SIMILARITIES
 from benchmarks.bank.make import BASE
 from benchmarks.bank.sets import SAMPLES
 from benchmarks.bank.static import STATIC_RECIPES
@@ -106,13 +107,13 @@ def of_set(name: str, entry: Mapping[str, Any]) -> str:
 
 
 def regression(every: Sequence[Mapping[str, Any]]) -> Pipeline:
-    """Fit the package's verdict: a logistic regression of the measures, each in its standard errors, on "better"."""
+    """Fit the package's verdict: a logistic regression of the measures on "better"."""
     says = np.array([happened(entry) == 1 for entry in every])
     return make_pipeline(StandardScaler(), LogisticRegression()).fit(_errors(every), says)
 
 
 def coefficients(every: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return that regression as an intercept and weights of the measures in their standard errors."""
+    """Return that regression as an intercept and weights of the measures: three in errors, one more in points."""
     scaler, model = (step for _, step in regression(every).steps)
     weights = model.coef_[0] / scaler.scale_
     intercept = model.intercept_[0] - float(weights @ scaler.mean_)
@@ -157,7 +158,7 @@ def unseen(part: str, seen: Judged, judged: Judged) -> list[Judgement]:
     here, others = ([entry for _, entry in runs(each)] for each in (judged, seen))
     if not here or len({happened(entry) == 1 for entry in others}) < 2:
         return []
-    chances = regression(others).predict_proba(_errors(here))[:, 1]
+    chances = regression(others).predict_proba(_errors(here)[:, : len(MEASURES)])[:, 1]
     return [Judgement(part, entry, float(chance)) for entry, chance in zip(here, chances, strict=True)]
 
 
@@ -180,8 +181,15 @@ def calibration(judgements: Sequence[Judgement]) -> list[dict[str, Any]]:
 
 
 def _errors(every: Sequence[Mapping[str, Any]]) -> np.ndarray:
+    """Return the measures in standard errors, and of static models one more in points, as a verdict takes them."""
     values = [[entry["candidates"][name] for name in MEASURES] for entry in every]
-    return np.array([[in_errors(each["difference"], each["low"], each["high"]) for each in row] for row in values])
+    rows = [[in_errors(each["difference"], each["low"], each["high"]) for each in row] for row in values]
+    if every and SIMILARITIES in every[0]["candidates"]:
+        rows = [
+            [*row, 100 * entry["candidates"][SIMILARITIES]["difference"]]
+            for row, entry in zip(rows, every, strict=True)
+        ]
+    return np.array(rows)
 
 
 def _sign(value: Mapping[str, float], wider: float = 1.0) -> int:

@@ -99,7 +99,9 @@ class Verdict:
         probe: Macro-F1 with few labelled documents a class, mean of the draws, with an interval over documents and
             draws; None without labels.
         scored: Labelled documents that the probe was scored on.
-        static: Whether the models are static, whose trainings have a regression and a record of their own.
+        similarities: Agreement of the halves on their similarities to other documents
+            (:func:`~simlte_st.evaluation.structure.similarity_agreement`), of static models: their trainings have a
+            regression and a record of their own. None for encoders.
     """
 
     structure: Difference
@@ -108,16 +110,17 @@ class Verdict:
     documents: int
     probe: Difference | None = None
     scored: int = 0
-    static: bool = False
+    similarities: Difference | None = None
 
     @property
     def probability(self) -> float:
         """The probability that labels would call the model better, from documents alone.
 
         By a logistic regression on the three differences in standard errors, fitted to the labels of our benchmark
-        (``benchmarks/results/verdict.md``).
+        (``benchmarks/results/verdict.md``); of static models, with that of their similarities, in points.
         """
-        return probability_of([each.in_errors for each in (self.structure, self.words, self.split_half)], self.static)
+        errors = [each.in_errors for each in (self.structure, self.words, self.split_half)]
+        return probability_of(errors, None if self.similarities is None else 100 * self.similarities.mean)
 
     @property
     def word(self) -> Word:
@@ -148,14 +151,16 @@ class Verdict:
             f"{self.structure.in_points()}; nearest documents of one half that share most words with the other half: "
             f"{self.words.in_points()}; halves that find each other: {self.split_half.in_points()}.",
         ]
+        if self.similarities is not None:
+            lines.append(f"Correlation of the similarities of both halves: {self.similarities.in_points()}.")
         if self.probe is not None:
             few = f"too few labelled documents to tell: {self.scored}, and {FEWEST} are needed"
             shown = self.probe.in_points() if self.scored >= FEWEST else few
             lines.append(f"A probe with few labels (macro-F1): {shown}.")
         elif self.word != "too few documents":
             lines += [
-                record_in_words(self.probability, self.static),
-                *([longer_in_words()] if longer and not self.static else []),
+                record_in_words(self.probability, static=self.similarities is not None),
+                *([longer_in_words()] if longer and self.similarities is None else []),
                 "What you will use the vectors for it cannot know: a few labels can tell.",
             ]
         return " ".join(lines)
@@ -169,6 +174,7 @@ class Verdict:
             "structure": asdict(self.structure),
             "words": asdict(self.words),
             "split_half": asdict(self.split_half),
+            **({} if self.similarities is None else {"similarities": asdict(self.similarities)}),
             "probe": None if self.probe is None else {**asdict(self.probe), "documents": self.scored},
         }
 
@@ -179,10 +185,11 @@ def _record(static: bool = False) -> dict[str, Any]:
     return record["static"] if static else record
 
 
-def probability_of(errors: Sequence[float], static: bool = False) -> float:
-    """Return :attr:`Verdict.probability` from the three differences in standard errors."""
-    fitted = _record(static)["regression"]
-    return float(1 / (1 + np.exp(-fitted["intercept"] - np.dot(fitted["weights"], errors))))
+def probability_of(errors: Sequence[float], similarities: float | None = None) -> float:
+    """Return :attr:`Verdict.probability` from three differences in standard errors, and one in points if static."""
+    fitted = _record(similarities is not None)["regression"]
+    values = [*errors, *([] if similarities is None else [similarities])]
+    return float(1 / (1 + np.exp(-fitted["intercept"] - np.dot(fitted["weights"], values))))
 
 
 def is_between(probability: float, low: float, high: float) -> bool:
@@ -254,13 +261,15 @@ def give_verdict(
         base.structure.documents,
         probe,
         0 if probes is None else len(probes[0].draws[0].test),
-        base.static,
+        None
+        if base.similarities is None or model.similarities is None
+        else Difference.of(base.similarities.scores, model.similarities.scores, seed=seed),
     )
 
 
 def why_not_compared(base: HalvesComparison, model: HalvesComparison) -> str | None:
     """Return why models that read different numbers of tokens, or of which one is static, get no verdict, else None."""
-    if base.static != model.static:
+    if (base.similarities is None) != (model.similarities is None):
         return (
             "One of the two is a static model and the other an encoder. Documents alone cannot tell which reads them "
             "better: a probe with labels can."
