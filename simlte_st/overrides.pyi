@@ -123,6 +123,7 @@ class PresetOverrides(TypedDict, total=False):
     warmup: float
     epochs: float
     steps: int | None
+    most_passes: float | None
     scale: float
     symmetric: bool
     mlm_weight: float
@@ -228,6 +229,7 @@ class TrainOverrides(TypedDict, total=False):
     warmup: float | None
     epochs: float | None
     steps: int | None
+    most_passes: float | None
     scale: float | None
     symmetric: bool | None
     mlm_weight: float | None
