@@ -87,7 +87,7 @@ def record(judged: Judged) -> dict[str, Any]:
         "command": "python -m benchmarks.bank.page",
         **_of_kind(encoders, "structure", "words", "split_half"),
         "longer": longer(left_out(encoders, of_set)),
-        "static": _of_kind(static, "structure", "words", "split_half", "similarities"),
+        "static": _of_kind(static, "similarities"),
     }
 
 
@@ -258,8 +258,8 @@ def _left_out(judgements: Sequence[Judgement]) -> list[list[str]]:
         wide = Counter(happened(each.entry, wider) for each in here if each.helped)
         alone = Counter(happened(each.entry) for each in here if said(each.entry, STRUCTURE) > 0)
         every = Counter(happened(each.entry) for each in here)
-        counts = [counts(count) for count in (helped, wide, alone)]
-        rows.append([left or "all", str(len(here)), *counts, share(every[1], len(here))])
+        told = [counts(count) for count in (helped, wide, alone)]
+        rows.append([left or "all", str(len(here)), *told, share(every[1], len(here))])
     return rows
 
 

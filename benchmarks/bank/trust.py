@@ -107,16 +107,29 @@ def of_set(name: str, entry: Mapping[str, Any]) -> str:
 
 
 def regression(every: Sequence[Mapping[str, Any]]) -> Pipeline:
-    """Fit the package's verdict: a logistic regression of the measures on "better"."""
+    """Fit the package's verdict: a logistic regression of the measures, each in its standard errors, on "better".
+
+    Of static models it is one of their similarities in points, without an intercept: most trainings help them, and one
+    that changes nothing shall not be called better for that.
+    """
     says = np.array([happened(entry) == 1 for entry in every])
+    if is_static(every):
+        return make_pipeline(LogisticRegression(fit_intercept=False)).fit(_points(every), says)
     return make_pipeline(StandardScaler(), LogisticRegression()).fit(_errors(every), says)
 
 
+def is_static(every: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether all are static models."""
+    return all(SIMILARITIES in entry["candidates"] for entry in every)
+
+
 def coefficients(every: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return that regression as an intercept and weights of the measures: three in errors, one more in points."""
-    scaler, model = (step for _, step in regression(every).steps)
-    weights = model.coef_[0] / scaler.scale_
-    intercept = model.intercept_[0] - float(weights @ scaler.mean_)
+    """Return that regression as an intercept and weights: of errors, or of points of static models."""
+    steps = [step for _, step in regression(every).steps]
+    weights, intercept = steps[-1].coef_[0], float(steps[-1].intercept_[0])
+    if len(steps) > 1:
+        weights = weights / steps[0].scale_
+        intercept -= float(weights @ steps[0].mean_)
     return {"intercept": round(intercept, 4), "weights": [round(weight, 4) for weight in weights.tolist()]}
 
 
@@ -148,7 +161,8 @@ def left_out(judged: Judged, part: Callable[[str, Mapping[str, Any]], str]) -> l
         others = [entry for name, entry in every if name != left]
         here = [entry for name, entry in every if name == left]
         if 2 * len(others) >= len(here) and len({happened(entry) == 1 for entry in others}) == 2:
-            chances = regression(others).predict_proba(_errors(here))[:, 1]
+            rows = _points(here) if is_static(others) else _errors(here)
+            chances = regression(others).predict_proba(rows)[:, 1]
             made += [Judgement(left, entry, float(chance)) for entry, chance in zip(here, chances, strict=True)]
     return made
 
@@ -158,7 +172,7 @@ def unseen(part: str, seen: Judged, judged: Judged) -> list[Judgement]:
     here, others = ([entry for _, entry in runs(each)] for each in (judged, seen))
     if not here or len({happened(entry) == 1 for entry in others}) < 2:
         return []
-    chances = regression(others).predict_proba(_errors(here)[:, : len(MEASURES)])[:, 1]
+    chances = regression(others).predict_proba(_errors(here))[:, 1]
     return [Judgement(part, entry, float(chance)) for entry, chance in zip(here, chances, strict=True)]
 
 
@@ -181,15 +195,12 @@ def calibration(judgements: Sequence[Judgement]) -> list[dict[str, Any]]:
 
 
 def _errors(every: Sequence[Mapping[str, Any]]) -> np.ndarray:
-    """Return the measures in standard errors, and of static models one more in points, as a verdict takes them."""
     values = [[entry["candidates"][name] for name in MEASURES] for entry in every]
-    rows = [[in_errors(each["difference"], each["low"], each["high"]) for each in row] for row in values]
-    if every and SIMILARITIES in every[0]["candidates"]:
-        rows = [
-            [*row, 100 * entry["candidates"][SIMILARITIES]["difference"]]
-            for row, entry in zip(rows, every, strict=True)
-        ]
-    return np.array(rows)
+    return np.array([[in_errors(each["difference"], each["low"], each["high"]) for each in row] for row in values])
+
+
+def _points(every: Sequence[Mapping[str, Any]]) -> np.ndarray:
+    return np.array([[100 * entry["candidates"][SIMILARITIES]["difference"]] for entry in every])
 
 
 def _sign(value: Mapping[str, float], wider: float = 1.0) -> int:

@@ -117,21 +117,23 @@ class Verdict:
         """The probability that labels would call the model better, from documents alone.
 
         By a logistic regression on the three differences in standard errors, fitted to the labels of our benchmark
-        (``benchmarks/results/verdict.md``); of static models, with that of their similarities, in points.
+        (``benchmarks/results/verdict.md``); of static models on that of their similarities alone, in points, as all
+        others rise by almost any training.
         """
-        errors = [each.in_errors for each in (self.structure, self.words, self.split_half)]
-        return probability_of(errors, None if self.similarities is None else 100 * self.similarities.mean)
+        if self.similarities is not None:
+            return probability_of([100 * self.similarities.mean], static=True)
+        return probability_of([each.in_errors for each in (self.structure, self.words, self.split_half)])
 
     @property
     def word(self) -> Word:
         """The verdict of documents and of the probe; ``"no clear difference"`` where the two contradict.
 
         Documents say "helped" where :attr:`probability` is at least :data:`LIKELY`, and "hurt" where both halves of a
-        document clearly agree on fewer neighbours.
+        document clearly agree on fewer neighbours, or less on similarities if the models are static.
         """
         if self.documents < FEWEST:
             return "too few documents"
-        documents = 1 if self.probability >= LIKELY else min(self.structure.sign, 0)
+        documents = 1 if self.probability >= LIKELY else min((self.similarities or self.structure).sign, 0)
         signs = {documents, 0 if self.probe is None or self.scored < FEWEST else self.probe.sign}
         if signs >= {1, -1} or signs == {0}:
             return "no clear difference"
@@ -185,10 +187,9 @@ def _record(static: bool = False) -> dict[str, Any]:
     return record["static"] if static else record
 
 
-def probability_of(errors: Sequence[float], similarities: float | None = None) -> float:
-    """Return :attr:`Verdict.probability` from three differences in standard errors, and one in points if static."""
-    fitted = _record(similarities is not None)["regression"]
-    values = [*errors, *([] if similarities is None else [similarities])]
+def probability_of(values: Sequence[float], static: bool = False) -> float:
+    """Return :attr:`Verdict.probability` from three differences in standard errors, or from one in points if static."""
+    fitted = _record(static)["regression"]
     return float(1 / (1 + np.exp(-fitted["intercept"] - np.dot(fitted["weights"], values))))
 
 
