@@ -3,8 +3,8 @@
     python -m benchmarks.build_model simlte-static articles.parquet --limit 12000 --max-steps 0 --output distilled
     python -m benchmarks.static_start --shared SHARED_DATA --distilled distilled
 
-all-MiniLM-L6-v2, reading 256 tokens; distilled to a vector for each token; then trained by DocSplit on Wikipedia, with
-all that this changed or half of it, which is what the package carries, in 8 bits. Macro-F1 with five labelled documents
+all-MiniLM-L6-v2, distilled to a vector for each token; then trained by DocSplit on Wikipedia, with all that this
+changed or with half of it, which is what the package carries, in 8 bits. Macro-F1 with five labelled documents
 a class and with half of the documents (C = 10), nothing trained on them: of whole documents, and of short texts (TREC,
 SUBJ). Spearman's correlation with people's judgement of how alike two sentences are, times 100.
 """
@@ -22,19 +22,21 @@ from sentence_transformers import SentenceTransformer
 
 from benchmarks.bank.outcomes import FEW, FULL, probes
 from benchmarks.bank.sets import BankSet, load_sets
-from benchmarks.builder.static_model import SHARE
+from benchmarks.builder.static_model import SHARE, StaticBuild, card
 from benchmarks.nli.tasks import STS, load_labelled, load_pairs
 from benchmarks.pages import document, explanation, write_results
-from benchmarks.records import environment, make_parser
+from benchmarks.records import RESULTS, environment, make_parser
 from simlte_st.data.document import Document
 from simlte_st.evaluation.table import markdown_table
+from simlte_st.files import atomic_path, read_json
 from simlte_st.models.base import load_model
-from simlte_st.models.names import OWN_STATIC, PACKAGED_BASE
+from simlte_st.models.names import OWN_STATIC
+from simlte_st.models.shipped import BUILD_FILE, CARD_FILE, FOLDER
 
 SETS = ("ag_news", "arxiv", "20news", "bbc", "fakenews", "movie_reviews", "brown", "sotu")
 SHORT = ("TREC", "SUBJ")
 HALVES = 5
-ENCODER, DISTILLED, TRAINED = "MiniLM at 256", "distilled", "trained"
+DISTILLED, TRAINED = "distilled", "trained"
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -42,13 +44,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--distilled", type=Path, required=True, metavar="FOLDER", help="what training began with")
     parser.add_argument("--documents", type=int, default=300, metavar="N", help="judged, of each set")
     parser.add_argument("--pairs", type=int, metavar="N", help="of each set of pairs (default: all)")
-    parser.add_argument(
-        "--without-encoder", action="store_true", help="leave out the base, which takes most of the time"
-    )
     options = parser.parse_args(arguments)
     models = static_models(options.distilled)
-    if not options.without_encoder:
-        models = {ENCODER: load_model(PACKAGED_BASE, max_seq_length=256, device="cpu").model, **models}
     sets = [*load_sets(options.shared, list(SETS), 2, options.documents)]
     for name in SHORT:
         found = load_labelled(options.shared, name, 3 * options.documents)
@@ -63,6 +60,16 @@ def main(arguments: list[str] | None = None) -> None:
         print(name, rows[name], flush=True)
     record = {"rows": rows, "documents": options.documents, "environment": environment()}
     write_results("static_start", record, options.output)
+    if options.output == RESULTS:
+        with atomic_path(FOLDER / OWN_STATIC / CARD_FILE) as path:
+            path.write_text(card_of(record), encoding="utf-8")
+
+
+def card_of(record: dict[str, Any]) -> str:
+    """Return the card of the package's model, with the results."""
+    build = StaticBuild(**read_json(FOLDER / OWN_STATIC / BUILD_FILE))
+    about = f"{DISTILLED}: before training; {TRAINED}: with all that it changed. Nothing was trained on these sets.\n\n"
+    return card(build, about + "\n\n".join(tables(record)))
 
 
 def static_models(distilled: Path) -> dict[str, SentenceTransformer]:
@@ -91,29 +98,33 @@ def similarity(first: list[str], second: list[str], scores: list[float], model: 
 
 def page(record: dict[str, Any]) -> str:
     """Return the page of the results."""
+    return document(
+        "# A static model trained on Wikipedia",
+        explanation(__doc__),
+        f"{record['documents']} documents of each set judged at most.",
+        *tables(record),
+        machines=[record["environment"]],
+    )
+
+
+def tables(record: dict[str, Any]) -> list[str]:
+    """Return the tables: macro-F1 with few labels and with all, and similarity."""
     rows = record["rows"]
     sets, pairs = (list(next(iter(rows.values()))[key]) for key in ("scores", "similarity"))
-    tables = []
+    made = []
     for outcome, title in enumerate(("macro-F1, 5 labels a class", "macro-F1, all labels")):
         table = []
         for name, row in rows.items():
             values = [100 * row["scores"][each][outcome] for each in sets]
             mean = np.mean([value for each, value in zip(sets, values, strict=True) if each not in SHORT])
             table.append([name, *(f"{value:.1f}" for value in (*values, mean))])
-        tables.append(markdown_table([title, *sets, "mean without TREC, SUBJ"], table))
+        made.append(markdown_table([title, *sets, "mean without TREC, SUBJ"], table))
     alike = [[row["similarity"][each] for each in pairs] for row in rows.values()]
     table = [
         [name, *(f"{100 * value:.1f}" for value in (*values, np.mean(values)))]
         for name, values in zip(rows, alike, strict=True)
     ]
-    tables.append(markdown_table(["similarity of sentences", *pairs, "mean"], table))
-    return document(
-        "# A static model trained on Wikipedia",
-        explanation(__doc__),
-        f"{record['documents']} documents of each set judged at most.",
-        *tables,
-        machines=[record["environment"]],
-    )
+    return [*made, markdown_table(["similarity of sentences", *pairs, "mean"], table)]
 
 
 if __name__ == "__main__":
