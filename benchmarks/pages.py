@@ -25,6 +25,7 @@ PAGES = {
     "export": "benchmarks.export",
     "first_hour": "benchmarks.first_hour",
     "index_links": "benchmarks.index_links",
+    "index_rerank": "benchmarks.index_rerank",
     "index_scale": "benchmarks.index_scale",
     "longformer": "benchmarks.longformer",
     "longformer_lengths": "benchmarks.longformer_lengths",

@@ -93,6 +93,7 @@ class LinkOverrides(TypedDict, total=False):
     threshold: float | None
     where: str | None
     mode: typing.Literal["hybrid", "dense", "text"]
+    rerank: typing.Any
     explain: bool
 
 class LinkEachOverrides(TypedDict, total=False):
@@ -100,6 +101,7 @@ class LinkEachOverrides(TypedDict, total=False):
     threshold: float | None
     where: str | None
     mode: typing.Literal["hybrid", "dense", "text"]
+    rerank: typing.Any
 
 class LsaOverrides(TypedDict, total=False):
     device: str | None
@@ -169,6 +171,7 @@ class SearchOverrides(TypedDict, total=False):
     threshold: float | None
     where: str | None
     mode: typing.Literal["hybrid", "dense", "text"]
+    rerank: typing.Any
     explain: bool
 
 class SeedOverrides(TypedDict, total=False):
