@@ -37,7 +37,6 @@ class ConvertOverrides(TypedDict, total=False):
 
 class DedupeOverrides(TypedDict, total=False):
     progress: bool
-    seed: int
     overwrite: bool
     similarity: float
     near: bool
