@@ -131,6 +131,7 @@ class DocumentReader:
         self._limit = limit
         self._remembers = remember
         self._started = False
+        self._has_labels = False
 
     def __repr__(self) -> str:
         return f"DocumentReader({self._source.name})"
@@ -235,9 +236,11 @@ class DocumentReader:
 
     def _label(self, row: Row, report: ReadReport) -> str | None:
         try:
-            return name_of(row.label)
+            label = name_of(row.label)
+            self._has_labels |= label is not None
+            return label
         except TypeError as error:
-            if isinstance(row.label, (list, tuple)):
+            if isinstance(row.label, (list, tuple)) and not self._has_labels:
                 raise DataError(
                     f"The labels of {self._source.name} are lists ({row.where}: {row.label!r:.80}): a document has one "
                     "class here. Name a column with one value a document (label_column=), such as the first of each "

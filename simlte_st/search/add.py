@@ -29,7 +29,7 @@ from simlte_st.models.vectors import unit_rows
 from simlte_st.progress import complete, progress_bar
 from simlte_st.search.config import AddConfig
 from simlte_st.search.encoder import Encoder
-from simlte_st.search.schema import Metadata, own_schema
+from simlte_st.search.schema import MOST_COLUMNS, Metadata, own_schema
 from simlte_st.search.settings import PUNKT_FILE
 from simlte_st.search.store import Store, text_hash
 from simlte_st.search.words import count_words
@@ -67,6 +67,7 @@ class IndexReport:
         truncation: How much the model read of the texts and passages that a search compares.
         parts: Whether the index has passages.
         misfits: By column, the number of values left out (binary, or not of its type), and the first document with one.
+        left_out: By column that was left out because there are too many, the number of documents with a value.
     """
 
     added: int = 0
@@ -82,6 +83,7 @@ class IndexReport:
     truncation: Truncation = field(default_factory=Truncation)
     parts: bool = False
     misfits: dict[str, tuple[int, str]] = field(default_factory=dict)
+    left_out: dict[str, int] = field(default_factory=dict)
 
     def summary(self) -> str:
         """Return it in a few lines."""
@@ -102,6 +104,12 @@ class IndexReport:
             lines.append(
                 f"column {name}: {count:,} values left out, binary or not of its type (first: document {first!r})"
             )
+        if self.left_out:
+            shown = ", ".join(list(self.left_out)[:_SHOWN]) + (", ..." if len(self.left_out) > _SHOWN else "")
+            lines.append(
+                f"{len(self.left_out):,} rare columns were left out ({shown}): an index has {MOST_COLUMNS} at most, "
+                "the most frequent ones. columns= names those to keep."
+            )
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -116,7 +124,9 @@ def add_documents(store: Store, encoder: Encoder, documents: Any, config: AddCon
     first, stream = peek(_named(reader), lambda document: len(document.text))
     learned = _segmenter(folder / PUNKT_FILE, first)  # explanations need it, too
     segmenter = learned if parts else None
-    writer = _Writer(store, encoder, segmenter, config.batch_size, IndexReport(parts=parts))
+    metadata = Metadata(store.metadata(), config.columns, config.dates or ())
+    metadata.check_names(first)
+    writer = _Writer(store, encoder, segmenter, metadata, config.batch_size, IndexReport(parts=parts))
     writer.learn_columns(first)
     if config.elsewhere:
         stream = _named(reader)  # from the beginning again
@@ -184,10 +194,16 @@ class _Writer:
     """Writes documents into the table of an index, a batch in one commit, and counts what became of them."""
 
     def __init__(
-        self, store: Store, encoder: Encoder, segmenter: Segmenter | None, batch_size: int, report: IndexReport
+        self,
+        store: Store,
+        encoder: Encoder,
+        segmenter: Segmenter | None,
+        metadata: Metadata,
+        batch_size: int,
+        report: IndexReport,
     ) -> None:
         self._store, self._encoder, self._segmenter, self._batch_size = store, encoder, segmenter, batch_size
-        self._metadata = Metadata(store.metadata())
+        self._metadata = metadata
         self.report = report
 
     def learn_columns(self, documents: Iterable[Document]) -> None:
@@ -247,7 +263,7 @@ class _Writer:
         tokens = self._store.rows("searched", ["tokens"])["tokens"].to_numpy()
         self.report.documents, self.report.vectors = self._store.count(), len(tokens)
         self.report.truncation = self._encoder.truncation().add(tokens)
-        self.report.misfits = self._metadata.misfits
+        self.report.misfits, self.report.left_out = self._metadata.misfits, dict(self._metadata.left_out)
         return self.report
 
 

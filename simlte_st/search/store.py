@@ -23,8 +23,10 @@ from numpy.typing import NDArray
 
 from simlte_st.config import check_text
 from simlte_st.data.document import Document
+from simlte_st.data.names import composed
 from simlte_st.errors import ConfigurationError, DataError, StoreError
 from simlte_st.extras import require
+from simlte_st.search.moments import typed_literals
 from simlte_st.search.schema import OWN_COLUMNS, own_schema
 
 TABLE = "documents"
@@ -249,6 +251,7 @@ class Store:
     def check_filter(self, where: str) -> str:
         """Return a user's filter in parentheses; LanceDB would ignore whatever follows its first condition."""
         check_text("where", where)
+        where = composed(where)
         names = ["id", *self.metadata().names]
         rest = _QUOTED.sub(" ", where)
         depths = np.cumsum([(mark == "(") - (mark == ")") for mark in rest] or [0])
@@ -259,6 +262,7 @@ class Store:
         elif hidden:
             problem = f"{min(hidden)!r} cannot be filtered by"
         else:
+            where = typed_literals(where, self.metadata())
             try:
                 self._table.search().where(f"({where})").select(["id"]).explain_plan()
             except (ValueError, RuntimeError, OSError) as error:
